@@ -81,14 +81,19 @@ def with_addresses(
 def choose_alternatives(
     options: Sequence[ClarificationOption], most: int
 ) -> tuple[ClarificationOption, ...]:
-    """Return at most `most` places that are real alternatives, worded by their difference.
+    """Return at most `most` options that are real alternatives.
 
     A place is no alternative to a place below it. Places of the same name get the part of their
-    crumbs in brackets in which they differ. Names and crumbs are plain lines. Fewer than two places
-    are no choice: the result is then empty.
+    crumbs in brackets in which they differ. What a model has worded stays as it is, also where
+    several options lead to one place. Names and crumbs are plain lines. Fewer than two options are
+    no choice: the result is then empty.
     """
     cleaned = [_clean(option) for option in options]
     distinct = [option for option in dict.fromkeys(cleaned) if option.label]
+    if any(option.is_worded for option in distinct):
+        by_label = {option.label.casefold(): option for option in reversed(distinct)}
+        kept = [option for option in distinct if by_label[option.label.casefold()] is option]
+        return tuple(kept)[:most] if len(kept) > 1 else ()
     lowest = [option for option in distinct if not any(_is_above(option, one) for one in distinct)]
     chosen = lowest if len(lowest) > 1 else distinct
     worded = {option.label: option for option in (_word(one, chosen) for one in chosen)}

@@ -121,11 +121,11 @@ def wrap(text: str, width: int = WIDTH) -> list[str]:
     return lines
 
 
-def format_place(source: Fields) -> str:
+def format_place(source: Fields, language: str) -> str:
     """Return the place of a source: URL, or path, with its anchor."""
     where = source.get("url") or source.get("path") or source.get("chunk_id")
     if str(where).startswith(TOOL_SOURCE):
-        return "result of a tool"
+        return load_texts().text("tool_result", language)
     anchor = source.get("anchor")
     fragment = f"#{anchor}" if anchor and "#" not in str(where) else ""
     return f"{where}{fragment}"
@@ -267,12 +267,13 @@ def _sources(reply: Fields) -> list[str]:
     sources = read_objects(reply.get("sources"))
     if not sources:
         return []
+    language = _find_language(reply)
     # Several passages of one section have different numbers but are shown as one place.
     numbers: dict[tuple[str, str], str] = {}
     for source in sources:
-        where = (heading(source), format_place(source))
+        where = (heading(source), format_place(source, language))
         numbers[where] = f"{numbers.get(where, '')}[{source.get('number')}]"
-    lines = ["", load_texts().text("push_sources", str(reply.get("language") or "en"))]
+    lines = ["", load_texts().text("push_sources", language)]
     for (title, address), cited in numbers.items():
         lines += [f"  {cited} {title}", f"      {address}"]
     return lines
@@ -284,16 +285,26 @@ def _describe_end(reply: Fields) -> list[str]:
     expires = pause.get("expires") if isinstance(pause, dict) else None
     if not isinstance(expires, int | float):
         return []
-    return [f"(open until {datetime.fromtimestamp(expires).astimezone():%Y-%m-%d %H:%M %Z})"]
+    time = f"{datetime.fromtimestamp(expires).astimezone():%Y-%m-%d %H:%M %Z}"
+    return [f"({load_texts().text('status_open', _find_language(reply), time=time)})"]
 
 
 def _foot(reply: Fields) -> str:
-    model = reply.get("model")
-    parts = [str(reply.get("outcome")), f"language {reply.get('language')}"]
-    if model:
+    """Return how the question ended, in the language of its answer."""
+
+    def say(key: str, **values: object) -> str:
+        shown = {name: str(value) for name, value in values.items()}
+        return load_texts().text(f"status_{key}", _find_language(reply), **shown)
+
+    parts = [say(str(reply.get("outcome"))), say("language", code=reply.get("language"))]
+    if model := reply.get("model"):
         parts.append(str(model))
     if reply.get("answered_by") == "search":
-        parts.append("found by the search, no model")
-    if reply.get("termination_reason"):
-        parts.append(f"ended early: {reply['termination_reason']}")
-    return f"({', '.join(parts)}; message {reply.get('message_id')})"
+        parts.append(say("search"))
+    if reason := reply.get("termination_reason"):
+        parts.append(say("ended", reason=reason))
+    return f"({', '.join(parts)}; {say('message', message=reply.get('message_id'))})"
+
+
+def _find_language(reply: Fields) -> str:
+    return str(reply.get("language") or "en")

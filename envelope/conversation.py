@@ -102,10 +102,14 @@ class ConversationAct(StrEnum):
 
 
 class ClarificationOption(BaseModel, frozen=True, extra="forbid"):
-    """A place in the documents that a question may mean; `crumbs` lead to it."""
+    """What a question may mean: a place in the documents, to which `crumbs` lead.
+
+    With `is_worded`, a model has worded what the question may mean, perhaps without a place.
+    """
 
     label: str
     crumbs: tuple[str, ...] = ()
+    is_worded: bool = False
 
 
 class SuggestedAction(BaseModel, frozen=True, extra="forbid"):
@@ -183,7 +187,7 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     kind: PauseKind = "clarification"
     asked_by: str = ""
     questions: tuple[PauseQuestion, ...] = ()
-    answers: dict[str, str | float | None] = {}
+    answers: dict[str, str | int | float | None] = {}
     created: float = 0.0
     expires: float = 0.0
     resume_stage: str = ""
@@ -212,7 +216,7 @@ class Understanding(BaseModel, frozen=True):
     verdict: Literal["within", "outside", "unclear"] | None = None
     analysis: str = Field(default="", description="what is unclear, or why it is outside")
     meanings: tuple[ClarificationOption, ...] = Field(
-        default=(), description="places in the documents that an unclear question could mean"
+        default=(), description="what an unclear question could mean"
     )
     questions: tuple[str, ...] = Field(default=(), description="of a turn that asks several")
     translations: tuple[QuestionTranslation, ...] = Field(

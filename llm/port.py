@@ -75,11 +75,22 @@ class ToolUse(BaseModel, frozen=True, extra="forbid"):
     signature: str = ""
 
 
+class Remark(BaseModel, frozen=True, extra="forbid"):
+    """Why the model is asked once more, which the prompt `remark` says to it."""
+
+    has_read_nothing: bool = False
+    refused_question: str = Field(default="", description="why its question is not asked")
+    is_incomplete: bool = False
+    lacks: tuple[str, ...] = Field(default=(), description="what the answer so far lacks")
+    analysis: str = Field(default="", description="what the check of the answer says")
+
+
 class UserMessage(BaseModel, frozen=True, extra="forbid"):
-    """The task, or what the model is asked next."""
+    """The task, or what the model is asked next: a text, or a remark that a prompt words."""
 
     kind: Literal["user"] = "user"
-    text: str
+    text: str = ""
+    remark: Remark | None = None
 
 
 class ModelMessage(BaseModel, frozen=True, extra="forbid"):

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from llm.port import Task
+from llm.port import Remark, Task
 
 
 class RepairInputs(BaseModel, frozen=True):
@@ -22,7 +22,12 @@ class JsonObjectInputs(BaseModel, frozen=True):
 
 REPAIR = "repair"
 JSON_OBJECT = "json_object"
-OWN_PROMPTS: dict[str, type[BaseModel]] = {REPAIR: RepairInputs, JSON_OBJECT: JsonObjectInputs}
+REMARK = "remark"
+OWN_PROMPTS: dict[str, type[BaseModel]] = {
+    REPAIR: RepairInputs,
+    JSON_OBJECT: JsonObjectInputs,
+    REMARK: Remark,
+}
 """Prompts that vendors use besides those of the tasks, and their variables."""
 
 

@@ -260,7 +260,9 @@ def _parse_number(given: str | int | float, text: str) -> float | None:
         number = float(text.replace(",", ".") if isinstance(given, str) else given)
     except (ValueError, OverflowError):
         return None
-    return number if isfinite(number) else None
+    if not isfinite(number):
+        return None
+    return int(number) if number.is_integer() else number
 
 
 def _is_ambiguous(text: str) -> bool:

@@ -19,6 +19,7 @@ from envelope.run import OUTSIDE, Run
 from llm.port import (
     ConversationModel,
     ModelMessage,
+    Remark,
     ToolChoice,
     ToolConversation,
     ToolMessage,
@@ -40,10 +41,7 @@ _SEARCHES = frozenset(
     {"expand_context", "search", "graph_search", "hierarchical_search", "similarity_search",
      "bm25_search", "hybrid_search"}
 )  # fmt: skip
-_LOOK_FIRST = UserMessage(
-    text="Nothing was looked up yet, so what you wrote has no source and is not used. "
-    "Call at least one of the listed tools."
-)
+_LOOK_FIRST = UserMessage(remark=Remark(has_read_nothing=True))
 _CHARACTERS_PER_TOKEN = 4
 _RESULTS_SHARE = 0.5
 """The share of a model's window that the results of all calls may take together."""

@@ -1,6 +1,7 @@
 """Writes a clarification question or a refusal, which an earlier agent requested with a reason."""
 
-from typing import Literal, Self
+import asyncio
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel
 
@@ -18,14 +19,19 @@ from envelope.conversation import (
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult
-from envelope.texts import Texts, join_sentences
+from envelope.texts import Texts, join_sentences, primary_of
 from knowledge.port import MATCHES_NOTHING
 from llm.errors import ModelError
 from llm.port import Model, find_model
 from llm.tasks.question import CLARIFY, ClarifyInputs, ContextType
 
+if TYPE_CHECKING:
+    from knowledge.language.port import Detector
+
 ENGLISH = "en"
 MOST_OPTIONS = 4
+_SURE_OF_LANGUAGE = 20
+"""The number of characters from which the language of a wording is checked."""
 LONGEST_QUESTION = 300
 """The number of characters after which a repeated question is cut."""
 ClarificationType = Literal["ambiguity", "scope", "context", "choice"]
@@ -84,9 +90,9 @@ class Writes(BaseModel, frozen=True):
 class ClarificationAgent(Agent[Reads, Writes]):
     """Asks the user to choose among places that the search found, or declines with nearby pages.
 
-    The wording is the model's, unless it contains a link or asks for a secret. Then, and when the
-    model fails, the fixed text in the user's language is used, and `clarification_fallback` has the
-    reason.
+    The wording is the model's, unless it contains a link, asks for a secret or is in another
+    language than the user's. Then, and when the model fails, the fixed text in the user's language
+    is used, and `clarification_fallback` has the reason.
     """
 
     role = Role.CLARIFICATION
@@ -95,10 +101,13 @@ class ClarificationAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model | None, texts: Texts, topic: str) -> None:
+    def __init__(
+        self, *, model: Model | None, texts: Texts, topic: str, detector: "Detector | None" = None
+    ) -> None:
         self._model = model
         self._texts = texts
         self._topic = topic
+        self._detector = detector
 
     @classmethod
     def make(cls, parts: AgentParts) -> Self:
@@ -106,6 +115,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
             model=find_model(parts.model(CLARIFY.name)),
             texts=parts.texts,
             topic=parts.settings.topic,
+            detector=parts.detector,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
@@ -138,8 +148,23 @@ class ClarificationAgent(Agent[Reads, Writes]):
             ).strip()
         except ModelError as error:
             return inputs.fixed_text, f"{type(error).__name__}: {error}"
-        fault = find_fault(text, inputs)
+        if not (fault := find_fault(text, inputs)):
+            fault = await self._find_language_fault(text, inputs)
+            if fault and reads.reply_language not in self._texts.languages:
+                # The fixed text is in another language as well.
+                return text, f"the model's wording was kept: {fault}"
         return (inputs.fixed_text, f"the model's wording: {fault}") if fault else (text, "")
+
+    async def _find_language_fault(self, text: str, inputs: ClarifyInputs) -> str:
+        """Return that the text is in another language than the user's, or an empty text."""
+        own = text
+        for name in (*inputs.options, inputs.topic):
+            own = own.replace(name, "")
+        if self._detector is None or len(own) < _SURE_OF_LANGUAGE:
+            return ""
+        found = (await asyncio.to_thread(self._detector.detect, own)).language
+        wanted = primary_of(inputs.language)
+        return "" if found in (None, wanted) else f"it is in {found!r}, expected {wanted!r}"
 
     def _say_unjudged(self, text: str, reads: Reads) -> str:
         """Return the text; if the search alone ended the question, the text says so."""
@@ -279,12 +304,12 @@ def _offers_answered(reads: Reads) -> bool:
     options = reads.clarification_options
     is_ambiguous = reads.clarification_reason is _Reason.AMBIGUOUS_QUERY
     is_asked = is_ambiguous and reads.asking_stage == Role.GUARDRAILS
-    return is_asked and bool(options) and not any(option.crumbs for option in options)
+    return is_asked and bool(options) and not any(o.crumbs or o.is_worded for o in options)
 
 
 def _choose_options(reads: Reads) -> tuple[ClarificationOption, ...]:
-    """Return the options to choose from: those that the search named, else the places of its
-    results.
+    """Return the options to choose from: those that an earlier stage named, else the places of
+    the results of the search.
     """
     if reads.unknown_documents is not None:
         return reads.clarification_options[:MOST_OPTIONS]

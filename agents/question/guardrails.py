@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field
 
 from agents.agent import Agent, AgentParts, MayAsk, ProgressStep, ReadsLanguage
+from agents.question.meanings import find_section, number_places, word_meanings
 from agents.question.replies import plain_reply
 from agents.question.verified import (
     NOTHING,
@@ -34,7 +35,6 @@ from knowledge.errors import KnowledgeError
 from knowledge.port import (
     MATCHES_NOTHING,
     Findings,
-    Hit,
     Searcher,
     SearchRequest,
     find_refusal_reason,
@@ -259,7 +259,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         model = self._find_model(reads)
         if model is None:
             return await self._judge_without_model(reads, findings)
-        nearest = [_make_place(hit) for hit in findings.hits]
+        nearest = tuple(dict.fromkeys(map(find_section, findings.hits)))
         try:
             inputs = self._inputs(reads, nearest, signs)
             found = (await model.ask(SCOPE, inputs, self.run)).output
@@ -269,8 +269,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             if has_unusable_output(error) or error.reason == "too_long":
                 writes = self._stop_unjudged(writes, described)
             return writes.model_copy(update={"model_error": described})
-        named = [nearest[number - 1] for number in found.meanings if 0 < number <= len(nearest)]
-        writes = self._apply_verdict(found.verdict, found.analysis, tuple(dict.fromkeys(named)))
+        known_text = f"{reads.text}\n{reads.canonical_question}"
+        meanings = word_meanings(found.meanings, nearest, known_text)
+        writes = self._apply_verdict(found.verdict, found.analysis, meanings)
         changes = {"decided_by": "own_call", "guardrails_confidence": found.confidence}
         return writes.model_copy(update=changes)
 
@@ -336,7 +337,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             domain_name=self._domain_name,
             domain_scope=self._domain_scope,
             strictness=self._strictness,
-            nearest=tuple(f"{n}. {' > '.join(one.crumbs)}" for n, one in enumerate(nearest, 1)),
+            nearest=number_places(nearest),
             signs=signs,
             reviews_documents=self._reviews_documents,
         )
@@ -406,9 +407,11 @@ def _judges_words_alone(findings: Findings, language: str) -> bool:
 
 
 def _list_offered(pause: Pause) -> tuple[ClarificationOption, ...]:
-    """Return the places that the desk offered when it asked, to offer them again."""
+    """Return what the desk offered when it asked which of several is meant, to offer it again."""
     pairs = zip(pause.options, pause.places, strict=False)
-    return tuple(ClarificationOption(label=label, crumbs=place) for label, place in pairs if place)
+    return tuple(
+        ClarificationOption(label=label, crumbs=place, is_worded=True) for label, place in pairs
+    )
 
 
 def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:
@@ -473,8 +476,3 @@ def _name_signs(writes: Writes, signs: tuple[str, ...]) -> Writes:
     note = f"signs of an attempt to change how the desk works: {', '.join(signs)}"
     analysis = "; ".join(filter(None, (writes.guardrails_analysis, note)))
     return writes.model_copy(update={"guardrails_analysis": analysis})
-
-
-def _make_place(hit: Hit) -> ClarificationOption:
-    path = tuple(dict.fromkeys((*hit.place.crumbs, *hit.place.heading_path))) or (hit.place.title,)
-    return ClarificationOption(label=path[-1], crumbs=path)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts, MayAsk, ProgressStep
+from agents.question.meanings import list_places, number_places, word_meanings
 from agents.question.replies import (
     ClarificationReply,
     find_chosen_question,
     normalise,
     plain_reply,
 )
-from citations.sources import choose_alternatives
 from envelope.conversation import (
     ClarificationOption,
     ConversationAct,
@@ -32,7 +32,7 @@ from envelope.tool_loop import WayName
 from knowledge.errors import KnowledgeError
 from knowledge.language.corpus_languages import ReadLanguages, choose_foreign
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
-from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
+from knowledge.port import ANSWER_CHARACTERS, Searcher, SearchRequest
 from knowledge.search.query import ENGLISH
 from llm.errors import ModelError, has_unusable_output
 from llm.injection import BUDGET_SECONDS, inspect_within
@@ -41,6 +41,7 @@ from llm.port import Model, TextListener, find_model
 from llm.tasks.question import (
     TRANSLATE,
     UNDERSTAND,
+    Meaning,
     RareDetails,
     Strictness,
     TranslateInputs,
@@ -55,10 +56,9 @@ if TYPE_CHECKING:
 
 EarlyResult = Literal["", "kept", "discarded"]
 NEAREST = 8
-"""The number of places of the documents that the model is shown."""
+"""The number of pages, and of their sections, that the model is shown."""
 _LOOKED_AT = 24
 """The number of hits from which these are chosen."""
-MOST_MEANINGS = 4
 LONGEST_PLACE = 300
 """The number of characters of a protected part that the model is shown."""
 
@@ -224,7 +224,7 @@ class TranslationAgent(Agent[Reads, Writes]):
             domain_name=combined.domain_name,
             domain_scope=combined.domain_scope,
             strictness=combined.strictness,
-            nearest=tuple(f"{n}. {' > '.join(one.crumbs)}" for n, one in enumerate(places, 1)),
+            nearest=number_places(places),
             signs=inspection.kinds,
             reviews_documents=combined.reviews_documents,
             document_languages=await combined.find_foreign_languages(reads),
@@ -259,11 +259,12 @@ async def _ask(
 
 async def _find_places(
     combined: CombinedCall, reads: Reads, run: Run
-) -> list[ClarificationOption] | None:
-    """Return the places of the documents that are most similar to the turn, best first. None: there
-    are no documents, so nothing can be answered. Places whose meaning was compared with the turn
-    come before those that only share words with it. The search stage reuses this search if the
-    question does not change. If a vendor embeds, only words are compared, because an embedding
+) -> Sequence[ClarificationOption] | None:
+    """Return the pages and sections that are most similar to the turn, the best page first.
+
+    None: there are no documents, so nothing can be answered. Pages whose meaning was compared with
+    the turn come before those that only share words with it. The search stage reuses this search if
+    the question does not change. If a vendor embeds, only words are compared, because an embedding
     takes as long as the call that waits for it.
     """
     earlier = list_earlier(reads.history)
@@ -282,18 +283,11 @@ async def _find_places(
         findings = await combined.searcher.search(request)
     except KnowledgeError:
         # The search stage will have the same fault and report it.
-        return []
+        return ()
     if findings.documents == 0:
         return None
     hits = sorted(findings.hits, key=lambda hit: hit.place.language in findings.uncompared)
-    pages = [_make_place(hit.place.crumbs, hit) for hit in hits]
-    sections = [_make_place((*hit.place.crumbs, *hit.place.heading_path), hit) for hit in hits]
-    return list(dict.fromkeys((*pages, *sections)))[:NEAREST]
-
-
-def _make_place(path: Sequence[str], hit: Hit) -> ClarificationOption:
-    crumbs = tuple(dict.fromkeys(path)) or (hit.place.title,)
-    return ClarificationOption(label=crumbs[-1], crumbs=crumbs)
+    return list_places(hits, NEAREST)
 
 
 def _shorten(part: str) -> str:
@@ -385,7 +379,9 @@ def _take(
             context_type=found.context_type,
             verdict=found.verdict,
             analysis=protected.restore_some(more.reason),
-            meanings=_choose_meanings(more.meanings, places),
+            meanings=word_meanings(
+                _restore_labels(protected, more.meanings), places, f"{reads.text}\n{question}"
+            ),
             questions=tuple(map(protected.restore_some, more.questions)),
             translations=_restore_translations(protected, more.translations),
             wants_exit=more.act == "exit",
@@ -399,6 +395,10 @@ def _take(
         decided_by="combined_call",
     )
     return writes.model_copy(update={"translation_error": error}) if error else writes
+
+
+def _restore_labels(protected: Protected, given: Sequence[Meaning]) -> list[Meaning]:
+    return [one.model_copy(update={"label": protected.restore_some(one.label)}) for one in given]
 
 
 def _restore_translations(
@@ -419,11 +419,3 @@ def _restore_question(reads: Reads, protected: Protected, given: str) -> tuple[s
     except PlaceholderLost as lost:
         kept = reads.text if reads.language == ENGLISH else protected.restore_some(given).strip()
         return kept, str(lost)
-
-
-def _choose_meanings(
-    numbers: Sequence[int], places: Sequence[ClarificationOption]
-) -> tuple[ClarificationOption, ...]:
-    """Return the places of these numbers, counted from 1, worded by their difference."""
-    named = [places[number - 1] for number in numbers if 0 < number <= len(places)]
-    return choose_alternatives(named, MOST_MEANINGS)

@@ -84,11 +84,10 @@ def _number_references(results: tuple[SearchResult, ...]) -> tuple[SourceReferen
 def _prompt(reads: Reads, references: tuple[SourceReference, ...]) -> str:
     blocks = [_source_block(reference, reads.search_context) for reference in references]
     if reads.assumption:
-        assumed = fence(reads.assumption, "assumption")
-        blocks.append(f"Assume this, because the user did not choose:\n{assumed}")
+        blocks.append(fence(reads.assumption, "assumption"))
     if _one_line(reads.text) not in ("", _one_line(reads.canonical_question)):
-        blocks.append(f"What the user typed:\n{fence(reads.text, 'typed')}")
-    blocks.append(f"The question:\n{fence(reads.canonical_question, 'question')}")
+        blocks.append(fence(reads.text, "what the user typed"))
+    blocks.append(fence(reads.canonical_question, "question"))
     return "\n".join(blocks)
 
 

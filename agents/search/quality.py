@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from agents.agent import Agent, AgentParts, MayAsk, ProgressStep, ReadsLanguage
 from citations.blocks import remove_cells
@@ -81,6 +81,7 @@ class Reads(ReadsLanguage, frozen=True):
     attempt: int = 0
     assumption: str = ""
     missing: str = ""
+    collected_info: dict[str, JsonValue] = Field(default_factory=dict)
     answered_by: Literal["", "model", "search"] = ""
     generation_confidence: float = 1.0
 
@@ -209,6 +210,11 @@ class QualityAgent(Agent[Reads, Writes]):
                 for number, fault in enumerate(faults, start=1)
             ),
             sources=_collect_sources(reads),
+            facts=tuple(
+                f"{name}: {value}"
+                for name, value in reads.collected_info.items()
+                if value is not None
+            ),
             missing=reads.missing,
             assumption=reads.assumption,
             attempt=reads.attempt,
@@ -291,6 +297,7 @@ def _read(reads: Reads) -> tuple[CheckedAnswer, tuple[Fault, ...]]:
         said=(
             reads.canonical_question,
             reads.assumption,
+            *(str(value) for value in reads.collected_info.values()),
             *(turn.text for turn in reads.history),
         ),
         typed=(reads.text, *(turn.text for turn in reads.history if turn.speaker == "user")),

@@ -32,7 +32,7 @@ from agents.swarm.swarm_plan import (
     SwarmPlan,
     measure_cost,
 )
-from agents.swarm.workers import TYPES, WorkerRegistry, make_registry, read_ends
+from agents.swarm.workers import WorkerRegistry, make_registry, read_ends
 from envelope.conversation import PauseQuestion, Turn
 from envelope.outcome import GaveUp, HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
@@ -273,10 +273,6 @@ class PlanAgent(Agent[Reads, Writes]):
             domain_scope=self._domain.scope,
             documents=describe_documents(listed, reads.canonical_question),
             document_languages=list_languages(listed),
-            strategies={
-                name: self._strategies.find(name).description for name in self._strategies.names
-            },
-            roles={one.name: one.description for one in TYPES},
             tools={name: tool.description for name, tool in self._offered.items()},
             most_workers=self._most_workers,
             strategy=chosen,

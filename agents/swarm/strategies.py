@@ -15,13 +15,11 @@ USUAL = "intelligent"
 class SwarmStrategy(ABC):
     """One way to divide a question; it keeps nothing between questions.
 
-    `description` tells a planner how to divide by it, `form` tells the writer what to make of what
-    the workers wrote.
+    The prompt `plan_swarm` tells a planner how to divide by it, `synthesize_findings` tells the
+    writer what to make of what the workers wrote.
     """
 
     name: str
-    description: str
-    form: str
 
     def find_problems(self, workers: Sequence[WorkerPlan]) -> Iterable[str]:
         """Return why workers are no plan by this strategy; by default they always are."""
@@ -32,16 +30,12 @@ class IntelligentStrategy(SwarmStrategy):
     """Leaves the division to the planner."""
 
     name = "intelligent"
-    description = "divides by what the question needs: parts, documents, or steps that follow"
-    form = "one answer in the order of the question"
 
 
 class ParallelStrategy(SwarmStrategy):
     """No worker waits for another one."""
 
     name = "parallel"
-    description = "independent sub-questions side by side, such as one for each item of a table"
-    form = "part by part, in the order of the question, and of each part the same facts"
 
     def find_problems(self, workers: Sequence[WorkerPlan]) -> Iterable[str]:
         waiting = [one.id for one in workers if one.depends_on]
@@ -53,14 +47,6 @@ class CouncilStrategy(SwarmStrategy):
     """Each member takes a side of its own, or reads other material than the others."""
 
     name = "council"
-    description = (
-        "at least three members with different perspectives on one question, for opinions and "
-        "decisions; each takes a side of its own, or reads other documents than the others"
-    )
-    form = (
-        "a balanced report: what each member says and from which sources, where they agree, and "
-        "where they disagree; a dissent is what a member wrote"
-    )
 
     def find_problems(self, workers: Sequence[WorkerPlan]) -> Iterable[str]:
         perspectives = {one.specialization.casefold() for one in workers if one.specialization}

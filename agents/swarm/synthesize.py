@@ -23,7 +23,6 @@ from agents.swarm.material import (
     list_unread,
     make_table,
 )
-from agents.swarm.strategies import USUAL, StrategyRegistry, make_strategies
 from agents.swarm.swarm_plan import SwarmPlan
 from agents.swarm.workers import LONGEST_PERSONA, WorkerOutput, read_ends
 from citations.citing import Cited, cite
@@ -144,13 +143,11 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         *,
         model: Model,
         texts: Texts,
-        strategies: StrategyRegistry | None = None,
         domain: DeskDomain | None = None,
         uses_model: bool = True,
     ) -> None:
         self._model = model
         self._texts = texts
-        self._strategies = make_strategies() if strategies is None else strategies
         self._domain = DeskDomain() if domain is None else domain
         self._uses_model = uses_model
 
@@ -202,8 +199,6 @@ class SynthesizeAgent(Agent[Reads, Writes]):
     def _make_inputs(
         self, reads: Reads, plan: SwarmPlan, material: SwarmMaterial
     ) -> SynthesizeFindingsInputs:
-        is_known = plan.strategy in self._strategies.names
-        strategy = self._strategies.find(plan.strategy if is_known else USUAL)
         return SynthesizeFindingsInputs(
             question=reads.canonical_question,
             language=reads.language,
@@ -211,7 +206,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
             persona=reads.persona[:LONGEST_PERSONA],
-            form=strategy.form,
+            strategy=plan.strategy,
             style=reads.answer_style or reads.preferences.style or "",
             items=plan.items if plan.criteria else (),
             criteria=plan.criteria if plan.items else (),

@@ -12,12 +12,10 @@ from agents.swarm.workers import (
     LONGEST_PERSONA,
     WorkerOutput,
     WorkerProgress,
-    WorkerRegistry,
     WorkerStatus,
     WorkerTask,
     dump_outputs,
     fit_output,
-    make_registry,
     open_worker,
     write_output,
 )
@@ -30,6 +28,7 @@ from llm.port import (
     ConversationModel,
     Model,
     ModelMessage,
+    Remark,
     ToolDescription,
     ToolUse,
     UserMessage,
@@ -114,14 +113,12 @@ class WorkAgent(Agent[Reads, Writes]):
         model: Model,
         tools: ToolCatalog,
         list_documents: ListDocuments,
-        registry: WorkerRegistry | None = None,
         domain: DeskDomain | None = None,
         uses_model: bool = True,
     ) -> None:
         self._model = model
         self._tools = describe_tools(tools.select())
         self._list_documents = list_documents
-        self._registry = make_registry() if registry is None else registry
         self._domain = DeskDomain() if domain is None else domain
         self._uses_model = uses_model
 
@@ -169,14 +166,13 @@ class WorkAgent(Agent[Reads, Writes]):
         step = await dialogue.take_step(model, self.run)
         if not (fault := _find_asking_fault(step.message, given)):
             return step, ""
-        remark = UserMessage(text=f"The user may not be asked this: {fault}. Go on without it.")
+        remark = UserMessage(remark=Remark(refused_question=fault))
         step = await replace(dialogue, remarks=(remark,)).take_step(model, self.run)
         return step, _find_asking_fault(step.message, given)
 
     async def _open(self, task: WorkerTask, reads: Reads) -> Dialogue:
         worker = task.worker
-        kind = self._registry.find(worker.role)
-        opened = open_worker(worker, kind, self._tools)
+        opened = open_worker(worker, self._tools)
         listed = await self._list_documents(reads.groups) if self._uses_model else ()
         opening = opened.model_copy(
             update={
@@ -184,7 +180,7 @@ class WorkAgent(Agent[Reads, Writes]):
                 "messages": (UserMessage(text=task.objective),),
                 "tools": (*opened.tools, _ASK_TOOL),
                 "prompt": WorkOnTaskInputs(
-                    objective=task.objective,
+                    objective=worker.objective,
                     question=task.question,
                     domain_name=self._domain.name,
                     domain_scope=self._domain.scope,
@@ -193,7 +189,7 @@ class WorkAgent(Agent[Reads, Writes]):
                     language=reads.language,
                     persona=reads.persona[:LONGEST_PERSONA],
                     criteria=task.criteria if worker.subject else (),
-                    instructions=kind.instructions,
+                    role=worker.role,
                     specialization=worker.specialization,
                     output=worker.output,
                     known=task.known,

@@ -32,48 +32,23 @@ _OUTSIDE_BRACKETS = "("
 
 @dataclass(frozen=True, slots=True)
 class WorkerType:
-    """What all workers of a type have in common; `tools` are the usual ones."""
+    """What all workers of a type have in common; `tools` are the usual ones.
+
+    The prompt `plan_swarm` says what a type is for, `work_on_task` how its workers proceed.
+    """
 
     name: str
-    description: str
     tools: tuple[str, ...]
-    instructions: str
 
 
+_READING = ("search", "read_section", "read_document")
 TYPES = (
+    WorkerType("analysis", (*_READING, "compare_documents", "definition_aligner")),
+    WorkerType("code", (*_READING, "lookup")),
     WorkerType(
-        name="analysis",
-        description="compares and weighs what the documents say",
-        tools=(
-            "search",
-            "read_section",
-            "read_document",
-            "compare_documents",
-            "definition_aligner",
-        ),
-        instructions="Weigh what the passages say for and against. Name what they do not say.",
+        "data", ("get_document_list", "get_document_info", "read_document", "search", "calculator")
     ),
-    WorkerType(
-        name="code",
-        description="finds and explains code, commands and settings in the documents",
-        tools=("search", "read_section", "read_document", "lookup"),
-        instructions=(
-            "Find the code, commands or settings that the question is about and quote them "
-            "unchanged. Nothing is executed."
-        ),
-    ),
-    WorkerType(
-        name="data",
-        description="reads whole documents and says what each of them states",
-        tools=("get_document_list", "get_document_info", "read_document", "search", "calculator"),
-        instructions="Read the documents of the brief whole, and quote the sentence of each fact.",
-    ),
-    WorkerType(
-        name="research",
-        description="finds the passages that answer one question",
-        tools=("search", "expand_context", "read_section", "read_document", "lookup"),
-        instructions="Find the passages that answer the question. Answer only from passages.",
-    ),
+    WorkerType("research", ("search", "expand_context", *_READING[1:], "lookup")),
 )
 """The types of workers of this project. Code in documents is read as text; nothing is executed."""
 MOST_BYTES = 20_000
@@ -270,17 +245,14 @@ def make_registry() -> WorkerRegistry:
     return WorkerRegistry(TYPES)
 
 
-def open_worker(
-    worker: WorkerPlan, worker_type: WorkerType, tools: Sequence[ToolDescription]
-) -> ToolConversation:
+def open_worker(worker: WorkerPlan, tools: Sequence[ToolDescription]) -> ToolConversation:
     """Return the conversation in which a worker calls its tools.
 
     Only the tools of the brief are described.
     """
-    system = "\n".join(part for part in (worker_type.instructions, worker.output) if part)
     own = tuple(tool for tool in tools if tool.name in worker.tools)
     brief = UserMessage(text=worker.objective)
-    return ToolConversation(task=WORK_ON_TASK.name, system=system, messages=(brief,), tools=own)
+    return ToolConversation(task=WORK_ON_TASK.name, messages=(brief,), tools=own)
 
 
 def fit_output(output: WorkerOutput, most_bytes: int = MOST_BYTES) -> WorkerOutput:

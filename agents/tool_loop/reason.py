@@ -20,7 +20,15 @@ from envelope.tool_loop import (
     Strategy,
 )
 from llm.errors import ModelError
-from llm.port import ConversationModel, Model, ModelMessage, ToolConversation, ToolUse, UserMessage
+from llm.port import (
+    ConversationModel,
+    Model,
+    ModelMessage,
+    Remark,
+    ToolConversation,
+    ToolUse,
+    UserMessage,
+)
 from llm.tasks.tool_loop import REASON, ReasonInputs
 from tools.catalog import ToolCatalog, describe_tools
 from tools.dialogue import (
@@ -187,7 +195,7 @@ class ReasonAgent(Agent[Reads, Writes]):
 
     async def _open(self, reads: Reads) -> Dialogue:
         """Return the dialogue so far, and what its last answer lacked."""
-        lacks = _describe_gaps(reads)
+        remark = _make_remark(reads)
         opening = ToolConversation(
             task=REASON.name,
             messages=(UserMessage(text=reads.canonical_question),),
@@ -202,7 +210,7 @@ class ReasonAgent(Agent[Reads, Writes]):
             limits=DialogueLimits(
                 MOST_STEPS, self._limits.most_calls, must_look=True, writes_last=False
             ),
-            remarks=(UserMessage(text=lacks),) if lacks else (),
+            remarks=() if remark is None else (UserMessage(remark=remark),),
         )
 
     async def _make_prompt(self, reads: Reads) -> ReasonInputs:
@@ -263,17 +271,14 @@ def _list_gaps(reads: Reads) -> tuple[str, ...] | None:
     return (reads.missing,) if reads.missing else ()
 
 
-def _describe_gaps(reads: Reads) -> str:
-    """Return what the answer of the last round lacked, as the next message of the conversation."""
+def _make_remark(reads: Reads) -> Remark | None:
+    """Return what the answer of the last round lacked; None if it lacked nothing."""
     gaps = _list_gaps(reads)
     if gaps is None:
-        return ""
-    parts = []
-    if gaps or (reads.assessment is not None and not reads.assessment.is_enough):
-        parts.append(f"The answer so far lacks: {'; '.join(gaps) or 'parts of the question'}.")
-    if reads.quality_analysis:
-        parts.append(f"The check of the answer says: {reads.quality_analysis}")
-    return "\n".join(parts)
+        return None
+    lacks = bool(gaps) or (reads.assessment is not None and not reads.assessment.is_enough)
+    remark = Remark(is_incomplete=lacks, lacks=gaps, analysis=reads.quality_analysis)
+    return None if remark == Remark() else remark
 
 
 def _find_loop_end(reads: Reads) -> LoopEnd | None:

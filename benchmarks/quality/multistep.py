@@ -18,8 +18,6 @@ from agents.swarm.swarm_plan import SwarmPlan, WorkerPlan
 from agents.swarm.work import plan_worker_searches
 from agents.swarm.workers import (
     WorkerOutput,
-    WorkerRegistry,
-    make_registry,
     open_worker,
     write_output,
 )
@@ -137,12 +135,10 @@ def _need(row: Mapping[str, Any], key: str) -> str:
     return value
 
 
-async def run_worker(
-    worker: WorkerPlan, executor: ToolExecutor, registry: WorkerRegistry
-) -> WorkerOutput:
+async def run_worker(worker: WorkerPlan, executor: ToolExecutor) -> WorkerOutput:
     """Return what a worker finds by plain searches."""
     caller = ToolCaller(agent=worker.id, allowed=frozenset(worker.tools))
-    dialogue = Dialogue(open_worker(worker, registry.find(worker.role), ()))
+    dialogue = Dialogue(open_worker(worker, ()))
     while calls := plan_worker_searches(worker, dialogue):
         made = [
             ToolCall(call_id=one.call_id, tool=one.name, arguments=one.arguments) for one in calls
@@ -316,7 +312,6 @@ class SwarmWay:
     """Plans what a question lists, runs all workers, and gathers their passages."""
 
     def __init__(self, parts: ToolParts) -> None:
-        self._registry = make_registry()
         self._executor = ToolExecutor(make_builtin(parts))
 
     async def find(self, text: str, k: int) -> FoundPages:
@@ -336,7 +331,7 @@ class SwarmWay:
         waves = arrange_workers(plan.workers)
         for wave in waves:
             for worker in wave:
-                outputs[worker.id] = await run_worker(worker, self._executor, self._registry)
+                outputs[worker.id] = await run_worker(worker, self._executor)
         return len(waves)
 
 

@@ -49,7 +49,8 @@ async def search_place(
 ) -> Findings:
     """Return the findings of a question, first what stands at `place`, which crumbs lead to.
 
-    Where the search of the question finds nothing there, the place itself is searched for.
+    Where the search of the question finds nothing there, the place itself is searched for. Only
+    what stands at the place counts as found, so that it is what is shown where no model answers.
     """
     found = await searcher.search(request)
     there = [one for one in found.context if _is_at(one.best, place)]
@@ -62,11 +63,12 @@ async def search_place(
         return found
     top = max(one.best.score for one in (*there, *found.context))
     first = [replace(one, best=replace(one.best, score=top)) for one in there]
+    others = (replace(one, found=()) for one in found.context if not _is_at(one.best, place))
     hits = sorted(dict.fromkeys(found.hits), key=lambda hit: not _is_at(hit, place))
     return replace(
         found,
         hits=tuple(hits),
-        context=tuple(_join_sections((*first, *found.context))),
+        context=tuple(_join_sections((*first, *others))),
         quality="good" if found.quality == "poor" else found.quality,
     )
 

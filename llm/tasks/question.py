@@ -113,6 +113,14 @@ ESSENCE = Task(
 )
 """Makes the last turn understandable without its conversation."""
 
+
+class Meaning(BaseModel, frozen=True):
+    """Something that an unclear question could mean, as an option for the user."""
+
+    label: str = Field(description="a few words in the user's language")
+    place: int = Field(default=0, description="number of the place that is about it; 0: none is")
+
+
 Strictness = Literal["low", "medium", "high"]
 Verdict = Literal["within", "outside", "unclear"]
 
@@ -143,8 +151,8 @@ class ScopeOutput(BaseModel, frozen=True):
     verdict: Verdict
     confidence: Confidence
     analysis: str = Field(description="one sentence")
-    meanings: tuple[int, ...] = Field(
-        default=(), description="only if unclear: the numbers of the places that it could mean"
+    meanings: tuple[Meaning, ...] = Field(
+        default=(), description="only if unclear: what it could mean, the likeliest first"
     )
 
 
@@ -172,7 +180,9 @@ class UnderstandInputs(BaseModel, frozen=True):
     domain_name: str
     domain_scope: str = ""
     strictness: Strictness = "medium"
-    nearest: tuple[str, ...] = Field(default=(), description="numbered pages, the best first")
+    nearest: tuple[str, ...] = Field(
+        default=(), description="numbered places, the best page first, each before its sections"
+    )
     signs: tuple[str, ...] = Field(
         default=(), description="kinds of attack whose wording was found in the turn; a hint"
     )
@@ -196,8 +206,8 @@ class RareDetails(BaseModel, frozen=True):
     translations: tuple[QuestionTranslation, ...] = Field(
         default=(), description="only if languages of the documents are named"
     )
-    meanings: tuple[int, ...] = Field(
-        default=(), description="only if unclear: the numbers of the pages that it could mean"
+    meanings: tuple[Meaning, ...] = Field(
+        default=(), description="only if unclear: what it could mean, the likeliest first"
     )
     reason: str = Field(
         default="", description="unless within: what is unclear, or why it is outside"
@@ -281,7 +291,7 @@ class ClarifyInputs(BaseModel, frozen=True):
     reason: ClarificationReason
     message: str = Field(default="", description="what is unclear or missing")
     question: str = Field(default="", description="the user's question, standing alone")
-    options: tuple[str, ...] = Field(default=(), description="places shown below the text")
+    options: tuple[str, ...] = Field(default=(), description="shown below the text")
     history: tuple[Turn, ...] = ()
     language: str = Field(description="of the user, ISO 639-1")
     topic: str

@@ -129,6 +129,7 @@ class JudgeInputs(BaseModel, frozen=True):
     sources: tuple[JudgedSource, ...] = ()
     missing: str = Field(default="", description="what the writer did not find in the sources")
     assumption: str = Field(default="", description="what the answer assumes the user to mean")
+    facts: tuple[str, ...] = Field(default=(), description="that the user gave in pauses")
     attempt: int = 0
 
 

@@ -73,8 +73,6 @@ class PlanSwarmInputs(BaseModel, frozen=True):
     document_languages: tuple[str, ...] = Field(
         default=(), description="of all documents, ISO 639-1, the most frequent first"
     )
-    strategies: dict[str, str] = Field(default_factory=dict, description="by name")
-    roles: dict[str, str] = Field(default_factory=dict, description="types of workers, by name")
     tools: dict[str, str] = Field(default_factory=dict, description="by name")
     most_workers: int = Field(default=32, ge=1)
     strategy: str = Field(default="", description="that was chosen already; empty: none")
@@ -106,7 +104,7 @@ class WorkOnTaskInputs(BaseModel, frozen=True):
         default=(), description="of all documents, ISO 639-1, the most frequent first"
     )
     criteria: tuple[str, ...] = Field(default=(), description="what is asked about its item")
-    instructions: str = Field(default="", description="of the type of worker")
+    role: str = Field(default="", description="the type of worker")
     specialization: str = ""
     output: str = Field(default="", description="the form of the result")
     known: dict[str, JsonValue] = Field(default_factory=dict, description="that the user said")
@@ -139,7 +137,7 @@ class SynthesizeFindingsInputs(BaseModel, frozen=True):
     domain_name: str = Field(default="", description="the desk's name, as settings have it")
     domain_scope: str = Field(default="", description="the subject of the documents")
     persona: str = Field(default="", description="in whose voice the answer is written")
-    form: str = Field(default="", description="the form of the answer that the strategy wants")
+    strategy: str = Field(default="", description="by which the question was divided")
     style: AnswerStyle = Field(default="", description="the form in which the user wants it")
     items: tuple[str, ...] = Field(default=(), description="the rows of the table, if it is one")
     criteria: tuple[str, ...] = Field(default=(), description="the columns of the table")

@@ -30,6 +30,7 @@ from llm.output_parsing import (
 )
 from llm.port import (
     I,
+    Message,
     ModelAnswer,
     ModelStep,
     O,
@@ -40,7 +41,15 @@ from llm.port import (
     UserMessage,
 )
 from llm.prices import PriceSource
-from llm.prompts import JSON_OBJECT, REPAIR, JsonObjectInputs, Prompts, Rendered, RepairInputs
+from llm.prompts import (
+    JSON_OBJECT,
+    REMARK,
+    REPAIR,
+    JsonObjectInputs,
+    Prompts,
+    Rendered,
+    RepairInputs,
+)
 from llm.stored_model import digest
 from llm.vendors.model_transport import Transport
 from llm.vendors.wire import (
@@ -192,12 +201,18 @@ class VendorModel:
             return replace(reply, message=reply.message.model_copy(update={"text": text}))
 
     def _render_prompt(self, conversation: ToolConversation) -> ToolConversation:
+        spoken = tuple(map(self._render_remark, conversation.messages))
         if conversation.prompt is None:
-            return conversation
+            return conversation.model_copy(update={"messages": spoken})
         prompt = self._prompts.render(conversation.task, conversation.prompt)
-        messages = (UserMessage(text=prompt.user), *conversation.messages[1:])
+        messages = (UserMessage(text=prompt.user), *spoken[1:])
         changes = {"system": prompt.system, "messages": messages, "prompt": None}
         return conversation.model_copy(update=changes)
+
+    def _render_remark(self, message: Message) -> Message:
+        if not isinstance(message, UserMessage) or message.remark is None:
+            return message
+        return UserMessage(text=self._prompts.render(REMARK, message.remark).user)
 
     async def close(self) -> None:
         """Close the connections to the vendor."""

@@ -78,6 +78,7 @@ def test_an_answer_that_ended_early_says_why() -> None:
 @pytest.mark.parametrize("shape", SHAPES, ids=IDS)
 def test_no_shape_of_a_foreign_link_is_printed(shape: Shape) -> None:
     reply: dict[str, JsonValue] = {
+        "outcome": "answered",
         "text": shape.text,
         "sources": [{**SOURCE, "title": shape.text, "url": "//evil.test/a"}],
         "suggested_actions": [
@@ -97,7 +98,7 @@ def test_no_control_sequence_reaches_a_terminal(capsys: pytest.CaptureFixture[st
 
     print_line(hidden)
     say_json({"text": hidden})
-    for line in reply_lines({"text": hidden, "sources": [{**SOURCE, "title": hidden}]}):
+    for line in reply_lines(reply(text=hidden, sources=[{**SOURCE, "title": hidden}])):
         print_line(line)
 
     output = capsys.readouterr().out
@@ -187,12 +188,18 @@ def test_words_of_the_question_are_bold_in_a_terminal_and_no_other_escape_sequen
     assert output.getvalue().count("\x1b") == shown.count("\x1b")
 
 
-def test_the_heading_of_the_sources_is_in_the_language_of_the_reply() -> None:
-    sources: list[JsonValue] = [source(1, "Regeln")]
+def test_what_stands_around_an_answer_is_in_its_language() -> None:
+    sources: list[JsonValue] = [source(1, "Regeln"), {**source(2, "Preis"), "path": "tool:c1"}]
+    around = {"answered_by": "search", "termination_reason": "regenerate_limit", "message_id": "m"}
 
-    lines = reply_lines(reply(sources=sources, language="de"))
+    lines = reply_lines(reply(sources=sources, language="de", **around))
 
     assert lines[2] == "Quellen:"
+    assert "      Ergebnis eines Werkzeugs" in lines
+    assert lines[-1] == (
+        "(beantwortet, Sprache de, von der Suche gefunden, kein Modell, "
+        "vorzeitig beendet: regenerate_limit; Nachricht m)"
+    )
 
 
 PARTS = Path(__file__).parents[2] / "gateway" / "widget" / "parts"

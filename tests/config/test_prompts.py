@@ -137,10 +137,9 @@ def test_a_source_can_neither_end_its_block_nor_begin_another_source() -> None:
 
     outside = re.sub(r"(?s)<data name=\"[\w ]+\">\n.*?\n</data>", "", user)
     assert re.findall(r"Source \d:", outside) == ["Source 1:", "Source 2:"]
-    assert outside.count("The question:") == 1
     assert "Obey" not in outside
     assert "password" not in outside
-    assert outside.rindex("The question:") > outside.rindex("Source 2:")
+    assert user.rindex('<data name="question">\na\n') > user.rindex("Source 2:")
     assert '<data name="source">\nTrue.\n\nTrue.\n</data>' in user
 
 

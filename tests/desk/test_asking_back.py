@@ -17,6 +17,7 @@ from llm.tasks.question import (
     ClarifyOutput,
     ContextType,
     EssenceOutput,
+    Meaning,
     ScopeOutput,
     UnderstandOutput,
 )
@@ -39,11 +40,16 @@ VAGUE = "How do I set it up?"
 
 def make_model(**script: list[Scripted]) -> PartlyScriptedModel:
     """A model that finds the first question unclear, and everything after it within scope."""
-    unclear = ScopeOutput(
-        verdict="unclear", confidence=0.9, analysis="It names nothing.", meanings=(1, 2, 3, 4, 5)
-    )
+    meanings = tuple(Meaning(label="", place=number) for number in range(1, 6))
+    unclear = find_unclear(*meanings)
     within = ScopeOutput(verdict="within", confidence=0.9, analysis="")
     return PartlyScriptedModel(scope=[unclear, within, within], **script)
+
+
+def find_unclear(*meanings: Meaning) -> ScopeOutput:
+    return ScopeOutput(
+        verdict="unclear", confidence=0.9, analysis="It names nothing.", meanings=meanings
+    )
 
 
 async def ask_back(harness: AppHarness) -> tuple[ConversationDriver, Fields]:
@@ -66,6 +72,25 @@ async def test_a_vague_question_is_asked_back_with_places_it_could_mean(open_app
     kinds = [action["kind"] for action in reply["suggested_actions"]]
     assert kinds[-2:] == ["skip", "exit"]
     assert reply["sources"] == []
+
+
+async def test_options_are_meanings_that_may_share_a_place_or_have_none(open_app: OpenApp) -> None:
+    labels = ("the web address of a webhook", "the events of a webhook", "the price of a webhook")
+    places = (1, 1, 99)
+    meanings = (Meaning(label=a, place=b) for a, b in zip(labels, places, strict=True))
+    within = ScopeOutput(verdict="within", confidence=0.9, analysis="")
+    model = PartlyScriptedModel(scope=[find_unclear(*meanings), within])
+
+    async with open_app(model) as harness:
+        driver, asked = await ask_back(harness)
+        reply = await driver.say("3")
+
+    assert options(asked) == list(labels)
+    first, second, third = (a["crumbs"] for a in asked["suggested_actions"][:3])
+    assert first == second != []
+    assert third == []
+    assert reply["outcome"] == "answered"
+    assert reply["question"] == f"{VAGUE} (the price of a webhook)"
 
 
 @pytest.mark.parametrize("way", ["text", "number"])
@@ -194,7 +219,7 @@ async def find_meanings(knowledge: Knowledge, question: str) -> tuple[Clarificat
         {
             "context_type": "new_topic",
             "verdict": "unclear",
-            "details": {"meanings": range(1, NEAREST + 1)},
+            "details": {"meanings": [{"label": "", "place": n} for n in range(1, NEAREST + 1)]},
         }
     )
     combined = CombinedCall(ScriptedModel([unclear]), knowledge.searcher, "SMS Platform")

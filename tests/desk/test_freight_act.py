@@ -9,7 +9,7 @@ import pytest
 
 from config.settings import Settings
 from knowledge.embedding import Embedder
-from llm.port import Model, ModelMessage, ToolUse
+from llm.port import Model, ModelMessage, Remark, ToolUse, UserMessage
 from llm.tasks.search import RespondOutput
 from tests.desk.conftest import ingest_example
 from tests.desk.test_tool_way import DONE, cite_first, list_tools, score
@@ -195,7 +195,9 @@ async def test_a_second_round_refines_the_query_of_the_first(open_regulation: An
     first, _, second, _ = model.find_asked("reason")
     names = {tool.name for tool in first.tools}
     assert {"regulation_search", "penalty_lookup", "general_rag"} <= names
-    assert second.messages[-1].text == "The answer so far lacks: the distance."
+    assert second.messages[-1] == UserMessage(
+        remark=Remark(is_incomplete=True, lacks=("the distance",))
+    )
     assert list_tools(reply) == ["regulation_search", "regulation_search"]
     assert reply["assessment"]["round"] == 2
 

@@ -63,8 +63,8 @@ OUTAGES = 2
 """Each command of a job fails once before it is sent, and once after it was executed."""
 ACTS = 4
 PERSON = f"{USER}@desk.test"
-WITHOUT_COMMANDS = {"warm_index", "settlements"}
-"""Jobs that wait for something else: `settlements` sends where many wait at once."""
+WITHOUT_COMMANDS = {"warm_index", "settlements", "gap_announcements", "heartbeats", "job_reports"}
+"""Jobs that find nothing to send here; `heartbeats` has connections without a client."""
 ELSEWHERE = {"health_turns", "warm_quarantine", "index_takeover"}
 """The jobs of `refdesk worker` and `refdesk ask` alone; they send no command."""
 QUICK: tuple[tuple[Any, str, float], ...] = (

@@ -6,6 +6,7 @@ from dataclasses import replace
 from llm.port import (
     ConversationModel,
     ModelMessage,
+    Remark,
     ToolChoice,
     ToolConversation,
     ToolDescription,
@@ -191,7 +192,7 @@ async def test_nothing_is_written_before_one_result_was_seen(executor: ToolExecu
 
     assert read_inputs(model, 1).tool_choice is ToolChoice.REQUIRED
     [*_, remark] = read_inputs(model, 1).messages
-    assert "Nothing was looked up yet" in remark.text
+    assert remark == UserMessage(remark=Remark(has_read_nothing=True))
     assert step.message.text == "4 %."
 
 

@@ -5,6 +5,7 @@ from config.texts import load_texts
 from envelope.conversation import ClarificationOption, ClarificationReason, SuggestedAction
 from envelope.outcome import Wrote
 from envelope.sources import SearchResult
+from knowledge.language.detector import ScriptAndNgramDetector
 from llm.errors import ModelUnavailable
 from llm.port import Model
 from llm.tasks.question import ClarifyInputs, ClarifyOutput
@@ -12,6 +13,7 @@ from tests.citations.shapes import IDS, SHAPES, Shape, leads_elsewhere
 from tests.support.scripted_model import ScriptedModel
 
 TEXTS = load_texts()
+DETECTOR = ScriptAndNgramDetector()
 DOMAIN = "Bluebird SMS"
 HOSTILE_ADDRESSES = ("javascript:alert(1)", "//evil.test/a", "https://docs.example@evil.test/")
 Reason = ClarificationReason
@@ -44,7 +46,7 @@ RESULTS = (result(1, "Accounts", "Limits"), result(2, "Rates", "Limits"), result
 
 
 async def word_question(reads: Reads, model: Model | None = None) -> Writes:
-    agent = ClarificationAgent(model=model, texts=TEXTS, topic=DOMAIN)
+    agent = ClarificationAgent(model=model, texts=TEXTS, topic=DOMAIN, detector=DETECTOR)
     outcome = await agent.work(reads)
     assert isinstance(outcome, Wrote)
     return outcome.writes
@@ -329,6 +331,32 @@ async def test_when_the_model_fails_the_fixed_text_is_said_and_the_reason_is_kep
 
     assert found.response == TEXTS.text("ask_details", "uk")
     assert found.clarification_fallback == "ModelUnavailable: the vendor is away"
+
+
+@pytest.mark.parametrize("reason", [Reason.AMBIGUOUS_QUERY, Reason.OUT_OF_SCOPE])
+@pytest.mark.parametrize("language", ["de", "ko"])
+async def test_a_wording_in_another_language_is_replaced_by_the_fixed_text(
+    reason: Reason, language: str
+) -> None:
+    reads = Reads(clarification_reason=reason, language=language, canonical_question="limits?")
+    model = ScriptedModel([ClarifyOutput(text="There are several limits. Which one is meant?")])
+
+    found = await word_question(reads, model)
+
+    assert found.response == (await word_question(reads)).response
+    assert found.clarification_fallback == (
+        f"the model's wording: it is in 'en', expected '{language}'"
+    )
+
+
+async def test_a_wording_in_another_language_is_kept_where_no_text_is_fixed() -> None:
+    reads = Reads(clarification_reason=Reason.MISSING_DETAILS, language="sv")
+    model = ScriptedModel([ClarifyOutput(text="There are several limits. Which one is meant?")])
+
+    found = await word_question(reads, model)
+
+    assert found.response.startswith("There are several limits.")
+    assert "kept: it is in 'en', expected 'sv'" in found.clarification_fallback
 
 
 async def test_a_language_without_texts_is_answered_in_english_and_says_so() -> None:

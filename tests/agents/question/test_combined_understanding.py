@@ -156,16 +156,16 @@ async def test_the_model_is_shown_what_the_places_of_the_turn_stand_for() -> Non
     assert inputs.places == ("`send --now`", f"{pasted[:300]} [...]")
 
 
-async def test_the_model_is_shown_the_nearest_pages_and_then_their_sections() -> None:
+async def test_the_model_is_shown_the_nearest_pages_each_before_its_sections() -> None:
     library = Library()
 
     _, model = await read_turn("How do I test it?", make_found(""), library=library, groups=("a",))
 
     assert find_inputs(model).nearest == (
         "1. Guide > Webhooks",
-        "2. Guide > Numbers",
-        "3. Guide > Webhooks > Create",
-        "4. Guide > Webhooks > Test",
+        "2. Guide > Webhooks > Create",
+        "3. Guide > Webhooks > Test",
+        "4. Guide > Numbers",
     )
     assert [request.groups for request in library.requests] == [("a",)]
     assert find_inputs(model).reviews_documents
@@ -242,8 +242,10 @@ async def test_a_follow_up_is_in_english_what_was_typed_or_what_it_means(languag
     assert find_understanding(writes).canonical_question == question
 
 
-async def test_the_places_that_an_unclear_turn_could_mean_are_those_of_their_numbers() -> None:
-    details = {"meanings": [2, 1, 0, 99, -1], "reason": "It names nothing."}
+async def test_options_keep_the_words_of_the_model_and_only_places_that_it_was_given() -> None:
+    worded = (("to create one", 2), ("to test one", 2), ("", 4), ("pay", 99), ("", 0), ("Pay", -1))
+    given = [{"label": label, "place": place} for label, place in worded]
+    details = {"meanings": given, "reason": "It names nothing."}
 
     writes, _ = await read_turn(
         "How do I set it up?", make_found("", verdict="unclear", details=details)
@@ -251,8 +253,10 @@ async def test_the_places_that_an_unclear_turn_could_mean_are_those_of_their_num
 
     meanings = find_understanding(writes).meanings
     assert [(one.label, one.crumbs) for one in meanings] == [
+        ("to create one", ("Guide", "Webhooks", "Create")),
+        ("to test one", ("Guide", "Webhooks", "Create")),
         ("Numbers", ("Guide", "Numbers")),
-        ("Webhooks", ("Guide", "Webhooks")),
+        ("pay", ()),
     ]
 
 

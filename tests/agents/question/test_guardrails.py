@@ -16,7 +16,7 @@ from knowledge.errors import IndexUnavailable
 from knowledge.library.library import NamedInText
 from knowledge.port import CALIBRATION, Findings, Hit, SearchRequest
 from llm.errors import ModelError, ModelUnavailable, PromptTooLong, Refused, UnreadableOutput
-from llm.tasks.question import ScopeInputs, ScopeOutput, Strictness, Verdict
+from llm.tasks.question import Meaning, ScopeInputs, ScopeOutput, Strictness, Verdict
 from tests.support.scripted_model import ScriptedModel
 
 MEANINGS = tuple(ClarificationOption(label=one, crumbs=(one,)) for one in ("Webhooks", "Numbers"))
@@ -199,7 +199,9 @@ async def test_what_the_user_chose_from_the_options_needs_no_verdict() -> None:
 
 
 async def test_a_model_of_its_own_is_given_the_strictness_and_the_places() -> None:
-    unclear = ScopeOutput(verdict="unclear", confidence=0.6, analysis="either", meanings=(2, 1, 9))
+    worded = [("paying by card", 2), ("https://evil.example", 1), ("https://evil.example", 9)]
+    meanings = tuple(Meaning(label=label, place=place) for label, place in worded)
+    unclear = ScopeOutput(verdict="unclear", confidence=0.6, analysis="either", meanings=meanings)
     model = ScriptedModel([unclear])
 
     writes = await guard("How do I pay?", model=model, strictness="high")
@@ -208,7 +210,7 @@ async def test_a_model_of_its_own_is_given_the_strictness_and_the_places() -> No
     assert isinstance(asked, ScopeInputs)
     assert asked.strictness == "high"
     assert asked.nearest == ("1. Guide > Page 1", "2. Guide > Page 2")
-    assert [one.label for one in writes.clarification_options] == ["Page 2", "Page 1"]
+    assert [one.label for one in writes.clarification_options] == ["paying by card", "Page 1"]
     assert writes.decided_by == "own_call"
 
 
@@ -305,7 +307,8 @@ async def test_places_that_were_offered_are_offered_again_when_no_model_read_the
     writes = await guard("that thing", searcher=Covering(0.0), open_pause=offered)
 
     assert writes.clarification_reason is Reason.AMBIGUOUS_QUERY
-    assert writes.clarification_options == MEANINGS
+    offered_again = tuple(one.model_copy(update={"is_worded": True}) for one in MEANINGS)
+    assert writes.clarification_options == offered_again
 
 
 async def test_a_model_that_fails_leaves_the_question_to_the_search() -> None:

@@ -1,6 +1,7 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,10 @@ from knowledge.language.langdetect import FencedLangdetect, SecondOpinion
 from knowledge.language.scripts import CANDIDATES
 
 DETECTOR = ScriptAndNgramDetector()
-QUESTIONS: dict[str, list[str]] = tomllib.loads(
+QUESTIONS: dict[str, Any] = tomllib.loads(
     Path(__file__).with_name("short_questions.toml").read_text("utf-8")
 )
+ALSO: dict[str, list[str]] = QUESTIONS.pop("also")
 GERMAN = (
     Turn(speaker="user", text="Wie lege ich einen neuen Benutzer an?"),
     Turn(speaker="assistant", text="Unter Benutzer, dort auf Anlegen. [1]"),
@@ -216,5 +218,8 @@ async def test_a_short_question_that_is_clearly_in_another_language_is_answered_
 
     found = await detect_over_english_documents([text for _, text in labelled])
 
-    right = sum(one == language for one, (language, _) in zip(found, labelled, strict=True))
+    right = sum(
+        one in (language, *ALSO.get(text, ()))
+        for one, (language, text) in zip(found, labelled, strict=True)
+    )
     assert right >= 0.94 * len(labelled)

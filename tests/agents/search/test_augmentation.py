@@ -61,10 +61,9 @@ async def test_the_prompt_has_each_source_with_its_place_in_a_block_and_the_ques
     assert writes.augmented_prompt == (
         f'Source 1:\n<data name="source">\n{place}\n\nTen rules.\n</data>\n'
         f'Source 2, a part of its section:\n<data name="source">\n{place}\n\nTwo.\n</data>\n'
-        "Assume this, because the user did not choose:\n"
         '<data name="assumption">\nthe Team plan\n</data>\n'
-        'What the user typed:\n<data name="typed">\nhow many?\n</data>\n'
-        'The question:\n<data name="question">\nHow many rules?\n</data>'
+        '<data name="what the user typed">\nhow many?\n</data>\n'
+        '<data name="question">\nHow many rules?\n</data>'
     )
 
 
@@ -80,15 +79,14 @@ async def test_neither_a_title_nor_a_text_nor_a_question_can_leave_its_block(for
         )
     )
 
-    outside = re.sub(r'<data name="\w+">.*?</data>', "", writes.augmented_prompt, flags=re.DOTALL)
+    outside = re.sub(
+        r'<data name="[\w ]+">.*?</data>', "", writes.augmented_prompt, flags=re.DOTALL
+    )
     assert outside.split("\n") == [
         "Source 1:",
         "",
-        "Assume this, because the user did not choose:",
         "",
-        "What the user typed:",
         "",
-        "The question:",
         "",
     ]
 

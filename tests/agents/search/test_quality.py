@@ -108,6 +108,18 @@ async def test_an_answer_that_the_judge_approves_leaves_as_it_was_written() -> N
     assert writes.validation_result.grounded
 
 
+async def test_a_number_that_the_user_gave_in_a_pause_is_known_to_rules_and_judge() -> None:
+    answer = f"{GOOD} With your 7019 rules, this matters. [1]"
+    known = reads(answer).model_copy(update={"collected_info": {"rules": 7019}})
+    model = ScriptedModel([APPROVAL])
+
+    writes = await judge(model, known)
+
+    assert writes.response == answer
+    assert inputs_of(model).passages == ()
+    assert inputs_of(model).facts == ("rules: 7019",)
+
+
 async def test_an_answer_with_a_fault_is_written_once_more_and_then_loses_the_block() -> None:
     answer = f"{GOOD}\n\nRules are free, as everybody says. [1]"
     model = ScriptedModel([reject("Rules are free")] * 2)

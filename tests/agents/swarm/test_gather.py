@@ -72,7 +72,7 @@ async def test_a_worker_that_asks_for_a_secret_is_told_once_and_then_given_up() 
     assert isinstance(outcome, GaveUp)
     assert "it asks for a secret" in outcome.reason
     again = model.find_asked("work_on_task")[1]
-    assert "it asks for a secret" in again.messages[-1].text
+    assert "it asks for a secret" in again.messages[-1].remark.refused_question
 
 
 PLAN = RequiredInfoField(

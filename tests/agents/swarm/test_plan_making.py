@@ -174,9 +174,8 @@ def read(decision: PlanSwarmOutput, strategy: str = "intelligent", first: int = 
 
 
 async def run(plan: SwarmPlan, executor: ToolExecutor) -> dict[str, WorkerOutput]:
-    registry = make_registry()
     return {
-        worker.id: await run_worker(worker, executor, registry)
+        worker.id: await run_worker(worker, executor)
         for wave in arrange_workers(plan.workers)
         for worker in wave
     }

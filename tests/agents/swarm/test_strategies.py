@@ -12,8 +12,6 @@ from config.settings import Settings
 
 class StrangeStrategy(SwarmStrategy):
     name = "strange"
-    description = "divides by the phases of the moon"
-    form = "a poem"
 
 
 def test_a_further_strategy_is_registered_beside_those_of_the_project() -> None:
@@ -44,7 +42,7 @@ def test_the_caller_comes_before_the_settings_and_they_before_the_planner() -> N
 
 def test_a_strategy_may_refuse_workers() -> None:
     class Alone(SwarmStrategy):
-        name, description, form = "alone", "one worker", "one text"
+        name = "alone"
 
         def find_problems(self, workers: Sequence[WorkerPlan]) -> Iterable[str]:
             return () if len(workers) == 1 else ("expected one worker",)

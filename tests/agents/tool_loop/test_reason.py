@@ -17,7 +17,7 @@ from envelope.tool_loop import (
 )
 from knowledge.index.listing import ListedDocument
 from llm.errors import ModelUnavailable
-from llm.port import ModelMessage, ToolChoice, ToolConversation, ToolUse
+from llm.port import ModelMessage, Remark, ToolChoice, ToolConversation, ToolUse, UserMessage
 from tests.support.scripted_model import ScriptedModel
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog, combine_tools
@@ -200,7 +200,7 @@ async def test_a_further_round_reads_the_gaps_of_the_answer_before(catalog: Tool
 
     asked = model.calls[0].inputs
     assert isinstance(asked, ToolConversation)
-    assert asked.messages[-1].text == "The answer so far lacks: the fine."
+    assert asked.messages[-1] == UserMessage(remark=Remark(is_incomplete=True, lacks=("the fine",)))
     # The call whose branch was lost has no result, and vendors refuse such a call.
     assert [one.call_id for one in asked.messages[1].calls] == ["r1-1"]  # type: ignore[union-attr] # a model's message
     assert writes.strategy is Strategy.SWITCH_TOOL

@@ -2,7 +2,7 @@ from dataclasses import replace
 from typing import Any
 
 from envelope.place import Place
-from knowledge.port import ContextSection, Findings, Hit, SearchRequest
+from knowledge.port import ContextSection, Findings, FoundSpan, Hit, SearchRequest
 from knowledge.search.joined import search_all, search_place
 
 
@@ -24,7 +24,8 @@ def make_section(page: str, score: float = 1.0) -> ContextSection:
             language="en",
         ),
     )
-    return ContextSection(best=hit, text=hit.text, chunk_ids=(page,))
+    found = (FoundSpan(rank=0, start=0, end=4),)
+    return ContextSection(best=hit, text=hit.text, chunk_ids=(page,), found=found)
 
 
 def make_findings(*sections: ContextSection, **parts: Any) -> Findings:
@@ -101,6 +102,7 @@ async def test_what_stands_at_a_chosen_place_comes_first() -> None:
     assert list_pages(found) == ["b", "a"]
     assert [one.best.score for one in found.context] == [3.0, 3.0]
     assert found.hits[0].page == "b"
+    assert [bool(one.found) for one in found.context] == [True, False]
 
 
 async def test_a_chosen_place_that_the_question_does_not_find_is_searched_for() -> None:

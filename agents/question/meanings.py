@@ -1,0 +1,75 @@
+"""What an unclear question could mean: options that a model words and links to places."""
+
+from collections.abc import Iterator, Sequence
+
+from citations.links import plain_line
+from citations.sources import choose_alternatives
+from citations.wording import find_asking_fault
+from envelope.conversation import ClarificationOption
+from knowledge.port import Hit
+from llm.tasks.question import Meaning
+
+MOST_MEANINGS = 4
+LONGEST_LABEL = 80
+"""Maximum number of characters of an option that a model has worded."""
+
+
+def list_places(hits: Sequence[Hit], most: int) -> tuple[ClarificationOption, ...]:
+    """Return the pages of the hits, the best first, each followed by its sections with a hit.
+
+    There are at most `most` pages, and at most `most` sections.
+    """
+    paths = [_list_paths(hit) for hit in hits]
+    sections = list(dict.fromkeys(section for page, section in paths if section != page))[:most]
+    pages = list(dict.fromkeys(page for page, _ in paths))[:most]
+    return tuple(
+        make_place(path)
+        for page in pages
+        for path in (page, *(one for one in sections if (page, one) in paths))
+    )
+
+
+def find_section(hit: Hit) -> ClarificationOption:
+    """Return the section in which a hit stands."""
+    return make_place(_list_paths(hit)[1])
+
+
+def make_place(path: tuple[str, ...]) -> ClarificationOption:
+    """Return a place by the crumbs that lead to it."""
+    return ClarificationOption(label=path[-1], crumbs=path)
+
+
+def number_places(places: Sequence[ClarificationOption]) -> tuple[str, ...]:
+    """Return places as a prompt lists them."""
+    return tuple(f"{n}. {' > '.join(one.crumbs)}" for n, one in enumerate(places, 1))
+
+
+def word_meanings(
+    meanings: Sequence[Meaning], places: Sequence[ClarificationOption], known_text: str
+) -> tuple[ClarificationOption, ...]:
+    """Return the options that a model worded, each with its place if `places` has it.
+
+    An option that nobody may be asked, such as one with an address that `known_text` does not have,
+    gets the name of its place instead; without a place it is left out.
+    """
+    return choose_alternatives(list(_word(meanings, places, known_text)), MOST_MEANINGS)
+
+
+def _word(
+    meanings: Sequence[Meaning], places: Sequence[ClarificationOption], known_text: str
+) -> Iterator[ClarificationOption]:
+    known = "\n".join((known_text, *(crumb for place in places for crumb in place.crumbs)))
+    for meaning in meanings:
+        place = places[meaning.place - 1] if 0 < meaning.place <= len(places) else None
+        label = plain_line(meaning.label)
+        fault = find_asking_fault(meaning.label, known)
+        if fault or not label or len(label) > LONGEST_LABEL:
+            label = "" if place is None else place.label
+        crumbs = () if place is None else place.crumbs
+        yield ClarificationOption(label=label, crumbs=crumbs, is_worded=True)
+
+
+def _list_paths(hit: Hit) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the crumbs that lead to the page of a hit, and those that lead to its section."""
+    page = tuple(dict.fromkeys(hit.place.crumbs)) or (hit.place.title,)
+    return page, tuple(dict.fromkeys((*page, *hit.place.heading_path)))
