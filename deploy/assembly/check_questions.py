@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
