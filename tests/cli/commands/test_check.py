@@ -21,7 +21,6 @@ from tests.support.app_harness import settings_of
 from tests.support.checked_documents import PAGES, change, write_pages
 from tests.support.command_line import Run, one_line
 from tests.support.folder_copy import copy_folder
-from tests.support.shared_folder import provide_folder
 
 QUESTIONS = """\
 questions:
@@ -55,16 +54,14 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(("git", "-C", folder, *author, *words), check=True, capture_output=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder and the documents in its index, read once."""
-
-    def make(folder: Path) -> None:
-        docs = write_pages(folder / "docs", PAGES)
-        quiet = PlainReport(lambda _line: None)
-        asyncio.run(run_ingestion(settings_of(folder / "data"), [docs], quiet))
-
-    return provide_folder(tmp_path_factory, "checked", make)
+    """A data folder and the documents in its index, which has their path: it is not copied."""
+    folder = tmp_path_factory.mktemp("checked")
+    docs = write_pages(folder / "docs", PAGES)
+    quiet = PlainReport(lambda _line: None)
+    asyncio.run(run_ingestion(settings_of(folder / "data"), [docs], quiet))
+    return folder
 
 
 @pytest.fixture
