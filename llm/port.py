@@ -137,24 +137,6 @@ class Task(Generic[I, O]):
     shorten: Callable[[I], I] | None = None
 
 
-def keep_first_half(name: str, **further: JsonValue) -> Callable[[I], I]:
-    """Return a `Task.shorten` that keeps the first half of a list: the best items come first.
-
-    Inputs with a field `left_out` count there what was left out; `further` are other changes.
-    """
-
-    def shorten(inputs: I) -> I:
-        items = getattr(inputs, name)
-        kept = items[: len(items) // 2]
-        if not kept:
-            return inputs
-        counted = getattr(inputs, "left_out", None)
-        count = {} if counted is None else {"left_out": counted + len(items) - len(kept)}
-        return inputs.model_copy(update={name: kept, **count, **further})
-
-    return shorten
-
-
 @dataclass(frozen=True, slots=True)
 class ModelAnswer(Generic[O]):
     """A typed output, its usage and cost. `cost_usd` is None if the price is unknown, never 0."""
@@ -366,6 +348,24 @@ class ConversationModel(Protocol):
         The calls in it are not checked: their names and arguments are whatever the model wrote.
         """
         ...
+
+
+def keep_first_half(name: str, **further: JsonValue) -> Callable[[I], I]:
+    """Return a `Task.shorten` that keeps the first half of a list: the best items come first.
+
+    Inputs with a field `left_out` count there what was left out; `further` are other changes.
+    """
+
+    def shorten(inputs: I) -> I:
+        items = getattr(inputs, name)
+        kept = items[: len(items) // 2]
+        if not kept:
+            return inputs
+        counted = getattr(inputs, "left_out", None)
+        count = {} if counted is None else {"left_out": counted + len(items) - len(kept)}
+        return inputs.model_copy(update={name: kept, **count, **further})
+
+    return shorten
 
 
 def find_model(model: Model) -> Model | None:

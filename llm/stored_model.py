@@ -73,15 +73,6 @@ class _StoredStep(BaseModel, frozen=True):
     calls: tuple[ModelCall, ...] = ()
 
 
-class _StoredError(BaseModel, frozen=True):
-    """An error of a request whose content is the reason, by its class; of a chain, its errors."""
-
-    kind: str
-    text: str
-    errors: "tuple[_StoredError, ...]" = ()
-    calls: tuple[ModelCall, ...] = ()
-
-
 A = TypeVar("A")
 _ERRORS: dict[str, type[ModelError]] = {
     one.__name__: one
@@ -383,6 +374,15 @@ class StoredModel:
     ) -> ModelAnswer[O]:
         _record_hit(cache, key, task.name, answer.model, answer.cost_usd)
         return replace(answer, usage=Usage(), cost_usd=Decimal(0), milliseconds=0.0)
+
+
+class _StoredError(BaseModel, frozen=True):
+    """An error of a request whose content is the reason, by its class; of a chain, its errors."""
+
+    kind: str
+    text: str
+    errors: "tuple[_StoredError, ...]" = ()
+    calls: tuple[ModelCall, ...] = ()
 
 
 def fingerprint(task: Task[I, O], inputs: I, *, asked: str, prompts: Prompts | None) -> str:
