@@ -256,10 +256,11 @@ class StoredModel:
         and after the same results: it depends on them, letter by letter, so that a changed index
         shares nothing that it changed.
         """
-        if not isinstance(self._model, ConversationModel):
+        model = self._model
+        if not isinstance(model, ConversationModel):
             raise RejectedRequest(f"expected a model that calls tools, found {self.name!r}")
         if run.question is None or self._calls is None:
-            return await self._model.converse(conversation, run, skip=skip)
+            return await model.converse(conversation, run, skip=skip)
         content_hash = digest(f"{self.name}+{skip}", conversation.model_dump_json())
         number = run.count_equal(content_hash)
         key = CallKey(run.question, run.place, run.attempt, f"{content_hash}-{number}")
@@ -273,7 +274,7 @@ class StoredModel:
         step, calls = await self._pay(
             key,
             self._calls,
-            lambda: self._step_shared(run, conversation, skip, is_first=not number),
+            lambda: self._step_shared(model, run, conversation, skip, is_first=not number),
         )
         await self._calls.put(key, encode_step(step, calls))
         await self._measure(calls)
@@ -320,11 +321,14 @@ class StoredModel:
             raise
 
     async def _step_shared(
-        self, run: Run, conversation: ToolConversation, skip: int, *, is_first: bool
+        self,
+        model: ConversationModel,
+        run: Run,
+        conversation: ToolConversation,
+        skip: int,
+        *,
+        is_first: bool,
     ) -> ModelStep:
-        model = self._model
-        if not isinstance(model, ConversationModel):
-            raise RejectedRequest(f"expected a model that calls tools, found {self.name!r}")
         cache = self._cache
         may_share = conversation.sharing is not None and is_first and not run.attempt
         # The rules cost less than a look into the cache.
