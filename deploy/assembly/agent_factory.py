@@ -369,6 +369,13 @@ def make_manager(
     )
 
 
+async def open_own_index(settings: Settings) -> "Index":
+    """Return the index of an assistant in a process that did not open it; the caller closes it."""
+    from deploy.assembly.knowledge import make_embedder, open_index
+
+    return await open_index(settings, make_embedder(settings))
+
+
 def _make_early_embedding(
     settings: Settings, knowledge: "Knowledge | None", client: "Redis"
 ) -> "EarlyEmbedding | None":
@@ -426,13 +433,6 @@ def _make_factories(
             verified,
         )
     return factories
-
-
-async def open_own_index(settings: Settings) -> "Index":
-    """Return the index of an assistant in a process that did not open it; the caller closes it."""
-    from deploy.assembly.knowledge import make_embedder, open_index
-
-    return await open_index(settings, make_embedder(settings))
 
 
 def _models(
