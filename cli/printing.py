@@ -100,16 +100,6 @@ def reply_lines(reply: Fields) -> list[str]:
     return lines
 
 
-def _markdown_lines(reply: Fields) -> list[str]:
-    """Return a reply as lines of Markdown, which are not wrapped."""
-    safe, _ = safe_reply(reply)
-    sources = _sources(safe)
-    lines = [*_add_places(safe).split("\n"), *_options(safe), *sources[:2]]
-    for title, place in zip(sources[2::2], sources[3::2], strict=True):
-        lines += [f"- {title.strip()}: {place.strip()}"]
-    return [*lines, "", *_describe_end(safe), _foot(safe)]
-
-
 def list_operator_notes(reply: Fields, index_location: str) -> list[str]:
     """Return the notes below a reply that only the person at the terminal reads, not a website's
     visitor.
@@ -164,6 +154,16 @@ def heading(source: Fields) -> str:
 def choices(reply: Fields) -> list[Fields]:
     """Return the choices of the person in the order of the displayed numbers."""
     return [action for action in _actions(reply) if action.get("kind") != "source"]
+
+
+def _markdown_lines(reply: Fields) -> list[str]:
+    """Return a reply as lines of Markdown, which are not wrapped."""
+    safe, _ = safe_reply(reply)
+    sources = _sources(safe)
+    lines = [*_add_places(safe).split("\n"), *_options(safe), *sources[:2]]
+    for title, place in zip(sources[2::2], sources[3::2], strict=True):
+        lines += [f"- {title.strip()}: {place.strip()}"]
+    return [*lines, "", *_describe_end(safe), _foot(safe)]
 
 
 def _is_table(lines: Sequence[str]) -> bool:

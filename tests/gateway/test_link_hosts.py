@@ -1,6 +1,7 @@
 """Addresses on hosts that the owner trusts are links where a cited source states them exactly."""
 
 import pytest
+from pydantic import JsonValue
 
 from citations.links import keep_links
 from citations.sources import collect_allowed, with_addresses
@@ -23,7 +24,10 @@ def show(answer: str, text: str = TEXT, typed: str = "") -> str:
     used = [SourceUsed(number=1, chunk_id="a#1", title="Orders", path="orders.md")]
     safe = keep_links(answer, collect_allowed([reference], text, [typed]))
     sources = with_addresses(used, [reference], text, safe.text, [typed])
-    reply = {"text": safe.text, "sources": [one.model_dump(mode="json") for one in sources]}
+    reply: dict[str, JsonValue] = {
+        "text": safe.text,
+        "sources": [one.model_dump(mode="json") for one in sources],
+    }
     shown, _ = safe_reply(reply, link_hosts=HOSTS)
     return str(shown["text"])
 
