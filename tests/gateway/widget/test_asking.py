@@ -123,7 +123,7 @@ async def test_sections_of_one_page_are_one_entry_in_which_each_has_its_numbers_
         ["3", "Limits", "limits.md"],
     ]
     assert await shown.part(".sources ul a").nth(1).get_attribute("href") == (
-        "https://handbook.acme.test/routing/rules#test-a-rule"
+        "https://handbook.acme.test/rules#test-a-rule"
     )
 
 
