@@ -132,6 +132,7 @@ async def make_channel(
         conversations=conversations,
         words=load_texts().text,
         meter=meter,
+        link_hosts=frozenset(settings.link_hosts),
         release=settings.release,
         job_seconds=settings.job_deadline_seconds,
         links=SourceLinks(

@@ -568,7 +568,7 @@ async def test_an_address_that_the_person_typed_stays_as_code_with_every_path_on
         writes.response
         == "Open `http://localhost:3000/health`, not [address removed]. Up to 8. [1]"
     )
-    assert writes.sources_used[0].addresses == ("http://localhost:3000/health",)
+    assert writes.sources_used[0].other_addresses == ("http://localhost:3000/health",)
 
 
 async def test_a_host_that_only_an_earlier_answer_named_is_not_the_persons() -> None:
