@@ -160,7 +160,7 @@ def _find_role(flow: str, step: str) -> str:
     try:
         role = find_flow(FLOWS, flow).stage(step).role
     except FlowError as error:
-        raise CommandError(f"this release cannot begin at {step!r}: {error}") from error
+        raise CommandError(f"the replay cannot begin at {step!r}: {error}") from error
     return str(role.value)
 
 

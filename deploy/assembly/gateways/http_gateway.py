@@ -225,8 +225,7 @@ async def open_http_app(
             console_router(
                 Console(
                     gate,
-                    records,
-                    records_days=settings.records_days,
+                    parts.frame,
                     provider=make_provider(settings),
                     parts=[
                         *parts.pages,

@@ -164,7 +164,7 @@ def test_a_table_names_what_happened_in_80_columns(run: Run, desk: Path, ingeste
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("nowhere",), "found nothing at 'nowhere'"),
+        (("nowhere",), "'nowhere' is neither an existing folder"),
         (("docs", "--base", "v9"), "expected a Git repository"),
         ((), "there are no configured sources"),
         (("docs",), "there is no index in"),
