@@ -362,10 +362,18 @@ def make_manager(
         ),
         quality_threshold=settings.quality_score_threshold,
         topics={one.assistant_key: one.topic for one in settings.of_assistants()},
+        contact=settings.contact,
         on_routed=on_routed,
         on_fault=on_fault,
         people=people,
     )
+
+
+async def open_own_index(settings: Settings) -> "Index":
+    """Return the index of an assistant in a process that did not open it; the caller closes it."""
+    from deploy.assembly.knowledge import make_embedder, open_index
+
+    return await open_index(settings, make_embedder(settings))
 
 
 def _make_early_embedding(
@@ -425,13 +433,6 @@ def _make_factories(
             verified,
         )
     return factories
-
-
-async def open_own_index(settings: Settings) -> "Index":
-    """Return the index of an assistant in a process that did not open it; the caller closes it."""
-    from deploy.assembly.knowledge import make_embedder, open_index
-
-    return await open_index(settings, make_embedder(settings))
 
 
 def _models(
