@@ -54,6 +54,7 @@ TOO_LITTLE_MEMORY = "recognising their text needs more memory; set INGESTION_FIL
 _LEAST_SIDE = 100
 """Pixels: smaller pictures have no text that a reader could see."""
 _LEAST_WORDS = 2
+_LONGEST_REASON = 200
 DAMAGED_PICTURE = (OSError, SyntaxError, ValueError, TypeError, LookupError, OverflowError)
 """What Pillow raises for damaged data, besides `DecompressionBombError`."""
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
@@ -124,8 +125,10 @@ def load_recogniser() -> Recognise | str:
         return TOO_LITTLE_MEMORY
     try:
         return _load_rapidocr()
-    except (ImportError, MemoryError, RuntimeError):
+    except MemoryError:
         return TOO_LITTLE_MEMORY
+    except (ImportError, RuntimeError) as error:
+        return f"what recognises text could not be loaded ({_describe(error)})"
 
 
 def recognise_page(page: "PdfPage", recognise: Recognise) -> tuple[str, str]:
@@ -146,7 +149,7 @@ def recognise_picture(picture: Any, recognise: Recognise) -> tuple[str, str]:
         return "", TOO_LITTLE_MEMORY
     except Exception as error:  # noqa: BLE001 - the runtime of the models has no class of its own
         # A failed allocation of the runtime is one of its errors: only its text says so.
-        return "", f"recognising it failed ({type(error).__name__}); {TOO_LITTLE_MEMORY}"
+        return "", f"recognising it failed ({_describe(error)})"
     return text, "" if text else _NO_TEXT
 
 
@@ -215,6 +218,10 @@ def _has_memory() -> bool:
     """Return whether the models fit: a process that fails to load them may read no more files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     return soft == resource.RLIM_INFINITY or soft >= _LEAST_MEMORY
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(clean_text(str(error)).split())[:_LONGEST_REASON]}"
 
 
 def _load_rapidocr() -> Recognise:

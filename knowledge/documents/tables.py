@@ -57,7 +57,8 @@ def write_table(rows: Sequence[Sequence[Cell]], anchor: str | None = None) -> It
     """Yield a table as blocks: a caption where one cell spans the first row, then the table.
 
     A merged cell belongs to every row that it spans, and to every column unless it spans them all.
-    Header rows below each other become one. A table of one column is text.
+    Header rows below each other become one; a table that shows no header has an empty one. A table
+    of one column is text.
     """
     grid = expand_cells(rows)
     kept = [index for index, row in enumerate(grid) if any(row)]
@@ -72,7 +73,8 @@ def write_table(rows: Sequence[Sequence[Cell]], anchor: str | None = None) -> It
         yield from (Block(BlockKind.TEXT, row[0], anchor=anchor) for row in grid)
         return
     above = count_header_rows(rows)
-    header = [_join_distinct(column) for column in zip(*grid[:above], strict=True)]
+    columns = zip(*grid[:above], strict=True) if above else [()] * len(grid[0])
+    header = [_join_distinct(column) for column in columns]
     yield Block(BlockKind.TABLE, write_rows(header, grid[above:]), anchor=anchor)
 
 
@@ -136,7 +138,10 @@ def expand_cells(rows: Sequence[Sequence[Cell]]) -> Grid:
 
 
 def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
-    """Return how many rows are the header: those marked as one, or two below a merged cell."""
+    """Return how many rows are the header: those marked as one, or two below a merged cell.
+
+    A first row with values is a row of the table: nothing then says what heads the columns.
+    """
     marked = 0
     for cells in rows[:-1]:
         if marked == _MOST_HEADER_ROWS or not all(cell.is_header for cell in cells):
@@ -144,6 +149,8 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
         marked += 1
     if marked:
         return marked
+    if not rows or not _is_header([cell.text for cell in rows[0]]):
+        return 0
     return 2 if len(rows) > 2 and any(cell.columns > 1 for cell in rows[0]) else 1
 
 
@@ -268,12 +275,12 @@ def _fits(table: Sequence[SheetRow], columns: Sequence[int], last: str) -> bool:
 def _take_header(table: list[SheetRow], columns: Sequence[int]) -> tuple[list[str], list[SheetRow]]:
     first = table[0]
     texts = [first.cells.get(column, "") for column in columns]
-    if any(map(is_value, texts)) and not _is_numbered_header(texts):
-        return [f"Column {index}" for index, _ in enumerate(columns, start=1)], table
+    if not _is_header(texts):
+        return [""] * len(columns), table
     if len(table) > 2 and len(set(filter(None, texts))) < len([text for text in texts if text]):
         # Merged cells above a row of labels: both are the header.
         second = [table[1].cells.get(column, "") for column in columns]
-        if not any(map(is_value, second)) or _is_numbered_header(second):
+        if _is_header(second):
             pairs = zip(texts, second, strict=True)
             return [" ".join(dict.fromkeys(filter(None, pair))) for pair in pairs], table[2:]
     return texts, table[1:]
@@ -290,6 +297,10 @@ def _write_groups(
         first, last = group[0].number, group[-1].number
         numbers = str(first) if first == last else f"{first}-{last}"
         yield Block(BlockKind.TABLE, table, anchor=f"{anchor}row={numbers}")
+
+
+def _is_header(texts: Sequence[str]) -> bool:
+    return not any(map(is_value, texts)) or _is_numbered_header(texts)
 
 
 def _is_numbered_header(texts: Sequence[str]) -> bool:

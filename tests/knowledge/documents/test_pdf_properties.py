@@ -39,12 +39,13 @@ def read(data: bytes) -> Page:
 
 
 def rows_of(page: Page) -> list[list[str]]:
-    """Return the rows of all tables, those of the header included."""
+    """Return the rows of all tables, those of the header included if there is one."""
     lines = (
         line for block in page.blocks if block.kind is BlockKind.TABLE
         for line in block.text.split("\n")
     )  # fmt: skip
-    return [line.strip("| ").split(" | ") for line in lines if not line.startswith("|---")]
+    rows = (line.strip("| ").split(" | ") for line in lines if not line.startswith("|---"))
+    return [row for row in rows if any(row)]
 
 
 @EXAMPLES

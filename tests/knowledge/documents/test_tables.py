@@ -62,7 +62,7 @@ def test_years_are_a_header_and_numbers_in_every_column_are_none() -> None:
     assert sheet_of("Country|2022|2023", "Peru|7|9") == [
         "| Country | 2022 | 2023 |\n|---|---|---|\n| Peru | 7 | 9 |"
     ]
-    assert sheet_of("1|2|3", "4|5|6")[0].startswith("| Column 1 | Column 2 |")
+    assert sheet_of("1|2|3", "4|5|6")[0].startswith("|  |  |  |\n|---")
 
 
 def test_rows_after_hidden_or_empty_ones_keep_their_header() -> None:
@@ -80,3 +80,11 @@ def test_tables_beside_each_other_are_apart_unless_they_have_the_same_rows() -> 
 
     assert apart[1] == "| City | Rent |\n|---|---|\n| Lima | 700 |"
     assert one == ["| Item | Price | City | Rent |\n|---|---|---|---|\n| Pump | 10 | Lima | 700 |"]
+
+
+def test_a_first_row_with_values_is_no_header() -> None:
+    rows = [[Cell("Diaz"), Cell("2,100")], [Cell("Wayne"), Cell("9,900")]]
+
+    assert [block.text for block in write_table(rows)] == [
+        "|  |  |\n|---|---|\n| Diaz | 2,100 |\n| Wayne | 9,900 |"
+    ]
