@@ -104,13 +104,13 @@ sbom: install  ## write the bill of materials of the image into dist/
 	$(BIN)/cyclonedx-py requirements requirements/image.txt --pyproject pyproject.toml --mc-type application \
 		--spec-version 1.6 --output-format JSON --output-reproducible --validate --output-file $(SBOM)
 
-bench: install  ## measure the broker beside others, in one run; writes docs/measurements/benchmarks.md
+bench: install  ## measure the broker beside others, in one run; writes docs/internal/measurements/benchmarks.md
 	$(INSTALL) --require-hashes --requirement requirements/bench.txt
 	$(BIN)/python -m benchmarks.speed --full --write
 
 patterns: install  ## measure the regular expressions that are new, and record them if they are linear
 	$(BIN)/python -m tests.patterns.record
 
-faults: install  ## kill processes for half an hour and count what was lost, into docs/measurements/faults.md
+faults: install  ## kill processes for half an hour and count what was lost, into docs/internal/measurements/faults.md
 	$(BIN)/pytest -m "" tests/faults
 	$(BIN)/python -m tests.faults

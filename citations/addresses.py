@@ -52,6 +52,7 @@ _FILES_WORDS = (
 )
 _FILES = frozenset((*_FILES_WORDS.split(), "md", "zip"))
 """Endings of files that are also domains: a word with one of them is taken for a file."""
+_SCHEME_ALONE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}:[/\\]{2}")
 _ESCAPED = re.compile(r"%[0-9a-fA-F]{2}")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _IN_PATH = "!#$%&'()*+,-./:;=?@[]_{|}~^"
@@ -70,7 +71,8 @@ class FoundAddress:
 def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddress]:
     """Yield the addresses of a text, in order.
 
-    With `any_name`, names that are more likely files than hosts are included, such as `rules.md`.
+    With `any_name`, names that are more likely files than hosts are included, such as `rules.md`. A
+    scheme without anything after it is not an address: "it begins with `https://`".
     """
     start_at = 0
     while (match := _ADDRESS.search(text, start_at)) is not None:
@@ -78,7 +80,7 @@ def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddres
         start_at = match.start() + max(1, len(found))
         if match["host"] is not None and not (any_name or _is_host(match)):
             continue
-        if found:
+        if found and not _is_scheme_alone(found, text[match.end() : match.end() + 1]):
             bare = match["host"] is not None and not match["path"].strip("/?#.:")
             yield FoundAddress(match.start(), match.start() + len(found), found, bare)
 
@@ -143,6 +145,12 @@ def _unquote(escaped: re.Match[str]) -> str:
     sign = chr(int(escaped[0][1:], 16))
     is_same = sign.isascii() and (sign.isalnum() or sign in "()-._~")
     return sign if is_same else escaped[0].upper()
+
+
+def _is_scheme_alone(found: str, following: str) -> bool:
+    """Return whether an address is only a scheme, which the next sign cannot continue."""
+    is_end = not following or following.isspace() or following == "`"
+    return is_end and _SCHEME_ALONE.fullmatch(found) is not None
 
 
 def _host(name: str) -> str | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _ORDERED = re.compile(r"(?P<before>[ \t>]*)(?P<number>\d{1,9})(?P<sign>[.)])(?P<space>[ \t]*)")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 _LEADS = (":", "\uff1a")
+_ENDS_OF_STATEMENTS = (".", "\u3002")
 
 
 class BlockForm(StrEnum):
@@ -196,6 +197,21 @@ def leads_over(block: LineBlock) -> bool:
     return block.kind in (BlockForm.PARAGRAPH, BlockForm.ITEM) and bare.endswith(_LEADS)
 
 
+def names_what_follows(blocks: Sequence[LineBlock], index: int) -> bool:
+    """Return whether a block ends with a colon, or is a heading in bold: it claims nothing itself.
+
+    A sentence in bold is no heading.
+    """
+    block = blocks[index]
+    bare = _without_marks_at_end(block.text).strip()
+    is_heading = _is_bold(bare) and not bare.rstrip("*").endswith(_ENDS_OF_STATEMENTS)
+    return leads_over(block) or (is_heading and index + 1 < len(blocks))
+
+
+def _is_bold(bare: str) -> bool:
+    return bare.startswith("**") and bare.endswith("**") and bare.count("**") == 2
+
+
 def _without_marks_at_end(text: str) -> str:
     bare = text.rstrip()
     while bare.endswith("]") and bare[bare.rfind("[") + 1 : -1].isdecimal():
@@ -278,8 +294,7 @@ def _list_led(
 
 def _is_label(block: LineBlock) -> bool:
     """Return whether an item is only a bold label, which names what stands under it."""
-    bare = block.text.strip()
-    return bare.startswith("**") and bare.endswith("**") and bare.count("**") == 2
+    return _is_bold(block.text.strip())
 
 
 def _find_bare_headings(blocks: Sequence[LineBlock], gone: Collection[int]) -> set[int]:

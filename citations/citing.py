@@ -23,6 +23,7 @@ from citations.blocks import (
     BlockForm,
     LineBlock,
     leads_over,
+    names_what_follows,
     read_blocks,
     remove_blocks,
     remove_empty_headings,
@@ -318,7 +319,10 @@ def _cover_from_below(blocks: Sequence[LineBlock], found: list[tuple[int, ...]])
 
 
 def _add_proved(text: str, sources: SourceTexts) -> str:
-    """Return `text` with a mark for each block that nothing near covers and a source has."""
+    """Return `text` with a mark for each block that nothing near covers and a source has.
+
+    A heading in bold gets none: any source that has its words would seem to prove it.
+    """
     preferred = read_marks(text)
 
     def find(block: LineBlock) -> tuple[int, ...]:
@@ -341,7 +345,8 @@ def _add_marks(
     ends = {block.group: block.end for block in blocks}
     added: dict[int, list[int]] = {}
     for index, block in enumerate(blocks):
-        if claims_something(block) and (restores or not near[index]):
+        is_open = restores or not (near[index] or _is_bold_heading(blocks, index))
+        if claims_something(block) and is_open:
             numbers = [number for number in find(block) if number not in near[index]]
             added |= {index: numbers} if numbers else {}
     shared = {} if restores else _find_shared(blocks, near, added)
@@ -357,6 +362,10 @@ def _add_marks(
     for line in sorted(below, reverse=True):
         lines[line:line] = ["", _write(below[line])]
     return _lift_marks("\n".join(lines))
+
+
+def _is_bold_heading(blocks: Sequence[LineBlock], index: int) -> bool:
+    return names_what_follows(blocks, index) and not leads_over(blocks[index])
 
 
 def _find_shared(

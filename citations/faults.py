@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from citations.addresses import addresses_of, find_addresses
-from citations.blocks import BlockForm, LineBlock, leads_over, read_blocks, remove_blocks
+from citations.blocks import BlockForm, LineBlock, names_what_follows, read_blocks, remove_blocks
 from citations.citing import (
     SourcedText,
     claims_something,
@@ -162,7 +162,7 @@ class _Checks:
             for index in uncovered(blocks, cover_nearby(blocks))
             if index not in others
             and not self._is_notice(blocks[index])
-            and not _names_what_follows(blocks, index)
+            and not names_what_follows(blocks, index)
             and (in_draft or not _frames(blocks, index))
         ]
 
@@ -369,13 +369,6 @@ def _keep_quantity(span: re.Match[str]) -> str:
 
 def _quote(text: str) -> str:
     return " ".join(remove_marks(text).split())
-
-
-def _names_what_follows(blocks: Sequence[LineBlock], index: int) -> bool:
-    """Return whether a block ends with a colon, or is a heading in bold."""
-    bare = blocks[index].text.strip()
-    is_bold = bare.startswith("**") and bare.endswith("**") and bare.count("**") == 2
-    return leads_over(blocks[index]) or (is_bold and index + 1 < len(blocks))
 
 
 def _frames(blocks: Sequence[LineBlock], index: int) -> bool:

@@ -4,6 +4,7 @@
 |----------------------------------------------------|--------------------------------------|
 | a link to the page of a source                     | a link to the source's own address   |
 | its label, where that names another host           | the source's title                   |
+| a link to an address that a source's text contains | its label, and the address as code   |
 | a link to anywhere else                            | its label                            |
 | an image                                           | its description                      |
 | an address that a source's text contains           | code, which nothing makes a link     |
@@ -74,6 +75,7 @@ _addresses_of_source = lru_cache(maxsize=128)(addresses_of)
 Base = str | tuple[str, ...]
 """The beginning of the addresses that are ours, or several."""
 _SAFE = "/#?&=.-_~%:+"
+_CODED = re.compile(r"(?<!`)`([^`\s<>]{8,2000})`(?!`)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,9 @@ class _Keeper:
 
     def _link(self, label: str, target: str, is_image: bool, depth: int) -> str:
         page = None if is_image else self.allowed.pages.get(page_of(target) or "")
+        if page is None and not is_image and target in self.allowed.held and page_of(target):
+            shown = self._set_aside(f"`{target}`")
+            return shown if label.strip() in ("", target) else f"{label} ({shown})"
         if page is None or depth > _DEEPEST:
             self.note("image" if is_image else "link", target)
             return f"[{label}]" if label.isdecimal() else label
@@ -258,6 +263,20 @@ def keep_links(text: str, allowed: Allowed) -> Safe:
         keeper.note("markdown", kept)
         kept = disarm(kept)
     return Safe(kept, tuple(keeper.removed[:MOST_REMOVED]))
+
+
+def link_addresses(text: str, addresses: Collection[str]) -> str:
+    """Return a safe text in which these addresses are links where they stand as code in prose.
+
+    The label of such a link is its address, so that it cannot name another host.
+    """
+
+    def link(code: re.Match[str]) -> str:
+        return f"<{code[1]}>" if code[1] in addresses else code[0]
+
+    if not addresses:
+        return text
+    return "\n".join(part if code else _CODED.sub(link, part) for code, part in _parts(text))
 
 
 def list_removed_addresses(removed: Iterable[str]) -> tuple[str, ...]:

@@ -65,17 +65,20 @@ def with_addresses(
     those that the person typed.
     """
     used, shown = tuple(used), addresses_of(answer)
-    if not shown:
+    if not used or not shown:
         return used
     allowed = collect_allowed(references_of(used, references), context, typed, references)
     own = frozenset(filter(allowed.shows, shown))
     texts = {one.chunk_id: _text(one, context) for one in references}
     in_text = [own & addresses_of(texts.get(one.chunk_id, "")) for one in used]
     others = own.difference(*in_text)
-    return tuple(
-        _with(source, held if place else held | others)
-        for place, (source, held) in enumerate(zip(used, in_text, strict=True))
+    first, *further = (
+        source.model_copy(update={"addresses": tuple(sorted(held))}) if held else source
+        for source, held in zip(used, in_text, strict=True)
     )
+    if others:
+        first = first.model_copy(update={"other_addresses": tuple(sorted(others))})
+    return (first, *further)
 
 
 def choose_alternatives(
@@ -130,10 +133,6 @@ def _join_documents(
 
 def _document_of(reference: SourceReference) -> str:
     return reference.chunk_id.rpartition("#")[0] or reference.chunk_id
-
-
-def _with(source: SourceUsed, held: Collection[str]) -> SourceUsed:
-    return source.model_copy(update={"addresses": tuple(sorted(held))}) if held else source
 
 
 def _text(reference: SourceReference, context: str) -> str:

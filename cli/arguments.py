@@ -21,6 +21,16 @@ def add_groups_argument(
     )
 
 
+def add_format_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that chooses how replies are printed."""
+    parser.add_argument(
+        "--format",
+        choices=("text", "markdown"),
+        default="text",
+        help="how to print replies: as text of 80 columns, or as Markdown (default: text)",
+    )
+
+
 def read_groups(given: Sequence[str]) -> tuple[str, ...]:
     """Return the given groups; raises `CommandError` for an invalid name."""
     # Imported here: `refdesk --help` needs no pydantic.

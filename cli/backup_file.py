@@ -99,7 +99,7 @@ async def open_endpoint(data_folder: Path, redis_url: str | None) -> AsyncIterat
 async def write_backup(settings: Settings, target: Path) -> BackupResult:
     """Write a backup to a new file; raises `CommandError` if it exists."""
     if await asyncio.to_thread(target.exists):
-        raise CommandError(f"{target} exists already; choose the name of a new file")
+        raise CommandError(f"{target} already exists; choose another file name")
     part = target.with_name(f"{target.name}.part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -277,7 +277,7 @@ def _open(source: Path) -> tarfile.TarFile:
     try:
         return tarfile.open(source, "r:gz")
     except (OSError, tarfile.TarError) as error:
-        raise CommandError(f"expected the file of a backup, found {source}: {error}") from error
+        raise CommandError(f"{source} is not a readable backup file: {error}") from error
 
 
 def _check(archive: tarfile.TarFile, shards: int) -> None:
@@ -345,7 +345,7 @@ async def _check_target(
 def _member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
     found = archive.extractfile(name)
     if found is None:
-        raise CommandError(f"expected {name} in the backup, found something else of that name")
+        raise CommandError(f"the backup is damaged: {name} is not a regular file")
     return found
 
 
@@ -401,7 +401,7 @@ def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
         return None
     # The file may come from an untrusted source: no name in it may lead out of the data folder.
     if place.is_absolute() or ".." in place.parts or len(place.parts) < 2:
-        raise CommandError(f"the backup has a file of an unsafe name: {entry.name!r}")
+        raise CommandError(f"the backup contains a file with an unsafe name: {entry.name!r}")
     return PurePosixPath(*place.parts[1:])
 
 

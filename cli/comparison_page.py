@@ -68,9 +68,9 @@ def check_page_path(path: Path) -> None:
     asked.
     """
     if path.suffix != ".html":
-        raise CommandError(f"expected a page .html at --page, found {str(path)!r}")
+        raise CommandError(f"--page must name an .html file, found {str(path)!r}")
     if not path.parent.is_dir():
-        raise CommandError(f"expected a folder for --page, found none at {str(path.parent)!r}")
+        raise CommandError(f"the folder of --page does not exist: {str(path.parent)!r}")
 
 
 def make_page(variants: Sequence[MeasuredVariant]) -> str:

@@ -85,7 +85,7 @@ class LocalReview:
         if isinstance(found, dict):
             written = await self.reports.read_checklist(self.question, found)
         if written is None:
-            raise CommandError("there is no checklist to write, because no rules were read")
+            raise CommandError("no checklist was written, because no rules were read")
         return written
 
     async def estimate(
@@ -182,14 +182,14 @@ def _refuse_incomplete(folder: Path, listing: FolderListing) -> None:
     name = str(folder)
     if listing.failures:
         place, reason = listing.failures[0]
-        raise CommandError(f"expected a folder that can be read, found {name!r}: {place}: {reason}")
+        raise CommandError(f"the folder {name!r} cannot be read: {place}: {reason}")
     if listing.archives:
         raise CommandError(
             f"expected a folder of files, found the archive {str(listing.archives[0].path)!r} in "
             f"{name!r}: unpack it"
         )
     if not listing.files:
-        raise CommandError(f"expected a folder with documents, found none in {name!r}")
+        raise CommandError(f"the folder {name!r} contains no documents")
     if len(listing.files) > MOST_FOUND:
         raise CommandError(
             f"expected a folder of at most {MOST_FOUND} documents, found {len(listing.files)} in "

@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # The environment contains keys, and the processes that read documents run as the same user.
     hide_memory()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    parser = _parser(words)
+    parser = make_parser(words)
     _suggest_verb(parser, _find_verb(words))
     chosen = parser.parse_args(words)
     if chosen.verb is None:
@@ -128,27 +128,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _load(verb: str) -> ModuleType:
-    return importlib.import_module(f"cli.commands.{MODULES.get(verb, verb)}")
-
-
-def _find_function(module: ModuleType, name: str, verb: str) -> Callable[..., Any]:
-    """Return a function of a verb: `run`, or `run_sources` in a module of several verbs."""
-    own = f"{name}_{verb}" if name == "run" else f"add_{verb}_arguments"
-    found: Callable[..., Any] = getattr(module, own, None) or getattr(module, name)
-    return found
-
-
-def _report_error(error: Exception) -> int:
-    if isinstance(error, BrokenPipeError):
-        # The reader of the pipe has closed it; without this, Python reports it again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    else:
-        sys.stderr.write(f"refdesk: {_format_error(error)}\n")
-    return EXIT_ERROR
-
-
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser with the arguments of the verb that the words name."""
     parser = argparse.ArgumentParser(
         prog="refdesk",
         description="Answers questions from your documents and cites the sources.",
@@ -169,6 +150,26 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             sub.add_argument(_ENV_FILE, metavar="FILE", help=about, default=argparse.SUPPRESS)
             _find_function(_load(verb), "add_arguments", verb)(sub)
     return parser
+
+
+def _load(verb: str) -> ModuleType:
+    return importlib.import_module(f"cli.commands.{MODULES.get(verb, verb)}")
+
+
+def _find_function(module: ModuleType, name: str, verb: str) -> Callable[..., Any]:
+    """Return a function of a verb: `run`, or `run_sources` in a module of several verbs."""
+    own = f"{name}_{verb}" if name == "run" else f"add_{verb}_arguments"
+    found: Callable[..., Any] = getattr(module, own, None) or getattr(module, name)
+    return found
+
+
+def _report_error(error: Exception) -> int:
+    if isinstance(error, BrokenPipeError):
+        # The reader of the pipe has closed it; without this, Python reports it again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    else:
+        sys.stderr.write(f"refdesk: {_format_error(error)}\n")
+    return EXIT_ERROR
 
 
 def _find_verb(words: Sequence[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Formats replies for a terminal of 80 columns, or as JSON.
+"""Formats replies as plain text of 80 columns, as Markdown, or as JSON.
 
 The only control characters in the output are tab and line break: no escape sequence and no hidden
 link reaches the terminal.
@@ -29,12 +29,14 @@ _LEAST_LINES = 3
 WIDTH = 80
 ERASE_LINE = "\r\x1b[2K"
 """Erases the line of the cursor; only what shows progress on a terminal writes it."""
-_BOLD = re.compile(r"\*\*([^*`\n]{1,300})\*\*")
 Fields = Mapping[str, JsonValue]
 _LIST_ITEM = re.compile(r"\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")
 _INLINE_CODE = r"``[^\n]+?``|`[^`\n]+`"
 _WORD = re.compile(rf"(?:{_INLINE_CODE}|\S)+")
 _SIGN = re.compile(rf"{_INLINE_CODE}|.")
+_BOLD = re.compile(
+    rf"{_INLINE_CODE}|\*\*(?=\S)((?:`[^`\n]{{1,200}}`|[^*`\n]|\n(?!\n)){{1,300}})(?<=\S)\*\*"
+)
 _WIDE_SHARE = 1.3
 _CLOSING = "。、，．！？）」』】"
 
@@ -59,19 +61,28 @@ def print_line(text: str = "") -> None:
     sys.stdout.write(f"{clean_text(text)}\n")
 
 
-def print_reply(reply: Fields) -> None:
-    """Write a reply for a person; in a terminal, what is bold in it is bold."""
-    write_lines(reply_lines(reply))
+def print_reply(reply: Fields, *, as_markdown: bool = False) -> None:
+    """Write a reply as text for a person, or as Markdown for a program that renders it."""
+    if as_markdown:
+        for line in _markdown_lines(reply):
+            print_line(line)
+    else:
+        write_lines(reply_lines(reply))
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Write lines of Markdown; a terminal shows what is bold in them."""
-    shows_bold, fenced = sys.stdout.isatty(), False
-    for line in map(clean_text, lines):
-        fenced ^= line.lstrip().startswith("```")
-        # Our own escape sequences: those of documents were removed by the line above.
-        shown = line if fenced or not shows_bold else _BOLD.sub("\x1b[1m\\1\x1b[0m", line)
-        sys.stdout.write(f"{shown}\n")
+    """Write lines of Markdown as text: a terminal shows bold words in bold, any other output
+    contains them without marks. The content of code fences does not change.
+    """
+    # Our own escape sequences: `clean_text` removes those of documents.
+    before, after = ("\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "")
+
+    def show(bold: re.Match[str]) -> str:
+        return bold[0] if bold[1] is None else f"{before}{bold[1]}{after}"
+
+    for is_fence, part in groupby(_mark_fences(map(clean_text, lines)), key=itemgetter(0)):
+        text = "\n".join(line for _, line in part)
+        sys.stdout.write(f"{text if is_fence else _BOLD.sub(show, text)}\n")
 
 
 def say_json(value: object) -> None:
@@ -145,6 +156,16 @@ def choices(reply: Fields) -> list[Fields]:
     return [action for action in _actions(reply) if action.get("kind") != "source"]
 
 
+def _markdown_lines(reply: Fields) -> list[str]:
+    """Return a reply as lines of Markdown, which are not wrapped."""
+    safe, _ = safe_reply(reply)
+    sources = _sources(safe)
+    lines = [*_add_places(safe).split("\n"), *_options(safe), *sources[:2]]
+    for title, place in zip(sources[2::2], sources[3::2], strict=True):
+        lines += [f"- {title.strip()}: {place.strip()}"]
+    return [*lines, "", *_describe_end(safe), _foot(safe)]
+
+
 def _is_table(lines: Sequence[str]) -> bool:
     return len(lines) >= _LEAST_LINES and bool(_RULE.fullmatch(lines[1].strip()))
 
@@ -192,7 +213,7 @@ def _list_tables(lines: Sequence[str], width: int) -> list[str]:
     return listed
 
 
-def _mark_fences(lines: Sequence[str]) -> Iterator[tuple[bool, str]]:
+def _mark_fences(lines: Iterable[str]) -> Iterator[tuple[bool, str]]:
     fenced = False
     for line in lines:
         is_mark = line.lstrip().startswith("```")

@@ -2,13 +2,14 @@
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
 from config.storage_settings import WEB_ADDRESS
 from envelope.tool_loop import WayName
 
+HOST_AND_PORT = r"^[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63}){1,10}(:\d{1,5})?$"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
@@ -99,6 +100,13 @@ class DomainSettings(BaseModel):
         "this address, or to the address that a template gives, such as "
         "`https://docs.acme.com/{page}#{anchor}` (`{path}`: the path of the file, `{page}`: "
         "the same without its suffix); unset: they lead to the document reader",
+    )
+
+    link_hosts: tuple[Annotated[str, Field(pattern=HOST_AND_PORT)], ...] = Field(
+        (),
+        description="hosts that you trust, such as `status.acme.com` or `shop.acme.com:8443` (a "
+        "JSON list): an address on one of them is a link where a cited source contains exactly "
+        "this address; see [links](links.md)",
     )
 
     @property

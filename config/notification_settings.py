@@ -64,6 +64,12 @@ class NotificationSettings(BaseModel):
         "(`tenant/assistant`) and `private` (true: the host may be in this network)",
     )
 
+    contact: str = Field(
+        "",
+        max_length=200,
+        description="how to reach a person, such as `support@acme.com` or `+1 555 0100, weekdays`; "
+        "shown below refusals and to visitors who ask for a person",
+    )
     handover_email: str | None = Field(
         None,
         description="e-mail address of the people who take over conversations; needs `SMTP_HOST`",

@@ -1,7 +1,7 @@
 """The payload catalogue: every attribute with its type, its meaning and its merge rule.
 
 `Reads` and `Writes` of agents, and `State` and `Changes` of the manager, say who reads and writes
-it; they may only contain attributes of this table. `docs/contracts.md` is generated from all. A merge rule says how a write
+it; they may only contain attributes of this table. `docs/internal/contracts.md` is generated from all. A merge rule says how a write
 meets the value that is there, for the writes of a hop and for the results of branches alike. A hop
 that is repeated starts from the same payload, so that each write is merged once.
 """

@@ -81,8 +81,12 @@ class SourceUsed(Place, frozen=True, extra="forbid"):
     chunk_id: str
     addresses: tuple[str, ...] = Field(
         default=(),
-        description="addresses in its text that the answer shows; of the first source, also those "
-        "that the person typed, or that are composed of what a document states",
+        description="addresses that the answer shows and that its text contains exactly",
+    )
+    other_addresses: tuple[str, ...] = Field(
+        default=(),
+        description="of the first source: addresses that the answer shows and that the person "
+        "typed, or that are composed of what a document states",
     )
     pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
 

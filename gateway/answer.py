@@ -9,7 +9,7 @@ and one with a user name are rejected.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal
 from urllib.parse import quote
 
@@ -17,8 +17,16 @@ import structlog
 from pydantic import BaseModel, Field, JsonValue, computed_field
 
 from broker.values import Fields
-from citations.addresses import page_of
-from citations.links import Allowed, LinkedPage, allow, clean_text, keep_links, plain_line
+from citations.addresses import addresses_of, origin_of, page_of
+from citations.links import (
+    Allowed,
+    LinkedPage,
+    allow,
+    clean_text,
+    keep_links,
+    link_addresses,
+    plain_line,
+)
 from envelope.json_values import read_list, read_objects, read_text
 from envelope.outcome import Outcome
 from envelope.place import Place
@@ -262,6 +270,11 @@ class Source(Place, frozen=True, extra="ignore"):
         "one day; null if there is no link",
     )
     pictures: tuple[ShownPicture, ...] = Field((), description="that stand in the cited section")
+    links: tuple[str, ...] = Field(
+        (),
+        description="addresses on a host of `LINK_HOSTS` that the cited section contains exactly "
+        "and that the answer links to",
+    )
 
     @property
     def place(self) -> str:
@@ -469,9 +482,12 @@ def answer_of(
     words: Words,
     language: str = "en",
     opens: Opens = _nowhere,
+    link_hosts: Collection[str] = (),
     with_usage: bool = False,
 ) -> Answer:
     """Return the public form of a reply; `opens` returns the link of a source.
+
+    Addresses on `link_hosts` that a cited source contains exactly become links.
 
     `words` and `language` give the text of a reply without one. Texts are made safe as described at
     the top of this module. Removals are logged, because agents should have removed these parts
@@ -483,7 +499,7 @@ def answer_of(
     }
     if shown.get("termination_reason") == FORGOTTEN:
         shown["outcome"] = Outcome.SUPERSEDED.value
-    safe, removed = safe_reply({REPORT: reply.get(REPORT), **shown}, opens)
+    safe, removed = safe_reply({REPORT: reply.get(REPORT), **shown}, opens, link_hosts)
     if REPORT in hidden:
         safe.pop(REPORT)
     answer = Answer.model_validate(safe)
@@ -496,22 +512,23 @@ def answer_of(
 
 
 def safe_reply(
-    reply: Named, opens: Opens = _nowhere
+    reply: Named, opens: Opens = _nowhere, link_hosts: Collection[str] = ()
 ) -> tuple[dict[str, JsonValue], tuple[str, ...]]:
     """Return a reply with safe texts, and the parts that were removed from its text."""
-    sources = [_source(one, opens) for one in read_objects(reply.get("sources"))]
+    sources = [_source(one, opens, link_hosts) for one in read_objects(reply.get("sources"))]
+    linked = {str(address) for one in sources for address in read_list(one.get("links"))}
     actions = [_action(one, opens) for one in read_objects(reply.get("suggested_actions"))]
     actions += _list_reports(reply, opens)
     allowed = _collect_allowed(sources, actions, reply)
     kept = keep_links(str(reply.get("text") or ""), allowed)
     safe: dict[str, JsonValue] = {
         **reply,
-        "text": kept.text,
+        "text": link_addresses(kept.text, linked),
         "sources": [*sources],
         "suggested_actions": [*actions],
     }
     if isinstance(passages := reply.get("passages"), dict):
-        safe["passages"] = _passages(passages, allowed)
+        safe["passages"] = _passages(passages, allowed, linked)
     safe |= {name: _unlink(reply[name]) for name in _WORDS_OF_MODELS if name in reply}
     if isinstance(pause := reply.get("pause"), dict):
         safe["pause"] = {
@@ -523,7 +540,7 @@ def safe_reply(
     return safe, kept.removed
 
 
-def _source(source: Named, opens: Opens) -> dict[str, JsonValue]:
+def _source(source: Named, opens: Opens, link_hosts: Collection[str]) -> dict[str, JsonValue]:
     """Return a source with its link; names become plain text, URLs web addresses or None."""
     shown: dict[str, JsonValue] = {
         **source,
@@ -532,6 +549,8 @@ def _source(source: Named, opens: Opens) -> dict[str, JsonValue]:
         "heading_path": [plain_line(str(part)) for part in read_list(source.get("heading_path"))],
         "crumbs": [plain_line(str(part)) for part in read_list(source.get("crumbs"))],
     }
+    addresses = map(str, read_list(source.get("addresses")))
+    shown["links"] = [one for one in addresses if _host_and_port(one) in link_hosts]
     for name in ("path", "anchor"):
         value = source.get(name)
         shown[name] = clean_text(value) if isinstance(value, str) else None
@@ -539,6 +558,11 @@ def _source(source: Named, opens: Opens) -> dict[str, JsonValue]:
         shown["pictures"] = [*_pictures(source, opens)]
     link = opens(shown)
     return shown if link is None else {**shown, "link": link}
+
+
+def _host_and_port(address: str) -> str:
+    """Return the host of a web address, with a port that is not the default of its scheme."""
+    return origin_of(address).partition("//")[2]
 
 
 def _pictures(source: Named, opens: Opens) -> Iterator[dict[str, JsonValue]]:
@@ -597,14 +621,14 @@ def _unlink(value: JsonValue) -> JsonValue:
     return value
 
 
-def _passages(passages: Named, allowed: Allowed) -> dict[str, JsonValue]:
+def _passages(passages: Named, allowed: Allowed, linked: Collection[str]) -> dict[str, JsonValue]:
     """Return passages whose links lead to their own sources, as those of the whole text do."""
     shown: list[JsonValue] = [
         {
             **one,
             "place": plain_line(str(one.get("place") or "")),
             "warning": plain_line(str(one.get("warning") or "")),
-            "text": keep_links(str(one.get("text") or ""), allowed).text,
+            "text": link_addresses(keep_links(str(one.get("text") or ""), allowed).text, linked),
         }
         for one in read_objects(passages.get("shown"))
     ]
@@ -632,6 +656,8 @@ def _collect_allowed(sources: Sequence[Named], actions: Sequence[Named], reply: 
     held = frozenset(
         str(address)
         for source in read_objects(reply.get("sources"))
-        for address in read_list(source.get("addresses"))
+        for name in ("addresses", "other_addresses")
+        for address in read_list(source.get(name))
     )
+    held |= addresses_of(str(reply.get("contact") or ""))
     return allow(pages, held=held, any_host=True)

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -52,6 +52,7 @@ MOST_FAILURES = 100
 """The most reasons for which lines of one file are reported; further lines are only counted."""
 
 Vectors = list[Sequence[float] | None]
+BeforeChange = Callable[[], Awaitable[None]]
 
 
 class WritableIndex(Protocol):
@@ -94,6 +95,7 @@ class _Ingestion:
         ledger: Ledger,
         language_of: Callable[[str], str],
         default_language: str,
+        before_change: BeforeChange | None,
     ) -> None:
         self._index = index
         self._embedder = embedder
@@ -103,6 +105,7 @@ class _Ingestion:
         self._ledger = ledger
         self._language_of = language_of
         self._default_language = default_language
+        self._before_change = before_change
         self._hashes: Mapping[str, str] = {}
         self._chosen: Mapping[str, tuple[str, ...]] = {}
         self._missing_files: list[tuple[str, str]] = []
@@ -142,6 +145,7 @@ class _Ingestion:
         await self._write(found.root)
         gone = self._ledger.gone()
         if gone:
+            await self._announce_change()
             await self._index.remove(gone)
         self._ledger.close(gone)
 
@@ -378,6 +382,11 @@ class _Ingestion:
         if self._waiting and time.monotonic() - self._waiting_since >= SECONDS_PER_BATCH:
             await self._write(root)
 
+    async def _announce_change(self) -> None:
+        announce, self._before_change = self._before_change, None
+        if announce is not None:
+            await announce()
+
     async def _write(self, root: str) -> None:
         waiting, self._waiting = self._waiting, []
         texts = [
@@ -391,6 +400,8 @@ class _Ingestion:
             part = texts[start : start + CHUNKS_PER_BATCH]
             embedded.extend(await self._embedder.embed_documents(part))
         computed = iter(embedded)
+        if waiting:
+            await self._announce_change()
         for document, known in waiting:
             own = [next(computed) if vector is None else vector for vector in known]
             await self._index.put(document, own, root)
@@ -408,19 +419,28 @@ async def ingest(
     language_of: Callable[[str], str],
     default_language: str = "en",
     replaced: Sequence[ListedDocument] = (),
+    before_change: BeforeChange | None = None,
 ) -> IngestionResult:
     """Bring files, folders and other sources into the index; remove those that have disappeared.
 
     `language_of` returns the ISO 639-1 code of a text, for pages that do not state their language.
     `replaced` are the documents of the index that this one replaces: groups that the owner chose
-    stay.
+    stay. `before_change` is called once, before the first change of the index.
     Raises the errors of the index and the embedder; documents written before an error remain.
     """
     started = time.monotonic()
     ledger = Ledger(report, await index.versions())
     async with open_queue(describer) as queue:
         ingestion = _Ingestion(
-            index, embedder, describer, queue, reader, ledger, language_of, default_language
+            index,
+            embedder,
+            describer,
+            queue,
+            reader,
+            ledger,
+            language_of,
+            default_language,
+            before_change,
         )
         for path in paths:
             await ingestion.bring(path, replaced)

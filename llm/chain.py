@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
+import structlog
+
 from envelope.run import OUTSIDE, Run
 from llm.errors import (
     AccessDenied,
@@ -23,6 +25,7 @@ from llm.errors import (
     UnknownModel,
     UnreadableOutput,
     WrongAddress,
+    is_too_long,
 )
 from llm.port import (
     ConversationModel,
@@ -40,6 +43,7 @@ from llm.port import (
 )
 from llm.vendors.model_transport import CircuitBreaker, remaining_seconds
 
+log = structlog.get_logger("llm")
 A = TypeVar("A", bound="ModelAnswer[Any] | ModelStep")
 
 FALLBACK_ON = (
@@ -81,7 +85,8 @@ class FallbackChain:
     nothing meanwhile, keeps running, and the next model of a vendor is asked as well: the first
     answer counts. A model without a vendor, such as `offline`, is asked only when nothing else
     runs. A failing model is not asked for a while: see `CircuitBreaker`. Every model records its
-    failures (`llm.port`), so that a fallback is in the journal.
+    failures (`llm.port`), so that a fallback is in the journal. If no model answers because a
+    prompt is too long, it is sent once more with what `Task.shorten` leaves of it.
     """
 
     def __init__(
@@ -104,10 +109,20 @@ class FallbackChain:
         skip: int = 0,
         listener: TextListener | None = None,
     ) -> ModelAnswer[O]:
-        async def ask_one(model: Model, run: Run) -> ModelAnswer[O]:
-            return await model.ask(task, inputs, run, listener=listener)
+        async def race(sent: I) -> ModelAnswer[O]:
+            async def ask_one(model: Model, run: Run) -> ModelAnswer[O]:
+                return await model.ask(task, sent, run, listener=listener)
 
-        return await self._race(Asked(task.name, run, listener), ask_one, skip)
+            return await self._race(Asked(task.name, run, listener), ask_one, skip)
+
+        try:
+            return await race(inputs)
+        except ModelError as error:
+            shorter = inputs if task.shorten is None else task.shorten(inputs)
+            if not is_too_long(error) or shorter == inputs:
+                raise
+            log.warning("sources_left_out", task=task.name, reason=str(error))
+        return await race(shorter)
 
     async def converse(
         self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0

@@ -208,6 +208,12 @@ def may_depend_on_content(error: ModelError) -> bool:
     return is_rejected or has_unusable_output(error)
 
 
+def is_too_long(error: ModelError) -> bool:
+    """Return whether the prompt did not fit into the context window of a model that was asked."""
+    errors = error.errors if isinstance(error, ChainExhausted) else (error,)
+    return any(isinstance(one, PromptTooLong) for one in errors)
+
+
 def find_wait_seconds(error: ModelError) -> float | None:
     """Return after how many seconds the same call may succeed; None if waiting does not help.
 

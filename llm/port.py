@@ -6,7 +6,7 @@ Conversations are values that an envelope can carry: one may go on in another pr
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -123,7 +123,9 @@ class Task(Generic[I, O]):
     """One kind of model call: its name, its types and its parameters.
 
     `time_share` is the part of the time limit of a call that it may take: a step that prepares an
-    answer leaves time for the answer, and the question goes on without it.
+    answer leaves time for the answer, and the question goes on without it. `shorten` returns the
+    inputs with fewer sources, for a prompt that does not fit into the context window; equal inputs
+    if none may be left out.
     """
 
     name: str
@@ -132,6 +134,7 @@ class Task(Generic[I, O]):
     temperature: float = 0.0
     max_output_tokens: int = 2048
     time_share: float = 1.0
+    shorten: Callable[[I], I] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +348,24 @@ class ConversationModel(Protocol):
         The calls in it are not checked: their names and arguments are whatever the model wrote.
         """
         ...
+
+
+def keep_first_half(name: str, **further: JsonValue) -> Callable[[I], I]:
+    """Return a `Task.shorten` that keeps the first half of a list: the best items come first.
+
+    Inputs with a field `left_out` count there what was left out; `further` are other changes.
+    """
+
+    def shorten(inputs: I) -> I:
+        items = getattr(inputs, name)
+        kept = items[: len(items) // 2]
+        if not kept:
+            return inputs
+        counted = getattr(inputs, "left_out", None)
+        count = {} if counted is None else {"left_out": counted + len(items) - len(kept)}
+        return inputs.model_copy(update={name: kept, **count, **further})
+
+    return shorten
 
 
 def find_model(model: Model) -> Model | None:

@@ -12,14 +12,24 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from envelope.question import Question
 from envelope.run import OUTSIDE, Run
-from llm.errors import ChainExhausted, ModelError, ModelTimeout, RejectedRequest
+from llm.errors import (
+    AccessDenied,
+    ChainExhausted,
+    ModelError,
+    ModelTimeout,
+    PromptTooLong,
+    Refused,
+    RejectedRequest,
+    UnreadableOutput,
+    may_depend_on_content,
+)
 from llm.port import (
     OFFLINE,
     ConversationModel,
@@ -63,6 +73,11 @@ class _StoredStep(BaseModel, frozen=True):
     calls: tuple[ModelCall, ...] = ()
 
 
+A = TypeVar("A")
+_ERRORS: dict[str, type[ModelError]] = {
+    one.__name__: one
+    for one in (AccessDenied, RejectedRequest, PromptTooLong, Refused, UnreadableOutput)
+}
 _KEPT = TypeAdapter(_StoredAnswer)
 _KEPT_STEP = TypeAdapter(_StoredStep)
 
@@ -173,7 +188,8 @@ class StoredModel:
 
     `calls` hold the answers of the running question, for a redelivered hop: the answer has the
     usage and cost of when it was paid, and its calls are recorded again with `from_store`, because
-    the delivery that paid may have ended before its journal was written.
+    the delivery that paid may have ended before its journal was written. A request that fails
+    because of its content is stored as well, and fails again without being sent.
 
     `cache` holds the answers that questions of one assistant share. A hit costs nothing and is
     recorded with `from_cache`. In one process the same thing is asked once at a time. A further
@@ -219,12 +235,13 @@ class StoredModel:
             return await self._ask_shared(run, content_hash, task, ask_model)
         key = CallKey(run.question, run.place, run.attempt, content_hash)
         frame = await self._calls.get(key)
+        _raise_stored(frame)
         found = decode(frame, task.output) if frame is not None else None
         if found is not None:
             return _replay(*found)
-        async with self._in_time(run.question, self._calls):
-            with record_calls() as calls:
-                answer = await self._ask_shared(run, content_hash, task, ask_model)
+        answer, calls = await self._pay(
+            key, self._calls, lambda: self._ask_shared(run, content_hash, task, ask_model)
+        )
         await self._calls.put(key, encode(answer, calls))
         await self._measure(calls)
         return answer
@@ -239,22 +256,26 @@ class StoredModel:
         and after the same results: it depends on them, letter by letter, so that a changed index
         shares nothing that it changed.
         """
-        if not isinstance(self._model, ConversationModel):
+        model = self._model
+        if not isinstance(model, ConversationModel):
             raise RejectedRequest(f"expected a model that calls tools, found {self.name!r}")
         if run.question is None or self._calls is None:
-            return await self._model.converse(conversation, run, skip=skip)
+            return await model.converse(conversation, run, skip=skip)
         content_hash = digest(f"{self.name}+{skip}", conversation.model_dump_json())
         number = run.count_equal(content_hash)
         key = CallKey(run.question, run.place, run.attempt, f"{content_hash}-{number}")
         frame = await self._calls.get(key)
+        _raise_stored(frame)
         found = decode_step(frame) if frame is not None else None
         if found is not None:
             for call in found[1]:
                 record(replace(call, from_cache=False))
             return found[0]
-        async with self._in_time(run.question, self._calls):
-            with record_calls() as calls:
-                step = await self._step_shared(run, conversation, skip, is_first=not number)
+        step, calls = await self._pay(
+            key,
+            self._calls,
+            lambda: self._step_shared(model, run, conversation, skip, is_first=not number),
+        )
         await self._calls.put(key, encode_step(step, calls))
         await self._measure(calls)
         return step
@@ -267,6 +288,20 @@ class StoredModel:
             is_own = not one.from_store and not one.from_cache and one.error is None
             if is_own and one.usage.output_tokens:
                 await self._speeds.add(one.model, one.usage.output_tokens, one.milliseconds)
+
+    async def _pay(
+        self, key: CallKey, store: CallStore, call: Callable[[], Awaitable[A]]
+    ) -> tuple[A, Sequence[ModelCall]]:
+        """Return the outcome of a call and what it recorded; store a failure that is final."""
+        with record_calls() as calls:
+            try:
+                async with self._in_time(key.question, store):
+                    return await call(), calls
+            except ModelError as error:
+                if _is_final(error):
+                    stored = _store_error(error).model_copy(update={"calls": tuple(calls)})
+                    await store.put(key, stored.model_dump_json().encode())
+                raise
 
     @asynccontextmanager
     async def _in_time(self, question: Question, calls: CallStore) -> AsyncIterator[None]:
@@ -286,11 +321,14 @@ class StoredModel:
             raise
 
     async def _step_shared(
-        self, run: Run, conversation: ToolConversation, skip: int, *, is_first: bool
+        self,
+        model: ConversationModel,
+        run: Run,
+        conversation: ToolConversation,
+        skip: int,
+        *,
+        is_first: bool,
     ) -> ModelStep:
-        model = self._model
-        if not isinstance(model, ConversationModel):
-            raise RejectedRequest(f"expected a model that calls tools, found {self.name!r}")
         cache = self._cache
         may_share = conversation.sharing is not None and is_first and not run.attempt
         # The rules cost less than a look into the cache.
@@ -340,6 +378,15 @@ class StoredModel:
     ) -> ModelAnswer[O]:
         _record_hit(cache, key, task.name, answer.model, answer.cost_usd)
         return replace(answer, usage=Usage(), cost_usd=Decimal(0), milliseconds=0.0)
+
+
+class _StoredError(BaseModel, frozen=True):
+    """An error of a request whose content is the reason, by its class; of a chain, its errors."""
+
+    kind: str
+    text: str
+    errors: "tuple[_StoredError, ...]" = ()
+    calls: tuple[ModelCall, ...] = ()
 
 
 def fingerprint(task: Task[I, O], inputs: I, *, asked: str, prompts: Prompts | None) -> str:
@@ -426,6 +473,35 @@ def decode(frame: bytes, output: type[O]) -> tuple[ModelAnswer[O], Sequence[Mode
 @lru_cache(maxsize=64)
 def _form(output: type[BaseModel]) -> str:
     return json.dumps(output.model_json_schema(), sort_keys=True)
+
+
+def _is_final(error: ModelError) -> bool:
+    """Return whether the same request would fail again, for each model that was asked."""
+    errors = error.errors if isinstance(error, ChainExhausted) else (error,)
+    return bool(errors) and all(map(may_depend_on_content, errors))
+
+
+def _store_error(error: ModelError) -> _StoredError:
+    errors = error.errors if isinstance(error, ChainExhausted) else ()
+    kind = next((name for name, one in _ERRORS.items() if type(error) is one), "")
+    return _StoredError(kind=kind, text=str(error), errors=tuple(map(_store_error, errors)))
+
+
+def _make_error(stored: _StoredError) -> ModelError:
+    if stored.errors:
+        return ChainExhausted(stored.text, tuple(map(_make_error, stored.errors)))
+    return _ERRORS.get(stored.kind, ModelError)(stored.text)
+
+
+def _raise_stored(frame: bytes | None) -> None:
+    """Raise the error that a frame holds, if it holds one, and record the calls behind it."""
+    try:
+        stored = _StoredError.model_validate_json(frame or b"")
+    except ValidationError:
+        return
+    for call in stored.calls:
+        record(replace(call, from_store=True, from_cache=False))
+    raise _make_error(stored)
 
 
 def _is_for_time(error: ModelError) -> bool:

@@ -32,7 +32,7 @@ Generated from `manager/flows/` by `python -m deploy.generate.pages`; do not edi
 Each row names a stage, the event of its hop, and the next role. A row with a counter leads to the
 target *at its limit* after the manager has taken it as often as the settings allow; if that target
 is a refusal and the message has a scored answer by then, Refdesk sends that answer instead.
-[ways.md](ways.md) explains which flow a question takes.
+[ways.md](../ways.md) explains which flow a question takes.
 """
 
 

@@ -84,6 +84,7 @@ class ManagerAgent:
         limits: Limits,
         quality_threshold: float,
         topics: Mapping[tuple[str, str], str] | None = None,
+        contact: str = "",
         on_routed: OnRouted = ignore_routing,
         on_fault: OnFault = ignore_fault,
         people: RedisPeople | None = None,
@@ -94,6 +95,7 @@ class ManagerAgent:
         self._limits = limits
         self._quality_threshold = quality_threshold
         self._topics = topics if topics is not None else {}
+        self._contact = contact
         self._on_routed = on_routed
         self._on_fault = on_fault
         self._people = people
@@ -327,6 +329,7 @@ class ManagerAgent:
         language = replies.language_of(state)
         reply = add_open_parts(reply, state, self._texts, language)
         reply = add_offer(reply, state, self._texts, language)
+        reply = replies.add_contact(reply, self._contact, self._texts, language)
         reply = report_faults(reply, hop.faults, self._on_fault)
         forget = state.forget
         if forget in {"all", "history"}:

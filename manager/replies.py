@@ -113,6 +113,15 @@ def end_reply(
     return _with_system(reply, envelope, state, language, reason)
 
 
+def add_contact(reply: Reply, contact: str, texts: Texts, language: str) -> Reply:
+    """Add how to reach a person to a refusal, and to the reply to somebody who asks for one."""
+    is_wanted = reply.get("asks_for_person") or reply["outcome"] == Outcome.REFUSED
+    if not contact or not is_wanted:
+        return reply
+    line = texts.text("contact_line", language, contact=contact)
+    return reply | {"text": f"{reply['text']}\n\n{line}", "contact": contact}
+
+
 def make_last_resort(envelope: Envelope, texts: Texts) -> tuple[Reply | None, Reply]:
     """Return the reply for the case that no process ends the question before its deadline, and the
     fields in which the reply of a dead letter differs from it.

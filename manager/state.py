@@ -5,8 +5,8 @@ that narrows it. A property is validated when it is read. A value of another typ
 it is logged and counts as absent, and of a list only the invalid items are left out.
 
 The properties of `State` and the fields of `Changes` are the manager's `Reads` and `Writes`: like
-those of an agent, they may only name attributes of the payload catalogue, and `docs/contracts.md`
-lists them.
+those of an agent, they may only name attributes of the payload catalogue;
+`docs/internal/contracts.md` lists them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -22,7 +22,7 @@ from envelope.question import Question
 from envelope.verified import OWNERS_PAGE, VerifiedAnswer
 from knowledge.checks import CheckQuestion, CheckResult, Citation, QuestionResult
 from knowledge.sections import document_of
-from records.gaps import Gap
+from records.gaps import DONE, Gap
 from records.grouping import find_least, group_vectors, normalise
 from records.record import Record, redact
 from records.store import RecordStore, Selection, checks, marked_questions
@@ -30,6 +30,7 @@ from records.verified import Name
 
 Embed = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
 MOST_ASKED = 100
+MOST_GAPS = 100
 """Groups of recorded questions of one check."""
 DAYS = 30
 MOST_MARKED = 500
@@ -170,7 +171,8 @@ def list_verified(answers: Iterable[VerifiedAnswer]) -> list[CheckQuestion]:
 
 
 def list_gaps(gaps: Iterable[Gap]) -> list[CheckQuestion]:
-    """Return the most typical question of each gap that is not done."""
+    """Return the most typical question of each of the greatest gaps that are not done."""
+    open_gaps = [gap for gap in gaps if gap.state != DONE]
     return [
         CheckQuestion(
             id=_write_id(gap.questions[0].record.id),
@@ -179,8 +181,7 @@ def list_gaps(gaps: Iterable[Gap]) -> list[CheckQuestion]:
             asked=gap.size,
             groups=gap.questions[0].record.groups,
         )
-        for gap in gaps
-        if gap.state != "done"
+        for gap in open_gaps[:MOST_GAPS]
     ]
 
 

@@ -7,6 +7,7 @@
 in the folder. A name counts when it was counted, logged or sent, not when it stands in the code.
 """
 
+import ast
 import os
 import re
 import sys
@@ -133,7 +134,6 @@ def read(folder: Path) -> dict[str, set[str]]:
 
 def list_declared() -> dict[str, set[str]]:
     """Return the names that the product can produce by its code and its pages, by kind."""
-    from tests.test_identifiers import calls, find_error_codes
     from tests.test_nothing_is_unused import read_column
     from tests.test_project_rules import PACKAGES, ROOT, events_logged, list_tracked
 
@@ -141,9 +141,27 @@ def list_declared() -> dict[str, set[str]]:
     events = {event for path in product for event in events_logged(path.read_text("utf-8"))}
     page = (ROOT / "docs" / "deployment.md").read_text("utf-8")
     metrics = set(re.findall(r"`(refdesk_\w+)`", "\n".join(_list_rows(page))))
-    codes = {code for _, call in calls() for code in find_error_codes(call)}
+    codes = {code for path in product for code in find_error_codes(path.read_text("utf-8"))}
     codes |= read_column("http.md", "| Status | `code` | Meaning |", 2)
     return {"event": events, "metric": metrics, "code": codes}
+
+
+def find_error_codes(source: str) -> Iterator[str]:
+    """Yield the constants that a module passes as the code of a refusal or an error."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(func=ast.Name(id="Refusal" | "WebhookRefusedError"), args=[_, code, *_]):
+                yield from _list_texts(code)
+            case ast.Call(keywords=keywords) if ast.unparse(node.func).endswith("Error"):
+                for keyword in keywords:
+                    if keyword.arg == "code":
+                        yield from _list_texts(keyword.value)
+
+
+def _list_texts(node: ast.expr) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value
 
 
 def _list_rows(page: str) -> Iterator[str]:

@@ -67,7 +67,7 @@ def test_the_pages_of_measurements_are_where_their_programs_write_them() -> None
 
     written = {BENCHMARKS, OVERLOAD, SIMULATION}
 
-    assert {page.parent for page in written} == {ROOT / "docs" / "measurements"}
+    assert {page.parent for page in written} == {ROOT / "docs" / "internal" / "measurements"}
     assert [page for page in written if not page.exists()] == []
 
 

@@ -86,7 +86,7 @@ def test_every_test_that_a_page_names_exists() -> None:
 
 
 def test_every_file_that_the_page_of_the_clients_documents_names_exists() -> None:
-    page = (ROOT / "docs" / "client_documents.md").read_text()
+    page = (ROOT / "docs" / "internal" / "client_documents.md").read_text()
     named = set(re.findall(r"`([\w.]+/[\w./]*|\w+\.(?:md|toml))`", page))
 
     assert "agents/agent.py" in named

@@ -63,12 +63,12 @@ _QUERY_CHARACTERS = 300
 class GraphWeights:
     """The weights of a walk; they were fitted on questions of several passages.
 
-    `docs/measurements/evaluation.md` names the data and the figures on other data. `search` is the
-    factor of the search's score; `named` is added to documents that the query names, `linked` to
-    passages that a start mentions, `shared` to those that share a name with it, by the rarity of
-    the name; `above` to the passage above a start; `missing` to those that have the words of the
-    query that every start lacks. A start counts `decay` times as much as the one before it. A name
-    in more than `most_common` passages is no edge.
+    `docs/internal/measurements/evaluation.md` names the data and the figures on other data.
+    `search` is the factor of the search's score; `named` is added to documents that the query
+    names, `linked` to passages that a start mentions, `shared` to those that share a name with it,
+    by the rarity of the name; `above` to the passage above a start; `missing` to those that have
+    the words of the query that every start lacks. A start counts `decay` times as much as the one
+    before it. A name in more than `most_common` passages is no edge.
     """
 
     search: float = 0.5

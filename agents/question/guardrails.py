@@ -269,8 +269,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             if has_unusable_output(error) or error.reason == "too_long":
                 writes = self._stop_unjudged(writes, described)
             return writes.model_copy(update={"model_error": described})
-        known_text = f"{reads.text}\n{reads.canonical_question}"
-        meanings = word_meanings(found.meanings, nearest, known_text)
+        known = (reads.text, reads.canonical_question, self._domain_name, self._domain_scope)
+        meanings = word_meanings(found.meanings, nearest, known)
         writes = self._apply_verdict(found.verdict, found.analysis, meanings)
         changes = {"decided_by": "own_call", "guardrails_confidence": found.confidence}
         return writes.model_copy(update=changes)

@@ -45,20 +45,25 @@ def number_places(places: Sequence[ClarificationOption]) -> tuple[str, ...]:
 
 
 def word_meanings(
-    meanings: Sequence[Meaning], places: Sequence[ClarificationOption], known_text: str
+    meanings: Sequence[Meaning],
+    places: Sequence[ClarificationOption],
+    known_texts: Sequence[str],
 ) -> tuple[ClarificationOption, ...]:
     """Return the options that a model worded, each with its place if `places` has it.
 
-    An option that nobody may be asked, such as one with an address that `known_text` does not have,
-    gets the name of its place instead; without a place it is left out.
+    `known_texts` are the question and what the desk is about. An option that nobody may be asked,
+    such as one with an address that neither they nor the places have, gets the name of its place
+    instead; without a place it is left out.
     """
-    return choose_alternatives(list(_word(meanings, places, known_text)), MOST_MEANINGS)
+    return choose_alternatives(list(_word(meanings, places, known_texts)), MOST_MEANINGS)
 
 
 def _word(
-    meanings: Sequence[Meaning], places: Sequence[ClarificationOption], known_text: str
+    meanings: Sequence[Meaning],
+    places: Sequence[ClarificationOption],
+    known_texts: Sequence[str],
 ) -> Iterator[ClarificationOption]:
-    known = "\n".join((known_text, *(crumb for place in places for crumb in place.crumbs)))
+    known = "\n".join((*known_texts, *(crumb for place in places for crumb in place.crumbs)))
     for meaning in meanings:
         place = places[meaning.place - 1] if 0 < meaning.place <= len(places) else None
         label = plain_line(meaning.label)

@@ -230,7 +230,7 @@ class TranslationAgent(Agent[Reads, Writes]):
             document_languages=await combined.find_foreign_languages(reads),
         )
         found, early = await _ask(combined, reads, protected, inputs, self.run)
-        writes = _take(reads, protected, found, places, inspection.kinds)
+        writes = _take(reads, protected, found, places, inputs)
         return writes.model_copy(update={"early_embedding": early}) if early else writes
 
 
@@ -358,7 +358,7 @@ def _take(
     protected: Protected,
     found: UnderstandOutput,
     places: Sequence[ClarificationOption],
-    signs: tuple[str, ...],
+    inputs: UnderstandInputs,
 ) -> Writes:
     """Return the results of a combined call."""
     more = found.details or RareDetails()
@@ -380,7 +380,9 @@ def _take(
             verdict=found.verdict,
             analysis=protected.restore_some(more.reason),
             meanings=word_meanings(
-                _restore_labels(protected, more.meanings), places, f"{reads.text}\n{question}"
+                _restore_labels(protected, more.meanings),
+                places,
+                (reads.text, question, inputs.domain_name, inputs.domain_scope),
             ),
             questions=tuple(map(protected.restore_some, more.questions)),
             translations=_restore_translations(protected, more.translations),
@@ -390,7 +392,7 @@ def _take(
             style=more.style,
             answer_language=more.answer_language,
             from_now_on=more.from_now_on,
-            signs=signs,
+            signs=inputs.signs,
         ),
         decided_by="combined_call",
     )

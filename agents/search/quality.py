@@ -352,12 +352,14 @@ def _move_marks(answer: CheckedAnswer, output: JudgeOutput | None) -> CheckedAns
 def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
     """Return the sources of the prompt, first those that the answer cites."""
     numbered = _number_sources(reads.sources_used, reads.source_references)
+    cited = references_by_number(reads.sources_used, reads.source_references)
     return tuple(
         JudgedSource(
             number=number,
             place=_name_place(reference, place),
             text=text,
             is_cut=reference.is_cut,
+            is_cited=number in cited,
         )
         for number, reference in sorted(numbered.items())
         for place, _, text in [text_of(reference, reads.search_context).partition("\n")]

@@ -32,7 +32,7 @@ from envelope.sources import (
 )
 from envelope.texts import Texts, explain_missing_answer, join_sentences
 from envelope.tool_loop import AnswerAssessment, KeptAnswer
-from llm.errors import NO_MODEL, ModelError, PromptTooLong
+from llm.errors import NO_MODEL, ModelError
 from llm.output_parsing import DraftReader, Silence, ask_and_follow
 from llm.port import Model, ModelAnswer, TextListener
 from llm.tasks.search import RESPOND, PromptSource, RespondInputs, RespondOutput
@@ -190,7 +190,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         if not inputs.sources:
             return Wrote(_asks("insufficient_context", "", ""))
         try:
-            written = await self._write_within_window(reads, inputs)
+            written = await self._write(reads, inputs)
         except ModelError as error:
             # In a thread, as below: every passage is searched for instructions to an assistant.
             writes = await asyncio.to_thread(self._fall_back, reads, error)
@@ -227,21 +227,6 @@ class ResponseAgent(Agent[Reads, Writes]):
             refused=refused,
             attempt=reads.attempt,
         )
-
-    async def _write_within_window(self, reads: Reads, inputs: RespondInputs) -> _WrittenAnswer:
-        """Return the answer; a prompt that is too long is sent once more with half of the sources.
-
-        The best sources come first.
-        """
-        try:
-            return await self._write(reads, inputs)
-        except ModelError as error:
-            kept = inputs.sources[: len(inputs.sources) // 2]
-            if error.reason != PromptTooLong.reason or not kept:
-                raise
-            log.warning("sources_left_out", kept=len(kept), all=len(inputs.sources))
-        changes = {"sources": kept, "augmented_prompt": ""}
-        return await self._write(reads, inputs.model_copy(update=changes))
 
     async def _write(self, reads: Reads, inputs: RespondInputs) -> _WrittenAnswer:
         """Return the answer; publish its finished sentences while the model writes."""

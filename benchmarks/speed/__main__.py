@@ -3,7 +3,7 @@
 `python -m benchmarks.speed` takes at most a minute: it measures the throughput and the latency of
 single questions, with one process and 4 kB, or the payload that `--payload` names. `--quick` makes
 a short run of all measurements. `--full` makes all measurements with two payloads, and repeats
-those with one process and 4 kB. `--write` writes `docs/measurements/benchmarks.md`.
+those with one process and 4 kB. `--write` writes `docs/internal/measurements/benchmarks.md`.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Asks three times as much as the desk can do, and compares with a desk at ease.
 
 `python -m benchmarks.speed.overload --minutes 10` prints the result; `--write` also writes
-`docs/measurements/overload.md`.
+`docs/internal/measurements/overload.md`.
 """
 
 import argparse
@@ -45,7 +45,7 @@ from worker.port import SilentMeter
 from worker.process import WorkerProcess, WorkerSpec, collect_rarely
 from worker.shutdown import stop_on_signals
 
-PAGE = Path(__file__).parents[2] / "docs" / "measurements" / "overload.md"
+PAGE = Path(__file__).parents[2] / "docs" / "internal" / "measurements" / "overload.md"
 WAITS = {
     "lang": 0.01,
     "translation": 0.2,

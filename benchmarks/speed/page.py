@@ -1,4 +1,4 @@
-"""Writes `docs/measurements/benchmarks.md` from a report."""
+"""Writes `docs/internal/measurements/benchmarks.md` from a report."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from benchmarks.speed.payload import HOPS
 from benchmarks.speed.systems.port import SYSTEMS
 from benchmarks.speed.tables import Report
 
-PAGE = Path(__file__).parents[2] / "docs" / "measurements" / "benchmarks.md"
+PAGE = Path(__file__).parents[2] / "docs" / "internal" / "measurements" / "benchmarks.md"
 COMMAND = "make bench"
 DISTURBED = 0.1
 """From this share of waiting on, wall times are not reliable."""

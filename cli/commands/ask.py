@@ -23,7 +23,7 @@ from pydantic import JsonValue
 
 from broker.values import Fields
 from citations.links import clean_text
-from cli.arguments import add_groups_argument, read_groups
+from cli.arguments import add_format_argument, add_groups_argument, read_groups
 from cli.main import EXIT_STATUSES
 from cli.model_in_use import describe_models, say_models_once
 from cli.printing import (
@@ -188,6 +188,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_groups_argument(parser)
     add_way_arguments(parser)
+    add_format_argument(parser)
     parser.add_argument("--json", action="store_true", help="print the complete reply as JSON")
     parser.epilog = "exit status: 0 answered, 3 clarification, 4 refused, 5 failed, 1 error"
 
@@ -223,7 +224,8 @@ def run(chosen: argparse.Namespace) -> int:
         strategy=check_strategy(chosen.strategy),
         persona=chosen.persona,
     )
-    return asyncio.run(_ask(message, as_json=chosen.json, way=chosen.way))
+    form = "json" if chosen.json else chosen.format
+    return asyncio.run(_ask(message, form=form, way=chosen.way))
 
 
 def check_strategy(name: str | None) -> str:
@@ -264,6 +266,7 @@ def add_chat_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--conversation", metavar="ID", help="continue this conversation")
     add_groups_argument(parser)
     add_way_arguments(parser)
+    add_format_argument(parser)
 
 
 def run_chat(chosen: argparse.Namespace) -> int:
@@ -281,7 +284,7 @@ def run_chat(chosen: argparse.Namespace) -> int:
             strategy=check_strategy(chosen.strategy),
             persona=chosen.persona,
         )
-        asyncio.run(_chat(first, chosen.way))
+        asyncio.run(_chat(first, chosen.way, as_markdown=chosen.format == "markdown"))
     return 0
 
 
@@ -325,10 +328,10 @@ def _from_standard_input() -> str:
     return sys.stdin.read()
 
 
-async def _ask(message: Message, *, as_json: bool, way: str | None) -> int:
+async def _ask(message: Message, *, form: str, way: str | None) -> int:
     settings = load_settings(**({} if way is None else {"way": way}))
     async with open_desk(settings, report_waiting=report_waiting) as desk:
-        if as_json or not sys.stdout.isatty():
+        if form == "json" or not sys.stdout.isatty():
             reply = await desk.ask(message)
         else:
             await desk.submit(message)
@@ -336,9 +339,9 @@ async def _ask(message: Message, *, as_json: bool, way: str | None) -> int:
             if not reply:
                 reply = desk.last_resort(desk.question(message), message.language)
         # Closing waits for calls of workers that were still running when the answer was finished.
-        if not as_json:
+        if form != "json":
             say_models_once(describe_models(settings), settings.refdesk_data)
-        _show(reply, message, settings.index_location, as_json=as_json)
+        _show(reply, message, settings.index_location, form)
     return EXIT_STATUSES.get(str(reply.get("outcome")), 1)
 
 
@@ -346,15 +349,13 @@ def _list_ids(documents: JsonValue) -> list[str]:
     return [str(one.get("document_id")) for one in read_objects(documents)]
 
 
-def _show(
-    reply: dict[str, JsonValue], message: Message, index_location: str, *, as_json: bool
-) -> None:
+def _show(reply: dict[str, JsonValue], message: Message, index_location: str, form: str) -> None:
     for note in list_operator_notes(reply, index_location):
         sys.stderr.write(f"{note}\n")
-    if as_json:
+    if form == "json":
         say_json(safe_reply(reply)[0])
     else:
-        print_reply(reply)
+        print_reply(reply, as_markdown=form == "markdown")
         if reply.get("outcome") == "failed":
             sys.stderr.write(f"refdesk: for details run: refdesk trace {message.message_id}\n")
         if reply.get("outcome") == "clarification" and choices(reply):
@@ -378,7 +379,7 @@ def _terminal_as_it_was() -> Iterator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-async def _chat(first: Message, way: str | None) -> None:
+async def _chat(first: Message, way: str | None, *, as_markdown: bool) -> None:
     """Ask what the person types; all messages have the groups, strategy and persona of `first`."""
     settings = load_settings(**({} if way is None else {"way": way}))
     async with open_desk(settings, report_waiting=report_waiting) as desk:
@@ -397,14 +398,14 @@ async def _chat(first: Message, way: str | None) -> None:
             )
             reply = await _ask_desk(desk, message)
             options = [str(choice.get("value")) for choice in choices(reply)]
-            _show_reply(reply, asked_back=bool(options))
+            _show_reply(reply, asked_back=bool(options), as_markdown=as_markdown)
             for note in list_operator_notes(reply, settings.index_location):
                 print_line(note)
 
 
-def _show_reply(reply: dict[str, JsonValue], *, asked_back: bool) -> None:
+def _show_reply(reply: dict[str, JsonValue], *, asked_back: bool, as_markdown: bool) -> None:
     if reply:
-        print_reply(reply)
+        print_reply(reply, as_markdown=as_markdown)
     if asked_back and sys.stdin.isatty():
         print_line(CHOOSING)
     print_line()

@@ -55,7 +55,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _read_file(path: Path) -> str:
     if not path.is_file():
-        raise CommandError(f"expected a Markdown file, found none at {str(path)!r}")
+        raise CommandError(f"expected a Markdown file; {str(path)!r} does not exist")
     if path.stat().st_size > LARGEST:
         raise CommandError(f"expected at most {LARGEST:,} bytes, found {path.stat().st_size:,}")
     try:

@@ -40,9 +40,10 @@ class RequestedAnswers:
         questions = list_touched(result)
         cost = estimate_answers(len(questions), self._settings)
         price = "an unknown price" if cost.usd is None else f"about {cost.usd:.2f} USD"
+        named = f"{cost.questions} question{'' if cost.questions == 1 else 's'}"
         _report(
-            f"{cost.questions} questions in both states: about {cost.calls} model calls, "
-            f"{cost.tokens:,} tokens, {price}" + ("" if self._is_accepted else "; to ask: --yes")
+            f"{named} in both states: about {cost.calls} model calls, {cost.tokens:,} tokens, "
+            + (price if self._is_accepted else f"{price}; to ask: --yes")
         )
         if questions and self._is_accepted:
             self.found = await compare_answers(
@@ -74,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="add the questions of this installation to those of --questions",
     )
     parser.add_argument(
-        "--revision", default="", help="branch, tag or commit that is proposed (default: the files)"
+        "--revision", default="", help="branch, tag or commit to check (default: the files on disk)"
     )
     parser.add_argument(
         "--base",
@@ -87,14 +88,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="stands_for",
         default="",
         metavar="SOURCE",
-        help="the source of the index that the proposed folder replaces (default: itself)",
+        help="indexed source that the proposed folder replaces (default: the folder itself)",
     )
     add_groups_argument(parser)
     parser.add_argument(
         "--answers",
         action="store_true",
-        help="estimate what the answers of the broken and changed questions cost in both states; "
-        "with --yes, ask the model of the settings, and judge what the new answers have lost",
+        help="estimate the cost of answering the broken and changed questions before and after the "
+        "change; with --yes, generate these answers and judge what the new ones no longer contain",
     )
     parser.add_argument("--yes", action="store_true", help="accept the estimate of --answers")
     parser.add_argument(
@@ -118,7 +119,7 @@ def run(chosen: argparse.Namespace) -> int:
 
     settings = load_settings()
     if chosen.answers and not settings.uses_model:
-        raise CommandError("--answers needs a model: set GEN_MODEL")
+        raise CommandError("--answers requires a model: set GEN_MODEL")
     answers = RequestedAnswers(settings, chosen) if chosen.answers else None
     result = asyncio.run(_check(settings, chosen, answers))
     if answers is not None:

@@ -37,7 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk dead`."""
     if chosen.action != "list" and chosen.id is None:
-        raise CommandError(f"dead {chosen.action} needs the id of a dead letter; see: dead list")
+        raise CommandError(
+            f"refdesk dead {chosen.action} requires the id of a dead letter; "
+            "`refdesk dead list` shows the ids"
+        )
     return asyncio.run(_act(chosen))
 
 
@@ -58,7 +61,9 @@ async def _act(chosen: argparse.Namespace) -> int:
             )
         letter = await broker.admin.read_dead_letter(chosen.id)
         if letter is None:
-            raise CommandError(f"there is no dead letter {chosen.id!r}; see: dead list")
+            raise CommandError(
+                f"the dead letter {chosen.id!r} does not exist; `refdesk dead list` shows the ids"
+            )
         if chosen.action == "show":
             return _show(letter, as_json=chosen.json)
         if chosen.action == "drop":

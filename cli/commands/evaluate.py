@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk evaluate`."""
     if not chosen.data.is_dir():
-        raise CommandError(f"expected a folder at --data, found none at {str(chosen.data)!r}")
+        raise CommandError(f"--data must name a folder; {str(chosen.data)!r} does not exist")
     if chosen.suite == "answers":
         return _run_answers(chosen)
     figures = asyncio.run(_measure_retrieval(chosen.data))

@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--person",
         metavar="PSEUDONYM",
-        help="a person, by the pseudonym that the console shows: erase every conversation of "
-        "theirs that has a record, and their preferences",
+        help="erase the recorded conversations and the preferences of a person instead; the "
+        "console shows the pseudonym",
     )
     parser.add_argument("--tenant", help="tenant of the conversation (default: the setting TENANT)")
     parser.add_argument(
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--channel",
-        help="channel, such as slack or telegram (default: the beginning of the id, else http)",
+        help="channel, such as slack or telegram (default: the prefix of the id, or http)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -107,7 +107,7 @@ async def _forget_person(chosen: argparse.Namespace, settings: Settings) -> int:
                 had_choice = had_choice or done.had_choice
             await client.aclose()
     except RecordsUnavailableError as error:
-        raise CommandError(f"the database of the records does not answer: {error}") from error
+        raise CommandError(f"the database of the records is not available: {error}") from error
     finally:
         store.close()
     if chosen.json:

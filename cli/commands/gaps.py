@@ -63,7 +63,9 @@ async def _act(settings: Settings, chosen: argparse.Namespace) -> int:
             if chosen.action == LIST:
                 return await _list(finder, name, chosen)
             if not await asyncio.to_thread(finder.set_state, name, chosen.id, chosen.action):
-                raise CommandError(f"there is no gap {chosen.id!r}; see: refdesk gaps")
+                raise CommandError(
+                    f"the gap {chosen.id!r} does not exist; `refdesk gaps` shows the ids"
+                )
     finally:
         await asyncio.to_thread(store.close)
     print_line(f"set the state of the gap {chosen.id} to {chosen.action}")

@@ -229,7 +229,9 @@ def add_sources_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_source_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.epilog = f"exit status: 0 success, {EXIT_NOTHING_FOUND} no such source, 1 error"
+    parser.epilog = (
+        f"exit status: 0 success, {EXIT_NOTHING_FOUND} the source does not exist, 1 error"
+    )
 
 
 def run_sources(chosen: argparse.Namespace) -> int:
@@ -240,7 +242,10 @@ def run_sources(chosen: argparse.Namespace) -> int:
     if chosen.action == "sync":
         return _sync(settings, chosen.sources, as_json=chosen.json)
     if not chosen.sources:
-        raise CommandError(f"sources {chosen.action} needs a source; see: refdesk sources list")
+        raise CommandError(
+            f"refdesk sources {chosen.action} requires a source; "
+            "`refdesk sources list` shows all sources"
+        )
     if chosen.action == "remove":
         return _remove(open_source_registry(settings.data_place), chosen.sources)
     return _add(open_source_registry(settings.data_place), chosen)
@@ -301,7 +306,9 @@ def _parse(text: str, chosen: argparse.Namespace) -> SourceSpec:
         **limits,
     )
     if not spec.is_website and any(limits.values()):
-        raise CommandError(f"--pages, --depth and --seconds are for websites; {text!r} is none")
+        raise CommandError(
+            f"--pages, --depth and --seconds are for websites; {text!r} is not a website"
+        )
     return spec
 
 
@@ -365,7 +372,7 @@ def _sync(settings: Settings, named: Sequence[str], *, as_json: bool) -> int:
     known = open_source_registry(settings.data_place).list_own()
     wanted = [one for text in named for one in _match(known, text)] if named else known
     if not wanted:
-        raise CommandError("no such source; see: refdesk sources list")
+        raise CommandError("the source does not exist; `refdesk sources list` shows all sources")
     statuses = []
     for one in wanted:
         try:

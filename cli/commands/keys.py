@@ -218,7 +218,9 @@ async def _revoke(chosen: argparse.Namespace) -> None:
     async with _open_key_admin() as admin:
         key = await admin.keys.get(chosen.id)
         if key is None:
-            raise CommandError(f"there is no key {chosen.id!r}; see: refdesk keys list")
+            raise CommandError(
+                f"the key {chosen.id!r} does not exist; `refdesk keys list` shows all keys"
+            )
         if key.revoked_at is None:
             key = key.model_copy(update={"revoked_at": time.time()})
             await admin.keys.put(key)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def require_package() -> None:
     """Raise `CommandError` if the package of the protocol is not installed."""
     if find_spec("mcp") is None:
-        raise CommandError("the MCP server needs a package: pip install 'refdesk[mcp]'")
+        raise CommandError("the MCP server requires a package: pip install 'refdesk[mcp]'")
 
 
 @asynccontextmanager

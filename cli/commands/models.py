@@ -117,9 +117,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk models`."""
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.epilog = (
-        f"exit status: 0 every model answers, {EXIT_FAULTS} one does not, reads too little, or "
-        "calls no tools although the setting WAY needs them; 1 error. Each model is sent two small "
-        "prompts, which cost what the vendor charges for them."
+        f"exit status: 0 every model works, {EXIT_FAULTS} a model does not answer, its context "
+        "window is too small, or it does not support the tool calls that the setting WAY requires; "
+        "1 error. Each model receives two small prompts, which the vendor may charge for."
     )
 
 

@@ -12,7 +12,7 @@ from broker.journal_reader import RecentMessage, Transcripts
 from broker.values import JournalEntry
 from cli.arguments import add_groups_argument, read_groups
 from cli.commands.trace import choose_question
-from cli.printing import print_line, say_json, wrap
+from cli.printing import say_json, wrap, write_lines
 from config.settings import load_settings
 from deploy.assembly.runtime import Runtime, desk, run_desk
 from deploy.errors import CommandError
@@ -60,8 +60,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         say_json({"original": _as_fields(before), "replay": _as_fields(after)})
     else:
-        for line in _compare(before, after):
-            print_line(line)
+        write_lines(_compare(before, after))
     return 0
 
 
@@ -161,7 +160,7 @@ def _find_role(flow: str, step: str) -> str:
     try:
         role = find_flow(FLOWS, flow).stage(step).role
     except FlowError as error:
-        raise CommandError(f"this release cannot begin at {step!r}: {error}") from error
+        raise CommandError(f"the replay cannot begin at {step!r}: {error}") from error
     return str(role.value)
 
 

@@ -18,7 +18,7 @@ from citations.links import plain_line
 from cli.arguments import add_groups_argument, read_groups
 from cli.commands.trace import list_agent_costs
 from cli.main import EXIT_STATUSES
-from cli.printing import ERASE_LINE, WIDTH, columns, print_line, reply_lines, say_json
+from cli.printing import ERASE_LINE, WIDTH, columns, print_line, reply_lines, say_json, write_lines
 from config.settings import Settings, load_settings
 from config.texts import load_texts
 from deploy.errors import CommandError
@@ -363,8 +363,7 @@ def _print(chosen: argparse.Namespace, reply: dict[str, JsonValue], report: "Rep
     if chosen.json:
         say_json(safe_reply(reply)[0])
     else:
-        for line in list_review_lines(reply, report):
-            print_line(line)
+        write_lines(list_review_lines(reply, report))
         if report is not None and chosen.report is not None:
             print_line(f"the report is in {chosen.report}")
     if reply.get("outcome") != "answered":

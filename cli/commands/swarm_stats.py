@@ -26,7 +26,7 @@ T = TypeVar("T")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk swarm`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    stats = _add_action(actions, "stats", "show which strategies and numbers of workers did well")
+    stats = _add_action(actions, "stats", "show how strategies and numbers of workers performed")
     stats.add_argument("--json", action="store_true", help="print JSON")
     _add_action(actions, "reset", "delete the outcomes of an assistant")
 

@@ -42,7 +42,9 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         from gateway.telegram.connection import Webhook, connect_bot, make_bot, receive_updates
         from gateway.telegram.updates import TelegramAudience
     except ImportError as error:
-        raise CommandError("Telegram needs: pip install '.[telegram]' in the checkout") from error
+        raise CommandError(
+            "Telegram requires a package: pip install '.[telegram]' in the checkout"
+        ) from error
     from deploy.assembly.gateways.chat_gateways import duty_of, run_chat_channel, turns_of
     from gateway.chat.platform_calls import Pacer
 

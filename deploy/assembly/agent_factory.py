@@ -362,6 +362,7 @@ def make_manager(
         ),
         quality_threshold=settings.quality_score_threshold,
         topics={one.assistant_key: one.topic for one in settings.of_assistants()},
+        contact=settings.contact,
         on_routed=on_routed,
         on_fault=on_fault,
         people=people,

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -116,18 +117,20 @@ async def collect_questions(
 @asynccontextmanager
 async def checking(
     settings: Settings, opened: OpenIndex, sources: Sequence[str]
-) -> AsyncIterator[None]:
+) -> AsyncIterator[Callable[[], Awaitable[None]] | None]:
     """Check what the ingestion inside does to the questions; the console shows the result.
 
-    A check that cannot be made is logged, and leaves the ingestion alone.
+    Provides what the ingestion calls before it changes something; None without records. A check
+    that cannot be made is logged, and leaves the ingestion alone.
     """
-    check = _IngestionCheck(settings, opened, sources) if has_records(settings) else None
+    if not has_records(settings):
+        yield None
+        return
+    check = _IngestionCheck(settings, opened, sources)
     try:
-        if check is not None:
-            await check.attempt(check.begin)
-        yield
-        if check is not None and check.before is not None:
+        yield partial(check.attempt, check.begin)
+        if check.before is not None:
             await check.attempt(check.end)
     finally:
-        if check is not None and check.store is not None:
+        if check.store is not None:
             await asyncio.to_thread(check.store.close)

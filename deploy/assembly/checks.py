@@ -276,7 +276,9 @@ async def _open(
         return FetchedSource(spec=spec.model_copy(update={"revision": revision}))
     if not spec.is_local:
         if proposal.revision:
-            raise CommandError(f"{spec.root} is not a folder of a repository: it has no revisions")
+            raise CommandError(
+                f"{spec.root} has no revisions because it is not in a Git repository"
+            )
         (fetched,) = await fetch_sources(own, [spec], report)
         return fetched
     if proposal.revision:
@@ -337,7 +339,7 @@ def _find_spec(known: dict[str, SourceSpec], text: str, folder: str) -> SourceSp
         return known[text]
     spec = parse_source(text, folder=folder)
     if spec.is_local and not os.path.exists(spec.repository):
-        raise CommandError(f"expected a folder or a configured source, found nothing at {text!r}")
+        raise CommandError(f"{text!r} is neither an existing folder nor a configured source")
     return known.get(_find_root(known, text) if spec.is_local else spec.root, spec)
 
 

@@ -41,6 +41,7 @@ from worker.paid_embedder import PaidEmbedder
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
+    from knowledge.ingestion import BeforeChange
     from knowledge.rule_descriptions import RuleDescriber
     from worker.descriptions import ModelDescriber
 
@@ -66,11 +67,13 @@ async def ingest_here(
     *,
     limits: "Limiter | None" = None,
     describes_by_rules: bool = False,
+    before_change: "BeforeChange | None" = None,
 ) -> IngestionResult:
     """Ingest sources into an index that this process owns; `replaced` is that of `ingest`.
 
     `limits` are those of its vendor of vectors. `describes_by_rules` asks no model for descriptions
-    of changed documents; those of others stay, whoever wrote them.
+    of changed documents; those of others stay, whoever wrote them. `before_change` is that of
+    `ingest`.
     """
     # Imported here: it loads every reader of documents, which most commands do not need.
     from knowledge.ingestion import ingest
@@ -116,6 +119,7 @@ async def ingest_here(
             ),
             default_language=settings.default_language,
             replaced=replaced,
+            before_change=before_change,
         )
         if not isinstance(describer, RuleDescriber):
             await describer.finish()
@@ -142,9 +146,15 @@ async def ingest_alone(
     blocks the process while it builds.
     """
     knowledge.index.optimize_regularly()
-    async with checking(settings, knowledge, _name_sources(sources)):
+    async with checking(settings, knowledge, _name_sources(sources)) as begin_check:
         result = await ingest_here(
-            settings, knowledge, sources, report, replaced, limits=knowledge.limits
+            settings,
+            knowledge,
+            sources,
+            report,
+            replaced,
+            limits=knowledge.limits,
+            before_change=begin_check,
         )
     await knowledge.index.optimize()
     return result
@@ -209,8 +219,15 @@ def make_ingestion_handler(settings: Settings, knowledge: Knowledge) -> Ingestio
     async def ingest(opened: OpenIndex, sources: Sequence[FetchedSource]) -> IngestionResult:
         quiet = PlainReport(lambda _line: None)
         own = _find_settings(settings, knowledge, opened)
-        async with checking(own, opened, _name_sources(sources)):
-            return await ingest_here(settings, opened, sources, quiet, limits=knowledge.limits)
+        async with checking(own, opened, _name_sources(sources)) as begin_check:
+            return await ingest_here(
+                settings,
+                opened,
+                sources,
+                quiet,
+                limits=knowledge.limits,
+                before_change=begin_check,
+            )
 
     return IngestionHandler(first.assistant_key, knowledge, ingest)
 

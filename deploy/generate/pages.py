@@ -33,6 +33,7 @@ from manager.state import MANAGER_READS, MANAGER_WRITES
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
+INTERNAL = DOCS / "internal"
 ROSTER = ROOT / "agents" / "roster.json"
 WIDGET_STEPS = ROOT / "gateway" / "widget" / "parts" / "steps.js"
 
@@ -97,8 +98,8 @@ def pages() -> dict[Path, str]:
     """Return the generated files, by path."""
     return {
         ROSTER: describe_agents(),
-        DOCS / "flow.md": draw(EVERY),
-        DOCS / "contracts.md": _CONTRACTS + "".join(map(_contract, CATALOGUE)),
+        INTERNAL / "flow.md": draw(EVERY),
+        INTERNAL / "contracts.md": _CONTRACTS + "".join(map(_contract, CATALOGUE)),
         DOCS / "settings.md": _SETTINGS.format(harmless=_list_harmless())
         + "".join(_area(title, own) for title, own in _areas().items()),
         DOCS / "deployment.md": _with_block(

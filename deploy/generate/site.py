@@ -29,12 +29,20 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         *("ways", "reviews", "formats", "sources", "tools", "access"),
         *("languages", "local-models"),
     ),
-    "Channels": ("channels", "http", "widget", "links"),
-    "Run it": ("deployment", "operations", "settings", "upgrading", "security", "injection"),
-    "How it works": ("flow", "contracts", "delivery", "glossary"),
-    "Measured": ("evaluation", "checks", "measurements/README"),
+    "Channels": ("channels", "http", "widget", "links", "mcp", "webhooks", "handover"),
+    "Run it": (
+        *("deployment", "operations", "console", "settings", "upgrading"),
+        *("evaluation", "checks", "security", "injection", "glossary"),
+    ),
 }
-"""The first pages of the navigation; all others follow in their folders."""
+"""The navigation; all other pages follow it, in groups of their folder."""
+FOLDERS: Mapping[str, str] = {
+    "Internals": "internal",
+    "Measurements": "internal/measurements",
+    "Decisions": "internal/adr",
+    "Project": "",
+}
+"""The groups of all other pages: pages directly in the folder, without its subfolders."""
 _LINK = re.compile(r"(!?\[[^\]\n]{0,300}\])\(([^)\s]{1,300})\)")
 CONFIG = """\
 [project]
@@ -144,16 +152,14 @@ def stage(folder: Path, root: Path = ROOT) -> dict[str, str]:
 def make_navigation(texts: Mapping[str, str]) -> str:
     """Return the navigation in the form of the configuration."""
     chosen = {f"{name}.md" for names in SECTIONS.values() for name in names} | {"index.md"}
-    groups = [(title, [f"{name}.md" for name in names]) for title, names in SECTIONS.items()]
-    adr = [name for name in texts if name.startswith("adr/")]
-    measured = [name for name in texts if name.startswith("measurements/") and name not in chosen]
-    rest = [name for name in texts if "/" not in name and name not in chosen]
-    groups[-1][1].extend(measured)
-    groups += [("Decisions", adr), ("Project", rest)]
+    groups = {title: [f"{name}.md" for name in names] for title, names in SECTIONS.items()}
+    for title, folder in FOLDERS.items():
+        inside = (name for name in texts if name.rpartition("/")[0] == folder)
+        groups[title] = [name for name in inside if name not in chosen]
     lines = ['  { "Refdesk" = "index.md" },']
-    for title, names in groups:
-        known = ", ".join(f'"{name}"' for name in names if name in texts)
-        lines.append(f'  {{ "{title}" = [{known}] }},')
+    for title, names in groups.items():
+        listed = ", ".join(f'"{name}"' for name in names if name in texts)
+        lines.append(f'  {{ "{title}" = [{listed}] }},')
     return "\n".join(lines)
 
 

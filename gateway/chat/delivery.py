@@ -337,7 +337,13 @@ class ReplyDelivery:
     ) -> Shown:
         language = known.get("language", self._policy.default_language)
         opens = opens_in(self._policy.documentation)
-        answer = answer_of(result.reply, words=self._texts.text, language=language, opens=opens)
+        answer = answer_of(
+            result.reply,
+            words=self._texts.text,
+            language=language,
+            opens=opens,
+            link_hosts=self._policy.link_hosts,
+        )
         fixed = known.get("fixed", "")
         if not fixed and _has_own_language(answer):
             language = answer.language

@@ -260,7 +260,12 @@ def parse_marked(markdown: str) -> Marked:
 
 def keep_source_links(text: Marked, sources: Sequence[Source]) -> Marked:
     """Return a text with links only to pages of the answer's sources."""
-    pages = {page_of(place) for source in sources for place in (source.link, source.url) if place}
+    pages = {
+        page_of(place)
+        for source in sources
+        for place in (source.link, source.url, *source.links)
+        if place
+    }
     kept = (mark for mark in text.marks if mark.kind != "link" or page_of(mark.detail) in pages)
     return Marked(text.text, tuple(kept))
 

@@ -185,7 +185,11 @@ class DraftPosts:
         follower = DraftFollower(
             question,
             shows=lambda reply, tongue: answer_of(
-                reply, words=self._texts.text, language=tongue, opens=opens
+                reply,
+                words=self._texts.text,
+                language=tongue,
+                opens=opens,
+                link_hosts=self._policy.link_hosts,
             ),
             language=language,
         )

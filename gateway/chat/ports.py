@@ -224,6 +224,7 @@ class ChatPolicy:
     draft_seconds: float | None = None
     """The shortest time between two edits of a post that show a draft; None: none are shown."""
     documentation: str = ""
+    link_hosts: frozenset[str] = frozenset()
     """The address of sources without a page address; see `gateway.answer`."""
     groups: ChatGroups = field(default_factory=ChatGroups)
 

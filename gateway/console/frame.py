@@ -39,16 +39,16 @@ NOTICES = {
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Reads records for a page, and fills it; `store` is None where no records are kept."""
+    """Reads records and renders pages; `store` is None if no records are kept."""
 
     store: RecordStore | None
     records_days: float
 
     async def query(self, read: Callable[[RecordStore], Found]) -> Found:
-        """Return what `read`, in a thread, takes from the records."""
+        """Run `read` on the records in a thread and return its result."""
         if self.store is None:
             raise ConsoleRefusedError(
-                404, "No records are kept", "Set RECORDS_DAYS to more than 0 to keep them."
+                200, "No records are kept", "Set RECORDS_DAYS to more than 0 to keep them."
             )
         return await run_in_threadpool(read, self.store)
 
@@ -59,16 +59,20 @@ class Frame:
         read: Callable[[ConsoleUser], Awaitable[Mapping[str, Any] | None]],
         **values: Any,
     ) -> Response:
-        """Return a page with what `read` finds; that of what is missing for None."""
+        """Return a page with the values that `read` returns; None means that they do not exist."""
         user = user_of(request)
-        found, status = await read(user), 200
-        if found is None:
-            template, found, status = "missing.html", {}, 404
+        try:
+            content, status = await read(user), 200
+        except ConsoleRefusedError as refusal:
+            template, status = "notice.html", refusal.status
+            content = {"title": refusal.title, "text": refusal.text}
+        if content is None:
+            template, content, status = "missing.html", {}, 404
         return show_page(
             request,
             template,
             status,
-            **{**values, **found},
+            **{**values, **content},
             user=user,
             records_days=self.records_days,
             can_edit=user.may(ConsoleRole.EDITOR),

@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Annotated, Any, Protocol
 
 import structlog
 from fastapi import APIRouter, Query, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from envelope.question import Question
 from gateway.console.access import (
@@ -25,8 +24,9 @@ from gateway.console.again import find_repeated
 from gateway.console.attention import Concern, FindConcerns, find_in_figures
 from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
+from gateway.console.frame import Frame, add_pages
 from gateway.console.oidc import OidcProvider
-from gateway.console.pages import HEADERS, PATH, render_answer, show_page
+from gateway.console.pages import HEADERS, PATH, render_answer
 from gateway.console.sign_in import SignIn
 from records.record import Record
 from records.store import PAGE, RecordStore, Selection
@@ -43,7 +43,7 @@ Page = Annotated[int, Query(ge=1, le=10_000)]
 
 
 class ConsolePart(Protocol):
-    """Some pages of the console; each route states the role that it demands."""
+    """Pages of the console; each route declares the role that it requires."""
 
     def add_to(self, router: APIRouter) -> None:
         """Add the routes."""
@@ -52,11 +52,10 @@ class ConsolePart(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """What the pages read; `store` is None where no records are kept."""
+    """The dependencies of the console's routes."""
 
     gate: Gate
-    store: RecordStore | None
-    records_days: float
+    frame: Frame
     provider: OidcProvider | None = None
     parts: Sequence[ConsolePart] = ()
     concerns: Sequence[FindConcerns] = ()
@@ -77,7 +76,7 @@ class _Pages:
 
     @require(ConsoleRole.VIEWER)
     async def today(self, request: Request, days: Days = 7) -> Response:
-        """Show what happened in a period, and what needs attention."""
+        """Show the figures of a period, and what needs attention."""
         until, user = self._console.clock(), user_of(request)
         selection = Selection(assistants=user.list_assistants(), since=until - days * DAY_SECONDS)
         concerns = [one for find in self._console.concerns for one in await self._look(find, user)]
@@ -85,16 +84,16 @@ class _Pages:
         def read(store: RecordStore) -> Mapping[str, Any]:
             rows = store.read_figures(selection)
             figures = compute_figures(rows, since=selection.since, until=until)
-            down = store.find(_narrow(selection, rating="down"), limit=5)
+            down = store.find(replace(selection, rating="down"), limit=5)
             return {"figures": figures, "chart": draw_days(figures.days), "down": down,
                     "concerns": [*find_in_figures(figures, days), *concerns]}  # fmt: skip
 
-        return await self._show(request, "today.html", read, days=days, periods=PERIODS)
+        return await self._show(
+            request, "today.html", read, days=days, periods=PERIODS, all_outcomes=OUTCOMES
+        )
 
     async def _look(self, find: FindConcerns, user: ConsoleUser) -> Sequence[Concern]:
-        """Return concerns; a part that cannot be checked is a concern itself and does not hide
-        others.
-        """
+        """Return concerns. A check that fails is reported as a concern; the others still run."""
         away: tuple[type[Exception], ...] = (ConsoleRefusedError, *self._console.unavailable)
         try:
             return await find(user)
@@ -116,7 +115,7 @@ class _Pages:
         rating: Text = "",
         document: Document = "",
     ) -> Response:
-        """Show a list of questions, by a search and filters."""
+        """Show the questions that match a search and filters."""
         chosen = {
             "text": text, "outcome": outcome, "reason": reason, "channel": channel, "way": way,
             "rating": rating, "document": document,
@@ -157,15 +156,18 @@ class _Pages:
         conversation: Text,
         message: Text,
     ) -> Response:
-        """Show one question whole: answer, sources, trace, and the rest of its conversation."""
+        """Show a question: answer, sources, trace, and the rest of its conversation."""
 
         def read(store: RecordStore) -> Mapping[str, Any] | None:
-            asked = Question(
-                tenant=tenant,
-                assistant=assistant,
-                conversation_id=conversation,
-                message_id=message,
-            )
+            try:
+                asked = Question(
+                    tenant=tenant,
+                    assistant=assistant,
+                    conversation_id=conversation,
+                    message_id=message,
+                )
+            except ValueError:
+                return None
             record = store.get(asked)
             if record is None:
                 return None
@@ -186,37 +188,11 @@ class _Pages:
         request: Request,
         template: str,
         read: Callable[[RecordStore], Mapping[str, Any] | None],
-        *,
-        status: int = 200,
         **values: Any,
     ) -> Response:
-        """Return a page; `read` runs in a thread."""
-        store = self._console.store
-        if store is None:
-            return show_page(
-                request,
-                "notice.html",
-                user=user_of(request),
-                title="No records are kept",
-                text="Set RECORDS_DAYS to more than 0 to keep them.",
-            )
-        try:
-            found = await run_in_threadpool(read, store)
-        except ValueError:
-            found = None
-        if found is None:
-            template, status, found = "missing.html", 404, {}
-        return show_page(
-            request,
-            template,
-            status,
-            **values,
-            **found,
-            user=user_of(request),
-            can_edit=user_of(request).may(ConsoleRole.EDITOR),
-            all_outcomes=OUTCOMES,
-            records_days=self._console.records_days,
-        )
+        """Return a page with the values that `read` returns from the records."""
+        frame = self._console.frame
+        return await frame.show(request, template, lambda _: frame.query(read), **values)
 
 
 def console_router(console: Console) -> APIRouter:
@@ -227,26 +203,13 @@ def console_router(console: Console) -> APIRouter:
     sign_in.add_to(router)
     for part in console.parts:
         part.add_to(router)
-    router.add_api_route(f"{PATH}/console.css", pages.style, methods=["GET"])
     router.add_api_route(PATH, pages.today, methods=["GET"])
-    router.add_api_route(f"{PATH}/questions", pages.questions, methods=["GET"])
-    router.add_api_route(f"{PATH}/question", pages.question, methods=["GET"])
+    add_pages(router, "GET", {
+        "console.css": pages.style, "questions": pages.questions, "question": pages.question,
+    })  # fmt: skip
     return router
 
 
 def _list_conversation(store: RecordStore, record: Record) -> Sequence[Record]:
     found = store.find_conversation(record.id, limit=PAGE)
     return [one for one in found if one.message_id != record.message_id]
-
-
-def _narrow(
-    selection: Selection, *, outcome: str = "", rating: str = "", text: str = ""
-) -> Selection:
-    return Selection(
-        selection.assistants,
-        selection.since,
-        selection.until,
-        outcome=outcome,
-        rating=rating,
-        text=text,
-    )

@@ -164,6 +164,8 @@ class HttpChannel:
     words: Words
     meter: HttpMeter
     links: SourceLinks = field(default_factory=SourceLinks)
+    link_hosts: frozenset[str] = frozenset()
+    """Hosts to which answers may link where a cited source states the address."""
     heartbeat_seconds: float = HEARTBEAT_SECONDS
     release: Release | None = None
     """When an answer is shown; None: as early as the channel can withdraw shown text."""
@@ -185,6 +187,7 @@ class HttpChannel:
                 words=self.words,
                 language=language,
                 opens=opens,
+                link_hosts=self.link_hosts,
                 with_usage=not caller.public,
             )
             if not can_hand_over:

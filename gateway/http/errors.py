@@ -11,8 +11,8 @@ GatewayError
 
 import json
 import math
-from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar, cast
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -31,7 +31,14 @@ _STATUS_OF_REFUSALS = {
     "document_too_large": 413, "unsupported_document": 415, "too_many_documents": 409
 }  # fmt: skip
 _OBJECT_EXPECTED = ("model_attributes_type", "model_type", "dict_type")
-_KINDS = {str: "a string", bytes: "text", list: "a list", bool: "a Boolean", type(None): "null"}
+_KINDS = {bytes: "text", list: "a list", dict: "an object", bool: "a Boolean", type(None): "null"}
+_EXPECTATIONS = {
+    "Input should be": "expected",
+    "String should match pattern": "expected a string that matches the pattern",
+    "String should have": "expected a string with",
+    "List should have": "expected a list with",
+}
+"""The beginnings of messages of pydantic, as our messages begin."""
 
 
 class HttpError(GatewayError):
@@ -140,11 +147,25 @@ def waiting_headers(error: HttpError) -> dict[str, str]:
     return {"Retry-After": str(max(1, math.ceil(error.retry_after_seconds)))}
 
 
+def describe_problem(error: Mapping[str, Any]) -> str:
+    """Return what was expected and which type of value was found."""
+    if error["type"] == "extra_forbidden":
+        return "a field is not expected here"
+    if error["type"] == "missing":
+        return "expected a value; found none"
+    expected = str(error["msg"])
+    if error["type"] in _OBJECT_EXPECTED:
+        expected = "expected a JSON object"
+    for words, ours in _EXPECTATIONS.items():
+        expected = expected.replace(words, ours)
+    return f"{expected}; found {_name_kind(error['input'])}"
+
+
 def add_error_handlers(app: FastAPI, *, unavailable: Sequence[type[Exception]] = ()) -> None:
     """Answer the errors of routes; `unavailable` are errors of stores that do not answer."""
     _add_handler(app, HttpError, lambda error: error)
-    _add_handler(app, RequestValidationError, _invalid)
-    _add_handler(app, HTTPException, _of_framework)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(HTTPException, _answer_unrouted)
     _add_handler(
         app, MessageError, lambda error: InvalidRequestError(str(error), code="invalid_message")
     )
@@ -183,35 +204,62 @@ def _add_handler(app: FastAPI, kind: type[E], read: Callable[[E], HttpError]) ->
     app.add_exception_handler(kind, answer)
 
 
-def _invalid(error: RequestValidationError) -> HttpError:
-    """Return the invalid place in a request and the expected value, without the found value.
+async def _answer_invalid(request: Request, error: Exception) -> Response:
+    found = _invalid(cast("RequestValidationError", error), request.scope.get("route"))
+    return failure(found, str(request.state.request_id))
+
+
+async def _answer_unrouted(request: Request, error: Exception) -> Response:
+    raised = cast("HTTPException", error)
+    message = str(raised.detail)
+    if raised.status_code == 404 and message == "Not Found":
+        message = "there is nothing at this path; GET /openapi.json lists all paths"
+    if raised.status_code == 405:
+        allowed = (raised.headers or {}).get("Allow", "another method")
+        message = f"the method is not allowed at this path: expected {allowed}"
+    code = f"http_{raised.status_code}"
+    failed = InvalidRequestError(message, code=code, status=raised.status_code)
+    failed.headers.update(raised.headers or {})
+    return failure(failed, str(request.state.request_id))
+
+
+def _invalid(error: RequestValidationError, route: object) -> HttpError:
+    """Return the invalid place in a request, the expected value with an example, and the type of
+    the found value without the value itself.
 
     The name of an unexpected field is the caller's own text: only the object around it is named.
     """
     first = error.errors()[0]
     where = [str(part) for part in first["loc"]]
-    if first["type"] == "extra_forbidden":
-        param, problem = ".".join(where[1:-1]), "a field is not expected here"
-    else:
-        param, problem = ".".join(where[1:]), str(first["msg"])
-    if first["type"] in _OBJECT_EXPECTED:
-        problem = f"expected a JSON object; found {_name_kind(first['input'])}"
-    param = (param or where[0])[:100]
-    return InvalidRequestError(f"{param}: {problem}", code="invalid_request", param=param)
+    end = -1 if first["type"] == "extra_forbidden" else None
+    param = (".".join(where[1:end]) or where[0])[:100]
+    shown = _make_example(route) if where[0] == "body" else ""
+    return InvalidRequestError(
+        f"{param}: {describe_problem(first)}{shown}", code="invalid_request", param=param
+    )
+
+
+def _make_example(route: object) -> str:
+    """Return an example of the body of a route, with its required fields, if it has one."""
+    field = getattr(route, "body_field", None)
+    model = None if field is None else field.field_info.annotation
+    if not isinstance(model, type) or not issubclass(model, BaseModel):
+        return ""
+    fields = model.model_fields
+    required = {name: one.examples for name, one in fields.items() if one.is_required()}
+    if not required or not all(required.values()):
+        return ""
+    body = {name: examples[0] for name, examples in required.items() if examples}
+    return f"; an example of the body: {json.dumps(body)}"
 
 
 def _name_kind(value: object) -> str:
     """Return the JSON type of a value, without the value itself."""
+    if isinstance(value, str):
+        return f"a string of {len(value)} characters"
     kind = _KINDS.get(type(value), "a number")
     is_text = isinstance(value, bytes)
     return f"{kind}; send the header Content-Type: application/json" if is_text else kind
-
-
-def _of_framework(error: HTTPException) -> HttpError:
-    code = f"http_{error.status_code}"
-    failed = InvalidRequestError(str(error.detail), code=code, status=error.status_code)
-    failed.headers.update(error.headers or {})
-    return failed
 
 
 def _refuse_document(error: DocumentRefusedError) -> HttpError:

@@ -254,11 +254,14 @@ def check_json(scope: Scope, body: bytes) -> None:
         json.loads(body.decode(), object_pairs_hook=_check_names, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         # The message does not repeat the body, and neither does Python's chained error.
-        raise InvalidRequestError(
+        message = (
             "expected a JSON body: in UTF-8, with numbers of a usual size, little nesting and "
-            "unique names",
-            code="invalid_json",
-        ) from error
+            "unique names"
+        )
+        if isinstance(error, json.JSONDecodeError):
+            place = f"line {error.lineno}, column {error.colno}"
+            message = f"the body is not valid JSON: {error.msg} at {place}"
+        raise InvalidRequestError(message, code="invalid_json") from error
 
 
 def _is_upload(method: str, path: str) -> bool:

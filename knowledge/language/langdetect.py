@@ -9,7 +9,7 @@ from knowledge.language.scripts import decide_by_script, most_expected
 
 UNSURE = 0.6
 """The confidence of n-grams below which `langdetect` is asked; see
-docs/measurements/evaluation.md.
+docs/internal/measurements/evaluation.md.
 """
 _SEED = 20_011
 _NAMES = {"zh-cn": "zh", "zh-tw": "zh"}

@@ -14,7 +14,7 @@ A changelog that is not the best page comes after all others. Each section is on
 section first; sections that follow each other in a document stay together, up to `TOGETHER` of
 them. Cuts are marked. Sections far below the best one are left out (`LEAST_SCORE`).
 
-`docs/measurements/evaluation.md` has the figures by which the numbers were chosen.
+`docs/internal/measurements/evaluation.md` has the figures by which the numbers were chosen.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -16,7 +16,7 @@ calibrated and compares its language: where no word of substance occurs, meaning
 
 All lists come from one batch of queries with what ranking needs; afterwards only the documents of
 the best pages are read, of which a version counts if the document's own point names it.
-`docs/adr/0019-ranks-are-fused.md` says why ranks are fused here and not by the engine.
+`docs/internal/adr/0019-ranks-are-fused.md` says why ranks are fused here and not by the engine.
 """
 
 from collections import defaultdict

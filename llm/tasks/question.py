@@ -11,7 +11,7 @@ from envelope.conversation import (
     QuestionTranslation,
     Turn,
 )
-from llm.port import PREPARING_SHARE, Task
+from llm.port import PREPARING_SHARE, Task, keep_first_half
 
 _PERCENT = 100
 
@@ -281,6 +281,7 @@ MATCH_VERIFIED = Task(
     output=MatchVerifiedOutput,
     max_output_tokens=200,
     time_share=PREPARING_SHARE,
+    shorten=keep_first_half("answered"),
 )
 """Asks whether a question means the same as one that the owner of the desk has answered."""
 

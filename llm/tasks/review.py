@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from llm.port import Task
+from llm.port import Task, keep_first_half
 
 
 class SpecialistInputs(BaseModel, frozen=True):
@@ -90,7 +90,11 @@ class ExtractorOutput(BaseModel, frozen=True):
 
 
 EXTRACTOR = Task(
-    name="extractor", inputs=ExtractorInputs, output=ExtractorOutput, max_output_tokens=4096
+    name="extractor",
+    inputs=ExtractorInputs,
+    output=ExtractorOutput,
+    max_output_tokens=4096,
+    shorten=keep_first_half("passages"),
 )
 """Chooses the documents of a review, and the passages that a question needs."""
 
@@ -429,6 +433,7 @@ class SynthesisInputs(SpecialistInputs):
 
     findings: tuple[FindingText, ...] = ()
     sources: tuple[SynthesisSource, ...]
+    left_out: int = Field(default=0, ge=0, description="sources for which there was no room")
     notes: tuple[str, ...] = Field(
         default=(), description="what was left out, added, assumed, or went wrong"
     )
@@ -457,6 +462,10 @@ class SynthesisOutput(BaseModel, frozen=True):
 
 
 SYNTHESIS = Task(
-    name="synthesis", inputs=SynthesisInputs, output=SynthesisOutput, max_output_tokens=4096
+    name="synthesis",
+    inputs=SynthesisInputs,
+    output=SynthesisOutput,
+    max_output_tokens=4096,
+    shorten=keep_first_half("sources"),
 )
 r"""Writes the answer from what the specialists found, with `\cite{id}` for each claim."""

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from envelope.conversation import AnswerStyle
 from envelope.sources import FoundPart
-from llm.port import Task
+from llm.port import Task, keep_first_half
 from llm.tasks.question import Confidence
 
 
@@ -94,7 +94,13 @@ class RespondOutput(BaseModel, frozen=True):
     )
 
 
-RESPOND = Task(name="respond", inputs=RespondInputs, output=RespondOutput, max_output_tokens=2048)
+RESPOND = Task(
+    name="respond",
+    inputs=RespondInputs,
+    output=RespondOutput,
+    max_output_tokens=2048,
+    shorten=keep_first_half("sources", augmented_prompt=""),
+)
 """Asks for an answer that says only what the given sources say, each claim with its source."""
 
 
@@ -108,6 +114,7 @@ class JudgedSource(BaseModel, frozen=True):
     place: str = Field(description="title, crumbs and headings, joined")
     text: str
     is_cut: bool = Field(default=False, description="its section says more than `text`")
+    is_cited: bool = Field(default=False, description="by the answer")
 
 
 class PromptPassage(BaseModel, frozen=True):
@@ -165,5 +172,17 @@ class JudgeOutput(BaseModel, frozen=True):
     decision: Literal["approve", "regenerate", "research", "clarify"]
 
 
-JUDGE = Task(name="judge", inputs=JudgeInputs, output=JudgeOutput, max_output_tokens=2048)
+def _keep_cited(inputs: JudgeInputs) -> JudgeInputs:
+    """Leave out what the answer does not cite: a claim without its source would be rejected."""
+    cited = tuple(one for one in inputs.sources if one.is_cited)
+    return inputs.model_copy(update={"sources": cited})
+
+
+JUDGE = Task(
+    name="judge",
+    inputs=JudgeInputs,
+    output=JudgeOutput,
+    max_output_tokens=2048,
+    shorten=_keep_cited,
+)
 """Judges whether sources support an answer, and how far it meets the question."""

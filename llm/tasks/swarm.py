@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, JsonValue
 
 from envelope.conversation import AnswerStyle, InputField
-from llm.port import ModelMessage, Task
+from llm.port import ModelMessage, Task, keep_first_half
 from llm.tasks.question import Confidence
 from llm.tasks.search import PromptSource
 
@@ -187,6 +187,7 @@ SYNTHESIZE_FINDINGS = Task(
     inputs=SynthesizeFindingsInputs,
     output=SynthesizeFindingsOutput,
     max_output_tokens=6144,
+    shorten=keep_first_half("sources"),
 )
 """Writes one answer from what several workers wrote, each claim with its source."""
 

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from envelope.tool_loop import QueryType
-from llm.port import PREPARING_SHARE, ModelMessage, Task
+from llm.port import PREPARING_SHARE, ModelMessage, Task, keep_first_half
 
 
 class TriageInputs(BaseModel, frozen=True):
@@ -80,6 +80,7 @@ class AssessInputs(BaseModel, frozen=True):
     language: str = Field(default="", description="of the user, ISO 639-1")
     answer: str
     sources: tuple[AssessedSource, ...] = ()
+    left_out: int = Field(default=0, ge=0, description="sources for which there was no room")
     unanswered: str = Field(default="", description="what the writer says that the sources lack")
 
 
@@ -95,5 +96,11 @@ class AssessOutput(BaseModel, frozen=True):
     specificity: float = Field(ge=1, le=10)
 
 
-ASSESS = Task(name="assess", inputs=AssessInputs, output=AssessOutput, max_output_tokens=512)
+ASSESS = Task(
+    name="assess",
+    inputs=AssessInputs,
+    output=AssessOutput,
+    max_output_tokens=512,
+    shorten=keep_first_half("sources"),
+)
 """Assesses an answer of the tool loop, and says what a further round should look for."""

@@ -101,8 +101,7 @@ class _Message:
         self._guard = guard
         self._text = self._thoughts = self._stop = self._answered_by = ""
         self._counts: dict[str, int | None] = {}
-        self._unknown: object = None
-        self._is_known = False
+        self._first: object = None
 
     def add(self, event: object) -> Delta:
         """Add an event; return its text and its thoughts."""
@@ -117,10 +116,7 @@ class _Message:
         content = pick(event, "content")
         blocks = [pick(event, "content_block"), pick(event, "delta")]
         blocks += content if isinstance(content, list) else [content]
-        if any(isinstance(one, str | dict) for one in blocks):
-            self._is_known = True
-        else:
-            self._unknown = self._unknown or event
+        self._first = self._first or event
         text = "".join(map(_read_block, blocks))
         thoughts = "".join(read_text(pick(one, "thinking")) for one in blocks)
         self._text, self._thoughts = self._text + text, self._thoughts + thoughts
@@ -132,8 +128,8 @@ class _Message:
         return Delta(text, thoughts=thoughts)
 
     def reply(self) -> ModelReply:
-        if not self._is_known and not self._stop:
-            raise self._guard.unknown_reply(self._unknown)
+        if not (self._text or self._thoughts or self._stop or self.calls):
+            raise self._guard.unknown_reply(self._first)
         return ModelReply(
             self._text,
             self._read_usage(),

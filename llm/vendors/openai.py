@@ -148,7 +148,7 @@ class OpenAIEmbeddings:
             # The index gives the order; servers that omit it keep the order of the texts.
             indexes = [read_count(row, "index") for row in rows]
             if sorted(one for one in indexes if one is not None) == list(range(len(rows))):
-                rows = [row for _, row in sorted(zip(indexes, rows, strict=True), key=_first)]
+                rows = [rows[indexes.index(at)] for at in range(len(rows))]
             tokens = read_count(pick(answer, "usage"), "prompt_tokens", "total_tokens")
             vectors = [_read_vector(row.get("embedding")) for row in rows]
             return vectors, None if tokens is None else Usage(tokens)
@@ -165,8 +165,7 @@ class _Completion:
         self._guard = guard
         self._text = self._thoughts = self._refusal = self._finish = self._answered_by = ""
         self._usage: Usage | None = None
-        self._unknown: object = None
-        self._is_known = False
+        self._first: object = None
 
     def add(self, event: object) -> Delta:
         """Add a piece; return its text and its thoughts."""
@@ -175,10 +174,7 @@ class _Completion:
         self._answered_by = read_text(pick(event, "model")) or self._answered_by
         choice = pick(event, "choices", 0)
         message = pick(choice, "delta") or pick(choice, "message")
-        if isinstance(message, dict) or pick(choice, "text") is not None:
-            self._is_known = True
-        else:
-            self._unknown = self._unknown or event
+        self._first = self._first or event
         self._finish = read_text(pick(choice, "finish_reason")) or self._finish
         self._refusal += read_text(pick(message, "refusal"))
         text = read_text(pick(message, "content")) or read_text(pick(choice, "text"))
@@ -188,8 +184,8 @@ class _Completion:
         return Delta(text, thoughts=thoughts)
 
     def reply(self) -> ModelReply:
-        if not self._is_known:
-            raise self._guard.unknown_reply(self._unknown)
+        if not (self._text or self._thoughts or self._refusal or self._finish or self.calls):
+            raise self._guard.unknown_reply(self._first)
         refusal = self._refusal or None
         if refusal is None and self._finish == "content_filter":
             refusal = "stopped by the vendor's content filter"
@@ -313,10 +309,6 @@ def _read_vector(found: object) -> Sequence[float]:
     if isinstance(found, str):
         return array("f", base64.b64decode(found, validate=True)).tolist()
     return [float(number) for number in found] if isinstance(found, list) else []
-
-
-def _first(pair: tuple[int | None, object]) -> int:
-    return pair[0] or 0
 
 
 @contextmanager

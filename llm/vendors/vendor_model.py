@@ -1,6 +1,7 @@
 """Calls a vendor's model: renders, sends, parses, repairs once, and records usage and cost."""
 
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -32,11 +33,13 @@ from llm.port import (
     I,
     Message,
     ModelAnswer,
+    ModelMessage,
     ModelStep,
     O,
     Task,
     TextListener,
     ToolConversation,
+    ToolMessage,
     Usage,
     UserMessage,
 )
@@ -77,6 +80,11 @@ DROPPED = frozenset(
     {"title", "default", "minLength", "maxLength", "uniqueItems", "discriminator", "examples"}
 )
 """Keywords that strict schemas lack; these constraints are checked when the answer is parsed."""
+
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+_CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
+"""An identifier that every vendor accepts, also one that another vendor has made."""
+_LONGEST_NAME = 64
 
 Node = dict[str, JsonValue]
 
@@ -201,7 +209,7 @@ class VendorModel:
             return replace(reply, message=reply.message.model_copy(update={"text": text}))
 
     def _render_prompt(self, conversation: ToolConversation) -> ToolConversation:
-        spoken = tuple(map(self._render_remark, conversation.messages))
+        spoken = tuple(map(self._render_message, conversation.messages))
         if conversation.prompt is None:
             return conversation.model_copy(update={"messages": spoken})
         prompt = self._prompts.render(conversation.task, conversation.prompt)
@@ -209,8 +217,20 @@ class VendorModel:
         changes = {"system": prompt.system, "messages": messages, "prompt": None}
         return conversation.model_copy(update=changes)
 
-    def _render_remark(self, message: Message) -> Message:
-        if not isinstance(message, UserMessage) or message.remark is None:
+    def _render_message(self, message: Message) -> Message:
+        """Return a message as vendors accept it; a model may have written any name of a tool."""
+        if isinstance(message, ModelMessage):
+            calls = tuple(
+                one.model_copy(
+                    update={"name": _fit_name(one.name), "call_id": _fit_id(one.call_id)}
+                )
+                for one in message.calls
+            )
+            return message.model_copy(update={"calls": calls})
+        if isinstance(message, ToolMessage):
+            fitting = {"name": _fit_name(message.name), "call_id": _fit_id(message.call_id)}
+            return message.model_copy(update=fitting)
+        if message.remark is None:
             return message
         return UserMessage(text=self._prompts.render(REMARK, message.remark).user)
 
@@ -450,6 +470,17 @@ def strict_schema(output: type[BaseModel]) -> Node:
         own = definitions[cast("str", schema["$ref"]).rpartition("/")[2]]
         schema = {**own, "$defs": cast("JsonValue", definitions)}
     return _strict(schema, output.__qualname__)
+
+
+def _fit_name(name: str) -> str:
+    """Return a tool's name in the form that every vendor accepts; names of tools have it."""
+    fitting = _NOT_IN_NAMES.sub("_", name)
+    is_start = fitting[:1].isalpha() or fitting[:1] == "_"
+    return (fitting if is_start else f"_{fitting}")[:_LONGEST_NAME]
+
+
+def _fit_id(call_id: str) -> str:
+    return call_id if _CALL_ID.fullmatch(call_id) else digest(call_id)
 
 
 async def _find_beginning(deltas: AsyncIterator[Delta]) -> Delta | None:

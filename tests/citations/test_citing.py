@@ -205,6 +205,21 @@ def test_what_a_source_has_word_for_word_gets_its_mark() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("bold", "shown"),
+    [
+        ("**Exports are kept for thirty days**",) * 2,
+        (f"**{SENTENCES[0]}**", f"**{SENTENCES[0]}** [1]"),
+    ],
+    ids=["heading", "sentence"],
+)
+def test_a_heading_in_bold_cites_nothing_but_a_sentence_in_bold_does(bold: str, shown: str) -> None:
+    cited = cite(f"{bold}\n\n{SENTENCES[1]} [2]", SOURCES)
+
+    assert remove_marks(cited.text) == f"{bold}\n\n{SENTENCES[1]}"
+    assert cited.text.split("\n\n")[0] == shown
+
+
 def test_marks_below_indented_code_stand_in_the_items_line() -> None:
     answer = f"1. Call it:\n\n   ```\n{indent(CODE[0], 3)}\n   ```\n   [5]\n\n2. Done. [1]"
 

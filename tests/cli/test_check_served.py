@@ -84,8 +84,8 @@ async def test_an_ingestion_leaves_its_check_for_the_console(running: Runtime, d
     assert knowledge is not None
     change(docs)
 
-    async with checking(settings, knowledge, [str(docs)]):
-        await ingest_here(settings, knowledge, [docs], QUIET)
+    async with checking(settings, knowledge, [str(docs)]) as begin_check:
+        await ingest_here(settings, knowledge, [docs], QUIET, before_change=begin_check)
 
     store = connect_records(settings.records_url, settings.refdesk_data)
     (check,) = CheckStore(store).list_checks(NAME).values()
@@ -96,10 +96,8 @@ async def test_an_ingestion_leaves_its_check_for_the_console(running: Runtime, d
 
 async def test_a_check_that_cannot_be_made_leaves_the_ingestion_alone(tmp_path: Path) -> None:
     (tmp_path / "records.sqlite3").write_bytes(b"no database")
-    entered = False
     nothing: Any = None
 
-    async with checking(settings_of(tmp_path), nothing, ["docs"]):
-        entered = True
-
-    assert entered
+    async with checking(settings_of(tmp_path), nothing, ["docs"]) as begin_check:
+        assert begin_check is not None
+        await begin_check()

@@ -173,9 +173,9 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("output", "shown"), [(Terminal(), "\x1b[1mrule\x1b[0m"), (io.StringIO(), "**rule**")]
+    ("output", "shown"), [(Terminal(), "\x1b[1mrule\x1b[0m"), (io.StringIO(), "rule")]
 )
-def test_words_of_the_question_are_bold_in_a_terminal_and_no_other_escape_sequence_reaches_it(
+def test_bold_words_are_bold_in_a_terminal_plain_elsewhere_and_nothing_else_controls_it(
     output: io.StringIO, shown: str
 ) -> None:
     text = "A **rule** \x1b[31mred\n\n```\n**kwargs**\n```"
@@ -186,6 +186,36 @@ def test_words_of_the_question_are_bold_in_a_terminal_and_no_other_escape_sequen
     assert f"A {shown} [31mred" in output.getvalue()
     assert "**kwargs**" in output.getvalue()
     assert output.getvalue().count("\x1b") == shown.count("\x1b")
+
+
+def test_text_has_no_marks_of_bold_words_even_of_those_on_two_lines_and_keeps_code(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bold = "**a phrase of words that fills more than one line of eighty columns**"
+
+    print_reply(reply(text=f"Before it {bold}; **the option `--all`**; `2 ** 3 ** 4`, 2 ** 3."))
+
+    lines = capsys.readouterr().out.splitlines()
+    assert " ".join(lines[:2]) == (
+        f"Before it {bold.strip('*')}; the option `--all`; `2 ** 3 ** 4`, 2 ** 3."
+    )
+    assert len(lines[0]) > 70
+
+
+def test_markdown_is_the_text_as_written_with_lists_of_its_options_and_sources(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = f"The **rule** {'word ' * 30}[1].\n\n{WIDE}"
+    sources: list[JsonValue] = [source(1, "Rules"), source(2, "Routes"), source(3, "Rules")]
+    options: list[JsonValue] = [{"label": "Open it", "value": "Open it", "kind": "option"}]
+
+    print_reply(reply(text=text, sources=sources, suggested_actions=options), as_markdown=True)
+
+    assert capsys.readouterr().out.startswith(
+        f"{text}\n\n1. Open it\n\nSources:\n"
+        "- [1][3] Routing > Rules: routing.md#rules\n"
+        "- [2] Routing > Routes: routing.md#routes\n\n(answered"
+    )
 
 
 def test_what_stands_around_an_answer_is_in_its_language() -> None:

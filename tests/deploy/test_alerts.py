@@ -39,7 +39,7 @@ MISSING = [name for name in PROGRAMS if shutil.which(name) is None]
 pytestmark = [
     pytest.mark.long,
     pytest.mark.redis,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
     pytest.mark.skipif(bool(MISSING), reason=f"not installed (Debian packages): {MISSING}"),
 ]
 

@@ -5,9 +5,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from fakeredis import FakeAsyncRedis
 from structlog.testing import capture_logs
 
 from config.settings import Settings
+from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import INGESTION, connect_runtime, open_desk, run_desk
@@ -54,6 +56,26 @@ async def test_an_embedding_model_that_is_not_calibrated_is_named_at_the_start_a
     )
     source = f"EMBEDDING_MODEL={embedding}, documents in en"
     assert notes == ([(source, UNCALIBRATED_NOTE)] if is_named else [])
+
+
+async def test_settings_replace_the_instances_and_slots_of_a_role_and_no_others(
+    tmp_path: Path,
+) -> None:
+    async def count(**changes: object) -> dict[str, tuple[int, int]]:
+        settings = settings_of(tmp_path, **changes)
+        async with AsyncExitStack() as stack:
+            client = FakeAsyncRedis()
+            stack.push_async_callback(client.aclose)
+            specs = await make_worker_specs(
+                settings, ["quality", "response"], client, None, stack, meter=None
+            )
+        return {one.handler.role: (one.instances, one.slots) for one in specs}
+
+    usual = await count()
+    changed = await count(instances={"quality": 5}, concurrency={"quality": 3})
+
+    assert changed == {**usual, "quality": (5, 3)}
+    assert usual["quality"] != (5, 3)
 
 
 @pytest.mark.redis

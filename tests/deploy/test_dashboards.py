@@ -136,36 +136,58 @@ def test_every_alert_says_what_to_do_and_how_bad_it_is() -> None:
         assert rule["annotations"]["summary"].endswith("."), rule["alert"]
 
 
-FAILING = """
+UNIT_TESTS = """
 rule_files: [rules.yaml]
 tests:
   - interval: 1m
     input_series:
-      - series: refdesk_questions_total{tenant="t", assistant="a", outcome="failed"}
-        values: _x30 3x30
-      - series: refdesk_questions_total{tenant="t", assistant="a", outcome="answered"}
-        values: 0+1x60
+      - series: refdesk_questions_total{tenant="t", assistant="many", outcome="failed"}
+        values: _x30 3x90
+      - series: refdesk_questions_total{tenant="t", assistant="many", outcome="answered"}
+        values: 0+2x120
+      - series: refdesk_questions_total{tenant="t", assistant="few", outcome="failed"}
+        values: _x30 3x90
+      - series: refdesk_questions_total{tenant="t", assistant="few", outcome="answered"}
+        values: 0+1x120
+      - series: refdesk_question_quality_bucket{assistant="many", le="0.5"}
+        values: 20x120
+      - series: refdesk_question_quality_bucket{assistant="many", le="+Inf"}
+        values: 20x120
+      - series: refdesk_question_quality_bucket{assistant="few", le="0.5"}
+        values: 19x120
+      - series: refdesk_question_quality_bucket{assistant="few", le="+Inf"}
+        values: 19x120
       - series: refdesk_source_failed_documents
-        values: 0x60
+        values: 0x120
     alert_rule_test:
       - eval_time: 41m
         alertname: RefdeskQuestionsFail
         exp_alerts:
-          - exp_labels: {severity: critical, tenant: t, assistant: a}
+          - exp_labels: {severity: critical, tenant: t, assistant: many}
             exp_annotations:
-              summary: More than one question in twenty fails; look with refdesk doctor.
+              summary: >-
+                Of at least 20 questions in 15 minutes, more than one in twenty failed;
+                look with refdesk doctor.
+      - eval_time: 90m
+        alertname: RefdeskQualityFalls
+        exp_alerts:
+          - exp_labels: {severity: warning, assistant: many}
+            exp_annotations:
+              summary: Of at least 20 judged answers in a day, half score below 0.7.
       - eval_time: 41m
         alertname: RefdeskSourcesFail
         exp_alerts: []
 """
 
 
-def test_the_first_failures_of_a_process_are_counted(tmp_path: Path) -> None:
+def test_first_failures_count_and_few_questions_raise_no_alert_about_shares(
+    tmp_path: Path,
+) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed (Debian: prometheus)")
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": RULES["groups"]}))
-    (tmp_path / "test.yaml").write_text(FAILING)
+    (tmp_path / "test.yaml").write_text(UNIT_TESTS)
 
     for words in (["check", "rules", "rules.yaml"], ["test", "rules", "test.yaml"]):
         done = subprocess.run(

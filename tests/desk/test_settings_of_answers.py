@@ -46,3 +46,11 @@ async def test_the_length_of_the_context_bounds_what_the_writer_reads(
         sizes.append(len(json.dumps(server.received[-2].body)))
 
     assert sizes[0] + 4_000 < sizes[1]
+
+
+async def test_a_refusal_ends_with_the_contact_of_the_owner(open_app: OpenApp) -> None:
+    async with open_app(contact="help@acme.com") as harness:
+        reply = await harness.driver().say("What will the weather be like tomorrow?")
+
+    assert reply["outcome"] == "refused"
+    assert str(reply["text"]).endswith("\n\nYou can reach a person here: help@acme.com")

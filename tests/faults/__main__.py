@@ -1,6 +1,6 @@
 """Runs the fault suite for half an hour: `python -m tests.faults`.
 
-Writes the result to `docs/measurements/faults.md`.
+Writes the result to `docs/internal/measurements/faults.md`.
 
 Each finished round is written to the progress file immediately. After an interruption the file has
 the results so far, and a run with the same arguments continues there.
@@ -143,7 +143,9 @@ def _read_arguments() -> tuple[Goals, Progress]:
     )
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--progress", type=Path, default=ROOT / ".faults" / "progress.jsonl")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "measurements" / "faults.md")
+    parser.add_argument(
+        "--page", type=Path, default=ROOT / "docs" / "internal" / "measurements" / "faults.md"
+    )
     arguments = parser.parse_args()
     goals = Goals.scale(
         arguments.scale,

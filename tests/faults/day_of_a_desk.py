@@ -268,7 +268,7 @@ async def ask_all_day(day: Day, channels: Mapping[str, Ask], count: int, vendor:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(day.ask(channels, count * 2 // 10))
             day.redis.stop()
-            await asyncio.sleep(REDIS_AWAY_SECONDS)
+            await asyncio.sleep(REDIS_AWAY_SECONDS)  # noqa: TID251 - Redis is stopped for this long
             day.redis.go_on()
     away = {
         "GEN_MODEL": "gpt-4.1-mini@openai", "OPENAI_API_KEY": "sk-none",

@@ -40,11 +40,6 @@ class Workers:
         self._births: asyncio.Queue[int] = asyncio.Queue()
         self._hiring = asyncio.Lock()
 
-    @property
-    def nursery(self) -> int:
-        """The process whose children they are."""
-        return self._process.pid
-
     async def hire(self, **changes: Any) -> int:
         """Fork one more worker, and return its process id."""
         settings = replace(self.settings, **changes)

@@ -108,7 +108,7 @@ class FaultInjector:
     async def kill_regularly(self, seconds: float | None) -> None:
         """Kill one of the workers at each of these intervals, until cancelled; None: never."""
         while seconds is not None:
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(seconds)  # noqa: TID251 - a process stays stopped for this long
             await self._kill_somebody()
 
     def _cause(self) -> None:
@@ -157,7 +157,7 @@ class FaultInjector:
         server, client = self._app.server, self._app.client
         async with self._cutting:
             before = server.written()
-            await asyncio.sleep(UNSYNCED_SECONDS)
+            await asyncio.sleep(UNSYNCED_SECONDS)  # noqa: TID251 - a process stays stopped for this long
             self.outages.append(time.time())
             await asyncio.to_thread(server.kill)
             if power_cut:
@@ -260,10 +260,10 @@ class FaultInjector:
     async def _pause(self, pid: int) -> None:
         """Wait until its leases are gone, let it go on, and send it home for the next."""
         lease = self._app.workers.settings.lease_seconds
-        await asyncio.sleep(lease * self._random.uniform(*PAUSES))
+        await asyncio.sleep(lease * self._random.uniform(*PAUSES))  # noqa: TID251 - a process stays stopped for this long
         self._app.workers.go_on(pid)
         # Long enough for what it had finished before to be refused.
-        await asyncio.sleep(lease / 2)
+        await asyncio.sleep(lease / 2)  # noqa: TID251 - a process stays stopped for this long
         await self._sent_home(pid)
 
     async def _sent_home(self, pid: int) -> None:

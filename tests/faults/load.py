@@ -144,7 +144,7 @@ class Load:
 
     async def _regret(self, conversation: str, text: str) -> None:
         """Cancel a moment later; sometimes every word of it is to be forgotten."""
-        await asyncio.sleep(self._random.uniform(0.0, LONGEST_CANCEL_SECONDS))
+        await asyncio.sleep(self._random.uniform(0.0, LONGEST_CANCEL_SECONDS))  # noqa: TID251 - a person cancels after a random time
         forget = self._random.random() < 0.3
         await self._clients.plain.cancel(text, conversation=conversation, forget=forget)
 

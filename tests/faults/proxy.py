@@ -140,7 +140,7 @@ class Proxy:
     async def delay(self) -> None:
         """Wait as long as the line is slow."""
         if self.seconds:
-            await asyncio.sleep(self.seconds)
+            await asyncio.sleep(self.seconds)  # noqa: TID251 - the connection is slow
 
     def loses_reply_to(self, data: bytes) -> bool:
         """Whether the reply to this request gets lost; counts it."""

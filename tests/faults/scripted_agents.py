@@ -101,7 +101,7 @@ class Bill:
         listener: TextListener | None = None,
     ) -> ModelAnswer[O]:
         self.ledger.note("billed", call=_call(task.name, run))
-        await asyncio.sleep(random.uniform(0.0, LONGEST_CALL_SECONDS))
+        await asyncio.sleep(random.uniform(0.0, LONGEST_CALL_SECONDS))  # noqa: TID251 - the agent or model works for this long
         said = task.output.model_validate(inputs.model_dump())
         return ModelAnswer(said, self.name, Usage(1, 1), None, 1.0)
 
@@ -150,11 +150,11 @@ class FollowingAgent(Agent[Reads, Writes]):
             case "poison":
                 os.kill(os.getpid(), signal.SIGKILL)
             case "block":
-                time.sleep(self._takes_seconds)  # noqa: ASYNC251 - a loop that is blocked
+                time.sleep(self._takes_seconds)  # noqa: ASYNC251, TID251 - blocks the event loop
             case "slow":
-                await asyncio.sleep(SLOW_SECONDS)
+                await asyncio.sleep(SLOW_SECONDS)  # noqa: TID251 - the agent or model works for this long
             case "long":
-                await asyncio.sleep(self._takes_seconds)
+                await asyncio.sleep(self._takes_seconds)  # noqa: TID251 - the agent or model works for this long
 
     def _writes(self, reads: Reads) -> dict[str, object]:
         if self.role is Role.RESPONSE:
@@ -168,7 +168,7 @@ class FollowingAgent(Agent[Reads, Writes]):
 
 async def act_as_tool(call: ToolCall) -> Any:
     """Do in a branch what the text says: wait for a moment, fail now and then, ask for a retry."""
-    await asyncio.sleep(random.uniform(0.0, LONGEST_CALL_SECONDS))
+    await asyncio.sleep(random.uniform(0.0, LONGEST_CALL_SECONDS))  # noqa: TID251 - the agent or model works for this long
     if call.what == "flaky" and random.random() < FLAKY_SHARE:
         raise ValueError("this one fails now and then")
     if call.what == "wait" and random.random() < FLAKY_SHARE:
@@ -299,7 +299,7 @@ def make_act(script: SwarmScript, model: Model, ledger: Ledger) -> Act:
             await asyncio.Event().wait()
         if name in script.raising:
             raise ValueError("this one fails always")
-        await asyncio.sleep(script.takes_seconds)
+        await asyncio.sleep(script.takes_seconds)  # noqa: TID251 - the agent or model works for this long
         task = Task(f"work {name}", PaidWork, PaidWork)
         await model.ask(task, PaidWork(worker=name), run)
         ledger.note("work done", **where)

@@ -127,6 +127,27 @@ async def test_the_vendor_receives_tools_calls_and_results_in_its_form(
     assert "secret-key" not in json.dumps(sent)
 
 
+async def test_names_and_ids_that_a_vendor_refuses_are_sent_in_a_form_that_it_accepts(
+    server: ModelServer, steps: StepDialect, model: ConversationModel
+) -> None:
+    odd = {"call_id": "functions.search:0/" + 50 * "x", "name": "3 multi.tool/parallel" + 80 * "y"}
+    asked = ASKED.extend(
+        ModelMessage(calls=(ToolUse(**odd), ToolUse(call_id="c2", name="search"))),
+        ToolMessage(**odd, text="there is no such tool", is_error=True),
+        ToolMessage(call_id="c2", name="search", text="150 euros"),
+    )
+    server.will_send(steps.calls("150 euros."))
+
+    step = await model.converse(asked, OUTSIDE)
+
+    assert step.message.text == "150 euros."
+    turns = steps.turns_of(server.received[0].body)
+    odd_call, known_call = (text for kind, text in turns if kind == "call")
+    odd_result, _ = (text for kind, text in turns if kind == "result")
+    assert odd_call.split()[0] == odd_result.split()[0] != odd["call_id"]
+    assert known_call == "c2 search {}"
+
+
 @pytest.mark.parametrize("choice", list(ToolChoice))
 async def test_whether_tools_may_be_called_is_sent(
     server: ModelServer, steps: StepDialect, model: ConversationModel, choice: ToolChoice

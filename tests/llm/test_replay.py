@@ -5,7 +5,15 @@ import pytest
 
 from envelope.question import Question as Message
 from llm.chain import ChainLink, FallbackChain
-from llm.errors import ModelUnavailable
+from llm.errors import (
+    AccessDenied,
+    ChainExhausted,
+    ModelError,
+    ModelUnavailable,
+    Refused,
+    RejectedRequest,
+    UnreadableOutput,
+)
 from llm.port import Model, Usage, record_calls
 from llm.stored_model import StoredModel
 from tests.llm.sample_task import BLUE, COLOUR, SKY, CallsInMemory, Colour, PlainPrompts, Question
@@ -103,8 +111,42 @@ async def test_what_differs_in_anything_is_asked_anew(
     assert (first, second) == (BLUE, GREY)
 
 
-async def test_a_failure_is_not_stored(fake_documents: CallsInMemory) -> None:
-    inner = make_paid_model(ModelUnavailable("down"), BLUE)
+@pytest.mark.parametrize(
+    "error",
+    [
+        RejectedRequest("a wrong field"),
+        Refused("a word"),
+        ChainExhausted("both", (AccessDenied("a word"), UnreadableOutput("a poem"))),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+async def test_a_failure_because_of_the_content_is_paid_once_and_keeps_its_reason(
+    fake_documents: CallsInMemory, error: ModelError
+) -> None:
+    inner = make_paid_model(error)
+
+    with record_calls() as calls:
+        for _ in range(2):
+            run = start_run(message(), stage="essence", attempt=0)
+            with pytest.raises(type(error)) as raised:
+                await make_stored_model(inner, fake_documents).ask(COLOUR, SKY, run)
+            assert (str(raised.value), raised.value.reason) == (str(error), error.reason)
+
+    assert [call.from_store for call in calls] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelUnavailable("down"),
+        ChainExhausted("both", (Refused("a word"), ModelUnavailable("down"))),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+async def test_a_failure_that_may_pass_is_not_stored(
+    fake_documents: CallsInMemory, error: ModelError
+) -> None:
+    inner = make_paid_model(error, BLUE)
     model = make_stored_model(inner, fake_documents)
 
     run = start_run(message(), stage="essence", attempt=0)

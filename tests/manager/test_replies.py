@@ -9,6 +9,7 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.sources import SearchResult
 from envelope.texts import Texts
+from gateway.answer import safe_reply
 from manager import replies
 from manager.flow import Ending
 from manager.machine import Decision, End
@@ -294,6 +295,30 @@ def find_text(act: ConversationAct, language: str = "en", reason: str | None = N
 def test_every_act_has_a_text_in_every_language(act: ConversationAct, language: str) -> None:
     assert find_text(act, language)
     assert (language == "en") == (find_text(act, language) == find_text(act))
+
+
+@pytest.mark.parametrize("language", TEXTS.languages)
+@pytest.mark.parametrize(
+    "ended", [{"outcome": "refused"}, {"outcome": "answered", "asks_for_person": True}]
+)
+def test_who_is_refused_or_asks_for_a_person_reads_the_contact_in_every_channel(
+    language: str, ended: replies.Reply
+) -> None:
+    contact = "help@acme.com, +1 555 0100 or https://acme.com/help?topic=desk"
+
+    reply = replies.add_contact({**ended, "text": "No."}, contact, TEXTS, language)
+    shown = str(safe_reply(reply)[0]["text"])
+
+    assert shown.startswith("No.\n\n")
+    assert shown.replace("`", "").endswith(contact)
+
+
+def test_an_answer_and_an_owner_without_a_contact_add_no_line() -> None:
+    answered: replies.Reply = {"outcome": "answered", "text": "Yes."}
+    refused: replies.Reply = {"outcome": "refused", "text": "No."}
+
+    assert replies.add_contact(answered, "help@acme.com", TEXTS, "en") == answered
+    assert replies.add_contact(refused, "", TEXTS, "en") == refused
 
 
 def test_what_the_assistant_can_do_names_its_domain() -> None:

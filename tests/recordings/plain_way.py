@@ -89,13 +89,6 @@ def load_conversations() -> list[Conversation]:
     ]
 
 
-def store_conversation(conversation: Conversation) -> None:
-    """Write a recording in the form in which it is read and compared."""
-    fields = conversation.model_dump(mode="json", exclude_defaults=True)
-    text = json.dumps(fields, ensure_ascii=False, indent=1)
-    (FOLDER / f"{conversation.id}.json").write_text(f"{text}\n", "utf-8")
-
-
 def hash_prompt(stage: str) -> str:
     """Return the hash of a stage's prompt file, without spaces at the ends of lines."""
     lines = (PROMPTS / f"{stage}.txt").read_text("utf-8").splitlines()

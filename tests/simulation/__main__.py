@@ -14,7 +14,7 @@ from tests.simulation.simulated_redis import SimulatedClock, simulate
 from tests.simulation.state_graph import Visited, visit
 
 PER_TASK = 1000
-PAGE = Path(__file__).parents[2] / "docs" / "measurements" / "simulation.md"
+PAGE = Path(__file__).parents[2] / "docs" / "internal" / "measurements" / "simulation.md"
 
 
 def main() -> int:

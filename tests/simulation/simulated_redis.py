@@ -43,11 +43,6 @@ class SimulatedClock:
         """Return seconds; a quarter of a millisecond more, so that no rounding goes below."""
         return (self.now_ms + 0.25) / 1000
 
-    @property
-    def now_us(self) -> int:
-        """What TIME returns to scripts, in microseconds."""
-        return self.now_ms * 1000 + 250
-
 
 @contextmanager
 def simulate(clock: SimulatedClock) -> Iterator[None]:

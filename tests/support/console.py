@@ -18,6 +18,7 @@ from gateway.api_keys import Key
 from gateway.connections.server import listening, serving
 from gateway.console.access import COOKIE, Assistant, ConsoleRole, Gate, SignedInIdentity
 from gateway.console.attention import FindConcerns
+from gateway.console.frame import Frame
 from gateway.console.oidc import OidcProvider
 from gateway.console.routes import Console, ConsolePart, console_router
 from gateway.people import PersonalData
@@ -120,7 +121,7 @@ def make_router(
     """Return the routes of a console."""
     gate = Gate(sessions or FakeSessions(), assistants, roles or {})
     return console_router(
-        Console(gate, store, records_days=90.0, provider=provider, parts=parts, concerns=concerns)
+        Console(gate, Frame(store, 90.0), provider=provider, parts=parts, concerns=concerns)
     )
 
 

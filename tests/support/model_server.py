@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tests.support.vendor_requests import find_refusal
+
 
 @dataclass(frozen=True)
 class Response:
@@ -42,6 +44,8 @@ class ModelServer:
     def __init__(self, url: str) -> None:
         self.url = url
         self.received: list[Received] = []
+        self.refused: list[str] = []
+        """Why requests were refused that the real service would refuse."""
         self.responses: deque[Response] = deque()
         self.was_asked = asyncio.Event()
         self.lists_models = True
@@ -89,6 +93,10 @@ class ModelServer:
         received = Received(method, path, headers, json.loads(body or b"{}"))
         self.received.append(received)
         self.was_asked.set()
+        if refusal := find_refusal(path, received.body):
+            self.refused.append(refusal)
+            await _send(writer, Response(400, json.dumps({"error": {"message": refusal}}).encode()))
+            return True
         response = self.choose_response(received)
         await _send(writer, response)
         if response.ends == "never":
@@ -107,6 +115,7 @@ async def running_server(server: ModelServer | None = None) -> AsyncIterator[Mod
     finally:
         listening.close()
         await server.close()
+    assert server.refused == []
 
 
 async def _send(writer: asyncio.StreamWriter, response: Response) -> None:
@@ -134,4 +143,4 @@ async def _send_events(writer: asyncio.StreamWriter, response: Response) -> None
             await response.gates[place].wait()
         writer.write(event + b"\n\n")
         await writer.drain()
-        await asyncio.sleep(response.pause_seconds)
+        await asyncio.sleep(response.pause_seconds)  # noqa: TID251 - the vendor pauses between events

@@ -26,6 +26,8 @@ from starlette.routing import Route
 OPENAPI_VARIABLE = "QDRANT_OPENAPI"
 _WRITES = frozenset({"wait", "ordering", "timeout"})
 _READS = frozenset({"consistency", "timeout"})
+MOST_BYTES = 32 * 2**20
+"""The longest body that a server reads unless its `max_request_size_mb` says otherwise."""
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
 
 Answer = Callable[[AsyncQdrantClient, str, Any], Awaitable[Any]]
@@ -196,6 +198,8 @@ class QdrantFront:
         return answer
 
     def _check(self, operation: Operation, request: Request, body: bytes) -> Any:
+        if len(body) > MOST_BYTES:
+            raise ValueError(f"JSON payload ({len(body)} bytes) is larger than allowed")
         unknown = set(request.query_params) - operation.parameters
         if unknown:
             raise ValueError(f"expected parameters of {operation.parameters}, found {unknown}")

@@ -59,7 +59,7 @@ async def poll(look: Callable[[], Any], *, patience_seconds: float | None) -> An
                     found = await found
                 if found:
                     return found
-                await asyncio.sleep(PAUSE_SECONDS)
+                await asyncio.sleep(PAUSE_SECONDS)  # noqa: TID251 - this module polls
     except TimeoutError:
         if not limit.expired():
             raise
@@ -78,14 +78,14 @@ def block_until(look: Callable[[], Any], *, patience_seconds: float = PATIENCE_S
             limit_seconds = patience_seconds * measure_slowness()
         if elapsed > limit_seconds:
             raise AssertionError(f"`{look.__qualname__}` was not true within {patience_seconds} s")
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(PAUSE_SECONDS)  # noqa: TID251 - this module polls
     return found
 
 
 async def yield_to_tasks(turns: int = 1) -> None:
     """Let every other task of the event loop run `turns` times; no time needs to pass."""
     for _ in range(turns):
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # noqa: TID251 - this module polls
 
 
 @dataclass

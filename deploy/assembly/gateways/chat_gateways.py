@@ -105,6 +105,7 @@ async def run_chat_channel(
                 deadline_seconds=settings.deadline_seconds,
                 draft_seconds=None if settings.release == "approved" else DRAFT_SECONDS,
                 documentation=settings.documentation_url or "",
+                link_hosts=frozenset(settings.link_hosts),
                 groups=groups,
             ),
             secret=secret,

@@ -63,11 +63,9 @@ log = structlog.get_logger("gateway")
 
 @dataclass(frozen=True, slots=True)
 class ConsoleParts:
-    """Pages of the console, what finds the gaps, and what reads sources.
+    """The pages of the console and their dependencies; `gaps` is None if no records are kept."""
 
-    `gaps` is None where no records are kept.
-    """
-
+    frame: Frame
     pages: Sequence[ConsolePart]
     concerns: Sequence[FindConcerns]
     gaps: "GapFinder | None"
@@ -161,7 +159,7 @@ async def open_parts(
             pages.append(checks)
             concerns.append(find_in_checks(checks))
             await _publish_all(frame, verified, list_roles(settings))
-        yield ConsoleParts(pages, concerns, gaps, operations)
+        yield ConsoleParts(frame, pages, concerns, gaps, operations)
 
 
 def make_gate(

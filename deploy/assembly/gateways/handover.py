@@ -184,7 +184,7 @@ def make_mail_replies(
 
 def _check_needs(settings: Settings) -> None:
     if settings.handover_email and not settings.smtp_host:
-        raise CommandError("HANDOVER_EMAIL needs SMTP_HOST, the server that sends the e-mail")
+        raise CommandError("HANDOVER_EMAIL requires SMTP_HOST, the server that sends the e-mail")
     if settings.handover_slack_channel is not None and settings.slack_bot_token is None:
         raise CommandError(
             "HANDOVER_SLACK_CHANNEL needs SLACK_BOT_TOKEN, the token of the app that posts there"

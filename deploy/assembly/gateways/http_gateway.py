@@ -132,6 +132,7 @@ async def make_channel(
         conversations=conversations,
         words=load_texts().text,
         meter=meter,
+        link_hosts=frozenset(settings.link_hosts),
         release=settings.release,
         job_seconds=settings.job_deadline_seconds,
         links=SourceLinks(
@@ -224,8 +225,7 @@ async def open_http_app(
             console_router(
                 Console(
                     gate,
-                    records,
-                    records_days=settings.records_days,
+                    parts.frame,
                     provider=make_provider(settings),
                     parts=[
                         *parts.pages,

@@ -47,7 +47,9 @@ UNSENT = (
 class HandOverRequest(BaseModel, frozen=True, extra="forbid"):
     """A request of a visitor for a person."""
 
-    message_id: str = Field(pattern=ID, description="the last message, with its answer")
+    message_id: str = Field(
+        pattern=ID, description="the last message, with its answer", examples=["m-1"]
+    )
     note: str = Field(
         "", max_length=LONGEST_NOTE, description="message of the visitor to the person"
     )

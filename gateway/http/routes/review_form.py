@@ -13,7 +13,7 @@ from envelope.specialists import SpecialistName
 from gateway.answer import Answer
 from gateway.http.access import Principal
 from gateway.http.context import ID
-from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.errors import InvalidRequestError, describe_problem, unknown
 from gateway.http.routes.attachments import ConversationDocument
 from gateway.http.routes.message_follower import JobProgress
 from gateway.review_ports import DocumentEntry
@@ -255,11 +255,13 @@ def validate_review(fields: object) -> NewReview:
     try:
         return NewReview.model_validate(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        first = error.errors(include_url=False)[0]
         where = ".".join(str(part)[:80] for part in first["loc"])
         param = "" if first["type"] == "extra_forbidden" else where
         raise InvalidRequestError(
-            f"{param or 'review'}: {first['msg']}", code="invalid_request", param=param or None
+            f"{param or 'review'}: {describe_problem(first)}",
+            code="invalid_request",
+            param=param or None,
         ) from error
 
 

@@ -7,6 +7,7 @@ const ESCAPED = /[!-/:-@[-`{-~]/;
 const BARE_ADDRESS = /https?:\/\/[^\s<>"'`{}|\\^]{1,1900}/y;
 const CITED = /\[(\d{1,4})\]/y;
 const WORD = /[\p{L}\p{N}]/u;
+const BEHIND = /[.,;:!?…。、，！？)\]»”]+(?![(\p{L}\p{N}])/uy; // what may not begin a line
 const EMPHASIS = [
   ["**", "strong"],
   ["__", "strong"],
@@ -121,8 +122,12 @@ class Line {
     CITED.lastIndex = this.at;
     const found = CITED.exec(this.text);
     const node = found && this.reading.cite(Number(found[1]));
-    if (node) this.plain = this.plain.replace(/ $/, "\u00a0"); // never alone on a line
-    return node ? this.#put(node, CITED.lastIndex) : false;
+    if (!node) return false;
+    this.plain = this.plain.replace(/ $/, "\u00a0"); // never alone on a line
+    BEHIND.lastIndex = CITED.lastIndex;
+    const [behind] = BEHIND.exec(this.text) ?? [""];
+    const joined = behind ? make("span", { class: "joined" }, node, behind) : node;
+    return this.#put(joined, CITED.lastIndex + behind.length);
   }
 
   /** Read `[text](address)`, or with `mark` an image, of which the text is left. */

@@ -14,7 +14,7 @@ export class Sources {
     this.shown = figuresOf(sources ?? [], server);
     this.places = grouped(sources ?? [], template);
     this.items = new Map();
-    const opened = (sources ?? []).flatMap(({ url, link }) => [url, link]);
+    const opened = (sources ?? []).flatMap(({ url, link, links = [] }) => [url, link, ...links]);
     this.pages = new Set([...this.places.map(({ address }) => address), ...opened].map(pageOf));
   }
 
@@ -81,14 +81,26 @@ export class Sources {
   /** Return the list, or null when nothing is cited. */
   list() {
     if (!this.places.length) return null;
-    const items = this.places.map((place) => {
-      const item = make("li", { tabindex: place.address ? null : "-1" }, placeNode(place, this.words));
-      this.items.set(place, item);
-      return item;
-    });
+    const items = pagesOf(this.places).map((places) =>
+      places.length > 1 ? this.#page(places) : this.#item(places[0]),
+    );
     const list = make("ol", {}, ...items.slice(0, MOST_SHOWN));
     const label = make("p", { class: "label" }, this.words.sources);
     return make("section", { class: "sources" }, label, list, this.#folded(items.slice(MOST_SHOWN)));
+  }
+
+  /** Return the entry of a page that is cited in several sections. */
+  #page(places) {
+    const [{ page, crumbs }] = places;
+    const named = [make("b", {}, ...titled(page)), crumbs && make("small", {}, ...titled(crumbs))];
+    const sections = places.map((place) => this.#item({ ...place, above: place.within }, place));
+    return make("li", {}, make("div", { class: "page", dir: "auto" }, ...named), make("ul", {}, ...sections));
+  }
+
+  #item(shown, place = shown) {
+    const item = make("li", { tabindex: place.address ? null : "-1" }, placeNode(shown, this.words));
+    this.items.set(place, item);
+    return item;
   }
 }
 
@@ -138,11 +150,27 @@ function grouped(sources, template) {
   return [...places.values()];
 }
 
+/** Return the places of each page together, in the order in which the pages are cited first. */
+function pagesOf(places) {
+  const pages = new Map();
+  for (const place of places) pages.set(place.key, [...(pages.get(place.key) ?? []), place]);
+  return [...pages.values()];
+}
+
 function described(source, template) {
   const headings = source.heading_path ?? [];
   const title = headings.at(-1) || source.title || source.path || "";
-  const above = [...new Set([...(source.crumbs ?? []), source.title, ...headings.slice(0, -1)])];
-  const address = placeOf(source, template);
-  const distinct = above.filter((part) => part && part !== title);
-  return { numbers: [], title, above: distinct.join(" › ") || source.path || null, address };
+  const page = source.title || source.path || "";
+  const parents = headings.slice(0, -1);
+  const join = (parts, own) => [...new Set(parts)].filter((part) => part && part !== own).join(" › ");
+  return {
+    numbers: [],
+    title,
+    above: join([...(source.crumbs ?? []), source.title, ...parents], title) || source.path || null,
+    address: placeOf(source, template),
+    key: JSON.stringify([pageOf(source.url), source.path, source.title, source.version]),
+    page,
+    crumbs: join(source.crumbs ?? [], page),
+    within: join(parents.filter((part) => part !== page), title),
+  };
 }

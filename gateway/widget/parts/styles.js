@@ -167,6 +167,7 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
   border-radius: 12px; background: var(--bubble); color: var(--accent); font-size: .75em;
   line-height: 24px; font-weight: 650; text-align: center; text-decoration: none; vertical-align: .12em;
   unicode-bidi: isolate; }
+.prose .joined { white-space: nowrap; }
 :is(.prose, .figures) .cite:hover { background: var(--accent); color: var(--on-accent); }
 
 .passages > .prose:first-child { color: var(--muted); margin-block-end: 1em; }
@@ -201,11 +202,16 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
 a.place:hover { background: var(--raised); }
 a.place:focus-visible { outline-offset: -2px; border-radius: var(--small); }
 li:focus-visible { outline-offset: -2px; }
+.sources .page { padding: 10px 14px 4px; line-height: 1.4; }
+.sources ul { list-style: none; margin: 0; padding: 0 0 6px; }
+.sources ul li + li { border: 0; }
+.sources ul .place { padding-block: 4px; min-block-size: 32px; }
+.sources ul .place b { font-weight: 400; }
 .place .numbers { color: var(--accent); font-weight: 650; font-size: .8125em; line-height: 1.85;
   min-inline-size: 1.1em; }
 .place .what { flex: 1; min-inline-size: 0; line-height: 1.4; text-align: left; }
-.place b { font-weight: 600; display: block; }
-.place small { display: block; font-size: .8125em; color: var(--muted); margin-block-start: 1px; }
+:is(.place, .page) b { font-weight: 600; display: block; }
+:is(.place, .page) small { display: block; font-size: .8125em; color: var(--muted); margin-block-start: 1px; }
 .place .icon { inline-size: 16px; block-size: 16px; color: var(--muted); margin-block-start: 3px; }
 :is(a.place, .out) .icon:dir(rtl) { transform: scaleX(-1); }
 

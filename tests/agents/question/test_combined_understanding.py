@@ -106,7 +106,11 @@ async def read_turn(
     agent = TranslationAgent(
         model=None,
         combined=CombinedCall(
-            model, searcher, "Example SMS", reviews_documents=True, read_languages=read_languages
+            model,
+            searcher,
+            "Example SMS of sms.example",
+            reviews_documents=True,
+            read_languages=read_languages,
         ),
     )
     outcome = await agent.work(Reads(text=text, language=language, **reads))
@@ -258,6 +262,23 @@ async def test_options_keep_the_words_of_the_model_and_only_places_that_it_was_g
         ("Numbers", ("Guide", "Numbers")),
         ("pay", ()),
     ]
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        ("your account at sms.example", "your account at sms.example"),
+        ("your account at other.example", "Create"),
+    ],
+)
+async def test_an_option_may_name_the_host_that_the_desk_is_about(label: str, shown: str) -> None:
+    details = {"meanings": [{"label": label, "place": 2}, {"label": "numbers", "place": 4}]}
+
+    writes, _ = await read_turn(
+        "How do I set it up?", make_found("", verdict="unclear", details=details)
+    )
+
+    assert [one.label for one in find_understanding(writes).meanings] == [shown, "numbers"]
 
 
 async def test_rare_parts_of_a_call_are_carried_as_well() -> None:

@@ -22,7 +22,6 @@ from llm.errors import (
     ModelTimeout,
     ModelUnavailable,
     NoModel,
-    PromptTooLong,
     QuotaExhausted,
     UnknownModel,
 )
@@ -383,32 +382,6 @@ async def test_a_model_that_fails_leaves_the_passages_with_the_true_reason_and_a
     assert [(line["event"], line["reason"]) for line in lines] == [("answered_by_search", reason)]
 
 
-async def test_a_prompt_that_is_too_long_is_sent_once_more_with_the_best_half_of_the_sources() -> (
-    None
-):
-    answer = make_output("A rule may have up to 8 conditions. [1]")
-    model = ScriptedModel([PromptTooLong("9 tokens of 8"), answer])
-    prompt = "the question and all sources"
-
-    writes = await respond(model, reads().model_copy(update={"augmented_prompt": prompt}))
-
-    first, second = (call.inputs for call in model.calls)
-    assert isinstance(first, RespondInputs)
-    assert isinstance(second, RespondInputs)
-    assert second.sources == first.sources[: len(first.sources) // 2]
-    assert not second.augmented_prompt
-    assert writes.answered_by == "model"
-
-
-async def test_a_prompt_that_stays_too_long_leaves_the_passages_with_the_reason() -> None:
-    model = ScriptedModel([PromptTooLong("9 tokens of 8")] * 3)
-
-    writes = await respond(model, reads())
-
-    assert len(model.calls) == 2
-    assert (writes.answered_by, writes.fallback_reason) == ("search", "too_long")
-
-
 async def test_an_answer_that_was_judged_before_is_not_replaced_by_passages() -> None:
     model = ScriptedModel([ModelUnavailable("the vendor is away")])
     asked = reads(attempt=1).model_copy(update={"best_answer": {"text": "Up to 8. [1]"}})
@@ -595,7 +568,7 @@ async def test_an_address_that_the_person_typed_stays_as_code_with_every_path_on
         writes.response
         == "Open `http://localhost:3000/health`, not [address removed]. Up to 8. [1]"
     )
-    assert writes.sources_used[0].addresses == ("http://localhost:3000/health",)
+    assert writes.sources_used[0].other_addresses == ("http://localhost:3000/health",)
 
 
 async def test_a_host_that_only_an_earlier_answer_named_is_not_the_persons() -> None:

@@ -3,13 +3,14 @@
 import asyncio
 import shutil
 import subprocess
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from cli.commands.check import EXIT_BROKEN
+from cli.commands.check import EXIT_BROKEN, RequestedAnswers
 from deploy.assembly.checks import Proposal, run_check
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge
@@ -20,7 +21,6 @@ from tests.support.app_harness import settings_of
 from tests.support.checked_documents import PAGES, change, write_pages
 from tests.support.command_line import Run, one_line
 from tests.support.folder_copy import copy_folder
-from tests.support.shared_folder import provide_folder
 
 QUESTIONS = """\
 questions:
@@ -54,16 +54,14 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(("git", "-C", folder, *author, *words), check=True, capture_output=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder and the documents in its index, read once."""
-
-    def make(folder: Path) -> None:
-        docs = write_pages(folder / "docs", PAGES)
-        quiet = PlainReport(lambda _line: None)
-        asyncio.run(run_ingestion(settings_of(folder / "data"), [docs], quiet))
-
-    return provide_folder(tmp_path_factory, "checked", make)
+    """A data folder and the documents in its index, which has their path: it is not copied."""
+    folder = tmp_path_factory.mktemp("checked")
+    docs = write_pages(folder / "docs", PAGES)
+    quiet = PlainReport(lambda _line: None)
+    asyncio.run(run_ingestion(settings_of(folder / "data"), [docs], quiet))
+    return folder
 
 
 @pytest.fixture
@@ -166,7 +164,7 @@ def test_a_table_names_what_happened_in_80_columns(run: Run, desk: Path, ingeste
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("nowhere",), "found nothing at 'nowhere'"),
+        (("nowhere",), "'nowhere' is neither an existing folder"),
         (("docs", "--base", "v9"), "expected a Git repository"),
         ((), "there are no configured sources"),
         (("docs",), "there is no index in"),
@@ -201,3 +199,26 @@ async def test_questions_can_be_asked_of_both_states(ingested: Path, tmp_path: P
 
 def test_answers_need_a_model(run: Run, desk: Path) -> None:
     assert "GEN_MODEL" in one_line(run("check", "docs", "--answers"))
+
+
+@pytest.mark.redis
+@pytest.mark.slow
+async def test_both_answers_stand_side_by_side_once_the_estimate_is_accepted(
+    ingested: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    docs = change(Path(shutil.copytree(ingested / "docs", tmp_path / "docs")))
+    settings = settings_of(ingested / "data")
+    proposal = Proposal(parse_source(str(docs)), stands_for=str(ingested / "docs"))
+    question = CheckQuestion("e", "What does error 4013 mean?", "golden", pages=("errors.md",))
+    found = []
+    for is_accepted in (False, True):
+        asked = RequestedAnswers(settings, Namespace(yes=is_accepted, judge="offline"))
+        quiet = PlainReport(lambda _line: None)
+        await run_check(settings, [question], [proposal], quiet, ask=asked)
+        found.append(asked.found)
+
+    assert "1 question in both states: about 7 model calls" in capsys.readouterr().err
+    assert found[0] == []
+    [answers] = found[1]
+    assert "opted out" in answers.before
+    assert "opted out" not in answers.after

@@ -153,8 +153,8 @@ def test_a_folder_of_no_known_format_cannot_be_evaluated(run: Run, elsewhere: Pa
     ("words", "said"),
     [
         (("trace", "nobody"), "there is no journal of a message 'nobody'"),
-        (("dead", "show", "1-1"), "there is no dead letter '1-1'"),
-        (("dead", "retry"), "dead retry needs the id"),
+        (("dead", "show", "1-1"), "the dead letter '1-1' does not exist"),
+        (("dead", "retry"), "dead retry requires the id"),
         (("ingest", "nowhere"), "found nothing at nowhere"),
     ],
 )

@@ -194,7 +194,9 @@ def test_a_folder_with_a_file_that_cannot_be_read_is_refused(run: Run, elsewhere
 
     assert "article_99.pdf" in one_line(run("review", FAULTY, "--against", "act"))
     (elsewhere / "empty").mkdir()
-    assert "found none in 'empty'" in one_line(run("review", FAULTY, "--against", "empty"))
+    assert "the folder 'empty' contains no documents" in one_line(
+        run("review", FAULTY, "--against", "empty")
+    )
 
 
 def test_a_law_of_several_files_is_a_folder_of_the_index(run: Run, elsewhere: Path) -> None:

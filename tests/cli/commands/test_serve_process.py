@@ -177,7 +177,7 @@ def test_a_desk_alone_keeps_the_deadline_of_what_it_accepted(tmp_path: Path) -> 
         (("create", "--origin", "https://acme.com"), "only public keys have origins"),
         (("create", "--tenant", "a/b"), "tenant"),
         (("create", "--per-minute", "0"), "greater than or equal to 1"),
-        (("revoke", "0123456789ab"), "there is no key '0123456789ab'"),
+        (("revoke", "0123456789ab"), "the key '0123456789ab' does not exist"),
     ],
 )
 def test_a_key_that_cannot_be_is_refused_in_one_line(

@@ -150,7 +150,7 @@ def test_one_question_can_be_run_again_alone(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--page", "page.pdf"), "expected a page .html at --page, found 'page.pdf'"),
+        (("--page", "page.pdf"), "--page must name an .html file, found 'page.pdf'"),
         (("--prompts", "."), "--prompts needs a model, found only offline"),
         (("--only", "nobody"), "expected ids of golden questions (limit, missed"),
         (("--model", "offline", "--model", "gpt-5@nowhere"), "found 'gpt-5@nowhere'"),

@@ -191,7 +191,7 @@ async def test_a_page_shows_what_others_wrote_as_text() -> None:
 def test_a_page_is_html_in_a_folder_that_exists(tmp_path: Path) -> None:
     check_page_path(tmp_path / "page.html")
     for path in (tmp_path / "page.txt", tmp_path / "nowhere" / "page.html"):
-        with pytest.raises(CommandError, match="expected a "):
+        with pytest.raises(CommandError, match="--page"):
             check_page_path(path)
 
 

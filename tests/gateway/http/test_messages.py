@@ -1,6 +1,7 @@
 """Messages over HTTP: one answer each, as JSON or as events; pauses with typed replies."""
 
 import asyncio
+import json
 import time
 from typing import Any
 
@@ -555,7 +556,39 @@ async def test_a_body_that_is_no_object_is_answered_with_what_was_expected_and_f
     untyped = (await client.post(MESSAGES, content='{"text": "secret"}')).json()["error"]
     listed = (await client.post(MESSAGES, json=["secret"])).json()["error"]
 
-    assert untyped["message"] == (
-        "body: expected a JSON object; found text; send the header Content-Type: application/json"
+    assert untyped["message"].startswith(
+        "body: expected a JSON object; found text; send the header Content-Type: application/json; "
     )
-    assert listed["message"] == "body: expected a JSON object; found a list"
+    assert listed["message"].startswith("body: expected a JSON object; found a list; ")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"text": 5}, "text: expected a valid string; found a number"),
+        ({"txt": "secret"}, "text: expected a value; found none"),
+        ({"text": "a", "secret": 1}, "body: a field is not expected here"),
+    ],
+)
+async def test_a_wrong_body_is_answered_with_what_was_expected_and_found_and_an_example_that_works(
+    http_server: HttpServerFixture, body: dict[str, object], said: str
+) -> None:
+    client = http_server.client()
+
+    message = (await client.post(MESSAGES, json=body)).json()["error"]["message"]
+    before, example = message.split("; an example of the body: ")
+
+    assert before == said
+    assert (await client.post(MESSAGES, json=json.loads(example))).status_code == 200
+
+
+async def test_a_wrong_method_or_path_is_answered_with_what_exists(
+    http_server: HttpServerFixture,
+) -> None:
+    client = http_server.client()
+
+    method = (await client.put(MESSAGES, json=QUESTION)).json()["error"]["message"]
+    path = (await client.get("/v1/nothing")).json()["error"]["message"]
+
+    assert method == "the method is not allowed at this path: expected POST"
+    assert path == "there is nothing at this path; GET /openapi.json lists all paths"

@@ -71,7 +71,7 @@ class FollowedAnswer:
                         self.events.append(event)
                 continue
             self.resumed += 1
-            await asyncio.sleep(AGAIN_SECONDS)
+            await asyncio.sleep(AGAIN_SECONDS)  # noqa: TID251 - the client reconnects after this time
 
     def _open(self, client: httpx.AsyncClient, path: str) -> Any:
         if not self.events:

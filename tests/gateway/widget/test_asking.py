@@ -59,6 +59,15 @@ NEAR = ["local-network-access"]
 """Without it a website may not read what is served on this machine."""
 
 
+MARKS_ON_ANOTHER_LINE = """it => [...it.querySelectorAll(".cite")].filter((chip) => {
+  const mark = document.createRange();
+  mark.setStart(chip.nextSibling, 0);
+  mark.setEnd(chip.nextSibling, 1);
+  return mark.getBoundingClientRect().top > chip.getBoundingClientRect().bottom;
+}).length"""
+"""Counts citations whose next sign is on a later line than they are."""
+
+
 def asks_back(http_server: HttpServerFixture) -> None:
     """Let the next question be answered with a question."""
     http_server.harness.script.ask_back(**QUESTION_BACK)
@@ -91,11 +100,55 @@ async def test_an_answer_comes_with_sources_that_open_at_the_heading(
     assert await shown.part("a.place small").first.inner_text() == "Routing › Routing rules"
 
 
+async def test_sections_of_one_page_are_one_entry_in_which_each_has_its_numbers_and_opens(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    section = {"heading_path": ["Test a rule"], "anchor": "test-a-rule", "chunk_id": "rules#2"}
+    cited = [
+        {**NAMED, "heading_path": ["Create a rule"], "number": 1},
+        {**NAMED, **section, "number": 2},
+        {**NAMED, "number": 3, "path": "limits.md", "title": "Limits", "heading_path": ["Limits"]},
+        {**NAMED, "heading_path": ["Create a rule"], "number": 4},
+    ]
+    text = "Open Routing and choose New rule [1][4]. Test it [2]. A page has limits [3]."
+    http_server.harness.script.next(Role.RESPONSE, {"response": text, "sources_used": cited})
+    shown = await (await come()).opens(source_url="https://handbook.acme.test/{page}#{anchor}")
+
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+
+    entries = await shown.part(".sources > ol > li").all_inner_texts()
+    assert [entry.replace("(opens in a new tab)", "").split() for entry in entries] == [
+        ["Rules", "1", "4", "Create", "a", "rule", "2", "Test", "a", "rule"],
+        ["3", "Limits", "limits.md"],
+    ]
+    assert await shown.part(".sources ul a").nth(1).get_attribute("href") == (
+        "https://handbook.acme.test/rules#test-a-rule"
+    )
+
+
+@pytest.mark.parametrize("width", [354, 371])
+async def test_no_line_of_an_answer_begins_with_the_mark_behind_a_citation(
+    http_server: HttpServerFixture, come: Come, width: int
+) -> None:
+    words = " ".join(f"{'ab' * (n % 5 + 1)} cd [1]." for n in range(60))
+    http_server.harness.script.next(
+        Role.RESPONSE, {"response": words, "sources_used": [{**NAMED, "number": 1}]}
+    )
+    shown = await (await come(viewport={"width": width, "height": 800})).opens()
+
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+
+    broken = await shown.part(".prose").evaluate(MARKS_ON_ANOTHER_LINE)
+    assert (await shown.part(".prose .cite").count(), broken) == (60, 0)
+
+
 async def test_of_many_sources_the_first_are_shown_and_the_others_unfold(
     http_server: HttpServerFixture, come: Come
 ) -> None:
     many = [
-        {**NAMED, "number": n, "chunk_id": f"rules#{n}", "anchor": f"part-{n}"}
+        {**NAMED, "number": n, "chunk_id": f"rules-{n}#1", "path": f"routing/rules-{n}.md"}
         for n in range(1, 11)
     ]
     http_server.harness.script.next(Role.RESPONSE, {"sources_used": many})

@@ -108,10 +108,6 @@ def write_epub(body: str) -> bytes:
     return file.getvalue()
 
 
-def write_span(code: str) -> str:
-    return f"<p>Call <code>{markup.escape(code)}</code> now.</p>"
-
-
 def write_linked_docx(text: str, target: str) -> bytes:
     """Return a document with one paragraph: a link with a text."""
     document, file = docx.Document(), io.BytesIO()

@@ -19,7 +19,7 @@ from knowledge.index.server.server_engine import open_client
 from knowledge.port import SearchRequest
 from knowledge.search.searcher import LevelSearcher
 from tests.knowledge.searching.conftest import WordEmbedder, document, identity, put
-from tests.support.qdrant_front import OPERATIONS, QdrantFront, RecordingClient
+from tests.support.qdrant_front import MOST_BYTES, OPERATIONS, QdrantFront, RecordingClient
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning"),
@@ -128,3 +128,13 @@ async def test_a_request_that_does_not_fit_is_rejected(
 
     assert answer.status_code == 400
     assert [reason in one for one in front.rejected] == [True]
+
+
+async def test_a_request_above_the_limit_of_a_server_is_refused(front: QdrantFront) -> None:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(front.app), base_url=front.url
+    ) as client:
+        answer = await client.post("/collections/c/points/scroll", content=b" " * (MOST_BYTES + 1))
+
+    assert answer.status_code == 400
+    assert "larger than allowed" in front.rejected[0]

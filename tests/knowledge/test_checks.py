@@ -1,0 +1,119 @@
+"""What became of sections, ranks and gaps between two states of the documents."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from knowledge.checks import (
+    CheckQuestion,
+    Citation,
+    Fate,
+    Found,
+    QuestionResult,
+    Snapshot,
+    compare,
+)
+from knowledge.document import Chunk
+from knowledge.index.listing import ListedDocument
+from knowledge.library.library import ChunkWithVector, WholeDocument
+
+TEXT = "An invitation is valid for seven days and can be used once by the person who received it."
+OTHER = "Invoices are sent on the first day of each month to the owner of the account."
+PAGE = Citation("a", is_page=True)
+NOTHING = Found((), {}, {}, finds=False)
+
+
+def make_document(name: str, *texts: str) -> WholeDocument:
+    """A document with a section for each text."""
+    chunks = tuple(
+        ChunkWithVector(
+            Chunk(
+                chunk_id=f"{name}#{at}", ordinal=at, text=text, heading_path=(f"H{at}",),
+                anchor=f"h{at}",
+            ),
+            None,
+        )
+        for at, text in enumerate(texts)
+    )  # fmt: skip
+    listed = ListedDocument(name, name, f"{name}.md", "/docs", "en", len(texts), "|".join(texts))
+    return WholeDocument(listed, (name,), name, chunks)
+
+
+def snapshot(
+    documents: Sequence[WholeDocument], found: Found = NOTHING, pages: Sequence[str] = ()
+) -> Snapshot:
+    read: Mapping[str, WholeDocument] = {one.listed.id: one for one in documents}
+    listed = {name: one.listed for name, one in read.items()}
+    return Snapshot(listed, {"q": found}, {"q": tuple(pages)}, read)
+
+
+def judge(question: CheckQuestion, before: Snapshot, after: Snapshot) -> QuestionResult:
+    return compare([question], before, after).results[0]
+
+
+@pytest.mark.parametrize(
+    ("after", "state", "fate"),
+    [
+        ([make_document("a", TEXT, OTHER)], "unchanged", None),
+        ([make_document("a", f"{TEXT} It costs nothing.", OTHER)], "changed", "changed"),
+        ([make_document("b", OTHER, TEXT)], "changed", "moved"),
+        ([make_document("b", f"First, note this. {TEXT[:60]} and so on, as before.")],
+         "changed", "moved"),
+        ([make_document("b", OTHER)], "broken", "deleted"),
+        ([make_document("b", "The invitation can be used once.")], "broken", "deleted"),
+        ([], "broken", "deleted"),
+    ],
+)  # fmt: skip
+def test_a_cited_section_stays_changes_moves_or_is_deleted(
+    after: list[WholeDocument], state: str, fate: Fate | None
+) -> None:
+    question = CheckQuestion("q", "?", "recorded", citations=(Citation("a", ("H0",), "h0"),))
+
+    result = judge(question, snapshot([make_document("a", TEXT, OTHER)]), snapshot(after))
+
+    assert result.state == state
+    assert [one.fate for one in result.sections] == ([] if fate is None else [fate])
+
+
+def test_a_question_is_broken_only_if_every_expected_page_is_deleted() -> None:
+    question = CheckQuestion("q", "?", "golden", pages=("a", "b"))
+    pages = [make_document("a", TEXT), make_document("b", OTHER)]
+    before = snapshot(pages, pages=("a", "b"))
+
+    assert judge(question, before, snapshot(pages[1:], pages=("b",))).state == "changed"
+    assert judge(question, before, snapshot([])).state == "broken"
+
+
+def test_a_section_that_was_gone_before_the_change_breaks_nothing() -> None:
+    question = CheckQuestion("q", "?", "recorded", citations=(Citation("gone"), PAGE))
+    documents = [make_document("a", TEXT)]
+
+    assert judge(question, snapshot(documents), snapshot(documents)).state == "unchanged"
+
+
+def test_ranks_follow_a_page_to_its_new_place() -> None:
+    question = CheckQuestion("q", "?", "golden", pages=("a",))
+    before = snapshot([make_document("a", TEXT)], replace(NOTHING, documents=("a",)), ("a",))
+    after = snapshot([make_document("b", TEXT)], replace(NOTHING, documents=("x", "b")))
+
+    result = judge(question, before, after)
+
+    assert (result.state, result.rank_before, result.rank_after) == ("changed", 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_answered"),
+    [
+        (CheckQuestion("q", "?", "gap"), True),
+        (CheckQuestion("q", "?", "golden", must_be_declined=True), True),
+        (CheckQuestion("q", "?", "recorded"), False),
+    ],
+)
+def test_a_gap_is_newly_answered_once_the_search_finds_something(
+    question: CheckQuestion, *, is_answered: bool
+) -> None:
+    found = replace(NOTHING, finds=True)
+
+    assert judge(question, snapshot([]), snapshot([], found)).newly_answered is is_answered
+    assert judge(question, snapshot([], found), snapshot([])).no_longer_found is True
