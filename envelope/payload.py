@@ -180,7 +180,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("branches_made", int, "number of branches that the trunk or this branch has made so far"),
     Attribute("waiting_branches", tuple[dict[str, JsonValue], ...], "branches that begin after those on which they depend"),
     Attribute("triage", Triage, "the chosen way through the middle, and why"),
-    Attribute("intent", Intent, "what the calls of this round are for"),
+    Attribute("intent", Intent | None, "what the calls of this round are for, as the model states it; None: it states nothing"),
     Attribute("reasoning", str, "why these calls"),
     Attribute("strategy", Strategy | None, "how this round differs from the one before"),
     Attribute("tool_calls", tuple[dict[str, JsonValue], ...], "the calls of this round: id, tool, arguments, dependencies"),

@@ -52,7 +52,7 @@ NO_TRIAGE = Triage(
 
 
 class Intent(StrEnum):
-    """What the calls of a round are for."""
+    """What the calls of a round are for, as the model states it; several intents: MULTI_TOOL."""
 
     SEARCH = "search"
     SUMMARY = "summary"
@@ -60,6 +60,7 @@ class Intent(StrEnum):
     PENALTY = "penalty"
     GENERAL = "general"
     OUT_OF_SCOPE = "out_of_scope"
+    MULTI_TOOL = "multi_tool"
 
 
 class Strategy(StrEnum):
@@ -82,7 +83,7 @@ class PlanRound(BaseModel, frozen=True, extra="ignore"):
     """The plan of one round with its reasons; the calls are recorded with their results."""
 
     round: int = Field(ge=1)
-    intent: Intent
+    intent: Intent | None = Field(default=None, description="None: the model stated none")
     is_multi_tool: bool = Field(default=False, description="whether it calls different tools")
     strategy: Strategy | None = None
     reasoning: str = ""

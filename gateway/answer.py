@@ -155,10 +155,12 @@ class PlannedRound(BaseModel, frozen=True, extra="ignore"):
     """The plan of one round of the tool loop, with its reasons."""
 
     round: int = Field(examples=[1])
-    intent: str = Field(examples=["penalty"])
-    is_multi_tool: bool = Field(
-        False, description="whether it calls other tools than the round before"
+    intent: str | None = Field(
+        None,
+        examples=["penalty"],
+        description="what the model states that its calls are for; several intents: `multi_tool`",
     )
+    is_multi_tool: bool = Field(False, description="whether it calls different tools")
     strategy: str | None = Field(
         None,
         description="how it differs from the round before: `REFINE_QUERY`, `SWITCH_TOOL` or "

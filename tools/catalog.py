@@ -130,9 +130,9 @@ class ToolCatalog:
         """Return a catalogue of these and further tools."""
         return ToolCatalog((*self._tools.values(), *tools), self.combinations)
 
-    def list_bases(self) -> dict[str, str]:
-        """Return the tool behind each tool of a set, by the name of the latter."""
-        return {name: tool.base for name, tool in self._tools.items() if tool.base}
+    def list_callable(self) -> frozenset[str]:
+        """Return the names of all tools, also of those that fix arguments of another one."""
+        return frozenset((*self._tools, *self._presets))
 
     def combine(self, combinations: Mapping[str, tuple[str, ...]]) -> "ToolCatalog":
         """Return a catalogue with these combinations, which are not checked here."""
@@ -152,7 +152,6 @@ class NamedTool(Tool[BaseModel, BaseModel]):
         self.most_cost_micros = tool.most_cost_micros
         self.inputs = tool.inputs
         self.output = tool.output
-        self.base = tool.name
         self._entry = entry
         self._tool = tool
 

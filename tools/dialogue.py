@@ -47,6 +47,10 @@ _RESULTS_SHARE = 0.5
 """The share of a model's window that the results of all calls may take together."""
 MOST_ROUNDS = 3
 _FIRST_SHARE = 0.4
+INTENT, NEXT = "plan_intent", "plan_next"
+"""Arguments by which a planner states what a call is for, and whether the answer is written from
+its result or more is planned first. No tool receives them.
+"""
 _LONGEST_QUERY = 2_000
 _MOST_STARTS, _MOST_EXCLUDED = 20, 100
 
@@ -58,7 +62,7 @@ class DialogueEnd(StrEnum):
     BUDGET = "budget"
     CORRECTIONS = "corrections"
     STEPS = "steps"
-    EMPTY_SEARCHES = "empty_searches"
+    NOTHING_NEW = "nothing_new"
     REPEATS = "repeats"
 
 
@@ -66,14 +70,14 @@ class DialogueEnd(StrEnum):
 class DialogueLimits:
     """What a dialogue may do.
 
-    `most_empty` are the messages in a row whose searches found nothing, after which nothing more is
-    searched; 0: any number. `must_look`: nothing is written before one result was seen.
-    `writes_last`: at a limit the model is asked for its text; otherwise somebody else writes.
+    `stops_early`: a message after the first one whose searches add no new passage ends the search.
+    `must_look`: nothing is written before one result was seen. `writes_last`: at a limit the model
+    is asked for its text; otherwise another step writes.
     """
 
     most_steps: int = MOST_STEPS
     most_calls: int = MOST_CALLS
-    most_empty: int = 0
+    stops_early: bool = False
     must_look: bool = False
     writes_last: bool = True
 
@@ -157,7 +161,7 @@ class Dialogue:
             return DialogueEnd.CORRECTIONS
         if len(self.messages) >= self.limits.most_steps:
             return DialogueEnd.STEPS
-        return DialogueEnd.EMPTY_SEARCHES if self._searches_in_vain() else None
+        return DialogueEnd.NOTHING_NEW if self._searches_in_vain() else None
 
     def number(self, calls: Sequence[ToolUse]) -> tuple[ToolUse, ...]:
         """Return the calls that were not made before, with ids of this message."""
@@ -201,18 +205,28 @@ class Dialogue:
         return self.limits.must_look and not self.results and bool(self.opening.tools)
 
     def _searches_in_vain(self) -> bool:
-        """Return whether all successful searches of the last messages found nothing."""
-        most = self.limits.most_empty
-        searched = [own for one in self.messages if (own := list(self._list_found(one)))]
-        return len(searched) >= most > 0 and not any(any(own) for own in searched[-most:])
+        """Return whether the last message searched and added no passage to those known before.
 
-    def _list_found(self, message: ModelMessage) -> Iterator[bool]:
-        """Yield for each search of a message whether it found anything that it was not given."""
+        The first search may find nothing: the next one uses other words. A failed search is no
+        search.
+        """
+        if not self.limits.stops_early or not self.messages:
+            return False
+        *before, last = self.messages
+        if not self._has_searched(last) or not any(map(self._has_searched, before)):
+            return False
+        known = {one for message in before for one in self._list_passages(message)}
+        given = json.dumps([use.arguments for use in last.calls])
+        return all(one in known or one in given for one in self._list_passages(last))
+
+    def _has_searched(self, message: ModelMessage) -> bool:
+        found = (self.results.get(use.call_id) for use in message.calls)
+        return any(one is not None and one.success and one.tool in _SEARCHES for one in found)
+
+    def _list_passages(self, message: ModelMessage) -> Iterator[str]:
         for use in message.calls:
-            result = self.results.get(use.call_id)
-            if result is not None and result.success and result.tool in _SEARCHES:
-                given = json.dumps(use.arguments)
-                yield any(one.chunk_id not in given for one in result.citations)
+            if (result := self.results.get(use.call_id)) is not None:
+                yield from (citation.chunk_id for citation in result.citations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +246,14 @@ def measure_room(model: str) -> int:
 def read_results(found: Mapping[str, JsonValue]) -> dict[str, ToolResult]:
     """Return the results of a payload by the ids of their calls."""
     return {name: ToolResult.model_validate(value) for name, value in found.items()}
+
+
+def remove_stated(use: ToolUse) -> ToolUse:
+    """Return a call without what a planner states about it."""
+    if not isinstance(use.arguments, dict):
+        return use
+    own = {name: one for name, one in use.arguments.items() if name not in {INTENT, NEXT}}
+    return use.model_copy(update={"arguments": own})
 
 
 def describe_calls(calls: Sequence[ToolUse], agent: str = "") -> tuple[dict[str, JsonValue], ...]:
@@ -346,7 +368,7 @@ def _share_room(results: Sequence[ToolResult], room: int) -> dict[str, ToolResul
 
 
 def _make_key(use: ToolUse) -> tuple[str, str]:
-    return use.name, json.dumps(use.arguments, sort_keys=True)
+    return use.name, json.dumps(remove_stated(use).arguments, sort_keys=True)
 
 
 def _find_problems(known: dict[str, ToolCall], done: frozenset[str]) -> dict[str, str]:

@@ -332,7 +332,7 @@ def count_estimated_tokens(text: str) -> int:
 def _is_allowed(tool: AnyTool, caller: ToolCaller) -> bool:
     if caller.allowed is None:
         return tool.effect is not EffectClass.DANGEROUS
-    return not caller.allowed.isdisjoint({tool.name, tool.base})
+    return tool.name in caller.allowed
 
 
 def _is_approved(tool: AnyTool, call: ToolCall, caller: ToolCaller) -> bool:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from math import log
 
 from pydantic import BaseModel, Field
@@ -12,6 +13,7 @@ from knowledge.index.listing import ListedDocument
 from knowledge.index.terms import terms
 from knowledge.library.library import WholeDocument
 from knowledge.port import Findings, Hit, SearchRequest
+from knowledge.sections import join_texts
 from tools.calls import CitedPassage, PassageText, ToolCaller
 from tools.errors import InvalidInput
 
@@ -66,6 +68,18 @@ class ShowsPassages:
 
     def quote(self, output: PassageList) -> Iterable[PassageText]:
         return quote_passages(output.passages)
+
+
+class ShowsText(ShowsPassages):
+    """The output of a tool is a text of a document, which a model reads as it stands there.
+
+    The ids of its passages precede each section.
+    """
+
+    def render(self, output: PassageList) -> str:
+        sections = groupby(output.passages, key=lambda one: describe_place(one.citation))
+        blocks = [_render_section(place, list(own)) for place, own in sections]
+        return "\n\n".join([*blocks, *((output.note,) if output.note else ())])
 
 
 def make_request(
@@ -203,6 +217,11 @@ def list_languages(documents: Iterable[ListedDocument]) -> tuple[str, ...]:
 
 def _list_pictures(pictures: Sequence[tuple[str, str]]) -> tuple[SourcePicture, ...]:
     return tuple(SourcePicture(id=name, caption=text) for name, text in pictures[:MOST_PICTURES])
+
+
+def _render_section(place: str, passages: Sequence[FoundPassage]) -> str:
+    ids = " ".join(f"[{one.citation.chunk_id}]" for one in passages)
+    return f"{ids} {place}\n{join_texts([one.text for one in passages]).text}"
 
 
 def _divide(document: WholeDocument, numbers: Sequence[int]) -> list[list[int]]:

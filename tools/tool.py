@@ -56,8 +56,6 @@ class Tool(ABC, Generic[I, O]):
     is_source: bool = False
     carries_data: bool = False
     """Whether the typed output goes on with the result: what follows reads it instead of text."""
-    base: str = ""
-    """The name of the tool behind this one, where it is one of a set."""
     most_cost_micros: int | None = None
     """The most that one call costs, in millionths of a USD; None: not known."""
     inputs: type[I]

@@ -54,8 +54,6 @@ EXPANSION = HYDE_EXPANSION.name
 _MOST_WORDINGS, _LONGEST_WORDING = 4, 1_500
 log = structlog.get_logger("agents")
 T = TypeVar("T", bound=BaseModel)
-_MOST_EMPTY = 2
-"""Number of consecutive messages whose searches found nothing, after which the search ends."""
 _SHOWN_RESULTS = 12
 _UNAVAILABLE = "a model is not available for some time"
 _BATCHES_AT_ONCE = 4
@@ -439,9 +437,7 @@ class Toolbox:
             turns.messages,
             {one.call_id: one for one in turns.results},
             prefix=f"{self.profile.name}-",
-            limits=DialogueLimits(
-                self.profile.max_iterations, most_empty=_MOST_EMPTY, writes_last=False
-            ),
+            limits=DialogueLimits(self.profile.max_iterations, stops_early=True, writes_last=False),
         )
 
     def _list_failed_tools(self, turns: LoopTurns) -> tuple[SpecialistError, ...]:

@@ -57,8 +57,11 @@ class Writes(MayAsk, frozen=True):
 class AssessAgent(Agent[Reads, Writes]):
     """Writes the best assessed answer as the response, whichever round wrote it.
 
-    A round without an answer gets the one that was kept. What the search found is not assessed, and
-    where the model fails, the answer goes on without an assessment.
+    The model is asked whether another round is worth it where the writer found no source for a part
+    of the question. An answer that lacks nothing goes on to the judge, which reads the same text
+    claim by claim and may send it back itself. A round without an answer gets the one that was
+    kept. What the search found is not assessed, and where the model fails, the answer goes on
+    without an assessment.
     """
 
     role = Role.ASSESS
@@ -82,6 +85,8 @@ class AssessAgent(Agent[Reads, Writes]):
             return Wrote(self._restore(reads))
         if reads.answered_by == "search":
             return Wrote(self._pass_on(reads))
+        if not reads.missing:
+            return Wrote(_write_back(_keep(reads, 0.0), None, ""))
         try:
             given = await self._assess(reads)
         except ModelError as error:

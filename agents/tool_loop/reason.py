@@ -26,18 +26,22 @@ from llm.port import (
     ModelMessage,
     Remark,
     ToolConversation,
+    ToolDescription,
     ToolUse,
     UserMessage,
 )
 from llm.tasks.tool_loop import REASON, ReasonInputs
 from tools.catalog import ToolCatalog, describe_tools
 from tools.dialogue import (
+    INTENT,
     MOST_STEPS,
+    NEXT,
     Dialogue,
     DialogueLimits,
     describe_calls,
     plan_searches,
     read_results,
+    remove_stated,
 )
 from tools.passages import describe_documents
 
@@ -46,15 +50,12 @@ if TYPE_CHECKING:
 
 OUT_OF_SCOPE = "out_of_scope_handler"
 """The tool that a model calls for a question that is not about the documents."""
-_INTENTS = {
-    "summary": Intent.SUMMARY,
-    "summarize": Intent.SUMMARY,
-    "comparison": Intent.COMPARISON,
-    "compare": Intent.COMPARISON,
-    "penalty": Intent.PENALTY,
-    "general": Intent.GENERAL,
+_INTENTS = tuple(one.value for one in Intent if one not in {Intent.OUT_OF_SCOPE, Intent.MULTI_TOOL})
+_WRITE = "write"
+_PROPERTIES: dict[str, JsonValue] = {
+    INTENT: {"type": "string", "enum": [*_INTENTS]},
+    NEXT: {"type": "string", "enum": [_WRITE, "plan"]},
 }
-"""The intent of a call, by a word of its tool's name."""
 ListVersions = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
 """Returns the versions that documents state, for a person of these groups."""
 ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
@@ -84,10 +85,11 @@ class Reads(BaseModel, frozen=True):
 class Writes(BaseModel, frozen=True):
     """The calls of this round; none when everything was found, or nothing more can be.
 
-    `loop_end` is set where an answer was tried and no new call is planned.
+    `intent` is None where the model stated none. `plan_rounds` has an entry for each round with
+    calls. `loop_end` is set where an answer was tried and no new call is planned.
     """
 
-    intent: Intent
+    intent: Intent | None
     reasoning: str
     strategy: Strategy | None
     tool_calls: tuple[dict[str, JsonValue], ...]
@@ -137,8 +139,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         now: Callable[[], datetime] = _read_clock,
     ) -> None:
         self._model = model
-        self._tools = describe_tools(tools.select())
-        self._bases = tools.list_bases()
+        self._tools = tuple(map(_add_stated, describe_tools(tools.select())))
         self._list_versions = list_versions
         self._list_documents = list_documents
         self._limits = limits
@@ -208,7 +209,11 @@ class ReasonAgent(Agent[Reads, Writes]):
             read_results(reads.multi_tool_results),
             prefix="r",
             limits=DialogueLimits(
-                MOST_STEPS, self._limits.most_calls, must_look=True, writes_last=False
+                MOST_STEPS,
+                self._limits.most_calls,
+                stops_early=True,
+                must_look=True,
+                writes_last=False,
             ),
             remarks=() if remark is None else (UserMessage(remark=remark),),
         )
@@ -232,7 +237,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         before = [ModelMessage.model_validate(one) for one in reads.plan_messages]
         planned = PlanRound(
             round=len(before) + 1,
-            intent=self._find_intent(calls),
+            intent=_find_intent(calls) if self._uses_model else Intent.SEARCH,
             is_multi_tool=len({use.name for use in calls}) > 1,
             strategy=_find_strategy(calls, before),
             reasoning=message.text[:_MOST_REASONING],
@@ -242,24 +247,49 @@ class ReasonAgent(Agent[Reads, Writes]):
             intent=planned.intent,
             reasoning=planned.reasoning,
             strategy=planned.strategy,
-            tool_calls=describe_calls(calls),
-            continues_planning=bool(calls),
+            tool_calls=describe_calls([remove_stated(use) for use in calls]),
+            continues_planning=any(_read_stated(use, NEXT) != _WRITE for use in calls),
             plan_messages=(message.model_dump(mode="json"),) if calls else (),
-            plan_rounds=(planned,),
+            plan_rounds=(planned,) if calls else (),
             loop_end=None if calls else _find_loop_end(reads),
         )
 
-    def _find_intent(self, calls: Sequence[ToolUse]) -> Intent:
-        """Return the intent of the calls, by the name of their tools and of the tool behind it."""
-        names = [use.name for use in calls]
-        if names and set(names) == {OUT_OF_SCOPE}:
-            return Intent.OUT_OF_SCOPE
-        for name in names:
-            words = (*name.split("_"), *self._bases.get(name, "").split("_"))
-            found = next((_INTENTS[one] for one in words if one in _INTENTS), None)
-            if found is not None:
-                return found
-        return Intent.SEARCH
+
+def _add_stated(tool: ToolDescription) -> ToolDescription:
+    """Return a tool with the arguments by which the model states the purpose of a call.
+
+    The tool that ends the question, and one with an argument of that name, stay as they are.
+    """
+    properties, required = tool.input_schema["properties"], tool.input_schema["required"]
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        return tool
+    if tool.name == OUT_OF_SCOPE or not _PROPERTIES.keys().isdisjoint(properties):
+        return tool
+    stated: dict[str, JsonValue] = {
+        **tool.input_schema,
+        "properties": {**properties, **_PROPERTIES},
+        "required": [*required, *_PROPERTIES],
+    }
+    return tool.model_copy(update={"input_schema": stated})
+
+
+def _read_stated(use: ToolUse, name: str) -> str:
+    value = use.arguments.get(name) if isinstance(use.arguments, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def _find_intent(calls: Sequence[ToolUse]) -> Intent | None:
+    """Return what the model states the calls are for; None where it states nothing known.
+
+    Calls of several intents are `MULTI_TOOL`. A question is out of scope when the model calls
+    nothing but the tool that says so.
+    """
+    if calls and {use.name for use in calls} == {OUT_OF_SCOPE}:
+        return Intent.OUT_OF_SCOPE
+    stated = {one for use in calls if (one := _read_stated(use, INTENT)) in _INTENTS}
+    if len(stated) > 1:
+        return Intent.MULTI_TOOL
+    return Intent(stated.pop()) if stated else None
 
 
 def _list_gaps(reads: Reads) -> tuple[str, ...] | None:

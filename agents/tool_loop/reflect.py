@@ -10,12 +10,21 @@ from pydantic import BaseModel, JsonValue
 from agents.agent import Agent, AgentParts, ProgressStep
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.sources import TOOL_SOURCE, FoundPart, SearchResult, SourceReference
-from knowledge.sections import count_tokens
+from envelope.sources import (
+    MOST_PICTURES,
+    TOOL_SOURCE,
+    FoundPart,
+    SearchResult,
+    SourcePicture,
+    SourceReference,
+)
+from knowledge.search.section_text import MARK
+from knowledge.sections import count_tokens, join_texts
 from llm.port import ModelMessage
 from tools.calls import CitedPassage, PassageText, ToolResult
 
 _BETWEEN = "\n\n"
+_LEFT_OUT = f"{MARK}text left out]"
 _FURTHER_SHARE = 0.5
 """The share of the context that each further round may add."""
 _LEVEL = "tools"
@@ -40,18 +49,30 @@ class Writes(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _ChosenSource:
-    """The text of one source, and the round that found it."""
+    """A passage that is given to the writer, and its size."""
 
     passage: PassageText
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The passages of one section as one text; `parts` are the rank and place of each in it."""
+
+    citation: CitedPassage
+    text: str
+    parts: tuple[FoundPart, ...]
+    is_cut: bool
+    pictures: tuple[SourcePicture, ...]
+
+
 class ReflectAgent(Agent[Reads, Writes]):
     """Takes the results of each round in turn, so that no call displaces another one.
 
-    The sources of an earlier round keep their numbers: an answer that was written from them stays
-    valid. Of a passage that several results quote, the longest text is kept. A result that is a
-    source itself, such as a calculation, has the tool's name.
+    The passages of one section are one source, in the order of the document; text that is left out
+    between them is marked. The sources of an earlier round keep their numbers: an answer that was
+    written from them stays valid. Of a passage that several results quote, the longest text is
+    kept. A result that is a source itself, such as a calculation, has the tool's name.
     """
 
     role = Role.REFLECT
@@ -67,23 +88,27 @@ class ReflectAgent(Agent[Reads, Writes]):
         return cls(max_context_length=parts.context_tokens)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        chosen = self._choose(list(_list_rounds(reads)))
-        texts = [one.passage.text for one in chosen]
+        sources = _join_sections(self._choose(list(_list_rounds(reads))))
         results, references = [], []
         start = 0
-        for number, (one, text) in enumerate(zip(chosen, texts, strict=True), start=1):
-            span = (start, start + len(text))
+        for number, one in enumerate(sources, start=1):
+            span = (start, start + len(one.text))
             start = span[1] + len(_BETWEEN)
-            fields = _describe(one.passage.citation)
-            found = (FoundPart(rank=number - 1, start=0, end=len(text)),)
-            references.append(SourceReference(number=number, span=span, found=found, **fields))
-            score = one.passage.citation.score
-            result = {"score": score, "levels": (_LEVEL,), "span": span, "found": found}
-            results.append(SearchResult.model_validate({**fields, **result, **_own_id(one)}))
+            fields = {
+                **_describe(one.citation),
+                "span": span,
+                "found": one.parts,
+                "is_cut": one.is_cut,
+                "pictures": one.pictures,
+            }
+            references.append(SourceReference.model_validate({**fields, "number": number}))
+            own = {"score": one.citation.score, "levels": (_LEVEL,)}
+            document = {"document_id": one.citation.document_id}
+            results.append(SearchResult.model_validate({**fields, **own, **document}))
         return Wrote(
             Writes(
                 search_results=tuple(results),
-                search_context=_BETWEEN.join(texts),
+                search_context=_BETWEEN.join(one.text for one in sources),
                 source_references=tuple(references),
             )
         )
@@ -138,8 +163,61 @@ def _list_quoted(result: ToolResult) -> list[PassageText]:
 
 
 def _describe(citation: CitedPassage) -> dict[str, object]:
-    return citation.model_dump(exclude={"document_id", "score"})
+    return citation.model_dump(exclude={"document_id", "score", "pictures"})
 
 
-def _own_id(source: _ChosenSource) -> dict[str, object]:
-    return {"document_id": source.passage.citation.document_id}
+def _join_sections(chosen: Sequence[_ChosenSource]) -> list[_Source]:
+    """Return the chosen passages by section, each section at the place of its first passage."""
+    sections: dict[object, list[tuple[int, PassageText]]] = {}
+    for rank, one in enumerate(chosen):
+        sections.setdefault(_find_section(one.passage.citation), []).append((rank, one.passage))
+    return [_join(passages) for passages in sections.values()]
+
+
+def _find_section(citation: CitedPassage) -> object:
+    """Return what identifies the section of a passage; a passage without a number is alone."""
+    if not _find_ordinal(citation):
+        return citation.chunk_id
+    return citation.document_id, citation.version, citation.heading_path, citation.anchor
+
+
+def _find_ordinal(citation: CitedPassage) -> int:
+    """Return the place of a passage in its document, from 1; 0 if its id has none."""
+    number = citation.chunk_id.rpartition("#")[2]
+    return int(number) + 1 if number.isdecimal() and "#" in citation.chunk_id else 0
+
+
+def _join(passages: Sequence[tuple[int, PassageText]]) -> _Source:
+    """Return the passages of one section in the order of the document."""
+    ordered = sorted(passages, key=lambda one: _find_ordinal(one[1].citation))
+    text, parts, is_cut = "", [], False
+    for run in _list_runs(ordered):
+        if text:
+            text += f"{_BETWEEN}{_LEFT_OUT}{_BETWEEN}"
+            is_cut = True
+        joined = join_texts([one.text for _, one in run])
+        for (rank, _), (begin, end) in zip(run, joined.spans, strict=True):
+            parts.append(FoundPart(rank=rank, start=len(text) + begin, end=len(text) + end))
+        text += joined.text
+    best = passages[0][1].citation
+    pictures = dict.fromkeys(picture for _, one in ordered for picture in one.citation.pictures)
+    return _Source(
+        best,
+        text,
+        tuple(sorted(parts, key=lambda one: one.rank)),
+        is_cut,
+        tuple(pictures)[:MOST_PICTURES],
+    )
+
+
+def _list_runs(
+    ordered: Sequence[tuple[int, PassageText]],
+) -> Iterator[list[tuple[int, PassageText]]]:
+    """Yield the passages that follow each other in the document without a gap."""
+    run: list[tuple[int, PassageText]] = []
+    for one in ordered:
+        if run and _find_ordinal(one[1].citation) - _find_ordinal(run[-1][1].citation) != 1:
+            yield run
+            run = []
+        run.append(one)
+    yield run

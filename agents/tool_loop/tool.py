@@ -85,7 +85,7 @@ class ToolAgent(Agent[Reads, Writes]):
         self._most_seconds = most_seconds
         self._profiles = profiles
         self._catalog = catalog
-        self._allowed = frozenset(catalog.names())
+        self._allowed = catalog.list_callable()
         self._texts = texts
 
     @classmethod
@@ -141,14 +141,20 @@ class ToolAgent(Agent[Reads, Writes]):
         )
 
     def _find_caller(self, reads: Reads) -> tuple[str, frozenset[str]]:
-        """Return the name of who calls, and the tools that it may use: by default the loop, all."""
+        """Return the name of who calls, and the tools that it may use.
+
+        The planner of the tool loop may use all, a specialist those of its profile, and a caller
+        without a profile none.
+        """
         named = reads.tool_caller.get("tools")
         if isinstance(named, list):
             worker = str(reads.tool_caller.get("agent"))
             return worker, self._allowed & {str(one) for one in named}
         agent = str(reads.tool_call.get("agent") or _PLANNER)
+        if agent == _PLANNER:
+            return agent, self._allowed
         profile = self._profiles.get(agent)
-        return agent, self._allowed if profile is None else frozenset(profile.tools)
+        return agent, frozenset() if profile is None else frozenset(profile.tools)
 
     def _make_question(self, asked: ApprovalRequest, language: str) -> PauseQuestion | None:
         """Return the question that shows the call as it will run; None if it is too long for it."""

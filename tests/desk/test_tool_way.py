@@ -30,14 +30,16 @@ def plan(*calls: ToolUse, text: str = "") -> ModelMessage:
     return ModelMessage(text=text, calls=calls)
 
 
-def cite_first(phrase: str, said: str = ANSWER) -> Any:
-    """Answer with the source that says `phrase`."""
+def cite_first(phrase: str, said: str = ANSWER, missing: str = "") -> Any:
+    """Answer with the source that says `phrase`, and report what is missing."""
 
     def answer(inputs: Any) -> RespondOutput:
         number = next((one.number for one in inputs.sources if phrase in one.text), None)
         if number is None:
             return RespondOutput(status="insufficient_context", missing=phrase)
-        return RespondOutput(status="answered", answer=f"{said} [{number}]", confidence=0.9)
+        return RespondOutput(
+            status="answered", answer=f"{said} [{number}]", confidence=0.9, missing=missing
+        )
 
     return answer
 
@@ -53,6 +55,8 @@ def list_tools(reply: Fields) -> list[str]:
 
 
 SEARCH = use("search", query="webhook retries")
+ENOUGH = use("search", query="webhook retries", plan_intent="search", plan_next="write")
+"""The search of a plan that needs no further calls."""
 
 
 DONE = plan(text="DONE")
@@ -86,7 +90,7 @@ async def test_a_round_without_new_calls_ends_the_loop_with_the_best_answer(
 ) -> None:
     model = PartlyScriptedModel(
         reason=[plan(SEARCH), DONE, plan(SEARCH)],
-        respond=[FOUND],
+        respond=[cite_first("up to 8 times", missing="the interval")],
         assess=[score(4.0, "the interval")],
         judge=GOOD,
     )
@@ -96,9 +100,10 @@ async def test_a_round_without_new_calls_ends_the_loop_with_the_best_answer(
         reply = await driver.say(RETRIES)
         roles = await driver.roles(reply)
 
-    assert (reply["outcome"], reply["text"]) == ("answered", f"{ANSWER} [1]")
+    assert reply["outcome"] == "answered"
+    assert reply["text"].startswith(f"{ANSWER} [1]")
     assert roles[-6:] == ["reason", "reflect", "response", "assess", "reason", "quality"]
-    assert [one["tools"] for one in reply["plan_rounds"]] == [["search"], [], []]
+    assert [one["tools"] for one in reply["plan_rounds"]] == [["search"]]
     model.script.assert_complete()
 
 
@@ -138,11 +143,31 @@ async def test_without_any_answer_a_round_without_new_calls_ends_in_the_refusal(
     assert roles[-4:] == ["response", "reason", "assess", "clarification"]
 
 
+async def test_a_plain_question_needs_one_plan_one_answer_and_one_judgement(
+    open_app: OpenApp,
+) -> None:
+    model = PartlyScriptedModel(reason=[plan(ENOUGH)], respond=[FOUND], judge=GOOD)
+
+    async with open_app(model, way="tools") as harness:
+        driver = harness.driver()
+        reply = await driver.say(RETRIES)
+        roles = await driver.roles(reply)
+
+    assert (reply["outcome"], reply["text"]) == ("answered", f"{ANSWER} [1]")
+    assert roles[-5:] == ["tool", "reflect", "response", "assess", "quality"]
+    asked = {name: len(model.find_asked(name)) for name in ("reason", "respond", "assess", "judge")}
+    assert asked == {"reason": 1, "respond": 1, "assess": 0, "judge": 1}
+    [planned] = reply["plan_rounds"]
+    assert (planned["round"], planned["intent"]) == (1, "search")
+    [call] = reply["tool_calls"]
+    assert call["arguments"] == {"query": "webhook retries"}
+    model.script.assert_complete()
+
+
 async def test_results_feed_the_next_calls_before_anything_is_written(open_app: OpenApp) -> None:
     model = PartlyScriptedModel(
-        reason=[plan(use("lookup", name="Glossary"), text="First."), plan(SEARCH), DONE],
+        reason=[plan(use("lookup", name="Glossary"), text="First."), plan(ENOUGH)],
         respond=[FOUND],
-        assess=[score(8.0)],
     )
 
     async with open_app(model, way="tools") as harness:
@@ -157,7 +182,7 @@ async def test_names_that_a_model_invents_never_run_and_the_answer_still_comes(
     open_app: OpenApp,
 ) -> None:
     invented = [plan(use(f"invented_{number}")) for number in range(4)]
-    model = PartlyScriptedModel(reason=invented, assess=[score(8.0)])
+    model = PartlyScriptedModel(reason=invented)
 
     async with open_app(model, way="tools") as harness:
         reply = await harness.driver().say(RETRIES)
@@ -205,9 +230,7 @@ async def test_auto_leaves_a_simple_question_to_one_search_and_says_why(open_app
 
 async def test_auto_gives_a_complex_question_to_the_tools(open_app: OpenApp) -> None:
     complex_ = TriageOutput(complexity=50, vagueness=0.1, reasoning="two places")
-    model = PartlyScriptedModel(
-        triage=[complex_], reason=[plan(SEARCH), DONE], respond=[FOUND], assess=[score(9.0)]
-    )
+    model = PartlyScriptedModel(triage=[complex_], reason=[plan(ENOUGH)], respond=[FOUND])
 
     async with open_app(model, way="auto") as harness:
         reply = await harness.driver().say(RETRIES)
@@ -221,7 +244,6 @@ async def test_a_calculation_of_a_model_is_a_source_of_its_answer(open_app: Open
     model = PartlyScriptedModel(
         reason=[calculate, DONE],
         respond=[cite_first("8 * 3 = 24", "They are 24.")],
-        assess=[score(9.0)],
         judge=GOOD,
     )
 
@@ -254,9 +276,7 @@ effect = "dangerous"
 
 def make_model(rounds: int = 1) -> PartlyScriptedModel:
     calls = plan(SEARCH, CLOSE)
-    return PartlyScriptedModel(
-        reason=[calls] * rounds, respond=[FOUND] * rounds, assess=[score(9.0)] * rounds
-    )
+    return PartlyScriptedModel(reason=[calls] * rounds, respond=[FOUND] * rounds)
 
 
 def list_requests(server: TicketServer) -> list[str]:

@@ -11,10 +11,11 @@ from knowledge.index.embedded import open_embedded
 from tests.knowledge.searching.conftest import document, identity, put
 from tests.tools.conftest import make_parts
 from tools.builtin.calculator import compute
-from tools.calls import ToolCall, ToolCaller, ToolErrorType, ToolResult
+from tools.calls import CitedPassage, ToolCall, ToolCaller, ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog, make_builtin
 from tools.errors import InvalidInput
 from tools.executor import ToolExecutor
+from tools.passages import FoundPassage, PassageList, ShowsText
 
 READER = ToolCaller(agent="reason")
 NAMED_BY_THE_CLIENT = (
@@ -386,3 +387,20 @@ async def test_versions_in_folders_are_compared_page_by_page(tmp_path: Path) -> 
         "changed: Article 0",
         "changed: Article 1",
     ]
+
+
+def test_a_section_of_several_passages_is_read_without_what_they_share() -> None:
+    texts = ("A carrier pays a fee. It is due in May.", "It is due in May. A receipt is sent.")
+    found = tuple(
+        FoundPassage(
+            citation=CitedPassage(
+                chunk_id=f"act#{n}", document_id="act", title="Act", heading_path=("Fees",)
+            ),
+            text=text,
+        )
+        for n, text in enumerate(texts)
+    )
+
+    assert ShowsText().render(PassageList(passages=found)) == (
+        "[act#0] [act#1] Act > Fees\nA carrier pays a fee. It is due in May. A receipt is sent."
+    )

@@ -123,7 +123,6 @@ def test_a_file_names_the_combinations_of_its_tools_by_name_or_alias(
     extended = load_tool_set(write(tmp_path, combined), catalog)
 
     assert extended.combinations == {"rules_and_fines": ("search", "penalty_lookup")}
-    assert extended.list_bases() == {"penalty_lookup": "search"}
     assert "combinations" not in extended.names()
 
 

@@ -196,24 +196,30 @@ async def test_nothing_is_written_before_one_result_was_seen(executor: ToolExecu
     assert step.message.text == "4 %."
 
 
-async def test_empty_searches_end_a_dialogue_only_after_several_messages() -> None:
-    """Several searches of one message are one try, and a wrong name is none."""
-    two = ModelMessage(
+def test_a_further_message_whose_searches_add_no_passage_ends_the_search() -> None:
+    """The first search may find nothing, and a wrong name is no search."""
+    first = ModelMessage(
         calls=(ToolUse(call_id="s1-1", name="search"), ToolUse(call_id="s1-2", name="search"))
     )
     once = replace(
-        open_dialogue(DialogueLimits(most_empty=2), two),
-        results={"s1-1": make_result("s1-1"), "s1-2": make_result("s1-2")},
+        open_dialogue(DialogueLimits(stops_early=True), first),
+        results={"s1-1": make_result("s1-1"), "s1-2": make_result("s1-2", FOUND)},
     )
-    again = ModelMessage(calls=(ToolUse(call_id="s2-1", name="search"),))
-    twice = replace(
-        once, messages=(two, again), results={**once.results, "s2-1": make_result("s2-1")}
+    further = ModelMessage(calls=(ToolUse(call_id="s2-1", name="search"),))
+
+    def go_on(result: ToolResult) -> Dialogue:
+        return replace(once, messages=(first, further), results={**once.results, "s2-1": result})
+
+    other = FOUND.model_copy(update={"chunk_id": "other#1"})
+    unknown = ToolResult(
+        call_id="s2-1", tool="serch", success=False, error_type=ToolErrorType.HALLUCINATION
     )
-    found = replace(twice, results={**once.results, "s2-1": make_result("s2-1", FOUND)})
 
     assert once.find_end() is None
-    assert twice.find_end() is DialogueEnd.EMPTY_SEARCHES
-    assert found.find_end() is None
+    assert go_on(make_result("s2-1")).find_end() is DialogueEnd.NOTHING_NEW
+    assert go_on(make_result("s2-1", FOUND)).find_end() is DialogueEnd.NOTHING_NEW
+    assert go_on(make_result("s2-1", other)).find_end() is None
+    assert go_on(unknown).find_end() is None
 
 
 def test_results_share_the_window_of_the_model() -> None:

@@ -6,7 +6,14 @@ from knowledge.index.graph.called_names import split_words
 from knowledge.sections import document_of
 from tools.calls import ToolCaller
 from tools.errors import InvalidInput
-from tools.passages import FoundPassage, PassageList, ShowsPassages, cite_chunk, read_page
+from tools.passages import (
+    FoundPassage,
+    PassageList,
+    ShowsPassages,
+    ShowsText,
+    cite_chunk,
+    read_page,
+)
 from tools.tool import LibraryTool
 
 
@@ -17,7 +24,7 @@ class ReadDocumentInputs(BaseModel, frozen=True, extra="forbid"):
     page: int = Field(default=1, ge=1, description="pages have about 8,000 characters")
 
 
-class ReadDocument(ShowsPassages, LibraryTool[ReadDocumentInputs, PassageList]):
+class ReadDocument(ShowsText, LibraryTool[ReadDocumentInputs, PassageList]):
     """Reads a document page by page, as it stands."""
 
     name = "read_document"
@@ -38,7 +45,7 @@ class ReadSectionInputs(BaseModel, frozen=True, extra="forbid"):
     page: int = Field(default=1, ge=1, description="pages have about 8,000 characters")
 
 
-class ReadSection(ShowsPassages, LibraryTool[ReadSectionInputs, PassageList]):
+class ReadSection(ShowsText, LibraryTool[ReadSectionInputs, PassageList]):
     """Reads the whole section in which a passage stands, with the sections below it."""
 
     name = "read_section"

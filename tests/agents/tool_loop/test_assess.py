@@ -29,6 +29,7 @@ async def assess(model: ScriptedModel, **reads: Any) -> Writes:
         "search_context": FEE,
         "source_references": (SOURCE,),
         "plan_messages": ({},),
+        "missing": "the form of payment",
     }
     outcome = await AssessAgent(model=model).work(Reads.model_validate({**known, **reads}))
     assert isinstance(outcome, Wrote)
@@ -109,6 +110,14 @@ async def test_where_the_model_fails_the_answer_goes_on_without_an_assessment() 
 
     assert writes.assessment_fallback == "ModelUnavailable: away"
     assert (writes.assessment, writes.response) == (None, "150 euros a year. [1]")
+
+
+async def test_an_answer_that_lacks_nothing_is_left_to_the_judge_and_kept() -> None:
+    writes = await assess(ScriptedModel([]), missing="")
+
+    assert (writes.assessment, writes.response) == (None, "150 euros a year. [1]")
+    assert writes.kept_answer is not None
+    assert writes.kept_answer.response == writes.response
 
 
 async def test_what_the_search_found_is_not_assessed() -> None:

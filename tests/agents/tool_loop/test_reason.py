@@ -126,7 +126,10 @@ async def plan(agent: ReasonAgent, question: str = QUESTION, **reads: Any) -> Wr
 
 
 async def test_the_calls_of_a_model_get_ids_of_their_round(catalog: ToolCatalog) -> None:
-    message = ModelMessage(calls=(use("lookup", "x", name="Article 83"), use("search", "x")))
+    stated = {"plan_intent": "search", "plan_next": "plan"}
+    message = ModelMessage(
+        calls=(use("lookup", "x", name="Article 83", **stated), use("search", "x", **stated))
+    )
     earlier = ModelMessage(calls=(use("search", "r1-1", query="fee"),))
 
     writes = await plan(
@@ -140,11 +143,13 @@ async def test_the_calls_of_a_model_get_ids_of_their_round(catalog: ToolCatalog)
     assert writes.plan_rounds[0].is_multi_tool
     assert writes.strategy is Strategy.MULTI_TOOL_ORCHESTRATION
     assert writes.continues_planning
+    assert [call["arguments"] for call in writes.tool_calls] == [{"name": "Article 83"}, {}]
+    assert [one.round for one in writes.plan_rounds] == [2]
 
 
 async def test_a_call_that_was_made_before_is_not_made_again(catalog: ToolCatalog) -> None:
     earlier = ModelMessage(calls=(use("search", "r1-1", query="fee"),))
-    repeated = ModelMessage(calls=(use("search", "new", query="fee"),))
+    repeated = ModelMessage(calls=(use("search", "new", query="fee", plan_next="write"),))
 
     writes = await plan(
         make_agent(catalog, ScriptedModel([repeated])),
@@ -152,20 +157,37 @@ async def test_a_call_that_was_made_before_is_not_made_again(catalog: ToolCatalo
         multi_tool_results=carry(make_result("r1-1")),
     )
 
-    assert writes.tool_calls == ()
-    assert writes.plan_messages == ()
+    assert (writes.tool_calls, writes.plan_messages, writes.plan_rounds) == ((), (), ())
 
 
-async def test_a_model_sees_the_results_of_its_calls_before_anything_is_written(
-    catalog: ToolCatalog,
+@pytest.mark.parametrize(
+    ("stated", "continues"),
+    [({}, True), ({"plan_next": "plan"}, True), ({"plan_next": "write"}, False)],
+)
+async def test_a_model_sees_the_results_of_its_calls_unless_it_leaves_them_to_the_writer(
+    catalog: ToolCatalog, stated: dict[str, str], continues: bool
 ) -> None:
-    message = ModelMessage(text="The fee first.", calls=(use("search", query="fee"),))
+    message = ModelMessage(text="The fee first.", calls=(use("search", query="fee", **stated),))
 
     writes = await plan(make_agent(catalog, ScriptedModel([message])))
 
-    assert writes.continues_planning
-    assert (writes.intent, writes.strategy) == (Intent.SEARCH, None)
+    assert writes.continues_planning is continues
+    assert (writes.intent, writes.strategy) == (None, None), "the model stated no intent"
     assert writes.reasoning == "The fee first."
+
+
+async def test_every_tool_asks_for_the_purpose_of_a_call_except_the_one_that_ends_the_question(
+    catalog: ToolCatalog,
+) -> None:
+    model = ScriptedModel([ModelMessage(calls=(use("search", query="fee"),))])
+
+    await plan(make_agent(catalog, model))
+
+    asked = model.calls[0].inputs
+    assert isinstance(asked, ToolConversation)
+    required = {one.name: one.input_schema["required"] for one in asked.tools}
+    silent = {name for name, one in required.items() if "plan_intent" not in str(one)}
+    assert silent == {"out_of_scope_handler"} & set(required)
 
 
 async def test_a_plan_that_is_done_before_it_looked_is_asked_for_a_call(
@@ -327,20 +349,24 @@ async def test_a_planner_knows_the_documents_their_versions_and_the_language_of_
 
 
 @pytest.mark.parametrize(
-    ("name", "intent"),
+    ("calls", "intent"),
     [
-        ("search", Intent.SEARCH),
-        ("regulation_summary", Intent.SUMMARY),
-        ("regulation_comparison", Intent.COMPARISON),
-        ("penalty_lookup", Intent.PENALTY),
-        ("general_rag", Intent.GENERAL),
-        ("out_of_scope_handler", Intent.OUT_OF_SCOPE),
+        ((("fine_finder", "search"),), Intent.SEARCH),
+        ((("search", "penalty"), ("lookup", "penalty")), Intent.PENALTY),
+        ((("search", "penalty"), ("search", "comparison")), Intent.MULTI_TOOL),
+        ((("penalty_lookup", "an invented intent"),), None),
+        ((("out_of_scope_handler", ""),), Intent.OUT_OF_SCOPE),
     ],
 )
-async def test_each_of_the_six_categories_is_named_by_the_tool_that_is_called(
-    catalog: ToolCatalog, name: str, intent: Intent
+async def test_the_intent_of_a_round_is_what_the_model_states_whatever_its_tools_are_called(
+    catalog: ToolCatalog, calls: Sequence[tuple[str, str]], intent: Intent | None
 ) -> None:
-    message = ModelMessage(calls=(use(name, query="fee"),))
+    message = ModelMessage(
+        calls=tuple(
+            use(name, query=f"q{number}", plan_intent=stated)
+            for number, (name, stated) in enumerate(calls)
+        )
+    )
 
     writes = await plan(make_agent(catalog, ScriptedModel([message])))
 

@@ -12,7 +12,12 @@ from tools.calls import CitedPassage, PassageText, ToolErrorType, ToolResult
 def make_result(call_id: str, *texts: str, **fields: Any) -> ToolResult:
     quoted = tuple(
         PassageText(
-            citation=CitedPassage(chunk_id=f"{call_id}#{n}", document_id=call_id, title="Fees"),
+            citation=CitedPassage(
+                chunk_id=f"{call_id}#{n}",
+                document_id=call_id,
+                title="Fees",
+                heading_path=(text[:9],),
+            ),
             text=text,
         )
         for n, text in enumerate(texts)
@@ -63,6 +68,38 @@ async def test_a_passage_that_two_calls_found_is_one_source() -> None:
     writes = await combine([make_result("a", "the fee"), make_result("a", "the fee")])
 
     assert read_texts(writes) == ["the fee"]
+
+
+async def test_the_passages_of_a_section_are_one_source_that_marks_what_is_left_out() -> None:
+    def quote(*numbers: int) -> tuple[PassageText, ...]:
+        return tuple(
+            PassageText(
+                citation=CitedPassage(
+                    chunk_id=f"act#{n}", document_id="act", title="Act", heading_path=("Fees",)
+                ),
+                text=f"Sentence {n} of the section. Sentence {n + 1} of the section.",
+            )
+            for n in numbers
+        )
+
+    later, earlier = make_result("a"), make_result("b")
+
+    writes = await combine(
+        [later.model_copy(update={"quoted": quote(7)})],
+        [earlier.model_copy(update={"quoted": quote(2, 3)})],
+    )
+
+    [source] = writes.source_references
+    assert read_texts(writes) == [
+        "Sentence 2 of the section. Sentence 3 of the section. Sentence 4 of the section.\n\n"
+        "[... text left out]\n\n"
+        "Sentence 7 of the section. Sentence 8 of the section."
+    ]
+    assert (source.chunk_id, source.is_cut) == ("act#7", True)
+    text = writes.search_context
+    assert [text[one.start : one.end][:10] for one in source.found] == [
+        "Sentence 7", "Sentence 2", "Sentence 3"
+    ]  # fmt: skip
 
 
 async def test_a_calculation_is_a_source_with_the_name_of_its_tool() -> None:

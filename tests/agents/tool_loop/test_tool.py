@@ -8,8 +8,9 @@ from pydantic import BaseModel
 from agents.tool_loop.tool import MOST_QUOTED_CHARACTERS, Reads, ToolAgent, Writes
 from config.texts import load_texts
 from envelope.outcome import Wrote
+from envelope.specialists import SpecialistName, SpecialistProfile
 from tools.calls import EffectClass, ReceiptKey, ReceiptState, ToolCaller, ToolErrorType, ToolResult
-from tools.catalog import ToolCatalog
+from tools.catalog import ToolCatalog, make_tool_set
 from tools.tool import Tool
 
 TEXTS = load_texts()
@@ -94,6 +95,33 @@ async def test_an_unknown_tool_is_a_result_that_names_the_nearest_one(
 
     assert result.error_type is ToolErrorType.HALLUCINATION
     assert result.nearest == "lookup"
+
+
+@pytest.mark.parametrize(
+    ("agent", "tool", "runs"),
+    [
+        ("classifier", "search", True),
+        ("classifier", "lookup", False),
+        ("classifier", "search_fees", False),
+        ("an unknown agent", "search", False),
+        ("", "search_fees", True),
+    ],
+)
+async def test_a_specialist_calls_the_tools_of_its_list_and_no_other_name_of_them(
+    catalog: ToolCatalog, agent: str, tool: str, runs: bool
+) -> None:
+    entry = {"search_fees": {"tool": "search", "description": "Find fees."}}
+    extended = catalog.extend(make_tool_set(entry, catalog, "a test"))
+    profile = SpecialistProfile(name=SpecialistName.CLASSIFIER, tools=("search",))
+    made = ToolAgent(catalog=extended, texts=TEXTS, profiles={"classifier": profile})
+    given = {"name": "Alfa"} if tool == "lookup" else {"query": "fee"}
+    asked = {"call_id": "r1-1", "tool": tool, "arguments": given, "depends_on": [], "agent": agent}
+
+    outcome = await made.work(Reads.model_validate({"tool_call": asked}))
+
+    assert isinstance(outcome, Wrote)
+    result = read_result(outcome.writes)
+    assert (result.success, result.was_hallucinated) == (runs, not runs)
 
 
 @pytest.mark.parametrize("groups", [(), ("staff",)])
