@@ -59,8 +59,8 @@ def _read_date() -> date:
 class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
     """Each verdict of a gap is a gap; a model reads all passages, in batches, for the other kinds.
 
-    Without a model, and if it answers no batch, there is no list: an empty one would say that there
-    are no gaps.
+    Without a model the list is empty, and the report says that nobody looked. If the model answers
+    no batch, there is no list: an empty one would say that there are no gaps.
     """
 
     role = Role.GAP_SYNTHESIZER
@@ -79,7 +79,8 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
             text = "no gaps were collected, because the output of compliance is missing"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         if self.toolbox.is_offline:
-            return Wrote(Writes())
+            # The report says that nobody looked for them.
+            return Wrote(Writes(gaps=FindingList(items=0)))
         extraction = await self.toolbox.load(reads.checklist.reference, Extraction)
         review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
         passages = await self._cut(reads)

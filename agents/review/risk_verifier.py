@@ -60,8 +60,8 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
             text = "no risks were ranked, because the output of compliance is missing"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         if self.toolbox.is_offline:
-            # Nothing was ranked: an empty list would say that there are no risks.
-            return Wrote(Writes())
+            # The report says that nobody ranked the findings.
+            return Wrote(Writes(risks=FindingList(items=0)))
         extraction = await self.toolbox.load(reads.checklist.reference, Extraction)
         review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
         findings = compress_verdicts(review.findings)

@@ -122,8 +122,8 @@ def test_a_chat_remembers_chooses_and_obeys(started: Callable[..., Any]) -> None
 
     assert (chat.returncode, err) == (0, "")
     assert out.startswith("Ask a question.")
-    outcomes = re.findall(r"^\((\w+), language", out, re.MULTILINE)
-    assert outcomes == ["clarification", "answered", "answered"]
+    outcomes = re.findall(r"^\((\w+), (?:language|Sprache)", out, re.MULTILINE)
+    assert outcomes == ["clarification", "answered", "beantwortet"]
     assert "Deutsch" in out
 
 
