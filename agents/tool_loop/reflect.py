@@ -55,17 +55,6 @@ class _ChosenSource:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """The passages of one section as one text; `parts` are the rank and place of each in it."""
-
-    citation: CitedPassage
-    text: str
-    parts: tuple[FoundPart, ...]
-    is_cut: bool
-    pictures: tuple[SourcePicture, ...]
-
-
 class ReflectAgent(Agent[Reads, Writes]):
     """Takes the results of each round in turn, so that no call displaces another one.
 
@@ -131,6 +120,17 @@ class ReflectAgent(Agent[Reads, Writes]):
                 chosen[name] = _ChosenSource(passage, tokens)
                 used += more
         return list(chosen.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The passages of one section as one text; `parts` are the rank and place of each in it."""
+
+    citation: CitedPassage
+    text: str
+    parts: tuple[FoundPart, ...]
+    is_cut: bool
+    pictures: tuple[SourcePicture, ...]
 
 
 def _list_rounds(reads: Reads) -> Iterator[list[ToolResult]]:

@@ -79,6 +79,7 @@ async def backup(tmp_path: Path, redis_url: str) -> tuple[Path, dict[str, str]]:
             for number in range(EARLIER, EARLIER + DURING):
                 tasks.create_task(ask(number))
             await write_backup(here, file)
+        await wait_until(lambda: len(list_recorded(here)) == EARLIER + DURING)
     return file, answers
 
 

@@ -571,7 +571,7 @@ async def test_after_an_erasure_a_reply_by_mail_arrives_nowhere(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"handover_email": "desk@acme.test"}, "HANDOVER_EMAIL needs SMTP_HOST"),
+        ({"handover_email": "desk@acme.test"}, "HANDOVER_EMAIL requires SMTP_HOST"),
         ({"handover_slack_channel": "C123"}, "HANDOVER_SLACK_CHANNEL needs SLACK_BOT_TOKEN"),
         ({"imap_host": "mail.acme.test"}, "IMAP_HOST needs HANDOVER_EMAIL"),
     ],

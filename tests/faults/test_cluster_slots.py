@@ -22,7 +22,7 @@ from tests.support.broker_harness import question
 
 SHARDS = 64
 SHARED = ("rd:shards", "rd:budget:", "rd:cache:", "rd:limit:", "rd:thread:", "rd:keys",
-          "rd:verified:", "rd:person:", "rd:handover:")  # fmt: skip
+          "rd:verified:", "rd:person:", "rd:handover:", "rd:languages:", "rd:speed:")  # fmt: skip
 RATES = "rd:rate:{owner}:"
 """Keys of no conversation; each is used by separate commands."""
 PUSHED = ("rd:push:{channel/<conversation>}:", "rd:push:<channel>:")

@@ -55,7 +55,9 @@ from tests.test_project_rules import PACKAGES
 
 __all__ = ["_settings_of_our_own", "library", "own_library"]
 
-pytestmark = [pytest.mark.redis, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.redis, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)
+]  # fmt: skip
 
 SECRET = "whsec_bmV3IHNlY3JldCBvZiB0aGUgd2ViaG9va3Mh"  # noqa: S105 - of this test
 NO_JOB = "tasks without a job"

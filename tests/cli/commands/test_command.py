@@ -145,7 +145,7 @@ def test_an_unknown_role_is_answered_with_the_known_ones(run: Run) -> None:
 
 
 def test_a_folder_of_no_known_format_cannot_be_evaluated(run: Run, elsewhere: Path) -> None:
-    assert "found none at 'nowhere'" in one_line(run("evaluate", "answers", "--data", "nowhere"))
+    assert "'nowhere' does not exist" in one_line(run("evaluate", "answers", "--data", "nowhere"))
     assert "expected" in one_line(run("evaluate", "retrieval", "--data", str(elsewhere)))
 
 
