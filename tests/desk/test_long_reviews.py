@@ -135,8 +135,7 @@ def working(context: Any, url: str, data: Path, most: int) -> Iterator[None]:
 async def test_ten_killed_workers_lose_no_article_and_pay_no_call_twice(
     long_law: Path, client: Any, redis_url: str
 ) -> None:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.desk.review_worker"])
+    context = multiprocessing.get_context("spawn")
     settings = settings_of(long_law, redis_url=redis_url, way="specialists", deadline_seconds=280.0)
 
     async with connect_runtime(settings) as post:
