@@ -55,9 +55,15 @@ def read_corpus_languages(
 
 @asynccontextmanager
 async def publishing_languages(
-    settings: Settings, knowledge: "Knowledge", endpoint: Endpoint, jobs: BackgroundJobs
+    settings: Settings, knowledge: "Knowledge | None", endpoint: Endpoint, jobs: BackgroundJobs
 ) -> AsyncIterator[None]:
-    """Publish the languages of the documents of every assistant inside the context."""
+    """Publish the languages of the documents of every assistant inside the context.
+
+    A process that has not opened the index publishes nothing.
+    """
+    if knowledge is None:
+        yield
+        return
     own, *_ = every = settings.of_assistants()
     opened = {
         (one.tenant, one.assistant): knowledge.of(

@@ -134,9 +134,6 @@ async def working(
 
             knowledge = await stack.enter_async_context(open_knowledge(settings))
             await stack.enter_async_context(runtime.jobs.running("warm_index", knowledge.warm))
-            await stack.enter_async_context(
-                publishing_languages(settings, knowledge, runtime.endpoint, runtime.jobs)
-            )
         await stack.enter_async_context(
             run_workers(runtime, roles, knowledge, health_port=health_port, meter=meter, warm=True)
         )
@@ -328,6 +325,9 @@ async def run_workers(
             stack.push_async_callback(own.leave_quietly)
             announce = partial(own.keep_announcing, lambda: process.paused_roles, controls.follow)
             await stack.enter_async_context(runtime.jobs.running("worker_presence", announce))
+            await stack.enter_async_context(
+                publishing_languages(settings, knowledge, runtime.endpoint, runtime.jobs)
+            )
         await stack.enter_async_context(process.running())
         yield
 

@@ -25,7 +25,7 @@ from broker.transport.connect import connect
 from broker.transport.connection import AutoPipeliningRedis
 from cli.commands.serve import answering
 from config.settings import Settings
-from deploy.assembly import source_refresh
+from deploy.assembly import languages, source_refresh
 from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.gateways.chat_gateways import (
     duty_of,
@@ -71,6 +71,7 @@ ELSEWHERE = {"health_turns", "warm_quarantine", "index_takeover"}
 """The jobs of `refdesk worker` and `refdesk ask` alone; they send no command."""
 QUICK: tuple[tuple[Any, str, float], ...] = (
     (source_refresh, "CHECK_SECONDS", 0.1),
+    (languages, "FRESH_SECONDS", 0.1),
     (mail_replies, "POLL_SECONDS", 0.1),
     (webhooks, "LEASE_SECONDS", 1),
     (webhooks, "AWAY_SECONDS", 0.1),
