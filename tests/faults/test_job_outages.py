@@ -311,7 +311,8 @@ async def test_a_job_goes_on_after_an_outage_at_any_of_its_commands(
             answers = await wait_until(partial(visitors.list_two_answers, number))
             assert answers[1].endswith(f"Answer {number}")
             assert len(answers) == 2
-            assert len(visitors.api.texts(number)) == 1
+            texts = await wait_until(partial(visitors.api.texts, number))
+            assert len(texts) == 1
         await wait_until(visitors.are_sources_read)
         assert SOURCE_FAILED not in {body["type"] for _, body in received}
         names = {one.name for one in runtime.jobs.states}
