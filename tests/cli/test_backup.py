@@ -14,6 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from broker.embedded_redis import Endpoint
+from broker.maintenance.snapshot import RedisSnapshot, SavedKey
 from cli.backup_file import END, FORMAT, MANIFEST, RECORDS, REDIS, read_backup, write_backup
 from cli.commands.serve import answering
 from config.settings import Settings
@@ -134,6 +135,32 @@ async def test_nothing_is_overwritten_without_being_told_to(
     await read_backup(here, file, overwrite=True)
 
     assert recorded == len(list_recorded(here)) == EARLIER + DURING
+
+
+async def test_a_restore_that_is_interrupted_leaves_the_earlier_keys(
+    backup: tuple[Path, dict[str, str]],
+    tmp_path: Path,
+    redis_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, _ = backup
+    client = Endpoint(url=f"{redis_url}?db={HERE}", durable=True).client()
+    before = {*await client.keys()}
+    write = RedisSnapshot.write
+    interrupted = iter([asyncio.CancelledError()])
+
+    async def write_or_stop(snapshot: RedisSnapshot, keys: Iterator[SavedKey]) -> int:
+        for interruption in interrupted:
+            raise interruption
+        return await write(snapshot, keys)
+
+    monkeypatch.setattr(RedisSnapshot, "write", write_or_stop)
+    with pytest.raises(asyncio.CancelledError):
+        await read_backup(make_settings(tmp_path / "here", redis_url, HERE), file, overwrite=True)
+
+    assert before
+    assert {*await client.keys()} == before
+    await client.aclose()
 
 
 async def test_a_backup_of_a_newer_format_is_refused_before_anything_is_changed(
