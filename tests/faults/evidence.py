@@ -114,7 +114,10 @@ class _Reader:
         for shard in range(self._shards):
             names = shard_keys(shard)
             counts[names.deadlines] = await self._client.zcard(names.deadlines)
-            counts[names.delayed] = await self._client.zcard(names.delayed)
+            # The deadline of a join stays after its question has ended, until it is due.
+            seconds, microseconds = await self._client.time()
+            now = seconds * 1000 + microseconds // 1000
+            counts[names.delayed] = await self._client.zcount(names.delayed, "-inf", now)
             counts[names.parked] = await self._client.hlen(names.parked)
             counts[names.open] = await self._client.hlen(names.open)
             for role in ALL_ROLES:
