@@ -113,7 +113,7 @@ KINDS = {
     "late": "an end more than 250 ms after its deadline",
     "illegal": "a step that the flow table does not have, or an end that nobody decided",
     "overspent": "a hop started more than three times, or a call paid for twice without a fault",
-    "left over": "anything in streams, deadlines, overdue delays, counters or orders when all had ended",
+    "left over": "anything in streams, deadlines, overdue delays, counters or orders at the end",
 }
 DONE = (
     ("messages accepted", "questions"),
