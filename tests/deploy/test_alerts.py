@@ -26,12 +26,12 @@ from broker.embedded_redis import answers
 from broker.keys import stream_key
 from broker.transport.connect import connect
 from tests.deploy.test_dashboards import ALERTS, RULES
-from tests.deploy.test_pods_worker import free_port
 from tests.desk.conftest import ingest_example
 from tests.desk.test_answers_on_the_wire import asks_the_server, make_draft, make_judgement
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import DOMAIN, TOPIC, command, environment
 from tests.support.model_server import ModelServer, Received, Response, running_server
+from tests.support.ports import free_port
 from tests.support.waiting import block_until, wait_until
 
 PROGRAMS = ("prometheus", "prometheus-redis-exporter", "redis-server")

@@ -5,7 +5,6 @@ import json
 import multiprocessing
 import os
 import signal
-import socket
 import urllib.request
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from deploy.assembly.runtime import connect_runtime, desk
 from gateway.desk import Message
 from tests.deploy import eventful_worker
 from tests.support.app_harness import settings_of
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(180)]
@@ -28,13 +28,6 @@ ROLES = ("manager", "lang", "command", "translation", "essence")
 QUESTION = "How do I configure SMS routing rules?"
 OF_NO_WORK = {"queue_depths_unavailable", "worker_heartbeat_failed"}
 """What a worker reports of itself, where Redis is slow."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass

@@ -2,18 +2,17 @@
 
 import json
 import signal
-import socket
 import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from tests.support.app_harness import ROOT, command, environment
+from tests.support.ports import free_port
 from tests.support.waiting import block_until
 
 ROLES = ("manager", "command")
@@ -106,11 +105,3 @@ class InstalledWorker:
         )
         within = (sum(1 for at in times if first <= at < first + 1.0) for first in times)
         return max(within, default=0)
-
-
-def free_port() -> int:
-    """Return a port that nobody uses just now."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -45,11 +45,11 @@ from notifications import mail_replies, webhooks
 from notifications.webhooks import ENDED, RATED, SOURCE_FAILED
 from records import recorder
 from tests.desk.conftest import _settings_of_our_own, library, own_library
-from tests.faults.installed_worker import free_port
 from tests.support.app_harness import ROOT, settings_of
 from tests.support.fake_telegram import TOKEN, BotApi, bot_api
 from tests.support.mail_server import MailServer, run_mail_server
 from tests.support.mailbox_server import PASSWORD, USER, MailboxServer, run_mailbox_server
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 from tests.test_project_rules import PACKAGES
 

@@ -20,9 +20,9 @@ from playwright.async_api import BrowserContext, Response
 from deploy.assembly.gateways.http_gateway import check_public_path
 from deploy.errors import CommandError
 from tests.cli.commands.test_serve_process import serving
-from tests.deploy.test_pods_worker import free_port
 from tests.support.app_harness import ROOT, refdesk
 from tests.support.browser import BrowserVisitor, chromium
+from tests.support.ports import free_port
 from tests.support.waiting import block_until
 
 pytestmark = [

@@ -1,7 +1,6 @@
 """`refdesk serve` opens every part of the HTTP server."""
 
 import re
-import socket
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, run
 
@@ -9,14 +8,15 @@ import httpx
 import pytest
 
 from tests.support.app_harness import ROOT, command, environment
+from tests.support.ports import free_port
 from tests.support.waiting import block_until
 
 
 @pytest.mark.slow
 def test_the_desk_serves_its_page_its_widget_and_its_answers(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        health = f"http://127.0.0.1:{free.getsockname()[1]}"
-    settings = {"domain_name": "SMS", "domain_scope": "messages", "health_port": health[17:]}
+    health_port = str(free_port())
+    health = f"http://127.0.0.1:{health_port}"
+    settings = {"domain_name": "SMS", "domain_scope": "messages", "health_port": health_port}
     serving = Popen(
         command("serve", "--port", "0"),
         cwd=tmp_path,

@@ -1,7 +1,6 @@
 """A push channel loses no question, forgets what is erased, and reports whether it can work."""
 
 import asyncio
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from tests.support.chat_harness import (
 )
 from tests.support.empty_redis import play_redis
 from tests.support.fake_channel import FakeChannel, make_incoming
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
@@ -218,12 +218,6 @@ async def test_a_question_that_is_answered_gets_nothing_but_its_answer(
         # What watches for losses sees the end as well; a further question has its turn after.
         await say(connector, "2", "How?", 2.0)
         await wait_until(lambda: list(fake_channel.posts.values()) == [ANSWER, ANSWER])
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 async def test_a_push_channel_reports_whether_it_can_accept_messages(tmp_path: Path) -> None:

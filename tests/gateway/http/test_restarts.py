@@ -1,7 +1,6 @@
 """A server that is killed among its conversations loses none of them, and doubles none."""
 
 import asyncio
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
@@ -17,6 +16,7 @@ from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from tests.gateway.http.killable_processes import GO, READY
 from tests.support.http_server import RecordedRequests, read_events, text_of
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until, within
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -43,12 +43,6 @@ def process(*words: str) -> Iterator["Popen[bytes]"]:
     finally:
         started.kill()
         started.communicate()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 @dataclass
