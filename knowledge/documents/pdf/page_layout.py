@@ -88,31 +88,6 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
     return LaidOutPage(number, text, lines)
 
 
-def _is_tagged(segments: Sequence[Segment]) -> bool:
-    """Return whether the order of a page is that of its tags: nearly all text has one, none cells.
-
-    A page whose tables are tagged as paragraphs has many texts beside each other in one block.
-    """
-    tagged = [(one, one.tag) for one in segments if one.tag is not None]
-    letters = sum(len(one.text) for one, _ in tagged)
-    has_cells = any(tag.is_cell for _, tag in tagged)
-    if has_cells or letters <= _LEAST_TAGGED * sum(len(one.text) for one in segments):
-        return False
-    places = Counter((tag, round(one.base)) for one, tag in tagged if tag.kind != "LI")
-    beside = sum(count for count in places.values() if count > 1)
-    return beside <= _MOST_BESIDE * places.total()
-
-
-def _follow_tags(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
-    """Yield groups of segments in the order of their tags; others stand above or below them."""
-    highest = max(one.base for one in segments if one.tag is not None)
-    groups: dict[int, list[Segment]] = {}
-    for one in segments:
-        outside = -1 if one.base > highest else _LAST
-        groups.setdefault(outside if one.tag is None else one.tag.number, []).append(one)
-    return (groups[number] for number in sorted(groups))
-
-
 def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
     """Remove running heads, page numbers and lines of a table of contents; return what they were.
 
@@ -138,6 +113,31 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
 def remove_leaders(text: str) -> str:
     """Return a text without rows of dots or underscores."""
     return " ".join(_LEADERS.sub(" … ", text).split())
+
+
+def _is_tagged(segments: Sequence[Segment]) -> bool:
+    """Return whether the order of a page is that of its tags: nearly all text has one, none cells.
+
+    A page whose tables are tagged as paragraphs has many texts beside each other in one block.
+    """
+    tagged = [(one, one.tag) for one in segments if one.tag is not None]
+    letters = sum(len(one.text) for one, _ in tagged)
+    has_cells = any(tag.is_cell for _, tag in tagged)
+    if has_cells or letters <= _LEAST_TAGGED * sum(len(one.text) for one in segments):
+        return False
+    places = Counter((tag, round(one.base)) for one, tag in tagged if tag.kind != "LI")
+    beside = sum(count for count in places.values() if count > 1)
+    return beside <= _MOST_BESIDE * places.total()
+
+
+def _follow_tags(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
+    """Yield groups of segments in the order of their tags; others stand above or below them."""
+    highest = max(one.base for one in segments if one.tag is not None)
+    groups: dict[int, list[Segment]] = {}
+    for one in segments:
+        outside = -1 if one.base > highest else _LAST
+        groups.setdefault(outside if one.tag is None else one.tag.number, []).append(one)
+    return (groups[number] for number in sorted(groups))
 
 
 def _find_furniture(

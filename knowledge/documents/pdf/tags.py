@@ -31,20 +31,6 @@ class Tag:
         return self.kind in _CELLS
 
 
-def read_tags(page: Any) -> Mapping[int, Tag]:
-    """Return the blocks of a page by the ids of their marked content; none without a structure."""
-    from pypdfium2 import raw
-
-    tree = raw.FPDF_StructTree_GetForPage(page)
-    if not tree:
-        return {}
-    walk = _Walk(raw)
-    for at in range(raw.FPDF_StructTree_CountChildren(tree)):
-        walk.visit(raw.FPDF_StructTree_GetChildAtIndex(tree, at), None, 0)
-    raw.FPDF_StructTree_Close(tree)
-    return walk.tags
-
-
 @dataclass(slots=True)
 class _Walk:
     raw: Any
@@ -67,6 +53,20 @@ class _Walk:
         buffer = ctypes.create_string_buffer(2 * _LONGEST_NAME)
         size = self.raw.FPDF_StructElement_GetType(element, buffer, len(buffer))
         return buffer.raw[: min(size, len(buffer))].decode("utf-16-le", "replace").rstrip("\0")
+
+
+def read_tags(page: Any) -> Mapping[int, Tag]:
+    """Return the blocks of a page by the ids of their marked content; none without a structure."""
+    from pypdfium2 import raw
+
+    tree = raw.FPDF_StructTree_GetForPage(page)
+    if not tree:
+        return {}
+    walk = _Walk(raw)
+    for at in range(raw.FPDF_StructTree_CountChildren(tree)):
+        walk.visit(raw.FPDF_StructTree_GetChildAtIndex(tree, at), None, 0)
+    raw.FPDF_StructTree_Close(tree)
+    return walk.tags
 
 
 def _begins(kind: str, outer: Tag | None) -> bool:
