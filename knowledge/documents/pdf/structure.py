@@ -23,8 +23,8 @@ from knowledge.documents.pdf.text_lines import (
 )
 from knowledge.documents.tables import Cell, is_value
 
-Outline = Mapping[int, Mapping[str, tuple[int, str]]]
-"""For each page the headings of the outline by their letters: the level and the title."""
+Outline = Mapping[int, Mapping[str, int]]
+"""For each page the levels of the headings of the outline, by their letters."""
 
 _NUMBERED = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,4})[.)]?[ \u00a0]+(?=\S)")
 _NAMED = re.compile(r"(?:§|article|section|chapter|part|appendix|annex|artikel|kapitel|abschnitt|"
@@ -60,7 +60,7 @@ class _Style:
 class _HeadingLines:
     lines: list[Line]
     style: _Style
-    stated: tuple[int, str] | None = None
+    stated: int | None = None
 
 
 @dataclass(slots=True)
@@ -164,7 +164,7 @@ def _find_parts(
 
 def _read_heading(line: Line, tag: Tag) -> _HeadingLines | None:
     style = _Style(line.size, 0, line.is_bold)
-    return _HeadingLines([line], style, (tag.level, "")) if tag.level else None
+    return _HeadingLines([line], style, tag.level) if tag.level else None
 
 
 def _find_heading(
@@ -172,7 +172,7 @@ def _find_heading(
     above: Line | TextTable | None,
     following: Line | TextTable | None,
     measures: _Measures,
-    titles: Mapping[str, tuple[int, str]],
+    titles: Mapping[str, int],
 ) -> _HeadingLines | None:
     text = line.text
     letters = bare(text)
@@ -279,10 +279,8 @@ def _rank(headings: Iterator[_HeadingLines]) -> dict[tuple[float, int, bool], in
 def _write_heading(heading: _HeadingLines, levels: Mapping[tuple[float, int, bool], int]) -> Block:
     place = f"page={heading.lines[0].page}"
     text = remove_leaders(join_lines(heading.lines))
-    if heading.stated is not None:
-        level, title = heading.stated
-        return Block(BlockKind.HEADING, title or text, level, place)
-    return Block(BlockKind.HEADING, text, levels[heading.style.key], place)
+    level = levels[heading.style.key] if heading.stated is None else heading.stated
+    return Block(BlockKind.HEADING, text, level, place)
 
 
 def _write_paragraph(paragraph: _ParagraphLines) -> Block:

@@ -41,6 +41,14 @@ def test_headings_come_from_the_outline() -> None:
     ]
 
 
+def test_a_heading_of_the_outline_keeps_the_number_that_its_page_shows() -> None:
+    outline = "/Outlines << /Count 1 /First << /Title (Part 2) /Dest [4 0 R /Fit] >> >>"
+
+    page = pdf.read(print_pdf([["Part 1", "Calls.", "Part 2", "Costs."]], outline), "a.pdf")
+
+    assert [block.text for block in page.blocks] == ["Part 1", "Calls.", "Part 2", "Costs."]
+
+
 @pytest.mark.parametrize(
     ("data", "found"),
     [
