@@ -453,21 +453,23 @@ def _dedent(line: str, margin: int) -> str:
 
 def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
     fence: str | None = None
-    is_generated = False
+    # The options of a generated description are the deeper lines that follow it.
+    generated: int | None = None
     for line in lines:
+        if generated is not None and (not line.strip() or _count_indent(line) > generated):
+            continue
+        generated = None
         mark = _FENCE.match(line)
         if mark is not None:
             fence = _follow_fence(fence, mark[1])
         if fence is not None or mark is not None:
-            is_generated = False
             yield line
-            continue
-        if is_generated and line[:1] in (" ", "\t"):
             continue
         container = _CONTAINER.match(line.rstrip())
         if container is not None:
             titled = container["label"] or container["title"]
             is_generated = "." in (container["name"] or "") and not titled
+            generated = len(container["indent"]) if is_generated else None
             yield from _write_container(container)
         elif _COMPONENT_LINE.match(line):
             yield from _write_component(line)

@@ -1,6 +1,7 @@
 """Puts the segments of a page into lines, in the order in which a person reads them."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -8,7 +9,12 @@ from statistics import median
 from knowledge.documents.page import LeftOutCounts
 from knowledge.documents.pdf.page_text import PageText, Segment
 from knowledge.documents.pdf.ruled_tables import take_tables
-from knowledge.documents.pdf.text_lines import Line, TextTable, fills_page, find_lines
+from knowledge.documents.pdf.text_lines import (
+    Line,
+    TextTable,
+    fills_page,
+    find_lines,
+)
 
 _LEADERS = re.compile(r"(?:\.[ \u00a0]?){4,}|\u2026{2,}|_{8,}")
 _CONTENTS_LINE = re.compile(
@@ -18,6 +24,9 @@ _DIGITS = re.compile(r"\d{1,18}")
 _HEAD = "running head or foot"
 _FURNITURE = "repeated on pages or part of their layout"
 _LEAST_CONTENTS = 3
+_LEAST_TAGGED = 0.9
+_MOST_BESIDE = 0.2
+_LAST = 1_000_000
 _UNCOUNTED = 20
 _PAGE_NUMBER = re.compile(
     r"(?:(?:page|seite|p\.|página|pagina|strana)[ \u00a0]{0,3})?"
@@ -62,11 +71,16 @@ class _PageTables:
 def lay_out(number: int, text: PageText) -> LaidOutPage:
     """Return a page whose lines are in reading order, column by column."""
     segments = [segment for segment in text.segments if segment.text.strip()]
-    tables, segments = take_tables(number, segments, text.strokes)
-    for table in tables.values():
-        table.fills_page = fills_page(table.lowest, text.height)
+    tables: Mapping[int, TextTable] = {}
+    if segments and _is_tagged(segments):
+        groups = _follow_tags(segments)
+    else:
+        tables, segments = take_tables(number, segments, text.strokes)
+        for table in tables.values():
+            table.fills_page = fills_page(table.lowest, text.height)
+        groups = _split_columns(segments, _PageTables(text, tables), depth=2)
     lines: list[Line] = []
-    for group in _split_columns(segments, _PageTables(text, tables), depth=2):
+    for group in groups:
         column = (min(one.left for one in group), max(one.right for one in group))
         for line in find_lines(group, tables):
             line.column, line.page = column, number
@@ -99,6 +113,31 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
 def remove_leaders(text: str) -> str:
     """Return a text without rows of dots or underscores."""
     return " ".join(_LEADERS.sub(" … ", text).split())
+
+
+def _is_tagged(segments: Sequence[Segment]) -> bool:
+    """Return whether the order of a page is that of its tags: nearly all text has one, none cells.
+
+    A page whose tables are tagged as paragraphs has many texts beside each other in one block.
+    """
+    tagged = [(one, one.tag) for one in segments if one.tag is not None]
+    letters = sum(len(one.text) for one, _ in tagged)
+    has_cells = any(tag.is_cell for _, tag in tagged)
+    if has_cells or letters <= _LEAST_TAGGED * sum(len(one.text) for one in segments):
+        return False
+    places = Counter((tag, round(one.base)) for one, tag in tagged if tag.kind != "LI")
+    beside = sum(count for count in places.values() if count > 1)
+    return beside <= _MOST_BESIDE * places.total()
+
+
+def _follow_tags(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
+    """Yield groups of segments in the order of their tags; others stand above or below them."""
+    highest = max(one.base for one in segments if one.tag is not None)
+    groups: dict[int, list[Segment]] = {}
+    for one in segments:
+        outside = -1 if one.base > highest else _LAST
+        groups.setdefault(outside if one.tag is None else one.tag.number, []).append(one)
+    return (groups[number] for number in sorted(groups))
 
 
 def _find_furniture(

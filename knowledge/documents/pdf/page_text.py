@@ -9,13 +9,14 @@ import math
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from knowledge.documents.notation import Script, Span, join_spans
+from knowledge.documents.pdf.tags import Tag, read_tags
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfObject, PdfPage, PdfTextPage
@@ -69,6 +70,7 @@ class Segment:
     size: float
     is_bold: bool = False
     is_code: bool = False
+    tag: Tag | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class _Typeface:
     is_bold: bool
     is_code: bool
     turn: TextDirection = TextDirection.NONE
+    tag: Tag | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +143,9 @@ class _Glyph:
     def make_segment(self) -> Segment:
         face = self.typeface
         return Segment(
-            self.text, self.left, self.right, self.base, face.size, face.is_bold, face.is_code
-        )
+            self.text, self.left, self.right, self.base, face.size, face.is_bold, face.is_code,
+            face.tag,
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -216,7 +220,8 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     size = page.get_size() if page.get_rotation() in (0, 180) else page.get_size()[::-1]
     objects = _take_objects(page)
     by_turn: dict[TextDirection, list[Segment]] = {}
-    for turn, segment in _take_segments(text_page, size, _CellEdges(objects.lines, size)):
+    glyphs = _take_glyphs(text_page, size, read_tags(page))
+    for turn, segment in _take_segments(text_page, glyphs, _CellEdges(objects.lines, size)):
         by_turn.setdefault(turn, []).append(segment)
     turns = sorted(by_turn, key=lambda turn: -sum(len(one.text) for one in by_turn[turn]))
     taken = [
@@ -300,15 +305,14 @@ def turn_box(turn: TextDirection, box: Box, size: Size) -> Box:
 
 
 def _take_segments(
-    text_page: "PdfTextPage", size: Size, edges_of_cells: "_CellEdges"
+    text_page: "PdfTextPage", glyphs: Iterator[_Glyph], edges_of_cells: "_CellEdges"
 ) -> Iterator[tuple[TextDirection, Segment]]:
-    glyphs = _take_glyphs(text_page, size)
     if _RIGHT_TO_LEFT.search(text_page.get_text_range()):
         return _join_words(glyphs, edges_of_cells)
     return _join_glyphs(glyphs, edges_of_cells)
 
 
-def _take_glyphs(text_page: "PdfTextPage", size: Size) -> Iterator[_Glyph]:
+def _take_glyphs(text_page: "PdfTextPage", size: Size, tags: Mapping[int, Tag]) -> Iterator[_Glyph]:
     """Yield the characters of a page in PDFium's order; spaces are an attribute of the next one."""
     from pypdfium2 import raw
 
@@ -324,7 +328,7 @@ def _take_glyphs(text_page: "PdfTextPage", size: Size) -> Iterator[_Glyph]:
             continue
         if not raw.FPDFText_GetCharOrigin(text_page, index, *origin):
             continue
-        typeface = _find_typeface(raw, text_page, index, typefaces)
+        typeface = _find_typeface(raw, text_page, index, typefaces, tags)
         left, base, right = _find_place(raw, text_page, index, typeface.turn, size, origin, box)
         shown = "-" if code == _HYPHEN else _show(code)
         yield _Glyph(shown, left, right, base, typeface, has_space, has_drawn_space)
@@ -341,6 +345,7 @@ def _join_glyphs(
         if (
             current is not None
             and glyph.typeface.turn is turn
+            and glyph.typeface.tag is current.tag
             and _continues(current, glyph)
             and not edges_of_cells.part(current, glyph.left, turn)
         ):
@@ -474,7 +479,11 @@ def _join_near(words: Iterator[_Word], edges_of_cells: "_CellEdges") -> Iterator
 def _is_near(held: _Word, word: _Word, edges_of_cells: "_CellEdges") -> bool:
     own, other = sorted((held.segment, word.segment), key=lambda one: one.left)
     size = max(own.size, other.size)
-    if word.turn is not held.turn or abs(own.base - other.base) > _BASELINE * size:
+    if (
+        word.turn is not held.turn
+        or own.tag is not other.tag
+        or abs(own.base - other.base) > _BASELINE * size
+    ):
         return False
     is_beside = -size < other.left - own.right < word.first.widest_gap * size
     return is_beside and not edges_of_cells.part(own, other.left, word.turn)
@@ -522,7 +531,11 @@ def _show(code: int) -> str:
 
 
 def _find_typeface(
-    raw: Any, text_page: "PdfTextPage", index: int, known: dict[int | None, _Typeface]
+    raw: Any,
+    text_page: "PdfTextPage",
+    index: int,
+    known: dict[int | None, _Typeface],
+    tags: Mapping[int, Tag],
 ) -> _Typeface:
     drawn = raw.FPDFText_GetTextObject(text_page, index)
     key = ctypes.cast(drawn, ctypes.c_void_p).value if drawn else None
@@ -530,7 +543,9 @@ def _find_typeface(
         placed = raw.FS_MATRIX()
         raw.FPDFText_GetMatrix(text_page, index, placed)
         turn = find_turn(placed.a, placed.b)
-        known[key] = _read_typeface(raw, drawn, turn) if drawn else _Typeface(10.0, False, False)
+        tag = tags.get(raw.FPDFPageObj_GetMarkedContentID(drawn)) if drawn and tags else None
+        face = _Typeface(10.0, False, False)
+        known[key] = replace(_read_typeface(raw, drawn, turn), tag=tag) if drawn else face
     return known[key]
 
 

@@ -222,15 +222,15 @@ def _read_outline(document: "PdfDocument") -> Outline:
     """Return for each page the headings that the outline places there."""
     from pypdfium2 import PdfiumError
 
-    found: dict[int, dict[str, tuple[int, str]]] = {}
+    found: dict[int, dict[str, int]] = {}
     try:
         for entry in document.get_toc(max_depth=_DEEPEST_OUTLINE):
             target = entry.get_dest()
-            title = " ".join(clean_text(entry.get_title()).split())
+            title = bare(clean_text(entry.get_title()))
             page = target.get_index() if target is not None else None
-            if page is not None and bare(title):
+            if page is not None and title:
                 level = min(entry.level + 1, _DEEPEST_OUTLINE)
-                found.setdefault(page + 1, {})[bare(title)] = (level, title)
+                found.setdefault(page + 1, {})[title] = level
     except (PdfiumError, RecursionError, ValueError):
         return {}
     return found

@@ -10,6 +10,7 @@ from math import inf
 from knowledge.documents.page import Block, BlockKind, make_code
 from knowledge.documents.pdf.page_layout import LaidOutPage, remove_leaders
 from knowledge.documents.pdf.page_text import DrawnRule, Segment
+from knowledge.documents.pdf.tags import Tag
 from knowledge.documents.pdf.text_lines import (
     SMALL_START,
     Line,
@@ -22,8 +23,8 @@ from knowledge.documents.pdf.text_lines import (
 )
 from knowledge.documents.tables import Cell, is_value
 
-Outline = Mapping[int, Mapping[str, tuple[int, str]]]
-"""For each page the headings of the outline by their letters: the level and the title."""
+Outline = Mapping[int, Mapping[str, int]]
+"""For each page the levels of the headings of the outline, by their letters."""
 
 _NUMBERED = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,4})[.)]?[ \u00a0]+(?=\S)")
 _NAMED = re.compile(r"(?:§|article|section|chapter|part|appendix|annex|artikel|kapitel|abschnitt|"
@@ -59,7 +60,7 @@ class _Style:
 class _HeadingLines:
     lines: list[Line]
     style: _Style
-    stated: tuple[int, str] | None = None
+    stated: int | None = None
 
 
 @dataclass(slots=True)
@@ -73,6 +74,7 @@ class _Measures:
 
     size: float
     pitch: float = field(default=1.2)
+    has_tagged_headings: bool = False
 
 
 def write_blocks(pages: Sequence[LaidOutPage], outline: Outline) -> Iterator[Block]:
@@ -124,7 +126,9 @@ def _measure(pages: Sequence[LaidOutPage]) -> _Measures:
         for above, line in pairwise(page.lines)
         if above.size == size == line.size and 0 < above.base - line.base < 2.5 * size
     )
-    return _Measures(size, gaps[len(gaps) // 4] if gaps else 1.2)
+    tags = (line.tag for page in pages for line in page.lines)
+    has_headings = any(tag is not None and tag.level for tag in tags)
+    return _Measures(size, gaps[len(gaps) // 4] if gaps else 1.2, has_headings)
 
 
 def _find_parts(
@@ -142,7 +146,10 @@ def _find_parts(
                 heading, held, last = None, None, None
                 yield part
                 continue
-            heading = _find_heading(part, above, following, measures, titles)
+            if part.tag is not None and measures.has_tagged_headings:
+                heading = _read_heading(part, part.tag)
+            else:
+                heading = _find_heading(part, above, following, measures, titles)
             if heading is not None and last is not None and _joins(last, heading, measures):
                 last.lines += heading.lines
             elif heading is not None:
@@ -155,12 +162,17 @@ def _find_parts(
                 yield held
 
 
+def _read_heading(line: Line, tag: Tag) -> _HeadingLines | None:
+    style = _Style(line.size, 0, line.is_bold)
+    return _HeadingLines([line], style, tag.level) if tag.level else None
+
+
 def _find_heading(
     line: Line,
     above: Line | TextTable | None,
     following: Line | TextTable | None,
     measures: _Measures,
-    titles: Mapping[str, tuple[int, str]],
+    titles: Mapping[str, int],
 ) -> _HeadingLines | None:
     text = line.text
     letters = bare(text)
@@ -213,6 +225,8 @@ def _is_followed_by_prose(line: Line, following: Line | TextTable | None) -> boo
 def _joins(last: _HeadingLines, heading: _HeadingLines, measures: _Measures) -> bool:
     """Return whether a heading goes on in a second line."""
     above, line = last.lines[-1], heading.lines[0]
+    if line.tag is not None and line.tag.level:
+        return above.tag is line.tag
     return (
         above.size == line.size
         and above.is_bold == line.is_bold
@@ -227,6 +241,8 @@ def _joins(last: _HeadingLines, heading: _HeadingLines, measures: _Measures) -> 
 
 def _begins(above: Line, line: Line, measures: _Measures) -> bool:
     """Return whether a line begins a block."""
+    if line.tag is not None:
+        return above.tag is not line.tag
     if _BULLET.match(line.text) or _LABEL.match(line.text) or above.is_code != line.is_code:
         return True
     if above.column != line.column:
@@ -262,11 +278,9 @@ def _rank(headings: Iterator[_HeadingLines]) -> dict[tuple[float, int, bool], in
 
 def _write_heading(heading: _HeadingLines, levels: Mapping[tuple[float, int, bool], int]) -> Block:
     place = f"page={heading.lines[0].page}"
-    if heading.stated is not None:
-        level, title = heading.stated
-        return Block(BlockKind.HEADING, title, level, place)
     text = remove_leaders(join_lines(heading.lines))
-    return Block(BlockKind.HEADING, text, levels[heading.style.key], place)
+    level = levels[heading.style.key] if heading.stated is None else heading.stated
+    return Block(BlockKind.HEADING, text, level, place)
 
 
 def _write_paragraph(paragraph: _ParagraphLines) -> Block:
@@ -277,7 +291,8 @@ def _write_paragraph(paragraph: _ParagraphLines) -> Block:
     text = remove_leaders(join_lines(paragraph.lines))
     if _BULLET.match(text):
         return Block(BlockKind.ITEM, _BULLET.sub("- ", text, count=1), anchor=place)
-    kind = BlockKind.ITEM if _LABEL.match(text) else BlockKind.TEXT
+    is_item = _LABEL.match(text) or (first.tag is not None and first.tag.kind == "LI")
+    kind = BlockKind.ITEM if is_item else BlockKind.TEXT
     return Block(kind, text, anchor=place)
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from knowledge.documents.page import Block
 from knowledge.documents.pdf.page_text import Segment, is_right_to_left
+from knowledge.documents.pdf.tags import Tag
 from knowledge.documents.tables import (
     Cell,
     count_header_rows,
@@ -56,6 +57,11 @@ class Line:
     def text(self) -> str:
         """The line as text; wide gaps are one space."""
         return " ".join(segment.text for segment in self.segments)
+
+    @property
+    def tag(self) -> Tag | None:
+        """The block of the line, if the file states it."""
+        return self.segments[0].tag
 
     @property
     def base(self) -> float:
@@ -185,7 +191,7 @@ def _join_label(segments: list[Segment]) -> list[Segment]:
     return [
         Segment(
             f"{label.text} {text.text}", label.left, text.right, text.base, text.size,
-            text.is_bold, text.is_code,
+            text.is_bold, text.is_code, text.tag,
         )
     ]  # fmt: skip
 

@@ -1,5 +1,6 @@
 """PDF files of many kinds: what is asked is answered from the right place."""
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,7 @@ from knowledge.chunking import ChunkText
 from knowledge.documents.errors import PicturesError
 from knowledge.documents.page import BlockKind, Page
 from knowledge.documents.pdf import pdf_reader
+from knowledge.documents.recognition import load_recogniser
 from tests.knowledge.documents import layouts
 
 
@@ -156,3 +158,15 @@ def test_lines_to_fill_are_no_text() -> None:
 def test_scanned_pages_are_said_to_be_unreadable() -> None:
     with pytest.raises(PicturesError, match=r"pictures \(2 of 2\)"):
         pdf_reader.read(layouts.scan(2), "a.pdf", lambda _: ())
+
+
+def test_scanned_pages_without_the_extra_name_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "rapidocr", None)
+    load_recogniser.cache_clear()
+    try:
+        with pytest.raises(PicturesError, match=r"\(2 of 2\); .* install the extra refdesk\[ocr\]"):
+            pdf_reader.read(layouts.scan(2), "a.pdf")
+    finally:
+        load_recogniser.cache_clear()

@@ -89,6 +89,8 @@ def test_backticks_that_open_nothing_stay() -> None:
         (":::note[My note]\nText.\n:::", ["My note", "Text."]),
         ("::::{grid} 2\n:::{card} Name\nText.\n:::\n::::", ["Name", "Text."]),
         ("::: package.module\n    options:\n      a: b\n\nText.", ["Text."]),
+        ("::: package.module\n\nText:\n\n- A\n    - B", ["Text:", "- A", "  - B"]),
+        ("- A\n\n    ::: package.module\n        a: b\n\n    B\n\n- C", ["- A", "  B", "- C"]),
         ('=== "Python"\n\n    Text.', ["Python: Text."]),
         ('!!! note "Careful"\n\n    Text.', ["Careful: Text."]),
         ("??? warning\n\n    Text.", ["Warning: Text."]),

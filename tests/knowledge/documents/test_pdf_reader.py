@@ -8,7 +8,7 @@ from knowledge.documents.errors import ReadingError, TooLargeError, WrongFormatE
 from knowledge.documents.page import Block, BlockKind
 from knowledge.documents.pdf import pdf_reader as pdf
 from tests.knowledge.documents.conftest import Desk
-from tests.knowledge.documents.printing import file_of, print_pdf
+from tests.knowledge.documents.printing import file_of, print_pdf, print_tagged
 
 
 def test_every_page_is_a_place() -> None:
@@ -39,6 +39,14 @@ def test_headings_come_from_the_outline() -> None:
         (BlockKind.HEADING, "Peak hours"),
         (BlockKind.TEXT, "Calls cost more."),
     ]
+
+
+def test_a_heading_of_the_outline_keeps_the_number_that_its_page_shows() -> None:
+    outline = "/Outlines << /Count 1 /First << /Title (Part 2) /Dest [4 0 R /Fit] >> >>"
+
+    page = pdf.read(print_pdf([["Part 1", "Calls.", "Part 2", "Costs."]], outline), "a.pdf")
+
+    assert [block.text for block in page.blocks] == ["Part 1", "Calls.", "Part 2", "Costs."]
 
 
 @pytest.mark.parametrize(
@@ -126,3 +134,53 @@ async def test_a_pdf_of_ten_thousand_pages_costs_itself_alone(desk: Desk) -> Non
     assert [source for source, _ in result.failed] in ([], ["huge.pdf"])
     assert "docs/huge.pdf" in desk.index.documents or result.failed
     assert time.monotonic() - began < 3 * desk.reader.limits.seconds + 10
+
+
+def test_a_tagged_file_states_its_headings_and_items() -> None:
+    data = print_tagged([
+        ("H1", "Storage of samples", (50, 700)),
+        ("P", "Samples stay at 4 C.", (50, 680)),
+        ("H2", "for long periods", (50, 660)),
+        ("P", "Then they are frozen.", (50, 640)),
+        ("LI", "Label them.", (50, 620)),
+    ])  # fmt: skip
+
+    blocks = pdf.read(data, "a.pdf").blocks
+
+    assert [(block.kind, block.level, block.text) for block in blocks] == [
+        (BlockKind.HEADING, 1, "Storage of samples"),
+        (BlockKind.TEXT, 0, "Samples stay at 4 C."),
+        (BlockKind.HEADING, 2, "for long periods"),
+        (BlockKind.TEXT, 0, "Then they are frozen."),
+        (BlockKind.ITEM, 0, "Label them."),
+    ]
+
+
+def test_boxes_of_a_tagged_file_are_read_in_the_order_that_it_states() -> None:
+    data = print_tagged([
+        ("P", "Open the valve.", (50, 400)),
+        ("P", "Wait 30 s.", (300, 700)),
+        ("P", "Close it.", (50, 690)),
+    ])  # fmt: skip
+
+    texts = [block.text for block in pdf.read(data, "a.pdf").blocks]
+
+    assert texts == ["Open the valve.", "Wait 30 s.", "Close it."]
+
+
+def test_cells_of_a_tagged_table_are_read_by_their_places() -> None:
+    """Files list the cells of a row in any order and omit empty ones."""
+    data = print_tagged([
+        ("TD", "Part", (50, 700)), ("TD", "Litres", (300, 700)), ("TD", "Metres", (180, 700)),
+        ("TD", "Hose", (50, 684)), ("TD", "12", (180, 684)),
+        ("TD", "Tank", (50, 668)), ("TD", "400", (300, 668)), ("TD", "3", (180, 668)),
+    ])  # fmt: skip
+
+    (table,) = pdf.read(data, "a.pdf").blocks
+
+    assert table.text.splitlines() == [
+        "| Part | Metres | Litres |",
+        "|---|---|---|",
+        "| Hose | 12 |  |",
+        "| Tank | 3 | 400 |",
+    ]
