@@ -116,7 +116,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk check`."""
     from cli.check_reports import make_junit, make_markdown
+    from worker.process import collect_rarely
 
+    collect_rarely()
     settings = load_settings()
     if chosen.answers and not settings.uses_model:
         raise CommandError("--answers requires a model: set GEN_MODEL")
