@@ -215,7 +215,7 @@ async def test_both_answers_stand_side_by_side_once_the_estimate_is_accepted(
         asked = RequestedAnswers(settings, Namespace(yes=is_accepted, judge="offline"))
         quiet = PlainReport(lambda _line: None)
         await run_check(settings, [question], [proposal], quiet, ask=asked)
-        found.append(asked.found)
+        found.append(asked.answers)
 
     assert "1 question in both states: about 7 model calls" in capsys.readouterr().err
     assert found[0] == []
