@@ -168,6 +168,8 @@ def test_a_table_names_what_happened_in_80_columns(run: Run, desk: Path, ingeste
         (("docs", "--base", "v9"), "expected a Git repository"),
         ((), "there are no configured sources"),
         (("docs",), "there is no index in"),
+        (("https://example.com/new", "--as", "https://example.com/"), "--as compares folders"),
+        (("docs", "--as", "docs", "--base", "main"), "excludes --base"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_the_reason(
