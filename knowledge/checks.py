@@ -12,7 +12,7 @@ import asyncio
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 from urllib.parse import urlsplit
@@ -21,15 +21,15 @@ from citations.statements import Statement, contains, normalize
 from knowledge.index.listing import ListedDocument
 from knowledge.library.library import WholeDocument
 from knowledge.open_index import OpenIndex
-from knowledge.port import ContextSection, Findings, SearchRequest
+from knowledge.port import Findings, SearchRequest
 from knowledge.sections import Section
 
 Origin = Literal["golden", "marked", "verified", "recorded", "gap"]
 State = Literal["broken", "changed", "unchanged"]
 Fate = Literal["changed", "moved", "deleted"]
 STATES: tuple[State, ...] = ("broken", "changed", "unchanged")
-_AT_ONCE = 4
-"""Searches at once: the engine and the ranking use different threads."""
+_CONCURRENT_SEARCHES = 4
+"""The engine and the ranking use different threads."""
 _RUN = 4
 """Words of a sequence by which a moved text is recognised."""
 _MOVED_SHARE = 0.5
@@ -69,7 +69,7 @@ class CheckQuestion:
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How questions are searched for: as the search of an answer."""
+    """The parameters of the search of an answer."""
 
     limit: int
     context_tokens: int
@@ -78,29 +78,35 @@ class SearchOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What the search found for a question.
+class SearchResult:
+    """What a search returned for a question.
 
-    `documents` are ids, the best first. `facts` are the places of the facts that the context
-    contains, by the number of the fact. `first` is the best section of each document in the
-    context.
+    `sections` maps the ids of the documents, best first, to the best section of each. `facts` are
+    the places of the facts that the context contains, by the number of the fact.
     """
 
-    documents: tuple[str, ...]
+    sections: Mapping[str, Citation]
     facts: Mapping[int, Citation]
-    first: Mapping[str, Citation]
-    finds: bool
+    is_clear: bool
+
+    def find_rank(self, document_ids: Iterable[str]) -> int | None:
+        """Return the rank of the best of these documents, from 1."""
+        ranks = {name: rank for rank, name in enumerate(self.sections, start=1)}
+        return min((ranks[name] for name in document_ids if name in ranks), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One state of the documents as the questions see it; `read` are whole documents by id."""
+    """One state of the documents as the questions see it.
+
+    `results` and `expected`, the ids of the documents that are expected pages, are by question.
+    `documents` are those that a comparison reads.
+    """
 
     listed: Mapping[str, ListedDocument]
-    found: Mapping[str, Found]
+    results: Mapping[str, SearchResult]
     expected: Mapping[str, tuple[str, ...]]
-    """The ids of the documents that are expected pages, by question."""
-    read: Mapping[str, WholeDocument]
+    documents: Mapping[str, WholeDocument]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +131,8 @@ class SectionChange:
 class QuestionResult:
     """What a change of the documents does to a question.
 
-    Ranks count pages from 1; None: it is not found, or no page is expected. `lost` are the facts
-    that the context no longer contains, `missing` those that it did not contain before either.
+    Ranks count pages from 1; None if no expected page was returned. `lost` are the facts that the
+    context no longer contains, `missing` those that it did not contain before either.
     `newly_answered`: the documents seem to answer it now, and did not before; `no_longer_found` is
     the reverse.
     """
@@ -153,7 +159,7 @@ class QuestionResult:
             reasons.append("newly answered: the documents did not cover it before")
         if self.no_longer_found:
             reasons.append("the search no longer finds a clear answer")
-        return reasons + [f"not in the context before either: “{one}”" for one in self.missing]
+        return reasons + [f"not in the context before either: “{fact}”" for fact in self.missing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +173,7 @@ class CheckResult:
 
     def count(self, state: State) -> int:
         """Return the number of questions in a state."""
-        return sum(one.state == state for one in self.results)
+        return sum(result.state == state for result in self.results)
 
 
 def is_page(place: str, page: str) -> bool:
@@ -176,154 +182,55 @@ def is_page(place: str, page: str) -> bool:
     return bool(wanted) and parts[-len(wanted) :] == wanted
 
 
-@dataclass
-class _Comparison:
-    """Two snapshots, and where texts of the first stand in the second."""
-
-    before: Snapshot
-    after: Snapshot
-    _fates: dict[Citation, tuple[Fate | None, str]] = field(default_factory=dict)
-
-    def judge(self, question: CheckQuestion) -> QuestionResult:
-        """Return what became of a question."""
-        found, now = self.before.found[question.id], self.after.found[question.id]
-        lost = _name_facts(question, found.facts.keys() - now.facts.keys())
-        cited = {one: self._find_fate(one) for one in question.citations if self._was_there(one)}
-        pages = self._list_pages(question)
-        relied = {one: self._find_fate(one) for one in _list_relied(question, found, pages)}
-        gone = {fate for fate, _ in pages.values()} == {"deleted"}
-        rank_before, rank_after = self._rank(question, {**cited, **pages})
-        newly_answered = _is_newly_answered(question, found, now)
-        is_broken = bool(lost) or gone or any(fate == "deleted" for fate, _ in cited.values())
-        moved = {one: fate for one, fate in pages.items() if fate[0] in ("moved", "deleted")}
-        sections = tuple(self._describe({**relied, **moved, **cited}))
-        no_longer_found = found.finds and not now.finds
-        is_changed = bool(sections) or rank_before != rank_after or newly_answered
-        return QuestionResult(
-            question=question,
-            state=_name_state(is_broken=is_broken, is_changed=is_changed or no_longer_found),
-            lost=lost,
-            missing=_name_facts(
-                question, {*range(len(question.facts))} - found.facts.keys() - now.facts.keys()
-            ),
-            sections=sections,
-            rank_before=rank_before,
-            rank_after=rank_after,
-            newly_answered=newly_answered,
-            no_longer_found=no_longer_found,
-        )
-
-    def _was_there(self, one: Citation) -> bool:
-        document = self.before.read.get(one.document_id)
-        return document is not None and (one.is_page or bool(_find_sections(document, one)))
-
-    def _list_pages(self, question: CheckQuestion) -> dict[Citation, tuple[Fate | None, str]]:
-        """Return what became of the expected pages."""
-        pages = (Citation(one, is_page=True) for one in self.before.expected[question.id])
-        return {one: self._find_fate(one) for one in pages if self._was_there(one)}
-
-    def _find_fate(self, one: Citation) -> tuple[Fate | None, str]:
-        """Return what became of a section or page, and the document to which it moved."""
-        if one not in self._fates:
-            self._fates[one] = self._compare_text(one)
-        return self._fates[one]
-
-    def _compare_text(self, one: Citation) -> tuple[Fate | None, str]:
-        listed = self.before.listed.get(one.document_id)
-        now = self.after.listed.get(one.document_id)
-        if listed is not None and now is not None and not _differ(listed, now):
-            return None, ""
-        text = _read_texts(self.before.read.get(one.document_id), one)
-        texts = _read_texts(self.after.read.get(one.document_id), one)
-        if texts:
-            return (None if texts == text else "changed"), ""
-        target = self._find_moved(" ".join(text))
-        return ("moved", target) if target else ("deleted", "")
-
-    def _find_moved(self, text: str) -> str:
-        """Return the document that has most of a text, if added or changed ones have half of it."""
-        runs = _list_runs(text)
-        places = [self._places[run] for run in runs if run in self._places]
-        if not runs or len(places) < _MOVED_SHARE * len(runs):
-            return ""
-        return Counter(one for place in places for one in place).most_common(1)[0][0]
-
-    @cached_property
-    def _places(self) -> Mapping[tuple[str, ...], set[str]]:
-        """The documents that have each sequence of words, among those added or changed."""
-        places: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
-        for name, document in self.after.read.items():
-            for run in _list_runs(" ".join(section.text for section in document.sections)):
-                places[run].add(name)
-        return places
-
-    def _rank(
-        self, question: CheckQuestion, fates: Mapping[Citation, tuple[Fate | None, str]]
-    ) -> tuple[int | None, int | None]:
-        """Return the rank of the first expected or cited page before and after."""
-        wanted = {one.document_id for one in fates}
-        moved = {target for _, target in fates.values() if target}
-        found, now = self.before.found[question.id], self.after.found[question.id]
-        expected = {*wanted, *moved, *self.after.expected[question.id]}
-        return _find_rank(found.documents, wanted), _find_rank(now.documents, expected)
-
-    def _describe(
-        self, fates: Mapping[Citation, tuple[Fate | None, str]]
-    ) -> Iterator[SectionChange]:
-        for one, (fate, target) in fates.items():
-            if fate is None:
-                continue
-            listed, moved = self.before.listed[one.document_id], self.after.listed.get(target)
-            title = " > ".join(dict.fromkeys((listed.title, *one.heading_path)))
-            place = f"{listed.source}#{one.anchor}" if one.anchor else listed.source
-            target = moved.source if moved is not None else ""
-            yield SectionChange(title, place, listed.file, fate, target)
-
-
 async def take_snapshot(
     opened: OpenIndex,
     questions: Sequence[CheckQuestion],
     options: SearchOptions,
     since: Snapshot | None = None,
 ) -> Snapshot:
-    """Return what the questions find in an index.
+    """Search for the questions in an index.
 
     Reads the documents that the questions rely on; with `since`, those that were added or changed
     after that snapshot.
     """
-    groups = tuple({*options.groups, *(one for each in questions for one in each.groups)})
-    listed = {one.id: one for one in await opened.library.list_documents(groups)}
-    turns = asyncio.Semaphore(_AT_ONCE)
+    groups = tuple({*options.groups, *(name for one in questions for name in one.groups)})
+    listed = {document.id: document for document in await opened.library.list_documents(groups)}
+    slots = asyncio.Semaphore(_CONCURRENT_SEARCHES)
 
-    async def search(question: CheckQuestion) -> Found:
-        async with turns:
+    async def search(question: CheckQuestion) -> SearchResult:
+        async with slots:
             request = SearchRequest(
                 question=question.text,
                 text=question.text,
                 language=question.language or options.language_of(question.text),
                 limit=options.limit,
-                context_tokens=options.context_tokens,
+                # Composing a context takes longer than the search, and only facts need it.
+                context_tokens=options.context_tokens if question.facts else 0,
                 groups=tuple({*options.groups, *question.groups}),
                 reranked=True,
             )
-            return _keep(question, await opened.search(request))
+            return _read_findings(question, await opened.search(request))
 
     async with asyncio.TaskGroup() as tasks:
-        searches = {one.id: tasks.create_task(search(one)) for one in questions}
-    found = {name: task.result() for name, task in searches.items()}
+        searches = {question.id: tasks.create_task(search(question)) for question in questions}
+    results = {question_id: task.result() for question_id, task in searches.items()}
     expected = _find_expected(listed, questions)
     if since is None:
-        wanted = {one for question in questions for one in _list_wanted(question, found, expected)}
+        wanted = {
+            citation.document_id
+            for question in questions
+            for citation in (*question.citations, *results[question.id].facts.values())
+        }.union(*expected.values())
     else:
-        wanted = {one.id for one in _list_different(since.listed, listed)}
+        wanted = {document.id for document in _list_different(since.listed, listed)}
     documents = await opened.library.read(sorted(wanted & listed.keys()), groups)
-    return Snapshot(listed, found, expected, {one.listed.id: one for one in documents})
+    return Snapshot(listed, results, expected, {one.listed.id: one for one in documents})
 
 
 def compare(questions: Sequence[CheckQuestion], before: Snapshot, after: Snapshot) -> CheckResult:
     """Return what became of each question between two snapshots."""
     different = _list_different(before.listed, after.listed)
-    added = sum(one.id not in before.listed for one in different)
+    added = sum(document.id not in before.listed for document in different)
     comparison = _Comparison(before, after)
     results = [comparison.judge(question) for question in questions]
     return CheckResult(
@@ -334,131 +241,190 @@ def compare(questions: Sequence[CheckQuestion], before: Snapshot, after: Snapsho
     )
 
 
-def _keep(question: CheckQuestion, findings: Findings) -> Found:
+class _Comparison:
+    """Compares two snapshots, and finds the texts of the first one in the second one."""
+
+    def __init__(self, before: Snapshot, after: Snapshot) -> None:
+        self._before = before
+        self._after = after
+        self._sections, self._new_sections = (
+            {name: document.sections for name, document in snapshot.documents.items()}
+            for snapshot in (before, after)
+        )
+        self._changes: dict[Citation, SectionChange | None] = {}
+        self._targets: dict[Citation, str] = {}
+        """The ids of the documents to which places moved."""
+
+    def judge(self, question: CheckQuestion) -> QuestionResult:
+        """Return what became of a question."""
+        before, after = self._before.results[question.id], self._after.results[question.id]
+        lost = before.facts.keys() - after.facts.keys()
+        cited = self._find_changes(question.citations)
+        expected = self._before.expected[question.id]
+        pages = self._find_changes(Citation(name, is_page=True) for name in expected)
+        relied = self._find_changes(_list_relied(question, before, expected))
+        elsewhere = {place: one for place, one in pages.items() if one and one.fate != "changed"}
+        sections = tuple(filter(None, {**relied, **elsewhere, **cited}.values()))
+        wanted = {place.document_id for place in (*cited, *pages)}
+        moved = {self._targets[place] for place in (*cited, *pages) if place in self._targets}
+        rank_before = before.find_rank(wanted)
+        rank_after = after.find_rank({*wanted, *moved, *self._after.expected[question.id]})
+        newly_answered = _is_newly_answered(question, before, after)
+        no_longer_found = before.is_clear and not after.is_clear
+        state: State = "unchanged"
+        if lost or _are_deleted(pages.values(), all) or _are_deleted(cited.values(), any):
+            state = "broken"
+        elif sections or rank_before != rank_after or newly_answered or no_longer_found:
+            state = "changed"
+        missing = {*range(len(question.facts))} - before.facts.keys() - after.facts.keys()
+        return QuestionResult(
+            question=question,
+            state=state,
+            lost=tuple(question.facts[number][0] for number in sorted(lost)),
+            missing=tuple(question.facts[number][0] for number in sorted(missing)),
+            sections=sections,
+            rank_before=rank_before,
+            rank_after=rank_after,
+            newly_answered=newly_answered,
+            no_longer_found=no_longer_found,
+        )
+
+    def _find_changes(self, places: Iterable[Citation]) -> dict[Citation, SectionChange | None]:
+        """Return what happened to the places that existed before the change; None: nothing."""
+        existing = (place for place in places if _read_texts(self._sections, place))
+        return {place: self._find_change(place) for place in existing}
+
+    def _find_change(self, place: Citation) -> SectionChange | None:
+        if place not in self._changes:
+            self._changes[place] = self._compare_text(place)
+        return self._changes[place]
+
+    def _compare_text(self, place: Citation) -> SectionChange | None:
+        listed = self._before.listed[place.document_id]
+        now = self._after.listed.get(place.document_id)
+        if now is not None and now.content_hash == listed.content_hash:
+            return None
+        texts, new_texts = (
+            _read_texts(self._sections, place),
+            _read_texts(self._new_sections, place),
+        )
+        if texts == new_texts:
+            return None
+        target = "" if new_texts else self._find_moved(" ".join(texts))
+        if target:
+            self._targets[place] = target
+        return SectionChange(
+            title=" > ".join(dict.fromkeys((listed.title, *place.heading_path))),
+            source=f"{listed.source}#{place.anchor}" if place.anchor else listed.source,
+            file=listed.file,
+            fate="changed" if new_texts else "moved" if target else "deleted",
+            target=self._after.listed[target].source if target else "",
+        )
+
+    def _find_moved(self, text: str) -> str:
+        """Return the document that has most of a text, if added or changed ones have half of it."""
+        runs = _list_runs(text)
+        owners = [self._owners[run] for run in runs if run in self._owners]
+        if not runs or len(owners) < _MOVED_SHARE * len(runs):
+            return ""
+        return Counter(name for names in owners for name in names).most_common(1)[0][0]
+
+    @cached_property
+    def _owners(self) -> Mapping[tuple[str, ...], set[str]]:
+        """The documents that have each sequence of words, among those added or changed."""
+        owners: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+        for name, sections in self._new_sections.items():
+            for run in _list_runs(" ".join(section.text for section in sections)):
+                owners[run].add(name)
+        return owners
+
+
+def _are_deleted(
+    changes: Iterable[SectionChange | None], combine: Callable[[Iterable[bool]], bool]
+) -> bool:
+    deleted = [change is not None and change.fate == "deleted" for change in changes]
+    return bool(deleted) and combine(deleted)
+
+
+def _read_findings(question: CheckQuestion, findings: Findings) -> SearchResult:
+    sections: dict[str, Citation] = {}
+    for hit in findings.hits:
+        here = Citation(hit.document_id, hit.place.heading_path, hit.place.anchor)
+        sections.setdefault(hit.document_id, here)
     facts: dict[int, Citation] = {}
-    first: dict[str, Citation] = {}
-    for section in findings.context:
-        place = section.best.place
-        here = Citation(section.best.document_id, place.heading_path, place.anchor)
-        first.setdefault(here.document_id, here)
-        open_facts = [at for at in range(len(question.facts)) if at not in facts]
-        if open_facts:
-            text = normalize(_write_context(section))
-            facts |= {at: here for at in open_facts if contains(text, question.facts[at])}
-    return Found(
-        documents=tuple(dict.fromkeys(hit.document_id for hit in findings.hits)),
-        facts=facts,
-        first=first,
-        finds=findings.quality != "poor" and not findings.match_nothing,
-    )
-
-
-def _write_context(section: ContextSection) -> str:
-    """Return a section with its place, as a writer receives it."""
-    place = section.best.place
-    return "\n".join((*dict.fromkeys((place.title, *place.crumbs, *place.heading_path)),
-                      section.text))  # fmt: skip
+    for section in findings.context if question.facts else ():
+        best, place = section.best, section.best.place
+        # A writer reads a section below its place.
+        names = dict.fromkeys((place.title, *place.crumbs, *place.heading_path))
+        text = normalize("\n".join((*names, section.text)))
+        for number, fact in enumerate(question.facts):
+            if number not in facts and contains(text, fact):
+                facts[number] = Citation(best.document_id, place.heading_path, place.anchor)
+    is_clear = findings.quality != "poor" and not findings.match_nothing
+    return SearchResult(sections, facts, is_clear)
 
 
 def _find_expected(
     listed: Mapping[str, ListedDocument], questions: Iterable[CheckQuestion]
 ) -> dict[str, tuple[str, ...]]:
     """Return the documents that are expected pages of each question."""
-    by_name: defaultdict[str, list[tuple[list[str], str]]] = defaultdict(list)
+    by_end: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
     for document in listed.values():
-        for place in {document.source, document.url or ""}:
-            if parts := _split_place(place):
-                by_name[parts[-1]].append((parts, document.id))
-    return {question.id: tuple(_match(by_name, question.pages)) for question in questions}
-
-
-def _match(
-    by_name: Mapping[str, Sequence[tuple[list[str], str]]], pages: Iterable[str]
-) -> dict[str, None]:
-    wanted = [parts for page in pages if (parts := _split_place(page))]
+        for place in (document.source, document.url or ""):
+            parts = _split_place(place)
+            for start in range(len(parts)):
+                by_end[tuple(parts[start:])][document.id] = None
     return {
-        name: None
-        for parts in wanted
-        for known, name in by_name.get(parts[-1], ())
-        if known[-len(parts) :] == parts
+        question.id: tuple(
+            dict.fromkeys(
+                name
+                for page in question.pages
+                for name in by_end.get(tuple(_split_place(page)), ())
+            )
+        )
+        for question in questions
     }
 
 
-def _list_wanted(
-    question: CheckQuestion,
-    found: Mapping[str, Found],
-    expected: Mapping[str, tuple[str, ...]],
-) -> Iterator[str]:
-    """Yield the documents on which a question relies."""
-    yield from (one.document_id for one in question.citations)
-    yield from expected[question.id]
-    yield from (one.document_id for one in found[question.id].facts.values())
-
-
 def _list_relied(
-    question: CheckQuestion, found: Found, pages: Iterable[Citation]
+    question: CheckQuestion, result: SearchResult, expected: Iterable[str]
 ) -> Iterator[Citation]:
     """Yield the sections that contain the facts; without facts, the best one of each page."""
     if question.facts or question.citations:
-        yield from dict.fromkeys(found.facts.values())
-        return
-    yield from (found.first[one.document_id] for one in pages if one.document_id in found.first)
+        yield from dict.fromkeys(result.facts.values())
+    else:
+        yield from (result.sections[name] for name in expected if name in result.sections)
+
+
+def _is_newly_answered(question: CheckQuestion, before: SearchResult, after: SearchResult) -> bool:
+    if question.facts:
+        return len(after.facts) == len(question.facts) > len(before.facts)
+    is_open = question.origin == "gap" or question.must_be_declined
+    return is_open and after.is_clear and not before.is_clear
 
 
 def _list_different(
     before: Mapping[str, ListedDocument], after: Mapping[str, ListedDocument]
 ) -> list[ListedDocument]:
     """Return the documents that were added or changed."""
-    return [one for one in after.values() if one.id not in before or _differ(before[one.id], one)]
+    hashes = {name: document.content_hash for name, document in before.items()}
+    return [one for one in after.values() if hashes.get(one.id) != one.content_hash]
 
 
-def _differ(before: ListedDocument, after: ListedDocument) -> bool:
-    return before.content_hash != after.content_hash
-
-
-def _find_sections(document: WholeDocument, one: Citation) -> list[Section]:
-    """Return the sections with the heading and the anchor of a citation."""
-    return [
-        section
-        for section in document.sections
-        if section.heading_path == one.heading_path and one.anchor in (None, section.anchor)
-    ]
-
-
-def _read_texts(document: WholeDocument | None, one: Citation) -> list[str]:
+def _read_texts(sections: Mapping[str, Sequence[Section]], place: Citation) -> list[str]:
     """Return the texts of a cited section, or of all sections of a cited page."""
-    if document is None:
-        return []
-    sections = document.sections if one.is_page else _find_sections(document, one)
-    return [section.text for section in sections]
+    return [
+        section.text
+        for section in sections.get(place.document_id, ())
+        if place.is_page
+        or (section.heading_path == place.heading_path and place.anchor in (None, section.anchor))
+    ]
 
 
 def _list_runs(text: str) -> set[tuple[str, ...]]:
     """Return the sequences of four words of a text; a shorter text is one sequence."""
     words = _WORD.findall(text.casefold())
     return {tuple(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1))} - {()}
-
-
-def _name_facts(question: CheckQuestion, numbers: Iterable[int]) -> tuple[str, ...]:
-    return tuple(question.facts[at][0] for at in sorted(numbers))
-
-
-def _find_rank(documents: Sequence[str], wanted: Iterable[str]) -> int | None:
-    own = set(wanted)
-    return next((rank for rank, one in enumerate(documents, start=1) if one in own), None)
-
-
-def _is_newly_answered(question: CheckQuestion, found: Found, now: Found) -> bool:
-    if question.facts:
-        return len(now.facts) == len(question.facts) > len(found.facts)
-    is_open = question.origin == "gap" or question.must_be_declined
-    return is_open and now.finds and not found.finds
-
-
-def _name_state(*, is_broken: bool, is_changed: bool) -> State:
-    if is_broken:
-        return "broken"
-    return "changed" if is_changed else "unchanged"
 
 
 def _split_place(place: str) -> list[str]:

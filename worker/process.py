@@ -129,7 +129,7 @@ class WorkerProcess:
 
 
 def collect_rarely() -> None:
-    """Run the garbage collector less often: envelopes are short-lived and contain no cycles."""
+    """Run the garbage collector less often: envelopes and searches make few cycles."""
     gc.set_threshold(100_000, 50, 50)
 
 

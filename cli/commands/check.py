@@ -23,31 +23,26 @@ EXIT_BROKEN = 11
 
 
 class RequestedAnswers:
-    """Asks the questions that a change touches in both states, once the estimate is accepted."""
+    """Generates both answers of the touched questions, if the estimate is accepted."""
 
     def __init__(self, settings: Settings, chosen: argparse.Namespace) -> None:
         self._settings = settings
         self._is_accepted = chosen.yes
         self._judge = chosen.judge or settings.model_of("judge")
-        self.found: list[AnswerChange] = []
+        self.answers: list[AnswerChange] = []
 
     async def __call__(
         self, result: "CheckResult", before: "Knowledge", after: "Knowledge"
     ) -> None:
-        """Print the estimate, and ask if it is accepted."""
-        from cli.evaluation.answer_changes import compare_answers, estimate_answers, list_touched
+        """Print the estimate, and generate the answers if it is accepted."""
+        from cli.evaluation.answer_changes import compare_answers, describe_estimate
 
-        questions = list_touched(result)
-        cost = estimate_answers(len(questions), self._settings)
-        price = "an unknown price" if cost.usd is None else f"about {cost.usd:.2f} USD"
-        named = f"{cost.questions} question{'' if cost.questions == 1 else 's'}"
-        _report(
-            f"{named} in both states: about {cost.calls} model calls, {cost.tokens:,} tokens, "
-            + (price if self._is_accepted else f"{price}; to ask: --yes")
-        )
-        if questions and self._is_accepted:
-            self.found = await compare_answers(
-                self._settings, questions, before, after, self._judge, _report
+        touched = [one.question for one in result.results if one.state != "unchanged"]
+        estimate = describe_estimate(len(touched), self._settings)
+        _report(estimate if self._is_accepted else f"{estimate}; to generate the answers: --yes")
+        if touched and self._is_accepted:
+            self.answers = await compare_answers(
+                self._settings, touched, before, after, self._judge, _report
             )
 
 
@@ -116,14 +111,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk check`."""
     from cli.check_reports import make_junit, make_markdown
+    from worker.process import collect_rarely
 
+    collect_rarely()
     settings = load_settings()
     if chosen.answers and not settings.uses_model:
         raise CommandError("--answers requires a model: set GEN_MODEL")
     answers = RequestedAnswers(settings, chosen) if chosen.answers else None
     result = asyncio.run(_check(settings, chosen, answers))
     if answers is not None:
-        result = replace(result, answers=tuple(answers.found))
+        result = replace(result, answers=tuple(answers.answers))
     if chosen.junit is not None:
         chosen.junit.write_bytes(make_junit(result))
     if chosen.markdown is not None:

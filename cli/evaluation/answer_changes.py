@@ -5,8 +5,6 @@ that the new answer does not support is lost or contradicted.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal
 
 from cli.evaluation.desk_run import AskedCase, Progress, Variant, run_variant
 from cli.evaluation.golden import GoldenCase
@@ -17,7 +15,7 @@ from deploy.assembly.checks import AnswerChange
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.model_choice import find_context_tokens, vendor_access
 from deploy.assembly.models import make_registry
-from knowledge.checks import CheckQuestion, CheckResult
+from knowledge.checks import CheckQuestion
 from llm.port import Model, Usage
 from llm.registry import estimate_call_usd
 
@@ -26,29 +24,16 @@ _CALLS_PER_ANSWER = 3
 _PROMPT_TOKENS, _WRITTEN_TOKENS = 2_500, 600
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerCost:
-    """About how many model calls the answers need; `usd` is None for an unknown price."""
-
-    questions: int
-    calls: int
-    tokens: int
-    usd: Decimal | None
-
-
-def list_touched(result: CheckResult) -> list[CheckQuestion]:
-    """Return the questions that a change breaks or changes."""
-    return [one.question for one in result.results if one.state != "unchanged"]
-
-
-def estimate_answers(questions: int, settings: Settings) -> AnswerCost:
-    """Return the estimate for the answers of both states, and for their judgement."""
+def describe_estimate(questions: int, settings: Settings) -> str:
+    """Return about how much the answers of both states and their judgement cost, as one line."""
     calls = questions * (2 * _CALLS_PER_ANSWER + 1)
     # The writer and the judge of an answer read its context.
-    read = calls * _PROMPT_TOKENS + questions * 4 * find_context_tokens(settings)
-    usage = Usage(read, calls * _WRITTEN_TOKENS)
-    price = estimate_call_usd(settings.model_of("respond"), usage, vendor_access(settings))
-    return AnswerCost(questions, calls, read, price)
+    tokens = calls * _PROMPT_TOKENS + questions * 4 * find_context_tokens(settings)
+    usage = Usage(tokens, calls * _WRITTEN_TOKENS)
+    usd = estimate_call_usd(settings.model_of("respond"), usage, vendor_access(settings))
+    price = "an unknown price" if usd is None else f"about {usd:.2f} USD"
+    named = f"{questions} question{'' if questions == 1 else 's'}"
+    return f"{named} in both states: about {calls} model calls, {tokens:,} tokens, {price}"
 
 
 async def compare_answers(

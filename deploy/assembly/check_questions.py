@@ -2,9 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 import structlog
@@ -29,51 +28,6 @@ if TYPE_CHECKING:
     from records.store import RecordStore
 
 log = structlog.get_logger("ingestion")
-
-
-class _IngestionCheck:
-    """The questions of an assistant before and after an ingestion."""
-
-    def __init__(self, settings: Settings, opened: OpenIndex, sources: Sequence[str]) -> None:
-        self._settings = settings
-        self._opened = opened
-        self._sources = sources
-        self._questions: Sequence[CheckQuestion] = ()
-        self.store: RecordStore | None = None
-        self.before: Snapshot | None = None
-
-    async def attempt(self, step: Callable[[], Awaitable[None]]) -> None:
-        """Run a step; log why it failed."""
-        from records.store import RecordsUnavailableError
-
-        try:
-            await step()
-        except (CommandError, KnowledgeError, RecordsUnavailableError) as error:
-            log.warning("check_not_made", sources=list(self._sources), error=str(error))
-
-    async def begin(self) -> None:
-        """Search for the questions before the ingestion, if there are any."""
-        settings = self._settings
-        self.store = connect_records(settings.records_url, settings.refdesk_data)
-        await asyncio.to_thread(self.store.prepare)
-        embedder = self._opened.embedder
-        self._questions = await collect_questions(settings, self.store, embedder)
-        if self._questions:
-            options = make_options(settings)
-            self.before = await take_snapshot(self._opened, self._questions, options)
-
-    async def end(self) -> None:
-        """Search for them again, and store the result if documents differ."""
-        from records.checks import CheckStore
-
-        if self.before is None or self.store is None:
-            return
-        options = make_options(self._settings)
-        after = await take_snapshot(self._opened, self._questions, options, since=self.before)
-        result = await asyncio.to_thread(compare, self._questions, self.before, after)
-        if result.added or result.changed or result.removed:
-            name, store = self._settings.assistant_key, CheckStore(self.store)
-            await asyncio.to_thread(store.save, name, self._sources, result)
 
 
 def make_options(settings: Settings, groups: tuple[str, ...] = ()) -> SearchOptions:
@@ -120,17 +74,46 @@ async def checking(
 ) -> AsyncIterator[Callable[[], Awaitable[None]] | None]:
     """Check what the ingestion inside does to the questions; the console shows the result.
 
-    Provides what the ingestion calls before it changes something; None without records. A check
-    that cannot be made is logged, and leaves the ingestion alone.
+    Provides what the ingestion calls before it changes something; None without records. A failed
+    check is logged and does not affect the ingestion.
     """
+    from records.checks import CheckStore
+
     if not has_records(settings):
         yield None
         return
-    check = _IngestionCheck(settings, opened, sources)
+    began: tuple[RecordStore, list[CheckQuestion], Snapshot] | None = None
+    options = make_options(settings)
+    async with AsyncExitStack() as closing:
+
+        async def begin() -> None:
+            nonlocal began
+            with _logging_failure(sources):
+                store = connect_records(settings.records_url, settings.refdesk_data)
+                closing.push_async_callback(asyncio.to_thread, store.close)
+                await asyncio.to_thread(store.prepare)
+                questions = await collect_questions(settings, store, opened.embedder)
+                if questions:
+                    began = store, questions, await take_snapshot(opened, questions, options)
+
+        yield begin
+        if began is None:
+            return
+        store, questions, before = began
+        with _logging_failure(sources):
+            after = await take_snapshot(opened, questions, options, since=before)
+            result = await asyncio.to_thread(compare, questions, before, after)
+            if result.added or result.changed or result.removed:
+                name = settings.assistant_key
+                await asyncio.to_thread(CheckStore(store).save, name, sources, result)
+
+
+@contextmanager
+def _logging_failure(sources: Sequence[str]) -> Iterator[None]:
+    """Log why a check failed."""
+    from records.store import RecordsUnavailableError
+
     try:
-        yield partial(check.attempt, check.begin)
-        if check.before is not None:
-            await check.attempt(check.end)
-    finally:
-        if check.store is not None:
-            await asyncio.to_thread(check.store.close)
+        yield
+    except (CommandError, KnowledgeError, RecordsUnavailableError) as error:
+        log.warning("check_not_made", sources=list(sources), error=str(error))

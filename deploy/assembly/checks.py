@@ -116,13 +116,14 @@ def find_proposals(
         )
     if stands_for and len(named) != 1:
         raise CommandError("--as needs exactly one source, which replaces the named one")
-    proposals = []
-    for text in named or known:
-        spec = _find_spec(known, text, folder)
-        proposals.append(
-            Proposal(spec, revision, _find_root(known, stands_for) if stands_for else "")
-        )
-    return proposals
+    specs = [_find_spec(known, text, folder) for text in named or known]
+    if stands_for and not all(
+        spec.is_local and not spec.is_repository
+        for spec in (*specs, _find_spec(known, stands_for, folder=""))
+    ):
+        raise CommandError("--as compares folders, not websites, stores or git: repositories")
+    root = _find_root(known, stands_for) if stands_for else ""
+    return [Proposal(spec, revision, root) for spec in specs]
 
 
 async def run_check(
@@ -143,6 +144,8 @@ async def run_check(
     `ask` receives the result and both states of the documents.
     Raises `CommandError`, and the errors of sources and of the index.
     """
+    if base is not None and any(proposal.stands_for for proposal in proposals):
+        raise CommandError("--as compares with the index in use, so it excludes --base")
     began = time.monotonic()
     async with _open_copy(settings, is_empty=base is not None) as (own, knowledge):
         if base is not None:

@@ -155,6 +155,8 @@ class _Composer:
         self._section_of = {chunk: one for one in self._sections for chunk in one.chunks}
         self._sizes = {chunk: _count_chunk(one.chunk) for chunk, one in passages.items()}
         self._shared: dict[int, int] = {}
+        self._written: dict[tuple[int, frozenset[int]], SectionText] = {}
+        self._place_tokens = {one.first: self._count_place(one.first) for one in sections}
 
     def select(self, ranked: Sequence[_Candidate], best: Collection[str]) -> None:
         """Choose the chunks around the ranked ones, best first, as long as there is room.
@@ -179,7 +181,7 @@ class _Composer:
         for section in self._sections:
             if section.given:
                 written = self._write(section).text
-                tokens = count_tokens(written) + count_tokens(self._name_place(section.first))
+                tokens = count_tokens(written) + self._place_tokens[section.first]
                 self._used += tokens - section.tokens
                 section.tokens = tokens
         self._keep(one for one in present if self._identify(one) in best)
@@ -293,12 +295,14 @@ class _Composer:
 
     def _fill(self, ranked: Sequence[_Candidate]) -> None:
         """Complete the sections that are begun, each as far as it is not too long."""
-        for one in ranked:
-            section = self._section_of[one.chunk]
+        for candidate in ranked:
+            section = self._section_of[candidate.chunk]
+            if not section.given:
+                continue
             whole = set(section.chunks)
             more = self._estimate(section, whole) - section.tokens
-            if section.given and more <= self._tokens // WHOLE_SHARE:
-                self._give(section, whole, one)
+            if more <= self._tokens // WHOLE_SHARE:
+                self._give(section, whole, candidate)
 
     def _give(self, section: _Section, chunks: set[int], candidate: _Candidate) -> bool:
         """Give chunks of a section in addition to those that it has; return whether they fit."""
@@ -337,7 +341,7 @@ class _Composer:
         """Return at least the tokens of the section with these chunks, and of its place."""
         if not chunks:
             return 0
-        total = count_tokens(self._name_place(section.first)) + 1
+        total = self._place_tokens[section.first] + 1
         gaps = 0
         for chunk in section.chunks:
             if chunk not in chunks:
@@ -357,6 +361,12 @@ class _Composer:
         return self._shared[chunk]
 
     def _write(self, section: _Section) -> SectionText:
+        key = section.first, frozenset(section.given)
+        if key not in self._written:
+            self._written[key] = self._write_given(section)
+        return self._written[key]
+
+    def _write_given(self, section: _Section) -> SectionText:
         return write_section(
             [self._text(chunk) for chunk in section.chunks],
             {chunk - section.first for chunk in section.given},
@@ -367,9 +377,11 @@ class _Composer:
     def _text(self, chunk: int) -> str:
         return self._passages[chunk].chunk.text
 
-    def _name_place(self, chunk: int) -> str:
+    def _count_place(self, chunk: int) -> int:
+        """Return the tokens of the crumbs and headings above a chunk."""
         passage = self._passages[chunk]
-        return " > ".join(dict.fromkeys((*passage.crumbs, *passage.chunk.heading_path)))
+        names = dict.fromkeys((*passage.crumbs, *passage.chunk.heading_path))
+        return count_tokens(" > ".join(names))
 
 
 async def compose(

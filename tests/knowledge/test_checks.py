@@ -9,8 +9,8 @@ from knowledge.checks import (
     CheckQuestion,
     Citation,
     Fate,
-    Found,
     QuestionResult,
+    SearchResult,
     Snapshot,
     compare,
 )
@@ -21,7 +21,7 @@ from knowledge.library.library import ChunkWithVector, WholeDocument
 TEXT = "An invitation is valid for seven days and can be used once by the person who received it."
 OTHER = "Invoices are sent on the first day of each month to the owner of the account."
 PAGE = Citation("a", is_page=True)
-NOTHING = Found((), {}, {}, finds=False)
+NOTHING = SearchResult({}, {}, is_clear=False)
 
 
 def make_document(name: str, *texts: str) -> WholeDocument:
@@ -41,11 +41,11 @@ def make_document(name: str, *texts: str) -> WholeDocument:
 
 
 def snapshot(
-    documents: Sequence[WholeDocument], found: Found = NOTHING, pages: Sequence[str] = ()
+    documents: Sequence[WholeDocument], result: SearchResult = NOTHING, pages: Sequence[str] = ()
 ) -> Snapshot:
     read: Mapping[str, WholeDocument] = {one.listed.id: one for one in documents}
     listed = {name: one.listed for name, one in read.items()}
-    return Snapshot(listed, {"q": found}, {"q": tuple(pages)}, read)
+    return Snapshot(listed, {"q": result}, {"q": tuple(pages)}, read)
 
 
 def judge(question: CheckQuestion, before: Snapshot, after: Snapshot) -> QuestionResult:
@@ -94,8 +94,13 @@ def test_a_section_that_was_gone_before_the_change_breaks_nothing() -> None:
 
 def test_ranks_follow_a_page_to_its_new_place() -> None:
     question = CheckQuestion("q", "?", "golden", pages=("a",))
-    before = snapshot([make_document("a", TEXT)], replace(NOTHING, documents=("a",)), ("a",))
-    after = snapshot([make_document("b", TEXT)], replace(NOTHING, documents=("x", "b")))
+    before = snapshot(
+        [make_document("a", TEXT)], replace(NOTHING, sections={"a": Citation("a")}), ("a",)
+    )
+    after = snapshot(
+        [make_document("b", TEXT)],
+        replace(NOTHING, sections={name: Citation(name) for name in ("x", "b")}),
+    )
 
     result = judge(question, before, after)
 
@@ -113,7 +118,7 @@ def test_ranks_follow_a_page_to_its_new_place() -> None:
 def test_a_gap_is_newly_answered_once_the_search_finds_something(
     question: CheckQuestion, *, is_answered: bool
 ) -> None:
-    found = replace(NOTHING, finds=True)
+    clear = replace(NOTHING, is_clear=True)
 
-    assert judge(question, snapshot([]), snapshot([], found)).newly_answered is is_answered
-    assert judge(question, snapshot([], found), snapshot([])).no_longer_found is True
+    assert judge(question, snapshot([]), snapshot([], clear)).newly_answered is is_answered
+    assert judge(question, snapshot([], clear), snapshot([])).no_longer_found is True

@@ -168,6 +168,8 @@ def test_a_table_names_what_happened_in_80_columns(run: Run, desk: Path, ingeste
         (("docs", "--base", "v9"), "expected a Git repository"),
         ((), "there are no configured sources"),
         (("docs",), "there is no index in"),
+        (("https://example.com/new", "--as", "https://example.com/"), "--as compares folders"),
+        (("docs", "--as", "docs", "--base", "main"), "excludes --base"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_the_reason(
@@ -215,7 +217,7 @@ async def test_both_answers_stand_side_by_side_once_the_estimate_is_accepted(
         asked = RequestedAnswers(settings, Namespace(yes=is_accepted, judge="offline"))
         quiet = PlainReport(lambda _line: None)
         await run_check(settings, [question], [proposal], quiet, ask=asked)
-        found.append(asked.found)
+        found.append(asked.answers)
 
     assert "1 question in both states: about 7 model calls" in capsys.readouterr().err
     assert found[0] == []
