@@ -40,11 +40,13 @@ from llm.port import (
     ToolConversation,
     Usage,
     record,
+    shorten_results,
 )
 from llm.vendors.model_transport import CircuitBreaker, remaining_seconds
 
 log = structlog.get_logger("llm")
 A = TypeVar("A", bound="ModelAnswer[Any] | ModelStep")
+C = TypeVar("C")
 
 FALLBACK_ON = (
     NoModel, ModelUnavailable, UnknownModel, WrongAddress, MissingKey, AccessDenied,
@@ -86,7 +88,8 @@ class FallbackChain:
     answer counts. A model without a vendor, such as `offline`, is asked only when nothing else
     runs. A failing model is not asked for a while: see `CircuitBreaker`. Every model records its
     failures (`llm.port`), so that a fallback is in the journal. If no model answers because a
-    prompt is too long, it is sent once more with what `Task.shorten` leaves of it.
+    prompt is too long, it is sent once more with what `Task.shorten` leaves of it, or with shorter
+    results of tools.
     """
 
     def __init__(
@@ -115,24 +118,21 @@ class FallbackChain:
 
             return await self._race(Asked(task.name, run, listener), ask_one, skip)
 
-        try:
-            return await race(inputs)
-        except ModelError as error:
-            shorter = inputs if task.shorten is None else task.shorten(inputs)
-            if not is_too_long(error) or shorter == inputs:
-                raise
-            log.warning("sources_left_out", task=task.name, reason=str(error))
-        return await race(shorter)
+        return await _send(task.name, inputs, race, task.shorten)
 
     async def converse(
         self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
     ) -> ModelStep:
-        async def ask_one(model: Model, run: Run) -> ModelStep:
-            if not isinstance(model, ConversationModel):
-                raise RejectedRequest(f"expected a model that calls tools, found {model.name!r}")
-            return await model.converse(conversation, run)
+        async def race(sent: ToolConversation) -> ModelStep:
+            async def ask_one(model: Model, run: Run) -> ModelStep:
+                if not isinstance(model, ConversationModel):
+                    found = model.name
+                    raise RejectedRequest(f"expected a model that calls tools, found {found!r}")
+                return await model.converse(sent, run)
 
-        return await self._race(Asked(conversation.task, run), ask_one, skip)
+            return await self._race(Asked(conversation.task, run), ask_one, skip)
+
+        return await _send(conversation.task, conversation, race, shorten_results)
 
     async def _race(self, asked: Asked, ask: AskOne[A], skip: int) -> A:
         links = self._links[min(skip, self._last_start) :]
@@ -273,6 +273,23 @@ class _Race(Generic[A]):
                 "found none"
             )
             self._blame(link, started, slow)
+
+
+async def _send(
+    task_name: str,
+    content: C,
+    send: Callable[[C], Awaitable[A]],
+    shorten: Callable[[C], C] | None,
+) -> A:
+    """Send what a model is asked, and once more with less of it if it is too long."""
+    try:
+        return await send(content)
+    except ModelError as error:
+        shorter = content if shorten is None else shorten(content)
+        if not is_too_long(error) or shorter == content:
+            raise
+        log.warning("sources_left_out", task=task_name, reason=str(error))
+    return await send(shorter)
 
 
 async def _ask_link(link: ChainLink, ask: AskOne[A], run: Run) -> A | Exception:

@@ -368,6 +368,27 @@ def keep_first_half(name: str, **further: JsonValue) -> Callable[[I], I]:
     return shorten
 
 
+def shorten_results(conversation: ToolConversation) -> ToolConversation:
+    """Return the conversation with half of the text of its tool results; equal if it has none.
+
+    Only the longest results lose text, at their end: the best passages come first.
+    """
+    lengths = sorted(len(one.text) for one in conversation.messages if isinstance(one, ToolMessage))
+    room, limit = sum(lengths) // 2, 0
+    for place, length in enumerate(lengths):
+        limit = room // (len(lengths) - place)
+        if length > limit:
+            break
+        room -= length
+    messages = (
+        one.model_copy(update={"text": _cut(one.text, limit)})
+        if isinstance(one, ToolMessage)
+        else one
+        for one in conversation.messages
+    )
+    return conversation.model_copy(update={"messages": tuple(messages)})
+
+
 def find_model(model: Model) -> Model | None:
     """Return the model, or None where no model is configured."""
     return None if model.name == OFFLINE else model
@@ -392,3 +413,12 @@ def record(call: ModelCall) -> None:
     """Append a call to the lists of the blocks around this point; without one it is dropped."""
     for calls in _calls.get():
         calls.append(call)
+
+
+def _cut(text: str, limit: int) -> str:
+    """Return the beginning of a text, up to the end of a line or a word, with a mark."""
+    if len(text) <= limit:
+        return text
+    ends = (text.rfind(mark, limit // 2, limit) for mark in ("\n", " "))
+    end = next((one for one in ends if one >= 0), limit)
+    return f"{text[:end]}\n... [{len(text) - end} characters left out]"

@@ -4,9 +4,7 @@ The vendor's package would add 18 MB and seconds to the start for one HTTP reque
 is made with the HTTP client that the other vendors' packages use.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any, NoReturn
 
 import httpx2
@@ -23,19 +21,15 @@ from llm.port import (
 from llm.vendors.catalogue import Vendor, VendorAccess
 from llm.vendors.guard import (
     AddressGuard,
-    FoundCall,
+    ReplyReader,
     iterate_events,
-    parse_events,
     pick,
-    read_calls,
     read_count,
     read_text,
 )
-from llm.vendors.wire import Delta, ModelReply, Request, StepReply, StepRequest
+from llm.vendors.wire import Delta, Request
 
 _CHOICES = {ToolChoice.AUTO: "auto", ToolChoice.NONE: "none", ToolChoice.REQUIRED: "any"}
-_REFUSED = "refusal"
-_CUT = "max_tokens"
 
 
 class AnthropicChat:
@@ -49,40 +43,10 @@ class AnthropicChat:
         self._url = f"{self._guard.address.rstrip('/')}/messages"
         self._http = httpx2.AsyncClient(headers=headers)
 
-    async def complete(self, request: Request) -> ModelReply:
-        message = await self._ask(_make_body(self._model, request), request.timeout_seconds)
-        return message.reply()
-
-    async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        body = {**_make_body(self._model, request), "stream": True}
-        message = _Message(self._guard)
-        async with self._send(body, request.timeout_seconds) as response:
-            async for event, is_whole in iterate_events(response):
-                yield replace(message.add(event), is_unstreamed=is_whole)
-            yield Delta("", message.reply())
-
-    async def converse(self, request: StepRequest) -> StepReply:
-        body = _make_step_body(self._model, request)
-        message = await self._ask(body, request.timeout_seconds)
-        calls = read_calls(message.calls, len(request.conversation.messages))
-        return StepReply.of(message.reply(), calls)
-
-    async def close(self) -> None:
-        await self._http.aclose()
-
-    async def _ask(self, body: Mapping[str, Any], seconds: float) -> "_Message":
-        message = _Message(self._guard)
-        async with self._send(body, seconds) as response:
-            await response.aread()
-            for event in parse_events(response.text) or [response.text]:
-                message.add(event)
-        return message
-
-    @asynccontextmanager
-    async def _send(
-        self, body: Mapping[str, Any], seconds: float
-    ) -> AsyncIterator[httpx2.Response]:
-        """Provide the response of a request; its failures are errors of `llm.errors`."""
+    async def send(self, request: Request) -> AsyncGenerator[Delta, None]:
+        reader = _MessageReader(self._guard, request)
+        body = _make_body(self._model, request)
+        seconds = request.timeout_seconds
         with self._guard.watching():
             async with self._http.stream("POST", self._url, json=body, timeout=seconds) as response:
                 if response.status_code >= 300:
@@ -90,55 +54,35 @@ class AnthropicChat:
                     raise self._guard.error_of(
                         response.status_code, response.text, response.headers
                     )
-                yield response
+                async for event, is_whole in iterate_events(response):
+                    yield reader.add(event, is_whole=is_whole)
+            yield reader.end()
+
+    async def close(self) -> None:
+        await self._http.aclose()
 
 
-class _Message:
-    """Joins the events of a message; one that is not streamed is one event."""
-
-    def __init__(self, guard: AddressGuard) -> None:
-        self.calls: list[FoundCall] = []
-        self._guard = guard
-        self._text = self._thoughts = self._stop = self._answered_by = ""
+class _MessageReader(ReplyReader):
+    def __init__(self, guard: AddressGuard, request: Request) -> None:
+        super().__init__(guard, request)
         self._counts: dict[str, int | None] = {}
-        self._first: object = None
 
-    def add(self, event: object) -> Delta:
-        """Add an event; return its text and its thoughts."""
-        self._guard.check(event)
+    def read(self, event: Any) -> None:
         # A message that is not streamed has its fields at the top.
         for part in (pick(event, "message"), pick(event, "delta"), event):
-            self._stop = read_text(pick(part, "stop_reason")) or self._stop
-            self._answered_by = read_text(pick(part, "model")) or self._answered_by
+            self.finish = read_text(pick(part, "stop_reason")) or self.finish
+            self.answered_by = read_text(pick(part, "model")) or self.answered_by
             usage = pick(part, "usage")
             for name in usage if isinstance(usage, dict) else ():
                 self._counts[name] = read_count(usage, name)
+        self.usage = self._read_usage()
         content = pick(event, "content")
         blocks = [pick(event, "content_block"), pick(event, "delta")]
-        blocks += content if isinstance(content, list) else [content]
-        self._first = self._first or event
-        text = "".join(map(_read_block, blocks))
-        thoughts = "".join(read_text(pick(one, "thinking")) for one in blocks)
-        self._text, self._thoughts = self._text + text, self._thoughts + thoughts
-        self.calls += [
-            FoundCall(one.get("id"), one.get("name"), one.get("input"))
-            for one in blocks
-            if isinstance(one, dict) and one.get("type") == "tool_use"
-        ]
-        return Delta(text, thoughts=thoughts)
-
-    def reply(self) -> ModelReply:
-        if not (self._text or self._thoughts or self._stop or self.calls):
-            raise self._guard.unknown_reply(self._first)
-        return ModelReply(
-            self._text,
-            self._read_usage(),
-            "the model refused the request" if self._stop == _REFUSED else None,
-            truncated=self._stop == _CUT,
-            answered_by=self._answered_by,
-            has_end=bool(self._stop),
-            thoughts=self._thoughts,
-        )
+        for block in (*blocks, *(content if isinstance(content, list) else [content])):
+            self.text += block if isinstance(block, str) else read_text(pick(block, "text"))
+            self.thoughts += read_text(pick(block, "thinking"))
+            if pick(block, "type") == "tool_use":
+                self.add_call(pick(block, "id"), pick(block, "name"), pick(block, "input"))
 
     def _read_usage(self) -> Usage | None:
         given, written = self._counts.get("input_tokens"), self._counts.get("output_tokens")
@@ -162,40 +106,27 @@ def make_embeddings(
     raise UnknownModel(f"expected an embedding model, found {model!r}: {vendor.name} has none")
 
 
-def _read_block(block: object) -> str:
-    """Return the text of a block: of a `text` or a `text_delta`, or of a plain string."""
-    return block if isinstance(block, str) else read_text(pick(block, "text"))
-
-
 def _make_body(model: str, request: Request) -> dict[str, Any]:
-    messages = [
-        {"role": "user" if turn.speaker == "user" else "assistant", "content": turn.text}
-        for turn in request.turns
-    ]
-    return {**_make_common(model, request, request.system), "messages": messages}
-
-
-def _make_step_body(model: str, request: StepRequest) -> dict[str, Any]:
     conversation = request.conversation
-    body = _make_common(model, request, conversation.system)
-    body["messages"] = _make_messages(conversation)
+    body: dict[str, Any] = {
+        "model": model,
+        "max_tokens": conversation.max_output_tokens,
+        "messages": _make_messages(conversation),
+    }
+    if conversation.system:
+        # The vendor keeps the beginning of a prompt only up to a mark, with the tools before it.
+        mark = {"type": "ephemeral"}
+        body["system"] = [{"type": "text", "text": conversation.system, "cache_control": mark}]
+    if request.capabilities.accepts("temperature"):
+        body["temperature"] = conversation.temperature
+    if request.streams:
+        body["stream"] = True
     if conversation.tools:
         body["tools"] = [
             {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
             for tool in conversation.tools
         ]
         body["tool_choice"] = {"type": _CHOICES[conversation.tool_choice]}
-    return body
-
-
-def _make_common(model: str, request: Request | StepRequest, system: str) -> dict[str, Any]:
-    body: dict[str, Any] = {"model": model, "max_tokens": request.max_output_tokens}
-    if system:
-        # The vendor keeps the beginning of a prompt only up to a mark, with the tools before it.
-        mark = {"type": "ephemeral"}
-        body["system"] = [{"type": "text", "text": system, "cache_control": mark}]
-    if request.capabilities.accepts("temperature"):
-        body["temperature"] = request.temperature
     return body
 
 

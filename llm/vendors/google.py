@@ -20,8 +20,8 @@ from llm.port import (
     UserMessage,
 )
 from llm.vendors.catalogue import Vendor, VendorAccess
-from llm.vendors.guard import AddressGuard, FoundCall, read_calls
-from llm.vendors.wire import Capabilities, Delta, ModelReply, Request, StepReply, StepRequest
+from llm.vendors.guard import AddressGuard, ReplyReader
+from llm.vendors.wire import Delta, Request
 
 THOUGHT_TOKENS = 1024
 """The thinking budget in tokens that every model of the 2.5 family accepts."""
@@ -31,15 +31,6 @@ LOW_THOUGHT_TOKENS = 4096
 
 LATER = re.compile(r"gemini-([3-9]|\d\d)")
 
-REFUSALS = frozenset(
-    {
-        types.FinishReason.SAFETY,
-        types.FinishReason.RECITATION,
-        types.FinishReason.BLOCKLIST,
-        types.FinishReason.PROHIBITED_CONTENT,
-        types.FinishReason.SPII,
-    }
-)
 EMBEDDING_BATCH = 100
 QUESTION_TASK = "RETRIEVAL_QUERY"
 DOCUMENT_TASK = "RETRIEVAL_DOCUMENT"
@@ -59,66 +50,40 @@ class GoogleChat:
         self._guard = AddressGuard.of(model, vendor, access)
         self._client = _client(self._guard, access, self._http)
 
-    async def complete(self, request: Request) -> ModelReply:
+    async def send(self, request: Request) -> AsyncGenerator[Delta, None]:
+        reader = _ResponseReader(self._guard, request)
+        models = self._client.aio.models
         with _watching(self._guard):
-            response = await self._client.aio.models.generate_content(
-                model=self._model, contents=_contents(request), config=self._config(request)
-            )
-            gathered = _GoogleResponse(self._guard)
-            gathered.add(response)
-            return gathered.reply()
-
-    async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        with _watching(self._guard):
-            gathered = _GoogleResponse(self._guard)
-            stream = await self._client.aio.models.generate_content_stream(
-                model=self._model, contents=_contents(request), config=self._config(request)
-            )
-            async for response in stream:
-                yield gathered.add(response)
-            yield Delta("", gathered.reply())
-
-    async def converse(self, request: StepRequest) -> StepReply:
-        with _watching(self._guard):
-            conversation, known = request.conversation, request.capabilities
-            thinking, room = self._thoughts(known)
-            response = await self._client.aio.models.generate_content(
-                model=self._model,
-                contents=cast("Any", make_contents(conversation)),
-                config=types.GenerateContentConfig(
-                    system_instruction=conversation.system or None,
-                    temperature=request.temperature if known.accepts("temperature") else None,
-                    max_output_tokens=request.max_output_tokens + room,
-                    thinking_config=thinking,
-                    automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-                    http_options=_timeout(request.timeout_seconds),
-                    **make_tool_config(conversation),
-                ),
-            )
-            gathered = _GoogleResponse(self._guard)
-            gathered.add(response)
-            calls = read_calls(find_calls(response), len(conversation.messages))
-            return StepReply.of(gathered.reply(), calls)
+            asked: Any = {
+                "model": self._model,
+                "contents": make_contents(request.conversation),
+                "config": self._config(request),
+            }
+            if request.streams:
+                async for response in await models.generate_content_stream(**asked):
+                    yield reader.add(response, is_whole=False)
+            else:
+                yield reader.add(await models.generate_content(**asked), is_whole=True)
+            yield reader.end()
 
     async def close(self) -> None:
         await self._client.aio.aclose()
         await self._http.aclose()
 
-    def _thoughts(self, known: Capabilities) -> tuple[types.ThinkingConfig | None, int]:
-        return thoughts(self._model) if known.accepts("reasoning") else (None, 0)
-
     def _config(self, request: Request) -> types.GenerateContentConfig:
-        known = request.capabilities
-        thinking, room = self._thoughts(known)
+        conversation, known = request.conversation, request.capabilities
+        thinking, room = thoughts(self._model) if known.accepts("reasoning") else (None, 0)
+        structure = "text" if request.schema is None else known.structure
         return types.GenerateContentConfig(
-            system_instruction=request.system or None,
-            temperature=request.temperature if known.accepts("temperature") else None,
-            max_output_tokens=request.max_output_tokens + room,
-            response_mime_type=None if known.structure == "text" else "application/json",
-            response_json_schema=request.schema if known.structure == "schema" else None,
+            system_instruction=conversation.system or None,
+            temperature=conversation.temperature if known.accepts("temperature") else None,
+            max_output_tokens=conversation.max_output_tokens + room,
+            response_mime_type=None if structure == "text" else "application/json",
+            response_json_schema=request.schema if structure == "schema" else None,
             thinking_config=thinking,
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
             http_options=_timeout(request.timeout_seconds),
+            **make_tool_config(conversation),
         )
 
 
@@ -160,49 +125,23 @@ class GoogleEmbeddings:
         await self._http.aclose()
 
 
-class _GoogleResponse:
-    """Joins the pieces of a response; a response that is not streamed is one piece."""
-
-    def __init__(self, guard: AddressGuard) -> None:
-        self._guard = guard
-        self._text = self._thoughts = self._answered_by = ""
-        self._blocked: str | None = None
-        self._finish: types.FinishReason | None = None
-        self._usage: types.GenerateContentResponseUsageMetadata | None = None
-        self._is_known = False
-
-    def add(self, response: types.GenerateContentResponse) -> Delta:
-        """Add a piece; return its text and its thoughts."""
-        self._usage = response.usage_metadata or self._usage
-        self._answered_by = response.model_version or self._answered_by
-        feedback = response.prompt_feedback
+class _ResponseReader(ReplyReader):
+    def read(self, event: types.GenerateContentResponse) -> None:
+        self.usage = _usage(event.usage_metadata) or self.usage
+        self.answered_by = event.model_version or self.answered_by
+        feedback = event.prompt_feedback
         if feedback is not None and feedback.block_reason is not None:
-            self._blocked = f"the prompt was blocked ({feedback.block_reason.value})"
-        text = thoughts = ""
-        for candidate in (response.candidates or [])[:1]:
-            self._is_known = True
-            parts = candidate.content.parts if candidate.content is not None else None
-            text = "".join(part.text or "" for part in parts or [] if not part.thought)
-            thoughts = "".join(part.text or "" for part in parts or [] if part.thought)
-            self._finish = candidate.finish_reason or self._finish
-        self._text, self._thoughts = self._text + text, self._thoughts + thoughts
-        return Delta(text, thoughts=thoughts)
-
-    def reply(self) -> ModelReply:
-        if not self._is_known and self._blocked is None:
-            raise self._guard.unknown_reply("a response without candidates")
-        refusal = self._blocked
-        if self._finish in REFUSALS:
-            refusal = f"the answer was stopped ({self._finish.value})"
-        return ModelReply(
-            self._text,
-            _usage(self._usage),
-            refusal,
-            truncated=self._finish == types.FinishReason.MAX_TOKENS,
-            answered_by=self._answered_by,
-            has_end=self._finish is not None or self._blocked is not None,
-            thoughts=self._thoughts,
-        )
+            self.refusal = f"the prompt was blocked ({feedback.block_reason.value})"
+        for candidate in (event.candidates or [])[:1]:
+            self.finish = candidate.finish_reason.value if candidate.finish_reason else self.finish
+            for part in (candidate.content.parts if candidate.content else None) or []:
+                if part.thought:
+                    self.thoughts += part.text or ""
+                else:
+                    self.text += part.text or ""
+                if (call := part.function_call) is not None:
+                    signature = base64.b64encode(part.thought_signature or b"").decode()
+                    self.add_call(call.id, call.name, call.args, signature)
 
 
 def thoughts(model: str) -> tuple[types.ThinkingConfig | None, int]:
@@ -262,17 +201,6 @@ def make_tool_config(conversation: ToolConversation) -> dict[str, Any]:
     }
 
 
-def find_calls(response: types.GenerateContentResponse) -> Iterator[FoundCall]:
-    """Yield the calls in a response."""
-    candidates = response.candidates or []
-    content = candidates[0].content if candidates else None
-    for part in (content.parts if content is not None else None) or []:
-        if part.function_call is not None:
-            call = part.function_call
-            signature = base64.b64encode(part.thought_signature or b"").decode()
-            yield FoundCall(call.id, call.name, call.args, signature)
-
-
 def _client(guard: AddressGuard, access: VendorAccess, http: httpx2.AsyncClient) -> genai.Client:
     once = types.HttpRetryOptions(attempts=1)
     return genai.Client(
@@ -286,13 +214,6 @@ def _client(guard: AddressGuard, access: VendorAccess, http: httpx2.AsyncClient)
             httpx_async_client=http,
         ),
     )
-
-
-def _contents(request: Request) -> list[types.Content]:
-    return [
-        types.Content(role=turn.speaker, parts=[types.Part(text=turn.text)])
-        for turn in request.turns
-    ]
 
 
 def _timeout(seconds: float) -> types.HttpOptions:

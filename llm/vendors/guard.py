@@ -7,7 +7,7 @@ client raises nevertheless becomes an error of `llm.errors`, with the message of
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpx2
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from llm.errors import (
     AccessDenied,
@@ -33,9 +33,9 @@ from llm.errors import (
     UnknownReply,
     WrongAddress,
 )
-from llm.port import ToolUse
+from llm.port import ToolUse, Usage
 from llm.vendors.catalogue import Vendor, VendorAccess
-from llm.vendors.wire import check_allowed, shorten
+from llm.vendors.wire import Delta, ModelReply, Request, check_allowed, shorten
 
 _MESSAGE_FIELDS = ("message", "detail", "error", "msg", "reason", "error_description", "errors")
 _TOO_LONG = re.compile(
@@ -43,26 +43,23 @@ _TOO_LONG = re.compile(
     r"too many tokens|must have less than \d+ tokens"
 )
 _DELAY = re.compile(r'"retryDelay":\s?"(\d+(?:\.\d+)?)s"')
+_LINE_END = re.compile(rb"\r\n|\r|\n")
 _STREAM_FIELDS = frozenset({"", "data", "event", "id", "retry"})
 _TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,200})", re.IGNORECASE)
 _ENDPOINTS = re.compile(r"/(?:chat/completions|completions|embeddings|messages|models|rerank)/?$")
 _VERSION = re.compile(r"/(?:v\d|api|openai)")
 _NO_API = frozenset({404, 405, 501})
 """Statuses of a server that has no such path or method, unless an error of the API says more."""
+_CUT = frozenset({"length", "max_tokens"})
+"""Reasons of vendors to end a reply at the token limit."""
+_REFUSED = frozenset(
+    {"content_filter", "refusal", "safety", "recitation", "blocklist", "prohibited_content", "spii"}
+)
+"""Reasons of vendors to stop a reply for its content."""
 _SHAPE_FAULTS = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 UNNAMED = "unnamed"
 """The name of a call that names no tool. It is refused like any call of an unknown tool: the model
 is corrected, and the reply lists the call with its error."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundCall:
-    """A tool call as the server sent it."""
-
-    call_id: object
-    name: object
-    arguments: object
-    signature: str = ""
 
 
 def pick(value: object, *path: str | int) -> Any:
@@ -109,29 +106,30 @@ def read_count(value: object, *names: str) -> int | None:
     return None
 
 
-def parse_events(content: str) -> list[object]:
-    """Return the values in a body: one JSON value, or the events of a stream."""
-    if (whole := _parse_json(content)) is not None:
-        return [whole]
-    found = (_parse_json(line.partition(":")[2]) for line in content.splitlines())
-    return [one for one in found if isinstance(one, dict)]
+def parse_body(content: str) -> object:
+    """Return the JSON value of a body, or its text."""
+    value = _parse_json(content)
+    return content if value is None else value
 
 
 async def iterate_events(response: httpx2.Response) -> AsyncIterator[tuple[object, bool]]:
-    """Yield each event of a stream, and whether the server sent it as a whole body instead.
+    """Yield each event of a stream, or the whole body with True if the server sent no stream.
 
-    An event that is no JSON costs only itself. The type of the content does not matter: servers
+    Lines that are no event cost only themselves. The type of the content does not matter: servers
     label streams and whole bodies wrongly.
     """
     body: list[str] = []
-    async for line in response.aiter_lines():
+    is_stream = False
+    async for line in _iterate_lines(response):
         name, _, data = line.partition(":")
-        if body or name.strip() not in _STREAM_FIELDS:
-            body.append(line)
-        elif name == "data" and isinstance(event := _parse_json(data), dict):
+        event = _parse_json(data) if name.strip() == "data" else None
+        if isinstance(event, dict):
+            is_stream = True
             yield event, False
-    if text := "\n".join(body):
-        yield next(iter(parse_events(text)), text), True
+        elif name.strip() not in _STREAM_FIELDS:
+            body.append(line)
+    if body and not is_stream:
+        yield parse_body("\n".join(body)), True
 
 
 def find_message(body: object) -> str:
@@ -145,28 +143,6 @@ def find_message(body: object) -> str:
     text = "" if body is None else str(body)
     title = _TITLE.search(text) if _is_page(text) else None
     return " ".join((text if title is None else title[1]).split())
-
-
-def read_calls(found: Iterable[FoundCall], place: int) -> list[ToolUse]:
-    """Return the calls; none is dropped.
-
-    A call without an id of its own gets one from `place`, which is different in each message. A
-    call that is repeated with its id is one call.
-    """
-    calls: dict[str, ToolUse] = {}
-    for number, one in enumerate(found):
-        call = ToolUse(
-            call_id=one.call_id if isinstance(one.call_id, str) else "",
-            name=(one.name.strip() if isinstance(one.name, str) else "") or UNNAMED,
-            arguments=_read_arguments(one.arguments),
-            signature=one.signature,
-        )
-        if call.call_id and calls.get(call.call_id) == call:
-            continue
-        if not call.call_id or call.call_id in calls:
-            call = call.model_copy(update={"call_id": f"call-{place}-{number}"})
-        calls[call.call_id] = call
-    return list(calls.values())
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
@@ -237,6 +213,8 @@ class AddressGuard:
         """Return the error for a reply with status 200 that is no reply of a model."""
         if isinstance(found, str) and _is_page(found):
             return self._wrong_address(found)
+        if isinstance(found, BaseModel):
+            found = found.model_dump(exclude_none=True)
         fields = f"an object with the fields {sorted(found)}" if isinstance(found, dict) else found
         return UnknownReply(
             f"expected a reply of {self.model!r}, found {shorten(str(fields or 'nothing'))}"
@@ -330,12 +308,95 @@ class AddressGuard:
         return f"; the address may be wrong: try {usual} in {self.vendor.url_variable}"
 
 
+class ReplyReader:
+    """Joins the events of one reply; a reply that is not streamed is one event.
+
+    `read` of each vendor adds to these fields what an event holds.
+    """
+
+    def __init__(self, guard: AddressGuard, request: Request) -> None:
+        self.guard = guard
+        self.text = self.thoughts = self.refusal = self.finish = self.answered_by = ""
+        self.usage: Usage | None = None
+        self.request = request
+        self.calls: dict[str, ToolUse] = {}
+        self._first: object = None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the reply reached the token limit."""
+        return self.finish.lower() in _CUT
+
+    def read(self, event: Any) -> None:
+        """Read one event; a subclass of each vendor does."""
+        raise NotImplementedError
+
+    def add(self, event: object, *, is_whole: bool) -> Delta:
+        """Add an event; return its text and its thoughts."""
+        self.guard.check(event)
+        self._first = self._first or event
+        texts, thoughts = len(self.text), len(self.thoughts)
+        self.read(event)
+        return Delta(self.text[texts:], thoughts=self.thoughts[thoughts:], is_whole=is_whole)
+
+    def add_call(
+        self, call_id: object, name: object, arguments: object, signature: str = ""
+    ) -> None:
+        """Add a call of a tool; none is dropped.
+
+        A call that is repeated with its id is one call. A call without an id of its own gets one
+        that is different in each message.
+        """
+        call = ToolUse(
+            call_id=call_id if isinstance(call_id, str) else "",
+            name=(name.strip() if isinstance(name, str) else "") or UNNAMED,
+            arguments=_read_arguments(arguments),
+            signature=signature,
+        )
+        if call.call_id and self.calls.get(call.call_id) == call:
+            return
+        if not call.call_id or call.call_id in self.calls:
+            place = f"{len(self.request.conversation.messages)}-{len(self.calls)}"
+            call = call.model_copy(update={"call_id": f"call-{place}"})
+        self.calls[call.call_id] = call
+
+    def end(self) -> Delta:
+        """Return the last piece, with the whole reply; raises `UnknownReply` if there is none."""
+        has_part = self.text or self.thoughts or self.refusal or self.finish or self.calls
+        if not has_part:
+            raise self.guard.unknown_reply(self._first)
+        if not self.refusal and self.finish.lower() in _REFUSED:
+            self.refusal = f"the answer was stopped ({self.finish})"
+        reply = ModelReply(
+            self.text,
+            self.usage,
+            tuple(self.calls.values()),
+            self.refusal,
+            truncated=self.is_cut,
+            answered_by=self.answered_by,
+            has_end=bool(self.finish or self.refusal),
+            thoughts=self.thoughts,
+        )
+        return Delta("", reply)
+
+
 def _read_arguments(found: object) -> JsonValue:
     """Return the arguments that a model wrote as JSON, or its text if that is no JSON."""
     if isinstance(found, str):
         parsed = _parse_json(found)
         found = found if parsed is None and found.strip() not in {"", "null"} else parsed
     return {} if found is None else cast("JsonValue", found)
+
+
+async def _iterate_lines(response: httpx2.Response) -> AsyncIterator[str]:
+    """Yield the lines of a body; the client's own method also splits at characters of a text."""
+    rest = b""
+    async for part in response.aiter_bytes():
+        *lines, rest = _LINE_END.split(rest + part)
+        for line in lines:
+            yield line.decode("utf-8", "replace")
+    if rest:
+        yield rest.decode("utf-8", "replace")
 
 
 def _is_page(text: str) -> bool:

@@ -5,32 +5,25 @@ import json
 import re
 from array import array
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 import openai
 from pydantic import JsonValue
 
-from llm.port import (
-    ModelMessage,
-    ToolMessage,
-    Usage,
-    UserMessage,
-)
+from llm.port import ModelMessage, ToolMessage, Usage, UserMessage
 from llm.vendors.catalogue import Vendor, VendorAccess
 from llm.vendors.guard import (
     AddressGuard,
-    FoundCall,
+    ReplyReader,
     iterate_events,
-    parse_events,
+    parse_body,
     pick,
     pick_rows,
-    read_calls,
     read_count,
     read_text,
 )
-from llm.vendors.wire import Delta, ModelReply, Request, StepReply, StepRequest
+from llm.vendors.wire import Delta, Request
 
 OWN_NAME = "openai"
 REASONING = re.compile(r"(gpt-[5-9]|gpt-\d\d|o\d)(?!.*-chat)")
@@ -38,7 +31,6 @@ REASONING_TOKENS = 4096
 """Additional tokens for thoughts: they count against the same limit as the answer."""
 
 EMBEDDING_BATCH = 256
-_CUT = frozenset({"length", "max_tokens"})
 _NO_THOUGHTS = frozenset({"role", "type", "content", "refusal", "name", "id"})
 """The fields of a message that are no thoughts; servers name those of thoughts differently."""
 
@@ -52,67 +44,23 @@ class OpenAIChat:
         self._client = _client(self._guard, access)
         self._compatible = access.base_url is not None or vendor.name != OWN_NAME
 
-    async def complete(self, request: Request) -> ModelReply:
+    async def send(self, request: Request) -> AsyncGenerator[Delta, None]:
+        reader = _CompletionReader(self._guard, request)
         with _watching(self._guard):
-            return (await self._create(self._parameters(request))).reply()
-
-    async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        options: dict[str, Any] = {"stream_options": {"include_usage": True}}
-        if not request.capabilities.accepts("stream_options"):
-            options = {}
-        with _watching(self._guard):
+            # The typed completions of the client are not used: it does not check what it makes.
             raw = await self._client.chat.completions.with_raw_response.create(
-                **self._parameters(request), **options, stream=True
+                model=self._model,
+                timeout=request.timeout_seconds,
+                **make_parameters(request),
+                **sampling(self._model, request, compatible=self._compatible),
             )
-            completion = _Completion(self._guard)
-            try:
-                async for event, is_whole in iterate_events(raw.http_response):
-                    yield replace(completion.add(event), is_unstreamed=is_whole)
-            finally:
-                await raw.http_response.aclose()
-            yield Delta("", completion.reply())
-
-    async def converse(self, request: StepRequest) -> StepReply:
-        with _watching(self._guard):
-            completion = await self._create(
-                {
-                    "model": self._model,
-                    "timeout": request.timeout_seconds,
-                    **make_step_parameters(request),
-                    **sampling(self._model, request, compatible=self._compatible),
-                }
-            )
-            calls = read_calls(completion.calls, len(request.conversation.messages))
-            reply = completion.reply()
-            # Some servers take the whole answer for thoughts.
-            text = reply.text if reply.text or calls else reply.thoughts
-            return StepReply.of(replace(reply, text=text), calls)
-
-    async def _create(self, parameters: dict[str, Any]) -> "_Completion":
-        # The typed completions of the client are not used: it does not check what it constructs.
-        raw = await self._client.chat.completions.with_raw_response.create(**parameters)
-        completion = _Completion(self._guard)
-        for event in parse_events(raw.http_response.text) or [raw.http_response.text]:
-            completion.add(event)
-        return completion
+            async with aclosing(raw.http_response) as response:
+                async for event, is_whole in iterate_events(response):
+                    yield reader.add(event, is_whole=is_whole)
+            yield reader.end()
 
     async def close(self) -> None:
         await self._client.close()
-
-    def _parameters(self, request: Request) -> dict[str, Any]:
-        messages = [
-            {"role": "user" if turn.speaker == "user" else "assistant", "content": turn.text}
-            for turn in request.turns
-        ]
-        if request.system:
-            messages.insert(0, {"role": "system", "content": request.system})
-        return {
-            "model": self._model,
-            "messages": messages,
-            **_response_format(request),
-            "timeout": request.timeout_seconds,
-            **sampling(self._model, request, compatible=self._compatible),
-        }
 
 
 class OpenAIEmbeddings:
@@ -140,7 +88,7 @@ class OpenAIEmbeddings:
                 dimensions=self._dimensions,
                 timeout=timeout_seconds,
             )
-            [answer] = parse_events(raw.http_response.text) or [raw.http_response.text]
+            answer = parse_body(raw.http_response.text)
             self._guard.check(answer)
             rows = pick_rows(answer, "data")
             if not isinstance(pick(answer, "data"), list):
@@ -157,61 +105,34 @@ class OpenAIEmbeddings:
         await self._client.close()
 
 
-class _Completion:
-    """Joins the pieces of a completion; one that is not streamed is one piece."""
-
-    def __init__(self, guard: AddressGuard) -> None:
-        self.calls: list[FoundCall] = []
-        self._guard = guard
-        self._text = self._thoughts = self._refusal = self._finish = self._answered_by = ""
-        self._usage: Usage | None = None
-        self._first: object = None
-
-    def add(self, event: object) -> Delta:
-        """Add a piece; return its text and its thoughts."""
-        self._guard.check(event)
-        self._usage = _read_usage(pick(event, "usage")) or self._usage
-        self._answered_by = read_text(pick(event, "model")) or self._answered_by
+class _CompletionReader(ReplyReader):
+    def read(self, event: Any) -> None:
+        self.usage = _read_usage(pick(event, "usage")) or self.usage
+        self.answered_by = read_text(pick(event, "model")) or self.answered_by
         choice = pick(event, "choices", 0)
         message = pick(choice, "delta") or pick(choice, "message")
-        self._first = self._first or event
-        self._finish = read_text(pick(choice, "finish_reason")) or self._finish
-        self._refusal += read_text(pick(message, "refusal"))
-        text = read_text(pick(message, "content")) or read_text(pick(choice, "text"))
-        thoughts = _read_thoughts(message)
-        self._text, self._thoughts = self._text + text, self._thoughts + thoughts
-        self._add_calls(message)
-        return Delta(text, thoughts=thoughts)
-
-    def reply(self) -> ModelReply:
-        if not (self._text or self._thoughts or self._refusal or self._finish or self.calls):
-            raise self._guard.unknown_reply(self._first)
-        refusal = self._refusal or None
-        if refusal is None and self._finish == "content_filter":
-            refusal = "stopped by the vendor's content filter"
-        return ModelReply(
-            self._text,
-            self._usage,
-            refusal,
-            truncated=self._finish in _CUT,
-            answered_by=self._answered_by,
-            has_end=bool(self._finish),
-            thoughts=self._thoughts,
-        )
-
-    def _add_calls(self, message: object) -> None:
+        self.finish = read_text(pick(choice, "finish_reason")) or self.finish
+        self.refusal += read_text(pick(message, "refusal"))
+        self.text += read_text(pick(message, "content")) or read_text(pick(choice, "text"))
+        self.thoughts += _read_thoughts(message)
         listed = pick(message, "tool_calls")
         older = pick(message, "function_call")
-        for one in (
+        for call in (
             *(listed if isinstance(listed, list) else [listed]),
             older and {"function": older},
         ):
-            if one is not None:
-                name, arguments = (pick(one, "function", part) for part in ("name", "arguments"))
-                self.calls.append(FoundCall(pick(one, "id"), name, arguments))
+            if call is not None:
+                function = pick(call, "function")
+                self.add_call(pick(call, "id"), pick(function, "name"), pick(function, "arguments"))
+
+    def end(self) -> Delta:
+        if self.request.schema is None and not (self.text or self.calls or self.is_cut):
+            # Some servers take the whole answer for thoughts.
+            self.text = self.thoughts
+        return super().end()
 
 
-def sampling(model: str, request: Request | StepRequest, *, compatible: bool) -> dict[str, Any]:
+def sampling(model: str, request: Request, *, compatible: bool) -> dict[str, Any]:
     """Return the token limit and the sampling parameters that `model` accepts.
 
     Reasoning models accept only the newer parameter on any server; they take no temperature and
@@ -223,11 +144,11 @@ def sampling(model: str, request: Request | StepRequest, *, compatible: bool) ->
     thinks = reasons or not known.accepts("temperature")
     usual = "max_tokens" if compatible and not reasons else "max_completion_tokens"
     chosen: dict[str, Any] = {
-        known.token_parameter or usual: request.max_output_tokens
+        known.token_parameter or usual: request.conversation.max_output_tokens
         + (REASONING_TOKENS if thinks else 0)
     }
     if not thinks:
-        chosen["temperature"] = request.temperature
+        chosen["temperature"] = request.conversation.temperature
     if reasons and known.accepts("reasoning"):
         chosen["reasoning_effort"] = "low"
     return chosen
@@ -245,28 +166,31 @@ def make_embeddings(
     return OpenAIEmbeddings(model, vendor, access, dimensions)
 
 
-def make_step_parameters(request: StepRequest) -> dict[str, Any]:
-    """Return the messages and the tools of a request."""
-    conversation = request.conversation
+def make_parameters(request: Request) -> dict[str, Any]:
+    """Return the messages, the form of the answer, and the tools."""
+    conversation, known = request.conversation, request.capabilities
     messages = [_make_message(message) for message in conversation.messages]
     if conversation.system:
         messages.insert(0, {"role": "system", "content": conversation.system})
-    if not conversation.tools:
-        return {"messages": messages}
-    tools = [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.input_schema,
-            },
-        }
-        for tool in conversation.tools
-    ]
-    parameters: dict[str, Any] = {"messages": messages, "tools": tools}
-    if request.capabilities.accepts("tool_choice"):
-        parameters["tool_choice"] = conversation.tool_choice.value
+    parameters: dict[str, Any] = {"messages": messages, **_response_format(request)}
+    if request.streams:
+        parameters["stream"] = True
+        if known.accepts("stream_options"):
+            parameters["stream_options"] = {"include_usage": True}
+    if conversation.tools:
+        parameters["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.input_schema,
+                },
+            }
+            for tool in conversation.tools
+        ]
+        if known.accepts("tool_choice"):
+            parameters["tool_choice"] = conversation.tool_choice.value
     return parameters
 
 
@@ -277,11 +201,11 @@ def _client(guard: AddressGuard, access: VendorAccess) -> openai.AsyncOpenAI:
 
 
 def _response_format(request: Request) -> dict[str, Any]:
-    if request.capabilities.structure == "text":
+    if request.schema is None or request.capabilities.structure == "text":
         return {}
     if request.capabilities.structure == "object":
         return {"response_format": {"type": "json_object"}}
-    schema = {"name": request.task, "schema": request.schema, "strict": True}
+    schema = {"name": request.conversation.task, "schema": request.schema, "strict": True}
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 

@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Generic, TypeVar, cast
+from typing import Generic, cast
 
 import structlog
 from pydantic import BaseModel, JsonValue
@@ -36,6 +36,7 @@ from llm.port import (
     ModelMessage,
     ModelStep,
     O,
+    StopReason,
     Task,
     TextListener,
     ToolConversation,
@@ -60,10 +61,7 @@ from llm.vendors.wire import (
     ChatClient,
     Delta,
     ModelReply,
-    ModelTurn,
     Request,
-    StepReply,
-    StepRequest,
     reduce_capabilities,
     shorten,
 )
@@ -72,8 +70,6 @@ CHARACTERS_PER_TOKEN = 4
 """An estimate for reserving quota; the cost is computed from the vendor's counts."""
 MORE_TOKENS = 4
 """An answer that was cut off is requested once more with the token limit times this factor."""
-
-R = TypeVar("R", ModelReply, StepReply)
 
 log = structlog.get_logger("llm")
 DROPPED = frozenset(
@@ -103,9 +99,10 @@ class _ReadReply(Generic[O]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What one question to the model belongs to: its meter, the run, and who listens."""
+class _Asked(Generic[O]):
+    """How replies are read, and who pays and listens."""
 
+    read: Callable[[ModelReply], O]
     account: UsageMeter
     run: Run
     listener: TextListener | None = None
@@ -151,10 +148,9 @@ class VendorModel:
     ) -> ModelAnswer[O]:
         prompt = self._prompts.render(task.name, inputs)
         account = UsageMeter(task.name, self.name, self._prices, prompt.hash)
+        asked = _Asked(lambda reply: read(reply.text, task.output), account, run, listener)
         try:
-            output = await self._ask(
-                task, self._request(task, prompt), _Asked(account, run, listener)
-            )
+            output = await self._ask(task, self._make_request(task, prompt), asked)
         except ModelError as error:
             account.charge(error)
             raise
@@ -166,47 +162,28 @@ class VendorModel:
         conversation = self._render_prompt(conversation)
         content_hash = digest(conversation.model_dump_json())
         account = UsageMeter(conversation.task, self.name, self._prices, content_hash)
+        request = Request(conversation, self._transport.timeout_seconds)
+        asked = _Asked(_read_message, account, run)
         try:
-            try:
-                reply = await self._step(conversation, run, account)
-            except UnreadableOutput:
-                reply = await self._step(conversation, run, account)
+            step = await self._attempt(request, asked)
+            if step.output is None:
+                step = await self._attempt(request, asked)
+            if step.output is None:
+                raise step.unknown or UnreadableOutput(
+                    f"expected a text or tool calls of {self.name!r}, found neither"
+                )
         except ModelError as error:
             account.charge(error)
             raise
+        stop = StopReason.TOOL_USE if step.output.calls else StopReason.END_TURN
         return ModelStep(
-            reply.message,
-            reply.stop,
+            step.output,
+            StopReason.MAX_TOKENS if step.reply.truncated else stop,
             self.name,
             account.usage,
             account.cost_usd,
             account.milliseconds,
         )
-
-    async def _step(
-        self, conversation: ToolConversation, run: Run, account: UsageMeter
-    ) -> StepReply:
-        """Make one exchange; raises `UnreadableOutput` for a message without text and calls."""
-        async with hold(self._budget, run, account, _estimate_step(conversation)) as entry:
-            try:
-                reply = await self._exchange(
-                    # Conversations have no schema that a server could reject.
-                    replace(self._capabilities, structure="text"),
-                    lambda known: self._send_step(conversation, known, run),
-                    keeps_structure=False,
-                )
-            except UnknownReply:
-                entry.record_usage(None)
-                raise
-            entry.record_usage(reply.usage, reply.answered_by)
-            if reply.refusal is not None:
-                raise make_refusal(self.name, conversation.task, reply.refusal)
-            text = remove_thoughts(reply.message.text).strip()
-            if not text and not reply.message.calls:
-                raise UnreadableOutput(
-                    f"expected a text or tool calls of {self.name!r}, found neither"
-                )
-            return replace(reply, message=reply.message.model_copy(update={"text": text}))
 
     def _render_prompt(self, conversation: ToolConversation) -> ToolConversation:
         spoken = tuple(map(self._render_message, conversation.messages))
@@ -238,49 +215,44 @@ class VendorModel:
         """Close the connections to the vendor."""
         await self._wire.close()
 
-    async def _ask(self, task: Task[I, O], request: Request, asked: _Asked) -> O:
-        first = await self._attempt(task, request, asked)
+    async def _ask(self, task: Task[I, O], request: Request, asked: _Asked[O]) -> O:
+        first = await self._attempt(request, asked)
         if first.output is not None:
             return first.output
         if first.reply.truncated:
             return await self._ask_with_more_tokens(task, request, first, asked)
-        return await self._repair(task, request, first, asked)
+        return await self._repair(request, first, asked)
 
     async def _attempt(
-        self,
-        task: Task[I, O],
-        request: Request,
-        asked: _Asked,
-        known: Capabilities | None = None,
+        self, request: Request, asked: _Asked[O], known: Capabilities | None = None
     ) -> _ReadReply[O]:
         """Make one exchange; an unreadable reply is recorded as a failed call with its cost."""
-        async with hold(self._budget, asked.run, asked.account, _estimate(request)) as entry:
+        most = _estimate(request.conversation)
+        async with hold(self._budget, asked.run, asked.account, most) as entry:
             try:
-                reply = await self._exchange(
-                    known or self._capabilities,
-                    lambda fitting: self._send(self._fit(request, fitting), asked),
-                )
+                reply = await self._exchange(request, asked, known or self._capabilities)
             except UnknownReply as error:
                 # The vendor has probably worked for it; nobody knows how much.
                 entry.record_usage(None)
                 entry.problem = f"{UnknownReply.__name__}: {error}"
                 return _ReadReply(ModelReply("", None), unknown=error)
             entry.record_usage(reply.usage, reply.answered_by)
-            self._check_refusal(reply, task)
+            if reply.refusal:
+                raise make_refusal(self.name, request.conversation.task, reply.refusal)
             try:
-                return _ReadReply(reply, read(reply.text, task.output))
+                return _ReadReply(reply, asked.read(reply))
             except NotReadable as error:
                 reason = "the answer was cut off" if reply.truncated else str(error)
                 entry.problem = f"{UnreadableOutput.__name__}: {reason}"
                 return _ReadReply(reply, problem=error)
 
     async def _ask_with_more_tokens(
-        self, task: Task[I, O], request: Request, first: _ReadReply[O], asked: _Asked
+        self, task: Task[I, O], request: Request, first: _ReadReply[O], asked: _Asked[O]
     ) -> O:
-        longer = replace(request, max_output_tokens=request.max_output_tokens * MORE_TOKENS)
+        limit = task.max_output_tokens * MORE_TOKENS
         longest, failure = first, None
         try:
-            longest = await self._attempt(task, longer, asked)
+            longest = await self._attempt(_change(request, max_output_tokens=limit), asked)
         except ModelError as error:
             failure = error
         if longest.output is not None:
@@ -288,18 +260,19 @@ class VendorModel:
         try:
             return read_complete_part(longest.reply.text, task.output)
         except NotReadable as error:
-            raise failure or self._make_cut_error(task, longer) from error
+            raise failure or UnreadableOutput(
+                f"expected {self.name!r} to answer task {task.name!r} within {limit} tokens, "
+                "found an answer cut off there"
+            ) from error
 
-    async def _repair(
-        self, task: Task[I, O], request: Request, bad: _ReadReply[O], asked: _Asked
-    ) -> O:
+    async def _repair(self, request: Request, bad: _ReadReply[O], asked: _Asked[O]) -> O:
         known = self._capabilities
         if bad.unknown is not None:
             # A server may send streams that nobody can read, and whole replies that anybody can.
             suspected = replace(known, streams=False)
         else:
             request, suspected = self._ask_for_repair(request, bad), self._suspect(bad)
-        again = await self._attempt(task, request, asked, suspected)
+        again = await self._attempt(request, asked, suspected)
         if again.output is not None:
             if self._capabilities == known:
                 self._remember(suspected)
@@ -307,15 +280,16 @@ class VendorModel:
         if again.unknown is not None:
             raise again.unknown
         raise UnreadableOutput(
-            f"expected {self.name!r} to answer task {task.name!r} in the required form, found "
-            f"another form twice: {again.problem}"
+            f"expected {self.name!r} to answer task {request.conversation.task!r} in the required "
+            f"form, found another form twice: {again.problem}"
         ) from again.problem
 
     def _ask_for_repair(self, request: Request, bad: _ReadReply[O]) -> Request:
         shown = self._prompts.render(REPAIR, RepairInputs(problem=str(bad.problem))).user
         # Vendors reject an empty turn.
-        answered = (ModelTurn("model", bad.reply.text),) if bad.reply.text else ()
-        return replace(request, turns=(*request.turns, *answered, ModelTurn("user", shown)))
+        answered = (ModelMessage(text=bad.reply.text),) if bad.reply.text else ()
+        messages = (*request.conversation.messages, *answered, UserMessage(text=shown))
+        return _change(request, messages=messages)
 
     def _suspect(self, bad: _ReadReply[O]) -> Capabilities:
         """Return the capabilities of a server that may ignore the schema."""
@@ -325,18 +299,17 @@ class VendorModel:
         return known
 
     async def _exchange(
-        self,
-        known: Capabilities,
-        send: Callable[[Capabilities], Awaitable[R]],
-        *,
-        keeps_structure: bool = True,
-    ) -> R:
+        self, request: Request, asked: _Asked[O], known: Capabilities
+    ) -> ModelReply:
         """Return the reply; omit parameters that the server rejects, also from later requests."""
+        if request.schema is None:
+            # There is no schema that a server could reject.
+            known = replace(known, structure="text")
         tried = {known}
         first: RejectedRequest | None = None
         while True:
             try:
-                reply = await send(known)
+                reply = await self._send(self._fit(request, known, asked.listener), asked)
             except RejectedRequest as error:
                 first = first or error
                 reduced = reduce_capabilities(known, error)
@@ -346,53 +319,38 @@ class VendorModel:
                 known = reduced
             else:
                 if first is not None:
-                    self._remember(known if keeps_structure else self._keep_structure(known))
+                    own = self._capabilities.structure
+                    structure = own if request.schema is None else known.structure
+                    self._remember(replace(known, structure=structure))
                 return reply
 
-    async def _send_step(
-        self, conversation: ToolConversation, known: Capabilities, run: Run
-    ) -> StepReply:
-        return await self._transport.call(
-            run,
-            _count(_estimate_step(conversation)),
-            lambda seconds: self._wire.converse(StepRequest(conversation, seconds, known)),
-        )
-
-    async def _send(self, request: Request, asked: _Asked) -> ModelReply:
+    async def _send(self, request: Request, asked: _Asked[O]) -> ModelReply:
         return await self._transport.call(
             asked.run,
-            _count(_estimate(request)),
-            lambda seconds: self._exchange_once(replace(request, timeout_seconds=seconds), asked),
+            _count(_estimate(request.conversation)),
+            lambda seconds: self._read_reply(replace(request, timeout_seconds=seconds), asked),
             time_share=request.time_share,
         )
 
-    async def _exchange_once(self, request: Request, asked: _Asked) -> ModelReply:
+    async def _read_reply(self, request: Request, asked: _Asked[O]) -> ModelReply:
         """Return the reply to one request; pass its text to the listener, if any, as it arrives."""
-        listener = asked.listener
-        if listener is not None and request.capabilities.streams:
-            reply = await self._read_stream(request, listener, asked.run)
-        else:
-            reply = await self._wire.complete(request)
-            if listener is not None:
-                listener.is_unstreamed = True
-        if not reply.text.strip() and is_complete(reply.thoughts):
-            reply = replace(reply, text=reply.thoughts)
-        return reply
-
-    async def _read_stream(self, request: Request, listener: TextListener, run: Run) -> ModelReply:
+        listener = asked.listener or TextListener(request.conversation.task)
         reply: ModelReply | None = None
         with listener.attempt() as writing:
-            async with aclosing(self._wire.stream(request)) as deltas:
-                async for delta in self._begin_in_time(deltas, run):
+            async with aclosing(self._wire.send(request)) as deltas:
+                pieces = self._begin_in_time(deltas, asked.run) if request.streams else deltas
+                async for delta in pieces:
                     writing.add(delta.text)
                     listener.note_life(len(delta.thoughts))
-                    listener.is_unstreamed |= delta.is_unstreamed
+                    listener.is_unstreamed |= delta.is_whole
                     reply = delta.reply or reply
-            # A complete answer is complete, whether or not the server states why it ends.
-            if reply is None or not (reply.has_end or is_complete(reply.text or reply.thoughts)):
-                raise ModelUnavailable(
-                    f"expected the end of the stream of {self.name!r}, found it cut off"
-                )
+        if reply is not None and not reply.text.strip() and is_complete(reply.thoughts):
+            reply = replace(reply, text=reply.thoughts)
+        # A complete answer is complete, whether or not the server states why it ends.
+        if reply is None or (request.streams and not (reply.has_end or is_complete(reply.text))):
+            raise ModelUnavailable(
+                f"expected the end of the stream of {self.name!r}, found it cut off"
+            )
         return reply
 
     async def _begin_in_time(self, deltas: AsyncGenerator[Delta], run: Run) -> AsyncIterator[Delta]:
@@ -404,17 +362,15 @@ class VendorModel:
         async for delta in deltas:
             yield delta
 
-    def _fit(self, request: Request, known: Capabilities) -> Request:
-        """Return the request for a server of these capabilities."""
-        system = request.system
-        if known.structure != "schema":
+    def _fit(self, request: Request, known: Capabilities, listener: TextListener | None) -> Request:
+        """Return the request for a server of these capabilities, and for who listens."""
+        streams = listener is not None and known.streams
+        if request.schema is not None and known.structure != "schema":
             schema_text = json.dumps(request.schema)
             rendered = self._prompts.render(JSON_OBJECT, JsonObjectInputs(schema_text=schema_text))
-            system = "\n\n".join(part for part in (system, rendered.system) if part)
-        return replace(request, system=system, capabilities=known)
-
-    def _keep_structure(self, known: Capabilities) -> Capabilities:
-        return replace(known, structure=self._capabilities.structure)
+            parts = (request.conversation.system, rendered.system)
+            request = _change(request, system="\n\n".join(filter(None, parts)))
+        return replace(request, capabilities=known, streams=streams)
 
     def _remember(self, known: Capabilities) -> None:
         if known == self._capabilities:
@@ -429,25 +385,18 @@ class VendorModel:
             streams=known.streams,
         )
 
-    def _check_refusal(self, reply: ModelReply, task: Task[I, O]) -> None:
-        if reply.refusal is not None:
-            raise make_refusal(self.name, task.name, reply.refusal)
-
-    def _make_cut_error(self, task: Task[I, O], request: Request) -> UnreadableOutput:
-        return UnreadableOutput(
-            f"expected {self.name!r} to answer task {task.name!r} within "
-            f"{request.max_output_tokens} tokens, found an answer cut off there"
-        )
-
-    def _request(self, task: Task[I, O], prompt: Rendered) -> Request:
-        return Request(
-            system=prompt.system,
-            turns=(ModelTurn("user", prompt.user),),
+    def _make_request(self, task: Task[I, O], prompt: Rendered) -> Request:
+        conversation = ToolConversation(
             task=task.name,
-            schema=strict_schema(task.output),
+            system=prompt.system,
+            messages=(UserMessage(text=prompt.user),),
             temperature=task.temperature,
             max_output_tokens=task.max_output_tokens,
-            timeout_seconds=self._transport.timeout_seconds,
+        )
+        return Request(
+            conversation,
+            self._transport.timeout_seconds,
+            strict_schema(task.output),
             time_share=task.time_share,
         )
 
@@ -494,13 +443,21 @@ async def _find_beginning(deltas: AsyncIterator[Delta]) -> Delta | None:
     return None
 
 
-def _estimate(request: Request) -> Usage:
+def _read_message(reply: ModelReply) -> ModelMessage:
+    """Return the message of a reply; raises `NotReadable` if it has neither text nor calls."""
+    message = ModelMessage(text=remove_thoughts(reply.text).strip(), calls=reply.calls)
+    if not message.text and not message.calls:
+        raise NotReadable("expected a text or tool calls, found neither")
+    return message
+
+
+def _change(request: Request, **changes: object) -> Request:
+    """Return a request with a changed conversation."""
+    return replace(request, conversation=request.conversation.model_copy(update=changes))
+
+
+def _estimate(conversation: ToolConversation) -> Usage:
     """Return what a request takes at most, by the length of its text."""
-    characters = len(request.system) + sum(len(turn.text) for turn in request.turns)
-    return Usage(characters // CHARACTERS_PER_TOKEN, request.max_output_tokens)
-
-
-def _estimate_step(conversation: ToolConversation) -> Usage:
     characters = len(conversation.model_dump_json())
     return Usage(characters // CHARACTERS_PER_TOKEN, conversation.max_output_tokens)
 

@@ -4,7 +4,7 @@ The switch that keeps real models out of reach of tests is here, too.
 """
 
 import re
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import JsonValue
 
 from llm.errors import PromptTooLong, RealRequestForbidden, RejectedRequest
-from llm.port import ModelMessage, StopReason, ToolConversation, ToolUse, Usage
+from llm.port import ToolConversation, ToolUse, Usage
 
 _forbidden = False
 Structure = Literal["schema", "object", "text"]
@@ -74,49 +74,20 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelTurn:
-    """One turn of the conversation with a model."""
-
-    speaker: Literal["user", "model"]
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Request:
-    """One request for an output of `schema`; `capabilities` are what the server accepts.
+    """One request for the next message of a conversation.
 
-    `task` is the name of the task, under which a vendor gets the schema; `time_share` is the part
-    of the time limit that it may take.
+    With a `schema`, the message is to have this form. `capabilities` are what the server accepts;
+    `time_share` is the part of the time limit that the request may take. With `streams`, the reply
+    is wanted while it is written.
     """
-
-    system: str
-    turns: tuple[ModelTurn, ...]
-    task: str
-    schema: Schema
-    temperature: float
-    max_output_tokens: int
-    timeout_seconds: float
-    capabilities: Capabilities = field(default_factory=Capabilities)
-    time_share: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class StepRequest:
-    """One request for the next message of a conversation with tools."""
 
     conversation: ToolConversation
     timeout_seconds: float
+    schema: Schema | None = None
     capabilities: Capabilities = field(default_factory=Capabilities)
-
-    @property
-    def temperature(self) -> float:
-        """The temperature that the conversation asks for."""
-        return self.conversation.temperature
-
-    @property
-    def max_output_tokens(self) -> int:
-        """The limit of the next message."""
-        return self.conversation.max_output_tokens
+    time_share: float = 1.0
+    streams: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +103,8 @@ class ModelReply:
 
     text: str
     usage: Usage | None
-    refusal: str | None = None
+    calls: tuple[ToolUse, ...] = ()
+    refusal: str = ""
     truncated: bool = False
     answered_by: str = ""
     has_end: bool = True
@@ -140,51 +112,23 @@ class ModelReply:
 
 
 @dataclass(frozen=True, slots=True)
-class StepReply:
-    """The next message; `usage`, `refusal` and `answered_by` are as in `ModelReply`."""
-
-    message: ModelMessage
-    stop: StopReason
-    usage: Usage | None
-    refusal: str | None = None
-    answered_by: str = ""
-
-    @classmethod
-    def of(cls, reply: ModelReply, calls: Iterable[ToolUse]) -> "StepReply":
-        """Return the step of a reply with the calls that it contains."""
-        message = ModelMessage(text=reply.text, calls=tuple(calls))
-        stop = StopReason.TOOL_USE if message.calls else StopReason.END_TURN
-        return cls(
-            message,
-            StopReason.MAX_TOKENS if reply.truncated else stop,
-            reply.usage,
-            reply.refusal,
-            reply.answered_by,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a streamed reply; the last one has `reply`, with the whole text and the usage.
+    """A piece of a reply; the last one has `reply`, with the whole text and the usage.
 
-    `thoughts` are not part of the answer, but show that the model is working. `is_unstreamed` marks
-    a server that sent its answer as a whole.
+    `thoughts` are not part of the answer, but show that the model is working. `is_whole` marks a
+    reply that the server sent in one piece.
     """
 
     text: str
     reply: ModelReply | None = None
-    is_unstreamed: bool = False
+    is_whole: bool = False
     thoughts: str = ""
 
 
 class ChatClient(Protocol):
     """A vendor's client: one request, no retries; every failure is an error of `llm.errors`."""
 
-    async def complete(self, request: Request) -> ModelReply: ...
-
-    def stream(self, request: Request) -> AsyncGenerator[Delta, None]: ...
-
-    async def converse(self, request: StepRequest) -> StepReply: ...
+    def send(self, request: Request) -> AsyncGenerator[Delta, None]: ...
 
     async def close(self) -> None: ...
 

@@ -276,11 +276,11 @@ async def test_a_script_of_another_kind_is_an_error() -> None:
 
 def test_facts_stay_out_of_every_request() -> None:
     from llm.vendors.google import make_contents
-    from llm.vendors.openai import make_step_parameters
-    from llm.vendors.wire import StepRequest
+    from llm.vendors.openai import make_parameters
+    from llm.vendors.wire import Request
 
     secret: dict[str, Any] = {"hint": "for rules alone"}
     informed = ASKED.model_copy(update={"facts": secret})
 
-    sent = (make_step_parameters(StepRequest(informed, 1.0)), make_contents(informed))
+    sent = (make_parameters(Request(informed, 1.0)), make_contents(informed))
     assert "rules alone" not in str(sent)

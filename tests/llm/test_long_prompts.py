@@ -8,7 +8,14 @@ from pydantic import BaseModel
 
 from llm.chain import ChainLink, FallbackChain
 from llm.errors import ChainExhausted, ModelUnavailable, PromptTooLong
-from llm.port import Task
+from llm.port import (
+    ModelMessage,
+    Task,
+    ToolConversation,
+    ToolMessage,
+    ToolUse,
+    UserMessage,
+)
 from llm.tasks.question import (
     MATCH_VERIFIED,
     AnsweredQuestion,
@@ -180,3 +187,42 @@ async def test_a_model_that_is_down_beside_one_that_is_too_small_does_not_hide_t
         await chain_of(down, small).ask(task, inputs)
 
     assert len(small.calls) == 2
+
+
+FEES, PAGE = "The fee is 5 euros.", "\n".join(f"line {number}" for number in range(200))
+LOOKED_UP = ToolConversation(
+    task="reason",
+    messages=(
+        UserMessage(text="What is the fee?"),
+        ModelMessage(calls=(ToolUse(call_id="a", name="t"), ToolUse(call_id="b", name="t"))),
+        ToolMessage(call_id="a", name="t", text=FEES),
+        ToolMessage(call_id="b", name="t", text=PAGE),
+    ),
+)
+
+
+async def test_a_conversation_that_is_too_long_is_sent_once_more_with_shorter_results() -> None:
+    model = ScriptedModel([LONG, ModelMessage(text="5 euros")])
+
+    step = await chain_of(model).converse(LOOKED_UP)
+
+    first, second = (call.inputs for call in model.calls)
+    assert isinstance(second, ToolConversation)
+    question, calls, short, cut = second.messages
+    assert (step.message.text, first) == ("5 euros", LOOKED_UP)
+    assert (question, calls, short) == LOOKED_UP.messages[:3]
+    kept, mark = cut.text.split("\n... ")
+    assert f"{kept}\n" == PAGE[: len(kept) + 1]
+    assert len(FEES) + len(kept) <= len(FEES + PAGE) / 2
+    assert mark == f"[{len(PAGE) - len(kept)} characters left out]"
+
+
+async def test_a_conversation_that_stays_too_long_or_has_no_results_fails_with_the_reason() -> None:
+    without = LOOKED_UP.model_copy(update={"messages": LOOKED_UP.messages[:1]})
+    for sent, requests in ((LOOKED_UP, 2), (without, 1)):
+        model = ScriptedModel([LONG] * 3)
+
+        with pytest.raises(PromptTooLong):
+            await chain_of(model).converse(sent)
+
+        assert len(model.calls) == requests

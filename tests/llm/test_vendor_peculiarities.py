@@ -8,6 +8,7 @@ import pytest
 from config.prompts import PromptFiles
 from envelope.run import OUTSIDE
 from llm.errors import MissingKey, ModelError, QuotaExhausted, RateLimited, Refused, UnknownModel
+from llm.port import ToolConversation
 from llm.prompts import OWN_PROMPTS
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
@@ -164,7 +165,8 @@ async def test_a_server_that_does_not_count_has_an_unknown_price(
 def test_reasoning_models_get_room_for_thoughts_and_no_temperature(
     model: str, *, reasons: bool
 ) -> None:
-    request = Request("", (), "colour", {}, 0.0, 100, 1.0)
+    conversation = ToolConversation(task="colour", messages=(), max_output_tokens=100)
+    request = Request(conversation, 1.0)
 
     parameters = sampling(model, request, compatible=False)
 
