@@ -96,8 +96,21 @@ async def test_sections_far_below_the_best_one_are_left_out(fake_documents: Inde
     found = await compose(fake_documents, "What does a rule cost?", STEPS, *many, limit=250)
 
     scores = [one.best.score for one in found.context]
-    assert min(scores) >= composer.LEAST_SCORE * max(scores)
     assert len(found.context) < found.total
+    assert all(score >= composer.LEAST_SCORE * scores[0] for score in scores[composer.KEPT :])
+
+
+async def test_the_best_chunks_are_given_however_much_better_one_page_fits(
+    fake_documents: Index,
+) -> None:
+    price = document("price", (("Plans",), "The plan costs ten euros."))
+    exact = [((f"Rule {n}",), "What does a rule cost? A rule has a cost.") for n in range(8)]
+
+    found = await compose(
+        fake_documents, "What does a rule cost?", document("rules", *exact), price, *OTHERS
+    )
+
+    assert "price" in {one.best.document_id for one in found.context}
 
 
 @pytest.mark.parametrize("tokens", [80, 200, 500])
