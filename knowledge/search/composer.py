@@ -12,7 +12,7 @@ The best hits are cut out of no section: worse sections make room for them.
 
 A changelog that is not the best page comes after all others. Each section is one text, the best
 section first; those of equal score are in the order of their document. Cuts are marked. Chunks far
-below the best one are left out after the first ones: the size of the context is a limit.
+below the best one are left out unless they are among the best hits: the size is only a limit.
 
 `docs/internal/measurements/evaluation.md` has the figures by which the numbers were chosen.
 """
@@ -27,7 +27,13 @@ from knowledge.index.points.layout import chunk_identity
 from knowledge.index.port import IndexedPassage
 from knowledge.index.queries import PointId
 from knowledge.port import ContextSection, FoundSpan, Hit
-from knowledge.search.ranking import FoundDocument, RankedChunk, RankedPage, list_candidates
+from knowledge.search.ranking import (
+    FoundDocument,
+    RankedChunk,
+    RankedPage,
+    list_candidates,
+    list_hits,
+)
 from knowledge.search.section_text import SectionText, write_section
 from knowledge.sections import count_overlap, count_table_header, count_tokens
 
@@ -45,7 +51,7 @@ LOSS = 0.3
 """A further chunk of a page loses less against other pages than among the hits: an answer needs
 what stands around, and ranks fall fast."""
 KEPT = 20
-"""The number of best chunks that are given however low their scores are."""
+"""The number of best hits that are given however low their scores are."""
 LEAST_SCORE = 0.25
 """Below this share of the best score a further chunk is left out, and no section is completed."""
 PASSAGE_TOKENS = 110
@@ -404,13 +410,14 @@ def make_hit(passage: IndexedPassage, score: float, levels: tuple[str, ...]) -> 
 
 
 def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChunk]:
-    """Return the best chunks, and the best one of each of many pages."""
+    """Return the best chunks and the best one of each of many pages, without those far below."""
     best = list_candidates(pages, most, loss=LOSS)
     heads = list_candidates([replace(one, chunks=one.chunks[:1]) for one in pages], MOST_PAGES)
     present = {one.chunk.point for one in best}
     further = [one for one in heads if one.chunk.point not in present]
     least = _find_least(best)
-    return best[:KEPT] + [one for one in (*best[KEPT:], *further) if one.score >= least]
+    kept = {one.chunk.point for one in list_hits(pages, KEPT)}
+    return [one for one in (*best, *further) if one.score >= least or one.chunk.point in kept]
 
 
 def _find_least(ranked: Sequence[RankedChunk] | Sequence[_Candidate]) -> float:
