@@ -38,9 +38,7 @@ from knowledge.search.section_text import SectionText, write_section
 from knowledge.sections import count_overlap, count_table_header, count_tokens
 
 LEADING = 10
-"""The number of best chunks that are given before a second chunk of any section, and of best hits
-that are cut out of no section.
-"""
+"""The number of best chunks that are given before a second chunk of any section."""
 MOST_PAGES = 24
 """The best pages, of which each has its best chunk among the candidates."""
 WHOLE_SECTIONS = 3
@@ -50,8 +48,9 @@ WHOLE_SHARE = 4
 LOSS = 0.3
 """A further chunk of a page loses less against other pages than among the hits: an answer needs
 what stands around, and ranks fall fast."""
-KEPT = 20
-"""The number of best hits that are given however low their scores are."""
+KEPT = 16
+"""The number of best hits that are given however low their scores are, and are cut out of no
+section."""
 LEAST_SCORE = 0.25
 """Below this share of the best score a further chunk is left out, and no section is completed."""
 PASSAGE_TOKENS = 110
@@ -382,7 +381,7 @@ async def compose(
     for section in sections:
         section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
     composer = _Composer(passages, sections, asked, documents.changelogs)
-    composer.select(chosen, {hit.chunk_id for hit in hits[:LEADING]})
+    composer.select(chosen, {hit.chunk_id for hit in hits[:KEPT]})
     return tuple(composer.write(hits))
 
 
