@@ -36,7 +36,7 @@ class AnswerSettings(BaseModel):
         ge=200,
         description="maximum context of an answer in tokens (a token: 4 bytes of UTF-8), or in "
         "characters with the suffix `c`: `14000c`; a repeated search adds up to half of it; unset: "
-        "8000, or 4000 where no model or one with a context window below 16,000 tokens answers",
+        "6000, or 4000 where no model or one with a context window below 16,000 tokens answers",
     )
     history_turns: int = Field(
         6,

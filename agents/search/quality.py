@@ -17,6 +17,7 @@ from typing import Literal, Self
 from pydantic import Field, JsonValue
 
 from agents.agent import Agent, AgentParts, MayAsk, ProgressStep, ReadsLanguage
+from agents.search.judged_sources import number_sources, select_sources
 from citations.blocks import remove_cells
 from citations.citing import (
     MovedMark,
@@ -33,7 +34,6 @@ from citations.faults import (
     locate,
     mark_addresses,
     own_words,
-    references_by_number,
     text_of,
 )
 from citations.links import REMOVED_ADDRESS, keep_links
@@ -52,7 +52,7 @@ from envelope.sources import (
 from envelope.texts import Texts
 from llm.errors import ModelError
 from llm.port import Model
-from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, JudgeOutput, PromptPassage
+from llm.tasks.search import JUDGE, JudgeInputs, JudgeOutput, PromptPassage
 
 ACCURACY_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 LEAST_ACCURACY, LEAST_COMPLETENESS = 0.6, 0.3
@@ -182,7 +182,8 @@ class QualityAgent(Agent[Reads, Writes]):
         if not self._has_doubt(reads, faults):
             return _Judgement(proved, None, "none: not asked", matches, was_asked=False)
         try:
-            given = await self._model.ask(JUDGE, self._make_inputs(reads, answer, faults), self.run)
+            inputs = await asyncio.to_thread(self._make_inputs, reads, answer, faults)
+            given = await self._model.ask(JUDGE, inputs, self.run)
         except ModelError as error:
             problem = f"the judge failed: {type(error).__name__}: {error}"
             return _Judgement(withheld, None, "none: the judge failed", matches, problem=problem)
@@ -209,7 +210,7 @@ class QualityAgent(Agent[Reads, Writes]):
                 PromptPassage(number=number, text=fault.quote, note=fault.reason)
                 for number, fault in enumerate(faults, start=1)
             ),
-            sources=_collect_sources(reads),
+            sources=select_sources(answer),
             facts=tuple(
                 f"{name}: {value}"
                 for name, value in reads.collected_info.items()
@@ -308,28 +309,9 @@ def _read(reads: Reads) -> tuple[CheckedAnswer, tuple[Fault, ...]]:
     return answer, find_faults(answer)
 
 
-def _name_place(reference: SourceReference, place: str) -> str:
-    """Return crumbs, headings and version: two versions may say different things."""
-    path = " > ".join(dict.fromkeys((*reference.crumbs, *reference.heading_path))) or place
-    return f"{path} (version {reference.version})" if reference.version else path
-
-
-def _number_sources(
-    used: Sequence[SourceUsed], references: Sequence[SourceReference]
-) -> dict[int, SourceReference]:
-    """Return all sources of the prompt under the numbers that the judge sees.
-
-    Those that the answer cites have their numbers in the answer, the others follow.
-    """
-    numbered = references_by_number(used, references)
-    cited = {reference.chunk_id for reference in numbered.values()}
-    others = [one for one in references if one.chunk_id not in cited]
-    return numbered | dict(enumerate(others, start=max(numbered, default=0) + 1))
-
-
 def _move_marks(answer: CheckedAnswer, output: JudgeOutput | None) -> CheckedAnswer:
     """Return the answer with the sources that the judge names in place of wrong ones."""
-    numbered = _number_sources(answer.used, answer.references)
+    numbered = number_sources(answer.used, answer.references)
     moves = [
         MovedMark(place[0], verdict.quote, verdict.source)
         for verdict in (() if output is None else output.verdicts)
@@ -347,23 +329,6 @@ def _move_marks(answer: CheckedAnswer, output: JudgeOutput | None) -> CheckedAns
     ]
     text = move_marks(answer.text, moves)
     return replace(answer, text=text, used=(*answer.used, *added))
-
-
-def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
-    """Return the sources of the prompt, first those that the answer cites."""
-    numbered = _number_sources(reads.sources_used, reads.source_references)
-    cited = references_by_number(reads.sources_used, reads.source_references)
-    return tuple(
-        JudgedSource(
-            number=number,
-            place=_name_place(reference, place),
-            text=text,
-            is_cut=reference.is_cut,
-            is_cited=number in cited,
-        )
-        for number, reference in sorted(numbered.items())
-        for place, _, text in [text_of(reference, reads.search_context).partition("\n")]
-    )
 
 
 def _find_silence(output: JudgeOutput, answer: CheckedAnswer, faults: Sequence[Fault]) -> str:

@@ -122,7 +122,7 @@ class SearchAgent(Agent[Reads, Writes]):
         self,
         *,
         searcher: Searcher,
-        max_context_length: int = 8000,
+        max_context_length: int = 6000,
         limit: int = 50,
         uses_model: bool = True,
     ) -> None:

@@ -69,7 +69,7 @@ class ReflectAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, max_context_length: int = 8000) -> None:
+    def __init__(self, *, max_context_length: int = 6000) -> None:
         self._max_tokens = max_context_length
 
     @classmethod

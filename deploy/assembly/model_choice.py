@@ -7,7 +7,7 @@ from config.settings import Settings
 from llm.prices import find_context_window
 from llm.vendors.catalogue import VENDORS, ModelName, VendorAccess, parse_models, vendors_by_name
 
-USUAL_CONTEXT = 8000
+USUAL_CONTEXT = 6000
 _SMALL_CONTEXT = 4000
 _LARGE_WINDOW = 16_000
 """The smallest context window, in tokens, for which the usual context is used."""

@@ -11,8 +11,8 @@ order, as long as there is room:
 The best hits are cut out of no section: worse sections make room for them.
 
 A changelog that is not the best page comes after all others. Each section is one text, the best
-section first; sections that follow each other in a document stay together, up to `TOGETHER` of
-them. Cuts are marked. Sections far below the best one are left out (`LEAST_SCORE`).
+section first; those of equal score are in the order of their document. Cuts are marked. Chunks far
+below the best one are left out unless they are among the best hits: the size is only a limit.
 
 `docs/internal/measurements/evaluation.md` has the figures by which the numbers were chosen.
 """
@@ -27,14 +27,18 @@ from knowledge.index.points.layout import chunk_identity
 from knowledge.index.port import IndexedPassage
 from knowledge.index.queries import PointId
 from knowledge.port import ContextSection, FoundSpan, Hit
-from knowledge.search.ranking import FoundDocument, RankedChunk, RankedPage, list_candidates
+from knowledge.search.ranking import (
+    FoundDocument,
+    RankedChunk,
+    RankedPage,
+    list_candidates,
+    list_hits,
+)
 from knowledge.search.section_text import SectionText, write_section
 from knowledge.sections import count_overlap, count_table_header, count_tokens
 
 LEADING = 10
-"""The number of best chunks that are given before a second chunk of any section, and of best hits
-that are cut out of no section.
-"""
+"""The number of best chunks that are given before a second chunk of any section."""
 MOST_PAGES = 24
 """The best pages, of which each has its best chunk among the candidates."""
 WHOLE_SECTIONS = 3
@@ -44,12 +48,11 @@ WHOLE_SHARE = 4
 LOSS = 0.3
 """A further chunk of a page loses less against other pages than among the hits: an answer needs
 what stands around, and ranks fall fast."""
-LEAST_SCORE = 0.08
-"""A section is left out below this share of the best section's score: the size of the context is a
-limit that need not be reached.
-"""
-TOGETHER = 3
-"""The most sections that stay together in the order of their document."""
+KEPT = 16
+"""The number of best hits that are given however low their scores are, and are cut out of no
+section."""
+LEAST_SCORE = 0.25
+"""Below this share of the best score a further chunk is left out, and no section is completed."""
 PASSAGE_TOKENS = 110
 """The size of any further part: about one chunk."""
 _MARK_TOKENS = 14
@@ -163,7 +166,7 @@ class _Composer:
 
         Those with the ids `best` are in their sections if these are given at all.
         """
-        present = self._choose_matching(ranked)
+        present = [one for one in ranked if one.chunk in self._passages]
         last: list[_Candidate] = []
         further: list[_Candidate] = []
         for rank, one in enumerate(present):
@@ -175,7 +178,8 @@ class _Composer:
                 self._take(one)
         for one in (*further, *last):
             self._take(one)
-        usual = [one for one in present if not self._is_later(one.chunk)]
+        least = _find_least(present)
+        usual = [one for one in present if one.score >= least and not self._is_later(one.chunk)]
         self._fill(usual)
         # The estimates are upper bounds: what is left of them has room for more.
         for section in self._sections:
@@ -186,13 +190,6 @@ class _Composer:
                 section.tokens = tokens
         self._keep(one for one in present if self._identify(one) in best)
         self._fill(usual)
-
-    def _choose_matching(self, ranked: Sequence[_Candidate]) -> list[_Candidate]:
-        """Return the chunks that were read and are not far below the best one."""
-        present = [one for one in ranked if one.chunk in self._passages]
-        best = max((one.score for one in present), default=0.0)
-        least = min(best, LEAST_SCORE * best)
-        return [one for one in present if one.score >= least]
 
     def _identify(self, candidate: _Candidate) -> str:
         return self._passages[candidate.chunk].chunk.chunk_id
@@ -255,24 +252,10 @@ class _Composer:
                 ),
             )
 
-    def _order_sections(self) -> Iterator[_Section]:
-        """Yield the sections that are given, the best first, each with those next to it."""
-        given = [one for one in self._sections if one.given]
-        at = {id(one): position for position, one in enumerate(given)}
-        waiting = set(at)
-        for section in sorted(given, key=lambda one: (self._is_later(one.first), -one.score)):
-            if id(section) not in waiting:
-                continue
-            start, end = at[id(section)], at[id(section)] + 1
-            while end - start < TOGETHER:
-                if end < len(given) and id(given[end]) in waiting and _follows(given, end):
-                    end += 1
-                elif start and id(given[start - 1]) in waiting and _follows(given, start):
-                    start -= 1
-                else:
-                    break
-            waiting.difference_update(map(id, given[start:end]))
-            yield from given[start:end]
+    def _order_sections(self) -> list[_Section]:
+        """Return the sections that are given, the best first, changelogs last."""
+        given = (one for one in self._sections if one.given)
+        return sorted(given, key=lambda one: (self._is_later(one.first), -one.score))
 
     def _is_later(self, chunk: int) -> bool:
         """Return whether a chunk stands in a changelog that is not the best page."""
@@ -410,7 +393,7 @@ async def compose(
     for section in sections:
         section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
     composer = _Composer(passages, sections, asked, documents.changelogs)
-    composer.select(chosen, {hit.chunk_id for hit in hits[:LEADING]})
+    composer.select(chosen, {hit.chunk_id for hit in hits[:KEPT]})
     return tuple(composer.write(hits))
 
 
@@ -438,11 +421,20 @@ def make_hit(passage: IndexedPassage, score: float, levels: tuple[str, ...]) -> 
 
 
 def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChunk]:
-    """Return the best chunks, and the best one of each of many pages."""
+    """Return the best chunks and the best one of each of many pages, without those far below."""
     best = list_candidates(pages, most, loss=LOSS)
     heads = list_candidates([replace(one, chunks=one.chunks[:1]) for one in pages], MOST_PAGES)
     present = {one.chunk.point for one in best}
-    return best + [one for one in heads if one.chunk.point not in present]
+    further = [one for one in heads if one.chunk.point not in present]
+    least = _find_least(best)
+    kept = {one.chunk.point for one in list_hits(pages, KEPT)}
+    return [one for one in (*best, *further) if one.score >= least or one.chunk.point in kept]
+
+
+def _find_least(ranked: Sequence[RankedChunk] | Sequence[_Candidate]) -> float:
+    """Return the score below which chunks are far below the best one."""
+    best = max((one.score for one in ranked), default=0.0)
+    return min(best, LEAST_SCORE * best)
 
 
 def _list_near(one: _Candidate, reach: int) -> range:
@@ -455,11 +447,6 @@ def _list_ends(one: _Candidate) -> Iterator[int]:
     near = _list_near(one, _READ_OF_SECTION)
     more = _list_near(one, _READ_OF_SECTION + 1)
     yield from (end for end in (more[0], more[-1]) if end not in near)
-
-
-def _follows(sections: Sequence[_Section], position: int) -> bool:
-    """Return whether a section begins where the one before it in the list ends."""
-    return sections[position - 1].last + 1 == sections[position].first
 
 
 def _split_sections(passages: Mapping[int, IndexedPassage]) -> Iterator[_Section]:

@@ -31,14 +31,14 @@ def test_characters_are_converted_as_the_context_counts_tokens() -> None:
     ("changes", "tokens"),
     [
         ({}, 4000),
-        ({"gen_model": "gpt-5-mini@openai"}, 8000),
+        ({"gen_model": "gpt-5-mini@openai"}, 6000),
         ({"gen_model": "gpt-5-mini@openai,gpt-4@openai"}, 2730),
         ({"gen_model": "gpt-5-mini@openai", "quality_model": "gpt-4@openai"}, 2730),
         (
             {"gen_model": "own@llama", "model_limits": {"own@llama": {"context_window": 15_000}}},
             4000,
         ),
-        ({"gen_model": "own@llama"}, 8000),
+        ({"gen_model": "own@llama"}, 6000),
         ({"gen_model": "own@llama", "max_context_length": 12_000}, 12_000),
     ],
     ids=["no model", "large", "small in the chain", "small judge", "stated", "unknown", "set"],

@@ -1,0 +1,101 @@
+"""Selects the sources that the judge reads of all that the writer had.
+
+The judge reads the sources that the answer cites, the sections next to them, the first ones of the
+search, and for each claim those that share most with it: the right source of a wrong citation, or
+one that contradicts it, has words, numbers or names of the claim.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import log
+
+from citations.citing import claims_something
+from citations.faults import CheckedAnswer, references_by_number, text_of
+from citations.marking import remove_marks
+from envelope.sources import SourceReference, SourceUsed
+from knowledge.index.terms import terms
+from llm.tasks.search import JudgedSource
+
+LEADING = 5
+"""The first sources of the prompt, which the judge always reads: they probably answer the question
+even where the answer leaves something out, or is in another language."""
+CANDIDATES = 3
+"""The sources for each claim that share most with it."""
+
+
+def number_sources(
+    used: Sequence[SourceUsed], references: Sequence[SourceReference]
+) -> dict[int, SourceReference]:
+    """Return all sources of the prompt under the numbers that the judge sees.
+
+    Those that the answer cites have their numbers in the answer, the others follow.
+    """
+    numbered = references_by_number(used, references)
+    cited = {reference.chunk_id for reference in numbered.values()}
+    others = [one for one in references if one.chunk_id not in cited]
+    return numbered | dict(enumerate(others, start=max(numbered, default=0) + 1))
+
+
+def select_sources(answer: CheckedAnswer) -> tuple[JudgedSource, ...]:
+    """Return the sources that the judge reads, first those that the answer cites."""
+    numbered = number_sources(answer.used, answer.references)
+    texts = {number: _write(one, answer.context) for number, one in numbered.items()}
+    cited = set(references_by_number(answer.used, answer.references))
+    leading = sorted(numbered, key=lambda number: numbered[number].number)[:LEADING]
+    chosen = {*cited, *leading, *_find_neighbours(numbered, cited)}
+    chosen.update(_find_candidates(answer, numbered, texts))
+    return tuple(
+        JudgedSource(
+            number=number,
+            place=texts[number][0],
+            text=texts[number][1],
+            is_cut=numbered[number].is_cut,
+            is_cited=number in cited,
+        )
+        for number in sorted(chosen)
+    )
+
+
+def _write(reference: SourceReference, context: str) -> tuple[str, str]:
+    """Return the place of a source with its version, and its text: two versions may differ."""
+    first, _, text = text_of(reference, context).partition("\n")
+    place = " > ".join(dict.fromkeys((*reference.crumbs, *reference.heading_path))) or first
+    return f"{place} (version {reference.version})" if reference.version else place, text
+
+
+def _find_neighbours(
+    numbered: Mapping[int, SourceReference], cited: Collection[int]
+) -> Iterator[int]:
+    """Yield the sources before and after a cited one in its document."""
+    documents: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for number, reference in numbered.items():
+        document, _, ordinal = reference.chunk_id.rpartition("#")
+        if ordinal.isdecimal():
+            documents[document].append((int(ordinal), number))
+    for places in documents.values():
+        ordered = [number for _, number in sorted(places)]
+        for position, number in enumerate(ordered):
+            if number in cited:
+                yield from ordered[max(0, position - 1) : position + 2]
+
+
+def _find_candidates(
+    answer: CheckedAnswer,
+    numbered: Mapping[int, SourceReference],
+    texts: Mapping[int, tuple[str, str]],
+) -> Iterator[int]:
+    """Yield for each claim the sources that share most of its terms, rare terms first of all."""
+    held = {
+        number: frozenset(terms("\n".join(text), numbered[number].language or "en"))
+        for number, text in texts.items()
+    }
+    counts = Counter(term for own in held.values() for term in own)
+    weights = {term: log(1 + len(held) / count) for term, count in counts.items()}
+    for block in filter(claims_something, answer.blocks):
+        claimed = frozenset(terms(remove_marks(block.text), answer.language))
+        shared = {
+            number: sum(weights[term] for term in claimed.intersection(own))
+            for number, own in held.items()
+        }
+        best = sorted(filter(shared.__getitem__, shared), key=lambda number: -shared[number])
+        yield from best[:CANDIDATES]
