@@ -182,65 +182,6 @@ def is_page(place: str, page: str) -> bool:
     return bool(wanted) and parts[-len(wanted) :] == wanted
 
 
-async def take_snapshot(
-    opened: OpenIndex,
-    questions: Sequence[CheckQuestion],
-    options: SearchOptions,
-    since: Snapshot | None = None,
-) -> Snapshot:
-    """Search for the questions in an index.
-
-    Reads the documents that the questions rely on; with `since`, those that were added or changed
-    after that snapshot.
-    """
-    groups = tuple({*options.groups, *(name for one in questions for name in one.groups)})
-    listed = {document.id: document for document in await opened.library.list_documents(groups)}
-    slots = asyncio.Semaphore(_CONCURRENT_SEARCHES)
-
-    async def search(question: CheckQuestion) -> SearchResult:
-        async with slots:
-            request = SearchRequest(
-                question=question.text,
-                text=question.text,
-                language=question.language or options.language_of(question.text),
-                limit=options.limit,
-                # Composing a context takes longer than the search, and only facts need it.
-                context_tokens=options.context_tokens if question.facts else 0,
-                groups=tuple({*options.groups, *question.groups}),
-                reranked=True,
-            )
-            return _read_findings(question, await opened.search(request))
-
-    async with asyncio.TaskGroup() as tasks:
-        searches = {question.id: tasks.create_task(search(question)) for question in questions}
-    results = {question_id: task.result() for question_id, task in searches.items()}
-    expected = _find_expected(listed, questions)
-    if since is None:
-        wanted = {
-            citation.document_id
-            for question in questions
-            for citation in (*question.citations, *results[question.id].facts.values())
-        }.union(*expected.values())
-    else:
-        wanted = {document.id for document in _list_different(since.listed, listed)}
-    documents = await opened.library.read(sorted(wanted & listed.keys()), groups)
-    return Snapshot(listed, results, expected, {one.listed.id: one for one in documents})
-
-
-def compare(questions: Sequence[CheckQuestion], before: Snapshot, after: Snapshot) -> CheckResult:
-    """Return what became of each question between two snapshots."""
-    different = _list_different(before.listed, after.listed)
-    added = sum(document.id not in before.listed for document in different)
-    comparison = _Comparison(before, after)
-    results = [comparison.judge(question) for question in questions]
-    return CheckResult(
-        tuple(sorted(results, key=lambda one: (STATES.index(one.state), -one.question.asked))),
-        added=added,
-        changed=len(different) - added,
-        removed=len(before.listed.keys() - after.listed.keys()),
-    )
-
-
 class _Comparison:
     """Compares two snapshots, and finds the texts of the first one in the second one."""
 
@@ -337,6 +278,65 @@ class _Comparison:
             for run in _list_runs(" ".join(section.text for section in sections)):
                 owners[run].add(name)
         return owners
+
+
+async def take_snapshot(
+    opened: OpenIndex,
+    questions: Sequence[CheckQuestion],
+    options: SearchOptions,
+    since: Snapshot | None = None,
+) -> Snapshot:
+    """Search for the questions in an index.
+
+    Reads the documents that the questions rely on; with `since`, those that were added or changed
+    after that snapshot.
+    """
+    groups = tuple({*options.groups, *(name for one in questions for name in one.groups)})
+    listed = {document.id: document for document in await opened.library.list_documents(groups)}
+    slots = asyncio.Semaphore(_CONCURRENT_SEARCHES)
+
+    async def search(question: CheckQuestion) -> SearchResult:
+        async with slots:
+            request = SearchRequest(
+                question=question.text,
+                text=question.text,
+                language=question.language or options.language_of(question.text),
+                limit=options.limit,
+                # Composing a context takes longer than the search, and only facts need it.
+                context_tokens=options.context_tokens if question.facts else 0,
+                groups=tuple({*options.groups, *question.groups}),
+                reranked=True,
+            )
+            return _read_findings(question, await opened.search(request))
+
+    async with asyncio.TaskGroup() as tasks:
+        searches = {question.id: tasks.create_task(search(question)) for question in questions}
+    results = {question_id: task.result() for question_id, task in searches.items()}
+    expected = _find_expected(listed, questions)
+    if since is None:
+        wanted = {
+            citation.document_id
+            for question in questions
+            for citation in (*question.citations, *results[question.id].facts.values())
+        }.union(*expected.values())
+    else:
+        wanted = {document.id for document in _list_different(since.listed, listed)}
+    documents = await opened.library.read(sorted(wanted & listed.keys()), groups)
+    return Snapshot(listed, results, expected, {one.listed.id: one for one in documents})
+
+
+def compare(questions: Sequence[CheckQuestion], before: Snapshot, after: Snapshot) -> CheckResult:
+    """Return what became of each question between two snapshots."""
+    different = _list_different(before.listed, after.listed)
+    added = sum(document.id not in before.listed for document in different)
+    comparison = _Comparison(before, after)
+    results = [comparison.judge(question) for question in questions]
+    return CheckResult(
+        tuple(sorted(results, key=lambda one: (STATES.index(one.state), -one.question.asked))),
+        added=added,
+        changed=len(different) - added,
+        removed=len(before.listed.keys() - after.listed.keys()),
+    )
 
 
 def _are_deleted(

@@ -50,7 +50,9 @@ def test_no_installed_dependency_brings_a_package_of_our_name() -> None:
 
 
 def test_no_module_has_a_vague_name() -> None:
-    vague = [path for path in list_tracked("*.py") if VAGUE & set(path.with_suffix("").parts)]
+    modules = [path.relative_to(ROOT).with_suffix("") for path in list_tracked("*.py")]
+
+    vague = [module for module in modules if VAGUE & set(module.parts)]
 
     assert vague == []
 
