@@ -7,18 +7,32 @@ help:  ## print these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
 
 # Without isolation: what builds a wheel is locked too, and not fetched beside the lock.
+UV := $(shell command -v uv)
+ifeq ($(UV),)
+MAKE_ENVIRONMENT := python3 -m venv .venv
 INSTALL := $(BIN)/pip install --quiet --no-build-isolation
+REPORT = --report .venv/$(1).json
+else
+MAKE_ENVIRONMENT := $(UV) venv --quiet --allow-existing --python python3 .venv
+INSTALL := $(UV) pip install --quiet --python $(BIN)/python --no-build-isolation
+endif
 
-.venv/installed: pyproject.toml requirements/build.txt requirements/dev.txt
-	python3 -m venv .venv
+# What users need.
+.venv/runtime: pyproject.toml requirements/build.txt requirements/runtime.txt
+	$(MAKE_ENVIRONMENT)
 	$(INSTALL) --require-hashes --requirement requirements/build.txt
-	$(INSTALL) --require-hashes --requirement requirements/dev.txt --report .venv/dependencies.json
+	$(INSTALL) --require-hashes --requirement requirements/runtime.txt $(call REPORT,runtime)
 	$(INSTALL) --no-deps --editable .
 	touch $@
 
-install: .venv/installed  ## make the environment in .venv, from the lock
+# The tools of developers beside it.
+.venv/installed: .venv/runtime requirements/dev.txt
+	$(INSTALL) --require-hashes --requirement requirements/dev.txt $(call REPORT,dev)
+	touch $@
 
-demo: install  ## set up, ingest the example documents, ask three questions; no Redis, no key
+install: .venv/installed  ## make the environment of developers in .venv, from the lock
+
+demo: .venv/runtime  ## set up for users, ingest the example documents, ask four questions; no Redis, no key
 	$(BIN)/refdesk demo
 
 format: install  ## format the code and apply safe fixes
@@ -103,6 +117,7 @@ sbom: install  ## write the bill of materials of the image into dist/
 	mkdir -p $(dir $(SBOM))
 	$(BIN)/cyclonedx-py requirements requirements/image.txt --pyproject pyproject.toml --mc-type application \
 		--spec-version 1.6 --output-format JSON --output-reproducible --validate --output-file $(SBOM)
+	$(BIN)/python -m deploy.supply_chain.vendored $(SBOM)
 
 bench: install  ## measure the broker beside others, in one run; writes docs/internal/measurements/benchmarks.md
 	$(INSTALL) --require-hashes --requirement requirements/bench.txt

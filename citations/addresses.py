@@ -141,6 +141,11 @@ def origin_of(address: str) -> str:
     return "" if page is None else "/".join(re.split("[/?]", page, maxsplit=3)[:3])
 
 
+def host_and_port(address: str) -> str:
+    """Return the host of a web address, with a port that is not the default of its scheme."""
+    return origin_of(address).partition("//")[2]
+
+
 def _unquote(escaped: re.Match[str]) -> str:
     sign = chr(int(escaped[0][1:], 16))
     is_same = sign.isascii() and (sign.isalnum() or sign in "()-._~")

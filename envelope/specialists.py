@@ -291,7 +291,7 @@ class SpecialistProfile(BaseModel, frozen=True, extra="forbid"):
     """
 
     name: SpecialistName
-    prompt: str = Field(default="", pattern=r"^([\w-]{1,80}\.txt)?$")
+    prompt: str = Field(default="", max_length=84, pattern=r"^([\w-]+\.txt)?$")
     model: str = ""
     temperature: float = Field(default=0.3, ge=0, le=2)
     max_tokens: int = Field(default=4096, ge=256, le=65_536)

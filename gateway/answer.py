@@ -17,7 +17,7 @@ import structlog
 from pydantic import BaseModel, Field, JsonValue, computed_field
 
 from broker.values import Fields
-from citations.addresses import addresses_of, origin_of, page_of
+from citations.addresses import addresses_of, host_and_port, page_of
 from citations.links import (
     Allowed,
     LinkedPage,
@@ -550,7 +550,7 @@ def _source(source: Named, opens: Opens, link_hosts: Collection[str]) -> dict[st
         "crumbs": [plain_line(str(part)) for part in read_list(source.get("crumbs"))],
     }
     addresses = map(str, read_list(source.get("addresses")))
-    shown["links"] = [one for one in addresses if _host_and_port(one) in link_hosts]
+    shown["links"] = [one for one in addresses if host_and_port(one) in link_hosts]
     for name in ("path", "anchor"):
         value = source.get(name)
         shown[name] = clean_text(value) if isinstance(value, str) else None
@@ -558,11 +558,6 @@ def _source(source: Named, opens: Opens, link_hosts: Collection[str]) -> dict[st
         shown["pictures"] = [*_pictures(source, opens)]
     link = opens(shown)
     return shown if link is None else {**shown, "link": link}
-
-
-def _host_and_port(address: str) -> str:
-    """Return the host of a web address, with a port that is not the default of its scheme."""
-    return origin_of(address).partition("//")[2]
 
 
 def _pictures(source: Named, opens: Opens) -> Iterator[dict[str, JsonValue]]:

@@ -30,7 +30,8 @@ class SubmittedQuestion:
 class ReadableSection:
     """The blocks (Markdown) below one heading of a document, and whether it is `cited`.
 
-    `pictures` are the ids and captions of those that stand in it.
+    `pictures` are the ids and captions of those that stand in it, `links` the labels and addresses
+    of its links to the web, of which the text has the labels.
     """
 
     heading_path: tuple[str, ...]
@@ -38,6 +39,7 @@ class ReadableSection:
     text: str
     cited: bool = False
     pictures: tuple[tuple[str, str], ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

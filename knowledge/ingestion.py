@@ -405,7 +405,7 @@ class _Ingestion:
         for document, known in waiting:
             own = [next(computed) if vector is None else vector for vector in known]
             await self._index.put(document, own, root)
-            self._ledger.wrote(document.id, len(document.chunks))
+            self._ledger.wrote(document)
 
 
 async def ingest(

@@ -1,12 +1,17 @@
 """Counts the documents of an ingestion: found, new, changed, removed."""
 
+from collections import Counter
 from collections.abc import Mapping
 
+from citations.addresses import host_and_port
+from knowledge.document import Document
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import TooSlowError
 from knowledge.documents.page import LeftOut
 from knowledge.ingestion_report import IngestionResult, Report
 from knowledge.isolation.messages import ReadingLimits
+
+MOST_HOSTS = 20
 
 
 class Ledger:
@@ -19,6 +24,7 @@ class Ledger:
         self._warned: list[tuple[str, str]] = []
         self._left_out: list[tuple[str, LeftOut]] = []
         self._skipped: list[tuple[str, str]] = []
+        self._linked_hosts: Counter[str] = Counter()
         self._owners: dict[str, tuple[str, str]] = {}
         self._known: dict[str, str] = {}
         self._own: frozenset[str] = frozenset()
@@ -55,8 +61,11 @@ class Ledger:
             self.warn(source, f"it replaces {identity!r}, which was ingested from another place")
         return True
 
-    def wrote(self, identity: str, chunks: int) -> None:
-        """Count a document that was written into the index."""
+    def wrote(self, document: Document) -> None:
+        """Count a document that was written into the index, and the hosts that it links to."""
+        identity, chunks = document.id, len(document.chunks)
+        hosts = {host_and_port(address) for chunk in document.chunks for _, address in chunk.links}
+        self._linked_hosts.update(hosts - {""})
         if identity in self._present:
             self._changed += 1
         else:
@@ -133,6 +142,7 @@ class Ledger:
             left_out=tuple(self._left_out),
             chunks=self._chunks,
             seconds=seconds,
+            linked_hosts=tuple(self._linked_hosts.most_common(MOST_HOSTS)),
         )
 
     def _is_first(self, identity: str, source: str) -> bool:

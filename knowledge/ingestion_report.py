@@ -70,7 +70,8 @@ class IngestionResult:
     `added`, `changed`, `unchanged` and `removed` count documents; `chunks` counts written chunks.
     `descriptions` is None if no model describes pages, `embedding` if no vendor embeds them,
     `waits` if no request waited. `replacement` says what became of an index that is written to
-    replace the one of another embedding model.
+    replace the one of another embedding model. `linked_hosts` are the hosts that the written
+    documents link to most, with the number of these documents.
     """
 
     added: int = 0
@@ -87,6 +88,7 @@ class IngestionResult:
     replacement: str = ""
     embedding: EmbeddingUsage | None = None
     waits: LimitWaits | None = None
+    linked_hosts: tuple[tuple[str, int], ...] = ()
 
     def sum_left_out(self) -> list[LeftOut]:
         """Return what is missing from the index, files and parts of files, by kind and reason."""

@@ -38,7 +38,8 @@ class JoinedText:
 class Section:
     """The text below one heading, blocks as in Markdown, and the ids of its chunks.
 
-    `pictures` are those that stand in it, by id and caption.
+    `pictures` are those that stand in it, by id and caption, `links` its links to the web, by label
+    and address.
     """
 
     heading_path: tuple[str, ...]
@@ -46,6 +47,7 @@ class Section:
     text: str
     chunk_ids: frozenset[str] = frozenset()
     pictures: tuple[tuple[str, str], ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,4 +156,6 @@ def count_tokens(text: str) -> int:
 def _section(path: tuple[str, ...], anchor: str | None, chunks: Sequence[Chunk]) -> Section:
     text = join_texts([chunk.text for chunk in chunks]).text
     pictures = tuple(dict.fromkeys(one for chunk in chunks for one in chunk.pictures))
-    return Section(path, anchor, text, frozenset(chunk.chunk_id for chunk in chunks), pictures)
+    links = tuple(dict.fromkeys(one for chunk in chunks for one in chunk.links))
+    chunk_ids = frozenset(chunk.chunk_id for chunk in chunks)
+    return Section(path, anchor, text, chunk_ids, pictures, links)

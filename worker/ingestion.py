@@ -40,8 +40,6 @@ class IngestionHandler:
     """
 
     role = Role.INGESTION
-    slots = 4
-    """Documents are listed and removed while others are ingested, one source after the other."""
 
     def __init__(self, own: tuple[str, str], knowledge: OpenIndex, ingest: Ingest) -> None:
         self._own = own

@@ -1,4 +1,6 @@
-"""Runs a demonstration on the example documents: three questions and one trace."""
+"""Runs a demonstration on the example documents: three questions, one trace, and, without a model,
+one question with the recorded outputs of a model.
+"""
 
 import argparse
 import asyncio
@@ -10,13 +12,20 @@ from uuid import uuid4
 
 from cli.commands.ingest import report_on_terminal, result_lines
 from cli.commands.trace import trace_lines
-from cli.printing import WIDTH, print_line, print_reply
+from cli.demo_recording import NAME, RecordedModel
+from cli.demo_recording import QUESTION as RECORDED_QUESTION
+from cli.printing import WIDTH, print_line, print_reply, wrap, write_lines
 from config.settings import Settings, load_settings
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.runtime import open_desk
+from deploy.assembly.knowledge import open_knowledge
+from deploy.assembly.model_choice import vendor_access
+from deploy.assembly.runtime import ROLES, connect_runtime, desk, open_desk, run_workers
 from deploy.errors import CommandError
 from envelope.question import Question
+from envelope.tool_loop import WayName
 from gateway.desk import Desk, Message
+from llm.vendors.catalogue import vendors_by_name
+from llm.vendors.context_window import list_models
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "sms_platform"
 QUESTIONS = (
@@ -25,15 +34,23 @@ QUESTIONS = (
     ("one that the documents do not cover", "What will the weather be like tomorrow?"),
 )
 NEXT = """\
-What next? The demo keeps its documents and data apart from yours, in {data}:
-  export REFDESK_DATA={data}     to go on with the demo
-  {command} chat                      talk to it; it remembers the conversation
+What next? The demo keeps its documents and data apart from yours, in
+{data}. To go on with the demo:
+  export REFDESK_DATA={data}
+  {command} chat
   {command} ask "What does error 4029 mean?"
-  {command} trace MESSAGE             everything that happened to a question
-Without that variable, {own} holds your own documents:
-  {command} ingest YOUR-DOCUMENTS     set DOMAIN_NAME too
+  {command} trace MESSAGE    (everything that happened to a question)
+Without that variable, your own documents are in {own}:
+  DOMAIN_NAME="..." {command} ingest YOUR-DOCUMENTS"""
+RECORDED = """\
+This is an example text: no model wrote it just now. The replies of the model
+were recorded. The search and the checks of the citations ran as for any answer."""
+WITH_KEY = """\
+With a model of your own:
   GEN_MODEL=gpt-5-mini@openai OPENAI_API_KEY=... {command} chat"""
-NO_MODEL = "No model was used: these are passages that the search found."
+WITH_OLLAMA = """\
+Ollama answers on this machine, with {models}:
+  GEN_MODEL={first}@ollama {command} chat"""
 RULE = "-" * WIDTH
 DEMO = "demo"
 """The name of the data folder and of the assistant of the demo."""
@@ -79,16 +96,43 @@ async def _demo(settings: Settings) -> None:
         result = await run_ingestion(settings, [EXAMPLES], report)
     for line in result_lines(result):
         print_line(line)
-    async with open_desk(settings) as desk:
-        asked = [await _ask(desk, kind, text) for kind, text in QUESTIONS]
+    async with open_desk(settings) as opened:
+        asked = [await _ask(opened, kind, text) for kind, text in QUESTIONS]
         print_line(f"\n{RULE}\nWhat happened to the first question (refdesk trace)\n")
-        entries = [entry async for entry in desk.follow(asked[0])]
+        entries = [entry async for entry in opened.follow(asked[0])]
         for line in trace_lines(asked[0], entries):
             print_line(line)
+    command = _find_command()
+    if not settings.uses_model:
+        await _show_recording(settings)
+        await _describe_models(settings, command)
     data = settings.refdesk_data
-    print_line(f"\n{RULE}\n{NEXT.format(data=data, own=data.parent, command=_find_command())}")
-    if settings.gen_model == "offline":
-        print_line(NO_MODEL)
+    print_line(f"\n{RULE}\n{NEXT.format(data=data, own=data.parent, command=command)}")
+
+
+async def _show_recording(settings: Settings) -> None:
+    """Ask one question of a desk whose model replays a recording."""
+    # The name only has to be one that the settings accept: no vendor is asked.
+    # Workers of others on `REDIS_URL` would answer without the recording.
+    like_a_model = {"gen_model": f"{NAME}@openai", "redis_url": None}
+    separate = {**like_a_model, "way": WayName.SEARCH, "combine_calls": True}
+    settings = settings.model_copy(update=separate)
+    async with (
+        connect_runtime(settings) as runtime,
+        open_knowledge(settings) as knowledge,
+        run_workers(runtime, ROLES, knowledge, models=lambda _task: RecordedModel()),
+    ):
+        note = f"{RECORDED}\n\n"
+        await _ask(desk(runtime, "cli"), "as it looks with a model", RECORDED_QUESTION, note)
+
+
+async def _describe_models(settings: Settings, command: str) -> None:
+    """Print how to use a model: by a key, and on this machine if a server answers."""
+    print_line(f"\n{WITH_KEY.format(command=command)}")
+    access = vendor_access(settings)["ollama"]
+    if names := await list_models(vendors_by_name()["ollama"], access):
+        shown = {"models": ", ".join(names), "first": shlex.quote(names[0]), "command": command}
+        print_line(WITH_OLLAMA.format(**shown))
 
 
 def _find_command() -> str:
@@ -99,8 +143,9 @@ def _find_command() -> str:
     return started.name if is_on_path else shlex.quote(str(started))
 
 
-async def _ask(desk: Desk, kind: str, text: str) -> Question:
-    print_line(f"\n{RULE}\nQuestion, {kind}: {text}\n")
+async def _ask(desk: Desk, kind: str, text: str, note: str = "") -> Question:
+    print_line(f"\n{RULE}")
+    write_lines([*wrap(f"Question, {kind}: {text}"), "", *note.splitlines()])
     name = uuid4().hex[:8]
     message = Message(text, f"demo-{name}", name)
     print_reply(await desk.ask(message))

@@ -200,6 +200,7 @@ def result_fields(result: IngestionResult) -> dict[str, object]:
             for name in ("failed", "warned", "skipped")
         }
         | {"left_out": [{"source": source, **asdict(part)} for source, part in result.left_out]}
+        | {"linked_hosts": [{"host": name, "documents": n} for name, n in result.linked_hosts]}
         | {"seconds": round(result.seconds, 3)}
     )
     # What was not used, such as a model, has no value.

@@ -34,9 +34,9 @@ from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.missing_model import MissingModel
 from llm.port import Model
-from llm.registry import estimate_call_usd
 from manager.evidence_checks import OnFault, ignore_fault
-from manager.flows import FLOWS
+from manager.flow import Flow
+from manager.flows import FLOWS, NEWEST
 from manager.machine import Limits
 from manager.manager import ManagerAgent, OnRouted, ignore_routing
 from memory.console_state import RedisVerifiedAnswers
@@ -47,6 +47,7 @@ from worker.agent_handler import AgentHandler, Assistant
 from worker.call_recording import HopCalls
 from worker.drafts import RunDrafts
 from worker.isolation import IsolatedHandler, Quarantine
+from worker.lazy_handler import LazyHandler
 from worker.port import Handler, SilentMeter, WorkerMeter
 from worker.process import WorkerSpec
 
@@ -73,6 +74,8 @@ PromptPlaces = tuple[Path | None, Path | None]
 """The folder of an assistant's prompts, and that of its specialists."""
 MANAGER = Role.MANAGER.value
 MODEL_RESERVE_SECONDS = 5.0
+INGESTION_SLOTS = 4
+"""Documents are listed and removed while others are ingested, one source after the other."""
 _PROCESS = uuid4().hex[:8]
 """An index in the process counts its own changes: other processes count others."""
 
@@ -101,6 +104,9 @@ class AgentFactory:
         return self.settings.uses_model
 
     def estimate_usd(self, task: str, usage: "Usage") -> Decimal | None:
+        # Imported here, as all that only questions to models need.
+        from llm.registry import estimate_call_usd
+
         return estimate_call_usd(self.settings.model_of(task), usage, vendor_access(self.settings))
 
     @property
@@ -319,19 +325,22 @@ async def make_worker_specs(
         quarantine=quarantine,
         drafts=drafts,
     )
+    usual = {stage.role.value for flow in _list_flows(served) for stage in flow.stages.values()}
     specs = [
         WorkerSpec(
-            pipeline.make(role),
+            # Agents of other ways are created when somebody asks in such a way.
+            pipeline.make(role)
+            if role in usual
+            else LazyHandler(Role(role), partial(pipeline.make, role)),
             settings.concurrency.get(role, CONCURRENCY[role]),
             settings.instances.get(role, INSTANCES[role]),
         )
         for role in roles
     ]
     if knowledge is not None:
-        from deploy.assembly.ingestion import make_ingestion_handler
-
-        ingestion = make_ingestion_handler(settings, knowledge)
-        specs.append(WorkerSpec(pipeline.isolate(ingestion), slots=ingestion.slots))
+        make_ingestion = partial(_make_ingestion, settings, knowledge)
+        ingestion = LazyHandler(Role.INGESTION, make_ingestion)
+        specs.append(WorkerSpec(pipeline.isolate(ingestion), slots=INGESTION_SLOTS))
     return specs
 
 
@@ -374,6 +383,17 @@ async def open_own_index(settings: Settings) -> "Index":
     from deploy.assembly.knowledge import make_embedder, open_index
 
     return await open_index(settings, make_embedder(settings))
+
+
+def _list_flows(served: Sequence[Settings]) -> list[Flow]:
+    """Return the flows of the ways that the assistants are set to."""
+    return [FLOWS[NEWEST[one.way.value]] for one in served]
+
+
+def _make_ingestion(settings: Settings, knowledge: "Knowledge") -> Handler:
+    from deploy.assembly.ingestion import make_ingestion_handler
+
+    return make_ingestion_handler(settings, knowledge)
 
 
 def _make_early_embedding(

@@ -10,7 +10,6 @@ from config.errors import PromptError, SettingsError
 from config.prompts import PromptFiles
 from config.way_settings import find_own_prompts
 from llm.prompts import Prompts, Rendered, prompt_inputs
-from llm.tasks import TASKS
 
 TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.model_task is not None}
 """The model task of the agents of a role."""
@@ -131,4 +130,7 @@ def _load_folder(folder: Path, variables: Mapping[str, type[BaseModel]]) -> Prom
 
 
 def _find_variables() -> dict[str, type[BaseModel]]:
+    # Imported here: without a model no prompt is rendered.
+    from llm.tasks.all_tasks import TASKS
+
     return prompt_inputs(TASKS.values())

@@ -1,6 +1,7 @@
 """Ingests documents: in this process, or by the process that owns the index."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from knowledge.ingestion import BeforeChange
     from knowledge.rule_descriptions import RuleDescriber
     from worker.descriptions import ModelDescriber
+
+OFTEN_LINKED = 5
+"""Documents that link to a host, from which on `LINK_HOSTS` is suggested for it."""
 
 
 def make_patient(limits: Limiter | None) -> PatientLimiter | None:
@@ -125,6 +129,7 @@ async def ingest_here(
             await describer.finish()
             result = replace(result, descriptions=describer.usage)
         notes = await calibrate(knowledge.index, embedder)
+    notes = [*notes, *_suggest_link_hosts(result, settings.link_hosts)]
     for source, reason in notes:
         report.record_warning(source, reason)
     return replace(
@@ -230,6 +235,25 @@ def make_ingestion_handler(settings: Settings, knowledge: Knowledge) -> Ingestio
             )
 
     return IngestionHandler(first.assistant_key, knowledge, ingest)
+
+
+def _suggest_link_hosts(
+    result: IngestionResult, trusted: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield a note about hosts that many documents link to, and whose links answers do not show."""
+    often = {
+        host: count
+        for host, count in result.linked_hosts
+        if count >= OFTEN_LINKED and host not in trusted
+    }
+    if often:
+        counted = ", ".join(f"{host} ({count})" for host, count in often.items())
+        listed = json.dumps([*trusted, *often])
+        yield (
+            "LINK_HOSTS",
+            f"documents often link to {counted}; answers show these addresses as code. If only "
+            f"people whom you trust write pages there, set LINK_HOSTS='{listed}' (docs/links.md)",
+        )
 
 
 def _find_settings(settings: Settings, knowledge: OpenIndex, opened: OpenIndex) -> Settings:

@@ -90,11 +90,13 @@ class Knowledge(OpenIndex):
 
         The vendor's limits hold over all processes from then on.
         """
+        self.shared_with = client, shards, model_limits
+        if isinstance(self.embedder, LocalEmbedder) and self.reranker is None:
+            return
         from deploy.assembly.models import share_vectors
         from memory.rate_limits import RedisLimiter
         from worker.vendor_vectors import ServerReranker
 
-        self.shared_with = client, shards, model_limits
         if self.limits is not None:
             self.limits.count_with(RedisLimiter(client, model_limits))
         for vendor in (self.embedder, self.reranker):

@@ -270,7 +270,7 @@ async def run_workers(
     for suspects in advance; it costs a process, which only a long-running command needs.
     """
     settings = runtime.settings
-    if settings.uses_model:
+    if settings.uses_model and models is None:
         # Imported here: a worker without a model does not need the library of vectors.
         from deploy.assembly.models import note_windows
 

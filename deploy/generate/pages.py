@@ -8,12 +8,13 @@ import subprocess
 import sys
 import types
 import typing
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticUndefined, to_json
 from pydantic_settings import BaseSettings
 
@@ -55,7 +56,17 @@ Generated from the settings in `config/` by `python -m deploy.generate.pages`; d
 A setting is an environment variable or a line in a file of settings. The option `--env-file FILE`
 of a command, or the variable `REFDESK_ENV_FILE`, names the file. If neither is given, Refdesk reads
 `.env` in the working directory, unless another user may have written it. If the variable is empty,
-Refdesk reads no file. When a command starts, it prints which file it reads, and warns about unknown
+Refdesk reads no file. A file has such lines:
+
+```bash
+DOMAIN_NAME="Help of Acme Pay"
+HISTORY_TURNS=4
+WAY=tools
+PRODUCT_NAMES='["Acme Pay", "Acme Go"]'
+INSTANCES='{{"response": 4}}'
+```
+
+When a command starts, it prints which file it reads, and warns about unknown
 names and about secrets that other users can read.
 
 A `.env` that nobody named may set only {harmless}, because it may come from an unpacked archive or
@@ -65,9 +76,23 @@ with an error. Keys, addresses, models, paths, prices and permissions require a 
 _AREA = """
 ## {title}
 
-| variable | default | type | meaning |
+| variable | default | value | meaning |
 |---|---|---|---|
 """
+
+_VALUES: dict[type, str] = {
+    bool: "`true` or `false`",
+    int: "whole number",
+    float: "number",
+    SecretStr: "secret",
+    str: "text",
+    Path: "path",
+    tuple: "list",
+    list: "list",
+    dict: "object (JSON)",
+    BaseModel: "object (JSON)",
+}
+"""What a person writes for a setting of a type: the first that fits."""
 
 _STEPS = """\
 // What people see at each stage of a question.
@@ -245,10 +270,31 @@ def _setting(name: str) -> str:
     default = field.default
     if isinstance(default, Collection) and not isinstance(default, str):
         default = to_json(default).decode() if default else ""
+    if isinstance(default, bool):
+        default = to_json(default).decode()
     is_derived = field.default_factory is not None and default is PydanticUndefined
     shown = "" if is_derived or default in (None, "") else f"`{default}`"
-    kind = _type(field.annotation).replace("|", "\\|")
-    return f"| `{name.upper()}` | {shown} | `{kind}` | {field.description} |\n"
+    value = _describe_value(field.annotation)
+    return f"| `{name.upper()}` | {shown} | {value} | {field.description} |\n"
+
+
+def _describe_value(annotation: object) -> str:
+    """Return what a person writes for a setting, in words."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if isinstance(annotation, types.UnionType) or origin is typing.Union:
+        return _describe_value(next(one for one in arguments if one is not type(None)))
+    if origin is typing.Literal:
+        return _list_choices(map(str, arguments))
+    kind = origin if isinstance(origin, type) else annotation
+    assert isinstance(kind, type)  # noqa: S101 - what else a setting may be is above
+    if issubclass(kind, StrEnum):
+        return _list_choices(kind)
+    return next(words for known, words in _VALUES.items() if issubclass(kind, known))
+
+
+def _list_choices(names: Iterable[str]) -> str:
+    *some, last = [f"`{name}`" for name in names]
+    return f"{', '.join(some)} or {last}"
 
 
 def _roles(roles: Sequence[Role]) -> str:

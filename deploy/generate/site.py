@@ -25,17 +25,16 @@ TOP = {
 }
 """Pages outside of `docs/`, and their names in the site."""
 SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "Use it": (
-        *("ways", "reviews", "formats", "sources", "tools", "access"),
-        *("languages", "local-models"),
-    ),
-    "Channels": ("channels", "http", "widget", "links", "mcp", "webhooks", "handover"),
-    "Run it": (
-        *("deployment", "operations", "console", "settings", "upgrading"),
-        *("evaluation", "checks", "security", "injection", "glossary"),
-    ),
+    "Add documents": ("formats", "sources", "languages", "access"),
+    "Choose how it answers": ("ways", "local-models", "reviews", "tools"),
+    "Answer people": ("widget", "channels", "handover", "links"),
+    "Connect programs": ("http", "mcp", "webhooks"),
+    "Run it": ("deployment", "settings", "operations", "upgrading"),
+    "Improve answers": ("console", "evaluation", "checks"),
+    "Look up": ("security", "injection", "limits", "model_servers", "glossary"),
 }
-"""The navigation; all other pages follow it, in groups of their folder."""
+"""The navigation by task, in the order in which an owner meets them; all other pages follow it, in
+groups of their folder."""
 FOLDERS: Mapping[str, str] = {
     "Internals": "internal",
     "Measurements": "internal/measurements",

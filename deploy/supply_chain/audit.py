@@ -18,7 +18,7 @@ from typing import Any
 
 from deploy.supply_chain.lock import REQUIREMENTS, read_lock
 
-REPORT = Path(sys.prefix) / "dependencies.json"
+REPORTS = tuple(Path(sys.prefix) / f"{name}.json" for name in ("runtime", "dev"))
 LIMIT_SECONDS = 120.0
 REQUEST_SECONDS = 10
 EXIT_FINDING = 1
@@ -47,7 +47,8 @@ def find_yanked(report: Path) -> AuditResult:
     except FileNotFoundError:
         return AuditResult(
             unchecked=[
-                f"yanked releases: not checked, {report.name} is missing; run make install again"
+                f"yanked releases: not checked, {report.name} is missing: `make install` writes it "
+                "if it installs with pip, not with uv"
             ]
         )
     yanked = [one["metadata"] for one in installed if one["is_yanked"]]
@@ -95,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.parse_args(arguments)
     locks = [REQUIREMENTS / f"{name}.txt" for name in AUDITED]
-    results = [find_conflicts(), find_yanked(REPORT), find_vulnerable(locks)]
+    results = [find_conflicts(), *map(find_yanked, REPORTS), find_vulnerable(locks)]
     return report(results, sum(len(read_lock(lock)) for lock in locks))
 
 

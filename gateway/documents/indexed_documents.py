@@ -57,6 +57,7 @@ class IndexedDocuments:
                     one.text,
                     chunk_id in one.chunk_ids,
                     one.pictures,
+                    one.links,
                 )
                 for one in found.sections
             ),

@@ -52,6 +52,33 @@ BODY_BYTES = 512 * 1024
 DESCRIPTION = """\
 Ask questions, and receive answers that say only what the documents say and cite the source of every
 claim. docs/http.md describes events, keys and limits.
+
+Ask with curl, where `REFDESK_KEY` is a key of `refdesk keys create`:
+
+```bash
+curl http://127.0.0.1:8000/v1/conversations/c-1/messages \\
+  -H "Authorization: Bearer $REFDESK_KEY" -H "Content-Type: application/json" \\
+  -d '{"text": "How do I configure routing rules?"}'
+```
+
+Ask with Python, and print the answer with its sources:
+
+```python
+import json
+import os
+from urllib.request import Request, urlopen
+
+request = Request(
+    "http://127.0.0.1:8000/v1/conversations/c-1/messages",
+    json.dumps({"text": "How do I configure routing rules?"}).encode(),
+    {"Authorization": f"Bearer {os.environ['REFDESK_KEY']}", "Content-Type": "application/json"},
+)
+with urlopen(request) as response:
+    answer = json.load(response)
+print(answer["text"])
+for source in answer["sources"]:
+    print(f"[{source['number']}] {source['title']}")
+```
 """
 
 
@@ -178,7 +205,7 @@ def make_app(
         Responses(channel, questions).router(),
         handover_router(channel, sender),
         health_router(channel, registry, stopping),
-        api_page_router(lambda: app.openapi()),
+        api_page_router(),
         *others,
         *_make_review_routers(channel, stopping, sender, reviews),
         *_make_library_routers(channel, library),

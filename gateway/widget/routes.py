@@ -5,11 +5,10 @@ Comments and indentation are removed too; nothing else changes, and nothing is c
 """
 
 import base64
-import gzip
 import hashlib
 import html
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -19,6 +18,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from gateway.public_path import public_path
+from gateway.static_files import make_response
 
 HOUR_SECONDS = 3600
 YEAR_SECONDS = 365 * 24 * HOUR_SECONDS
@@ -139,7 +139,7 @@ def widget_router(find_contents: FindContents = _default_contents) -> APIRouter:
         """Return the page that shows the widget."""
         kind = "text/html; charset=utf-8"
         body = _make_page(await find_contents(request), public_path(request))
-        return _make_response(request, body, kind, further={"Content-Security-Policy": POLICY})
+        return make_response(request, body, kind, further={"Content-Security-Policy": POLICY})
 
     @router.api_route("/widget/refdesk.js", methods=methods)
     async def newest_script(request: Request) -> Response:
@@ -158,7 +158,7 @@ def widget_router(find_contents: FindContents = _default_contents) -> APIRouter:
         """Return a static file of the page."""
         if name not in FILES:
             return Response(status_code=404)
-        return _make_response(request, part(name).encode(), FILES[name])
+        return make_response(request, part(name).encode(), FILES[name])
 
     return router
 
@@ -167,30 +167,7 @@ def _script(request: Request, kept: str) -> Response:
     """Return the script for pages of every origin; it has no private data."""
     script = widget_script()
     shared = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
-    return _make_response(request, script.text, SCRIPT, f"public, {kept}", shared)
-
-
-def _make_response(
-    request: Request,
-    body: bytes,
-    kind: str,
-    kept: str = "no-cache",
-    further: Mapping[str, str] | None = None,
-) -> Response:
-    """Return a file, compressed if the browser accepts it, or status 304 if it has the file."""
-    tag = f'W/"{hashlib.sha256(body).hexdigest()[:16]}"'
-    headers = {"Cache-Control": kept, "ETag": tag, "Vary": "Accept-Encoding", **(further or {})}
-    if tag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        headers["Content-Encoding"] = "gzip"
-        body = _compress(body)
-    return Response(body, headers={**headers, "Content-Type": kind})
-
-
-@cache
-def _compress(body: bytes) -> bytes:
-    return gzip.compress(body, mtime=0)
+    return make_response(request, script.text, SCRIPT, f"public, {kept}", shared)
 
 
 def _make_page(contents: PageContents, path: str) -> bytes:

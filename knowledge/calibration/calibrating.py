@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import structlog
 
 from knowledge.answerability import ENGLISH_NOTE, UNCALIBRATED_NOTE, find_uncalibrated
-from knowledge.calibration.learning import learn_calibrations
 from knowledge.embedding import DEFAULT, SHIPPED_NAMES, Embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.port import Index
@@ -21,6 +20,9 @@ async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str
     stay.
     """
     if embedder.name not in SHIPPED_NAMES:
+        # Imported here: only ingestions calibrate.
+        from knowledge.calibration.learning import learn_calibrations
+
         known = await index.calibrations()
         try:
             learned = await learn_calibrations(index, embedder, known)

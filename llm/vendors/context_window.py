@@ -114,6 +114,18 @@ async def find_window(model: str, vendor: Vendor, access: VendorAccess) -> Conte
     return None if vendor.is_local else _look_up(model, vendor.price_name)
 
 
+async def list_models(vendor: Vendor, access: VendorAccess) -> list[str]:
+    """Return the models that a server of one's own names; none if it does not answer."""
+    base = vendor.base_url if access.base_url is None else access.base_url
+    if base is None:
+        return []
+    check_allowed(base)
+    root = base.rstrip("/").removesuffix("/v1")
+    async with AsyncClient(timeout=LIMIT_SECONDS) as client:
+        listed = await _Server(client, root, "").read("/v1/models")
+    return [str(row["id"]) for row in pick_rows(listed, "data") if "id" in row]
+
+
 def _look_up(model: str, price_name: str) -> ContextWindow | None:
     # A quarter of a second, for those who ask only.
     import genai_prices

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from config.errors import PromptError
 from config.prompts import FOLDER, PromptFiles, data
 from llm.prompts import OWN_PROMPTS, REPAIR, Prompts, RepairInputs, prompt_inputs
-from llm.tasks import TASKS
+from llm.tasks.all_tasks import TASKS
 from llm.tasks.descriptions import DESCRIBE, DescribeInputs
 from llm.tasks.search import (
     JUDGE,

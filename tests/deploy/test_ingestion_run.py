@@ -312,3 +312,22 @@ async def test_a_killed_replacement_goes_on_where_it_stopped_while_the_earlier_i
     assert "1 added, 1 unchanged" in repeated.stdout
     assert "words@own (8 numbers) answers from now on" in repeated.stdout
     assert [text for text in server.list_texts()[len(before) :] if "port 77" in text] == []
+
+
+async def test_hosts_that_documents_often_link_to_are_suggested_until_they_are_trusted(
+    tmp_path: Path,
+) -> None:
+    pages = {
+        f"{topic}.md": f"# {topic}\n\n[State](https://status.acme.com/{topic}) of {topic} needs "
+        f"the [{topic} form](https://forms.acme.com/{topic}).\n"
+        for topic in ("Leave", "Travel", "Rent", "Training", "Parking")
+    }
+    rare = {"rare.md": "# Rare\n\nSee [elsewhere](https://elsewhere.example/a).\n"}
+    settings = settings_of(tmp_path / "data", link_hosts=["status.acme.com"])
+    write_pages(tmp_path / "pages", pages | rare)
+
+    result = await run_ingestion(settings, [tmp_path / "pages"], PlainReport(lambda _line: None))
+
+    [reason] = [reason for source, reason in result.warned if source == "LINK_HOSTS"]
+    assert "forms.acme.com (5);" in reason
+    assert """LINK_HOSTS='["status.acme.com", "forms.acme.com"]'""" in reason

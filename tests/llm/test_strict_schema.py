@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from llm.errors import UnusableSchema
-from llm.tasks import TASKS
+from llm.tasks.all_tasks import TASKS
 from llm.vendors.vendor_model import DROPPED, strict_schema
 
 

@@ -1,15 +1,16 @@
 """The route where people read a cited document, at the cited heading.
 
 The text of documents is data. Only blocks and inline code of Markdown are rendered, so that a
-document contains no link and no HTML; the page's policy would block them as well. Pictures are
-those that the index holds, from this server alone.
+document contains no HTML; the page's policy would block it as well. An address on a host that the
+owner trusts is a link, also behind the label of a link. Pictures are those that the index holds,
+from this server alone.
 """
 
 import base64
 import hashlib
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from html import escape
 from importlib.resources import files
 from typing import Annotated, Any
@@ -18,6 +19,7 @@ import structlog
 from fastapi import APIRouter, Path, Request, Response
 from jinja2 import Environment, Template
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
@@ -26,6 +28,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
 
 from broker.errors import BrokerUnavailableError
+from citations.addresses import find_addresses, host_and_port
 from gateway.http.access import Principal, choose_language
 from gateway.http.context import HttpChannel, may_see
 from gateway.http.errors import (
@@ -40,6 +43,7 @@ from gateway.http.links import CITED, EARLIER_PATH, PATH, TICKET_FORM, Citation,
 from gateway.http.review_documents import StoredAttachments
 from gateway.port import Documents, ReadableDocument, ReadableSection, StoredPicture
 from gateway.review_ports import ReportForm, ReportRenderer
+from knowledge.search.section_text import write_section
 
 Ticket = Annotated[str, Path(description="part of the `link` of a source")]
 HTML = "text/html"
@@ -102,6 +106,20 @@ class _Renderer(RendererHTML):
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
         return super().code_block(tokens, idx, options, env).replace("<pre>", PRE, 1)
+
+    def code_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        address = tokens[idx].content
+        if host_and_port(address) not in env["link_hosts"]:
+            return super().code_inline(tokens, idx, options, env)
+        return _link(address)
+
+    def text(self, tokens: Sequence[Token], idx: int, _options: OptionsDict, env: Any) -> str:
+        content, shown, end = tokens[idx].content, "", 0
+        for found in find_addresses(content):
+            if host_and_port(found.text) in env["link_hosts"]:
+                shown += escapeHtml(content[end : found.start]) + _link(found.text)
+                end = found.end
+        return shown + escapeHtml(content[end:])
 
     def table_open(
         self,
@@ -184,7 +202,10 @@ def reader_router(
         if found is None:
             return _page(_notice(channel, request, "reader_gone"), status=404)
         cited = channel.words("reader_cited", found.language)
-        return _page(await run_in_threadpool(document_page, found, cited=cited, ticket=ticket))
+        make_page = partial(
+            document_page, found, cited=cited, ticket=ticket, link_hosts=channel.link_hosts
+        )
+        return _page(await run_in_threadpool(make_page))
 
     add_picture_route(router, channel, documents, gone)
     return router
@@ -220,16 +241,23 @@ def add_picture_route(
         return Response(status_code=404) if found is None else _show_picture(found)
 
 
-def document_page(document: ReadableDocument, *, cited: str, ticket: str = "") -> bytes:
+def document_page(
+    document: ReadableDocument,
+    *,
+    cited: str,
+    ticket: str = "",
+    link_hosts: Collection[str] = (),
+) -> bytes:
     """Return the page of a document; the label `cited` is above the cited part.
 
-    Its pictures have addresses below the one of the page, which ends with the `ticket`.
+    Its pictures have addresses below the one of the page, which ends with the `ticket`. Its
+    addresses on `link_hosts` are links.
     """
     return _fill_template(
         title=document.title,
         crumbs=[crumb for crumb in document.crumbs if crumb != document.title],
         language=document.language,
-        parts=list(_parts(document)),
+        parts=list(_parts(document, link_hosts)),
         cited=cited,
         cited_id=CITED,
         notice="",
@@ -363,12 +391,14 @@ def _page(body: bytes, *, status: int = 200, policy: str = "") -> Response:
     return Response(body, status, headers, f"{HTML}; charset=utf-8")
 
 
-def _parts(document: ReadableDocument) -> Iterator[DocumentPart]:
+def _parts(document: ReadableDocument, link_hosts: Collection[str]) -> Iterator[DocumentPart]:
     above: tuple[str, ...] = ()
     taken, left = {CITED}, MOST_CHARACTERS
     for section in document.sections:
         name = section.anchor or ""
-        text = section.text[: max(0, left)]
+        trusted = [one for one in section.links if host_and_port(one[1]) in link_hosts]
+        written = write_section([section.text], {0}, {0: trusted}, goes_on=False)
+        text = written.text[: max(0, left)]
         for _, caption in section.pictures:
             text = text.replace(f"![{caption}]", "")  # the picture itself is shown
         left -= len(text)
@@ -377,12 +407,17 @@ def _parts(document: ReadableDocument) -> Iterator[DocumentPart]:
         yield DocumentPart(
             id="" if name in taken else name,
             headings=tuple(_headings(section.heading_path, above)),
-            body=_body(section, text, document.title),
+            body=_body(section, text, document.title, link_hosts),
             cited=section.cited,
             pictures=section.pictures,
         )
         taken.add(name)
         above = section.heading_path
+
+
+def _link(address: str) -> str:
+    shown = escape(address)
+    return f'<a href="{shown}" rel="noopener noreferrer nofollow">{shown}</a>'
 
 
 def _headings(path: tuple[str, ...], above: tuple[str, ...]) -> Iterator[Heading]:
@@ -394,14 +429,14 @@ def _headings(path: tuple[str, ...], above: tuple[str, ...]) -> Iterator[Heading
         yield Heading(path[depth], min(depth + 2, 6))
 
 
-def _body(section: ReadableSection, text: str, title: str) -> Markup:
+def _body(section: ReadableSection, text: str, title: str, link_hosts: Collection[str]) -> Markup:
     name = section.heading_path[-1] if section.heading_path else title
     if section.heading_path and text.strip() == name:
         return Markup("")
     if any(len(line) > LONGEST_LINE for line in text.split("\n")):
         return Markup("<p>{}</p>").format(text)
     # markdown-it escapes all text that is not a block.
-    return Markup(_BLOCKS.render(text, {"name": name}))  # noqa: S704
+    return Markup(_BLOCKS.render(text, {"name": name, "link_hosts": link_hosts}))  # noqa: S704
 
 
 @cache

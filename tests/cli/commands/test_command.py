@@ -186,6 +186,7 @@ def test_broken_files_are_named_and_the_others_read(run: Run, elsewhere: Path) -
         "warned": [{"source": "empty.md", "reason": "it is empty: it has no text"}],
         "skipped": [],
         "left_out": [],
+        "linked_hosts": [],
         "chunks": 0,
         "seconds": 0,
     }

@@ -132,10 +132,11 @@ def test_a_yanked_release_that_pip_installs_is_a_finding(tmp_path: Path) -> None
 
 
 def test_an_environment_that_pip_left_no_report_in_is_named(tmp_path: Path) -> None:
-    result = find_yanked(tmp_path / "dependencies.json")
+    result = find_yanked(tmp_path / "dev.json")
 
     assert result.unchecked == [
-        "yanked releases: not checked, dependencies.json is missing; run make install again"
+        "yanked releases: not checked, dev.json is missing: "
+        "`make install` writes it if it installs with pip, not with uv"
     ]
 
 

@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import json
 import time
+from html import escape
 from typing import Any
 
 import httpx
@@ -332,6 +333,33 @@ def test_a_mile_of_text_becomes_a_page_of_bounded_size() -> None:
     page = document_page(ReadableDocument("Monsters", (), "en", sections), cited="")
 
     assert len(page) < 12 * MOST_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    ("address", "is_link"),
+    [
+        ("https://status.acme.com/now?day=1&hour=2", True),
+        ("https://status.acme.com:8443/now", False),
+        ("https://status.acme.com.evil.example/now", False),
+        ("https://status.acme.com@evil.example/", False),
+        ("https://evil.example/#https://status.acme.com/", False),
+        ("javascript:alert('https://status.acme.com/')", False),
+    ],
+)
+def test_an_address_of_a_document_is_a_link_on_a_host_that_the_owner_trusts(
+    address: str, is_link: bool
+) -> None:
+    sections = (
+        ReadableSection(("Code",), "code", f"See the state (`{address}`)."),
+        ReadableSection(("Text",), "text", f"See the state at {address} today."),
+        ReadableSection(("Label",), "label", "See the state.", links=(("state", address),)),
+    )
+    document = ReadableDocument("State", (), "en", sections)
+
+    page = document_page(document, cited="", link_hosts={"status.acme.com"}).decode()
+
+    assert page.count(f'<a href="{escape(address)}" ') == (3 if is_link else 0)
+    assert page.count("<a ") == (3 if is_link else 0)
 
 
 def test_a_heading_without_text_of_its_own_is_shown_above_its_parts() -> None:

@@ -1,0 +1,10 @@
+// No validator and no address of others: the page works without a network.
+SwaggerUIBundle({
+  url: "openapi.json",
+  dom_id: "#api",
+  deepLinking: true,
+  docExpansion: "list",
+  defaultModelsExpandDepth: 0,
+  persistAuthorization: false,
+  validatorUrl: null,
+});

@@ -1,0 +1,31 @@
+"""Responses with files of the product, which browsers keep and which travel compressed."""
+
+import gzip
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+
+from fastapi import Request, Response
+
+
+def make_response(
+    request: Request,
+    body: bytes,
+    kind: str,
+    kept: str = "no-cache",
+    further: Mapping[str, str] | None = None,
+) -> Response:
+    """Return a file, compressed if the browser accepts it, or status 304 if it has the file."""
+    tag = f'W/"{hashlib.sha256(body).hexdigest()[:16]}"'
+    headers = {"Cache-Control": kept, "ETag": tag, "Vary": "Accept-Encoding", **(further or {})}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        headers["Content-Encoding"] = "gzip"
+        body = _compress(body)
+    return Response(body, headers={**headers, "Content-Type": kind})
+
+
+@cache
+def _compress(body: bytes) -> bytes:
+    return gzip.compress(body, mtime=0)
