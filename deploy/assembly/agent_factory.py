@@ -265,13 +265,16 @@ async def make_worker_specs(
     quarantine: Quarantine | None = None,
     drafts: DraftWriter | None = None,
     prompts: "PromptFolders | None" = None,
+    lazily: bool = False,
 ) -> list[WorkerSpec]:
     """Return the worker specifications of these roles, and of ingestion if there is an index.
 
     `models` returns the model of a task; by default the settings name the models, which are closed
     with `stack`. Suspects of the quarantine's roles run in `quarantine`.
     Without `drafts` no part of an answer is shown before the whole answer is approved. `prompts`
-    can be read again while the workers run.
+    can be read again while the workers run. `lazily` creates the agents of other ways than the
+    configured one when somebody asks in such a way: a command that answers one question starts
+    sooner, and a long-running process reports what it cannot create when it starts.
     """
     from deploy.assembly.assistant_prompts import check_prompts
 
@@ -328,10 +331,9 @@ async def make_worker_specs(
     usual = {stage.role.value for flow in _list_flows(served) for stage in flow.stages.values()}
     specs = [
         WorkerSpec(
-            # Agents of other ways are created when somebody asks in such a way.
-            pipeline.make(role)
-            if role in usual
-            else LazyHandler(Role(role), partial(pipeline.make, role)),
+            LazyHandler(Role(role), partial(pipeline.make, role))
+            if lazily and role not in usual
+            else pipeline.make(role),
             settings.concurrency.get(role, CONCURRENCY[role]),
             settings.instances.get(role, INSTANCES[role]),
         )
@@ -339,7 +341,7 @@ async def make_worker_specs(
     ]
     if knowledge is not None:
         make_ingestion = partial(_make_ingestion, settings, knowledge)
-        ingestion = LazyHandler(Role.INGESTION, make_ingestion)
+        ingestion = LazyHandler(Role.INGESTION, make_ingestion) if lazily else make_ingestion()
         specs.append(WorkerSpec(pipeline.isolate(ingestion), slots=INGESTION_SLOTS))
     return specs
 

@@ -306,6 +306,7 @@ async def run_workers(
             quarantine=quarantine,
             drafts=runtime.broker.drafts,
             prompts=prompts,
+            lazily=meter is None and not warm,
         )
         renewal = _renewal(runtime)
         process = _process(runtime, worker_specs, renewal, meter)

@@ -12,7 +12,8 @@ from config.settings import Settings
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
-from deploy.assembly.runtime import INGESTION, connect_runtime, open_desk, run_desk
+from deploy.assembly.runtime import INGESTION, KNOWING, ROLES, connect_runtime, open_desk, run_desk
+from envelope.role import Role
 from gateway.desk import Message
 from knowledge.answerability import UNCALIBRATED_NOTE
 from knowledge.calibration.calibrating import find_notes
@@ -22,6 +23,7 @@ from knowledge.ingestion_report import PlainReport
 from tests.knowledge.searching.conftest import document
 from tests.support.app_harness import settings_of
 from tests.support.waiting import wait_until, within
+from worker.lazy_handler import LazyHandler
 
 pytestmark = pytest.mark.slow
 
@@ -76,6 +78,29 @@ async def test_settings_replace_the_instances_and_slots_of_a_role_and_no_others(
 
     assert changed == {**usual, "quality": (5, 3)}
     assert usual["quality"] != (5, 3)
+
+
+@pytest.mark.parametrize("lazily", [False, True])
+async def test_a_long_running_process_loads_every_agent_at_its_start(
+    tmp_path: Path, lazily: bool
+) -> None:
+    async with AsyncExitStack() as stack:
+        client = FakeAsyncRedis()
+        stack.push_async_callback(client.aclose)
+        specs = await make_worker_specs(
+            settings_of(tmp_path),
+            list(set(ROLES) - KNOWING - {Role.MANAGER}),
+            client,
+            None,
+            stack,
+            meter=None,
+            lazily=lazily,
+        )
+
+    delayed = {one.handler.role for one in specs if isinstance(one.handler, LazyHandler)}
+    assert (Role.SYNTHESIZE in delayed) is lazily
+    assert bool(delayed) is lazily
+    assert Role.RESPONSE not in delayed
 
 
 @pytest.mark.redis
