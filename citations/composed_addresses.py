@@ -8,8 +8,8 @@
 """
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import unquote
 
@@ -24,12 +24,48 @@ _UNSAFE_VALUES = ("..", "%2F", "%5C", "%00")
 Segments = tuple[str, ...]
 
 
+@dataclass(slots=True, eq=False)
+class Templates:
+    """A tree of stated paths: its cost is that of the branches that fit, not that of all paths.
+
+    `placeholders` are the branches whose segment has one, by the text before and after it.
+    """
+
+    is_end: bool = False
+    segments: "dict[str, Templates]" = field(default_factory=dict)
+    placeholders: "dict[str, dict[str, Templates]]" = field(default_factory=dict)
+
+    def add(self, path: Segments) -> None:
+        """Add a path; `{name}` in a segment of it stands for a value."""
+        branch = self
+        for segment in path:
+            branch = branch._get_or_add(segment)
+        branch.is_end = True
+
+    def find_next(self, segment: str) -> "Iterator[Templates]":
+        """Yield the branches that the next segment of an address leads to."""
+        if segment in self.segments:
+            yield self.segments[segment]
+        for start in range(len(segment)) if self.placeholders else ():
+            branches = self.placeholders.get(segment[:start], {})
+            for end in range(start + 1, len(segment) + 1) if branches else ():
+                if segment[end:] in branches and _is_value(segment[start:end]):
+                    yield branches[segment[end:]]
+
+    def _get_or_add(self, segment: str) -> "Templates":
+        before, opened, rest = segment.partition("{")
+        _, closed, after = rest.partition("}")
+        if not (opened and closed) or "://" in segment:
+            return self.segments.setdefault(segment, Templates())
+        return self.placeholders.setdefault(before, {}).setdefault(after, Templates())
+
+
 @dataclass(frozen=True, slots=True)
 class StatedParts:
     """The parts of addresses that a document states: servers and paths are split at `/`."""
 
-    servers: Collection[Segments]
-    paths: Collection[Segments]
+    servers: Templates
+    paths: Templates
     words: Collection[str]
 
     def composes(self, address: str) -> bool:
@@ -38,15 +74,17 @@ class StatedParts:
         if page is None or "#" in address:
             return False
         location, _, query = page.partition("?")
-        segments = _split(location)
-        return self._has_place(segments) and all(map(self._has_parameter, query.split("&")))
+        return self._has_place(_split(location)) and all(map(self._has_parameter, query.split("&")))
 
     def _has_place(self, segments: Segments) -> bool:
-        splits = range(1, len(segments) + 1)
-        return any(
-            _matches_any(segments[:at], self.servers) and _matches_any(segments[at:], self.paths)
-            for at in splits
-        )
+        """Return whether the segments are those of a server, then those of a path."""
+        servers, paths = {self.servers}, set[Templates]()
+        for segment in segments:
+            servers = {one for branch in servers for one in branch.find_next(segment)}
+            paths = {one for branch in paths for one in branch.find_next(segment)}
+            if any(branch.is_end for branch in servers):
+                paths.add(self.paths)
+        return any(branch.is_end for branch in paths)
 
     def _has_parameter(self, parameter: str) -> bool:
         name = unquote(parameter.partition("=")[0])
@@ -62,8 +100,8 @@ def read_stated_parts(text: str) -> StatedParts:
     locations = {_split(page.partition("?")[0]) for page in pages}
     paths = {_split(path)[1:] for path in _PATH.findall(plain)}
     return StatedParts(
-        servers=locations | {(origin,) for origin in origins_of(plain)},
-        paths=paths | {one[1:] for one in locations} | {()},
+        servers=_make_tree(locations | {(origin,) for origin in origins_of(plain)}),
+        paths=_make_tree(paths | {one[1:] for one in locations} | {()}),
         words=frozenset(_WORD.findall(plain)),
     )
 
@@ -75,21 +113,13 @@ def _split(location: str) -> Segments:
     return (f"{scheme}://{first}" if separator else first, *others)
 
 
-def _matches_any(segments: Segments, templates: Collection[Segments]) -> bool:
-    return any(_matches(segments, template) for template in templates)
+def _make_tree(paths: Iterable[Segments]) -> Templates:
+    tree = Templates()
+    for path in paths:
+        tree.add(path)
+    return tree
 
 
-def _matches(segments: Sequence[str], template: Segments) -> bool:
-    return len(segments) == len(template) and all(map(_fits, segments, template))
-
-
-def _fits(segment: str, template: str) -> bool:
-    """Return whether a segment is the stated one, with a value in place of its placeholder."""
-    before, opened, rest = template.partition("{")
-    _, closed, after = rest.partition("}")
-    if segment == template or not (opened and closed) or "://" in template:
-        return segment == template
-    value = segment.removeprefix(before).removesuffix(after)
-    is_between = segment.startswith(before) and segment.endswith(after)
-    is_short = 0 < len(value) <= _LONGEST_VALUE and f"{before}{value}{after}" == segment
-    return is_between and is_short and not any(one in value.upper() for one in _UNSAFE_VALUES)
+def _is_value(value: str) -> bool:
+    """Return whether a text may stand in place of a placeholder."""
+    return len(value) <= _LONGEST_VALUE and not any(one in value.upper() for one in _UNSAFE_VALUES)

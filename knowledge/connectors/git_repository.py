@@ -66,6 +66,11 @@ def copy_revision(repository: Path, revision: str, folder: str, target: Path) ->
             f"expected files in {folder or 'the repository'!r} at revision {copied.revision!r} of "
             f"{repository}, found none",
         )
+    paths = {blob.path for blob in blobs}
+    if len(paths) < len(blobs) or any(paths.intersection(path.parents) for path in paths):
+        raise RepositoryError(
+            repository, f"the revision {copied.revision!r} has several files of one name"
+        )
     if len(blobs) > MOST_FILES or sum(blob.size for blob in blobs) > MOST_BYTES:
         raise RepositoryError(
             repository,
@@ -90,6 +95,13 @@ def find_places(repository: Path) -> list[Path]:
     place = Path(os.fsdecode(found.stdout.removesuffix(b"\n")))
     top = place.parent if place.name == ".git" else place
     given = Path(os.path.abspath(repository))
+    if not Path(os.path.realpath(given)).is_relative_to(os.path.realpath(top)):
+        # The folders above it, whose rules of access hold, would be those of another place.
+        raise RepositoryError(
+            repository,
+            f"expected the working tree of the repository at {given}, found it at {top}: its "
+            "configuration sets core.worktree",
+        )
     if os.path.realpath(given) != os.path.realpath(top):
         # A folder inside the repository: its rules are those of the tree, its name is no root.
         given = top
@@ -218,7 +230,7 @@ def _run(repository: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
             timeout=_SECONDS,
             env=_environment(),
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise RepositoryError(repository, f"the program git cannot be used: {error}") from error
 
 

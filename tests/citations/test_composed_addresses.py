@@ -1,5 +1,9 @@
+import sys
+from types import FrameType
+
 import pytest
 
+from citations.composed_addresses import read_stated_parts
 from citations.links import Allowed, keep_links
 from citations.sources import collect_allowed
 from envelope.sources import SourceReference
@@ -66,6 +70,27 @@ def test_any_other_address_is_removed_and_nothing_beside_it(address: str) -> Non
 
     assert kept.text == code.replace(address, "[address removed]")
     assert kept.removed == (f"address: {address}",)
+
+
+def test_the_cost_of_an_address_is_that_of_the_paths_that_fit_it() -> None:
+    """Every path would be compared with every address of every draft."""
+    stated = "\n".join(f"GET /items{number}/{{id}}/parts" for number in range(2_000))
+    parts = read_stated_parts(f"Server: https://api.acme.test. {stated}")
+    compared = 0
+
+    def count(_frame: FrameType, event: str, _given: object) -> None:
+        nonlocal compared
+        compared += event == "call"
+
+    sys.setprofile(count)
+    try:
+        is_stated = parts.composes("https://api.acme.test/items1999/7/parts")
+        is_other = parts.composes("https://api.acme.test/items1999/7/others")
+    finally:
+        sys.setprofile(None)
+
+    assert (is_stated, is_other) == (True, False)
+    assert compared < 200
 
 
 def test_sources_of_one_document_are_read_together() -> None:

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.connectors.git_repository import RepositoryError, copy_revision, survey_copy
+from knowledge.connectors.git_repository import (
+    RepositoryError,
+    copy_revision,
+    find_places,
+    survey_copy,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -88,6 +93,7 @@ def test_links_and_programs_of_a_repository_do_nothing(
     [
         ("nowhere", "", "with the revision 'nowhere'"),
         ("--output=x", "", "with the revision '--output=x'"),
+        ("a\0b", "", "embedded null byte"),
         ("", "manual", "expected files in 'manual' at revision 'main'"),
     ],
 )
@@ -98,6 +104,40 @@ def test_what_is_not_there_is_said(
 
     with pytest.raises(RepositoryError, match=reason):
         copy_revision(repository.folder, revision, folder, tmp_path / "copy")
+
+
+def test_a_repository_cannot_move_itself_out_of_the_folders_whose_rules_restrict_it(
+    repository: Repository, tmp_path: Path
+) -> None:
+    repository.commit(a_md="# A")
+    (tmp_path / "elsewhere").mkdir()
+    repository.run("config", "core.worktree", str(tmp_path / "elsewhere"))
+
+    with pytest.raises(RepositoryError, match=r"its configuration sets core\.worktree"):
+        find_places(repository.folder)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [[(b"100644", b"\xfe.md"), (b"100644", b"\xff.md")], [(b"100644", b"a"), (b"40000", b"a")]],
+)
+def test_a_revision_with_two_files_of_one_name_is_refused(
+    repository: Repository, tmp_path: Path, entries: list[tuple[bytes, bytes]]
+) -> None:
+    repository.commit(a_md="# A")
+    objects = {
+        mode: bytes.fromhex(repository.run("rev-parse", name))
+        for mode, name in ((b"100644", "HEAD:a.md"), (b"40000", "HEAD:"))
+    }
+    tree = subprocess.run(
+        ["git", "hash-object", "-w", "-t", "tree", "--literally", "--stdin"],
+        cwd=repository.folder, check=True, capture_output=True,
+        input=b"".join(mode + b" " + name + b"\0" + objects[mode] for mode, name in entries),
+    ).stdout.decode().strip()  # fmt: skip
+    commit = repository.run("commit-tree", "-m", "two", tree)
+
+    with pytest.raises(RepositoryError, match="several files of one name"):
+        copy_revision(repository.folder, commit, "", tmp_path / "copy")
 
 
 def test_pages_have_addresses_and_may_use_files_of_the_whole_repository(
