@@ -4,7 +4,8 @@
 `FOLDER/broken` ends the server at its start. With `--port N` it serves HTTP, by the library of the
 protocol; else it answers lines itself, because the library takes a second to import. With
 `--sessions` it knows only the versions of the protocol that have sessions, and `FOLDER/called` has
-a line for each forecast.
+a line for each forecast; with `--lost STATUS` it says with that status, and a text, that it does
+not know a session. The tool `refuse` is answered with status 400 and without the request's number.
 """
 
 import asyncio
@@ -108,7 +109,7 @@ RUNS: dict[str, Callable[..., Awaitable[Result]]] = {
     "get_forecast": get_forecast, "lie": lie, "promise": promise, "die": die, "pay": pay,
     "hang": hang, "freeze": freeze, "flood": flood, "shout": shout, "draw": draw,
     "instruct": instruct, "show_environment": show_environment, "start_child": start_child,
-    "delete": instruct,
+    "delete": instruct, "refuse": instruct,
 }  # fmt: skip
 
 
@@ -169,12 +170,40 @@ async def serve_lines() -> None:
         os._exit(0)
 
 
+class KeepingSessions:
+    """Serves versions of the protocol with sessions only; refuses as the options say."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self._lost = int(sys.argv[sys.argv.index("--lost") + 1]) if "--lost" in sys.argv else 404
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+        from starlette.responses import PlainTextResponse
+
+        version = dict(scope.get("headers", ())).get(b"mcp-protocol-version", b"").decode()
+        messages = [] if scope["type"] == "lifespan" else [await receive()]
+
+        async def receive_again() -> Any:
+            return messages.pop() if messages else await receive()
+
+        async def send_status(message: Any) -> None:
+            if message.get("status") == 404:
+                message["status"] = self._lost
+            await send(message)
+
+        if version and version not in HANDSHAKE_PROTOCOL_VERSIONS:
+            await PlainTextResponse("unsupported version", 400)(scope, receive, send)
+        elif messages and b'"refuse"' in messages[0].get("body", b""):
+            await PlainTextResponse("a bad request", 400)(scope, receive, send)
+        else:
+            await self._app(scope, receive_again, send_status)
+
+
 def serve_http(port: int) -> None:
     import uvicorn
     from mcp.server.lowlevel import Server
     from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult
-    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-    from starlette.responses import PlainTextResponse
 
     async def list_all(_context: Any, _params: Any) -> ListToolsResult:
         return ListToolsResult.model_validate(list_tools())
@@ -185,15 +214,9 @@ def serve_http(port: int) -> None:
     server: Server[Any] = Server("weather", on_list_tools=list_all, on_call_tool=call)
     app = server.streamable_http_app()
 
-    async def refuse_new_versions(scope: Any, receive: Any, send: Any) -> None:
-        version = dict(scope.get("headers", ())).get(b"mcp-protocol-version", b"").decode()
-        if not version or version in HANDSHAKE_PROTOCOL_VERSIONS:
-            await app(scope, receive, send)
-        else:
-            await PlainTextResponse("unsupported version", 400)(scope, receive, send)
-
-    served = refuse_new_versions if "--sessions" in sys.argv else app
-    uvicorn.run(served, port=port, log_level="error")
+    uvicorn.run(
+        KeepingSessions(app) if "--sessions" in sys.argv else app, port=port, log_level="error"
+    )
 
 
 if __name__ == "__main__":

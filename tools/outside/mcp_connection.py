@@ -84,7 +84,7 @@ MOST_BODY_BYTES = 4_000_000
 CONNECT_SECONDS = 10.0
 SESSION_HEADER = "mcp-session-id"
 SESSION_ENDED = -32_404
-"""The code of the error that takes the place of a 404 for a session."""
+"""The code of the error that takes the place of a refusal of a session."""
 OpenStreams = Callable[[ServerEnd], AbstractAsyncContextManager[Any]]
 Ask = Callable[[ClientSession], Awaitable[Any]]
 FIRST_WAIT_SECONDS = 0.5
@@ -93,6 +93,7 @@ LISTING_SECONDS = 60.0
 """After this time the tools of a server are read again before a call."""
 MOST_PAGES = 20
 _LONGEST_REASON = 200
+_SESSION_REFUSALS = frozenset({400, 401, 404})
 _LOSSES = (
     anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, httpx2.HTTPError,
     OSError, RuntimeError,
@@ -120,15 +121,17 @@ class BoundedBody(httpx2.AsyncByteStream):
 
 
 class SessionEnded(ToolFailed):
-    """The server no longer knows the session of a request, and has not processed the request."""
+    """The server has refused a request, probably because it no longer knows the session."""
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
     """Sends requests to checked addresses, and reads bodies of a bounded length as they are.
 
     A 404 for a request of a session says that the session has ended (specification of MCP, section
-    "Session Management"). Servers word it in different ways, or not at all, and the client of the
-    `mcp` package does not pass the status on: the body is replaced by an error with a code of ours.
+    "Session Management"). Servers word it in different ways, or not at all, and many answer 400 or
+    401, as examples of the protocol's libraries did; such a reply does not name the request. The
+    client of the `mcp` package does not pass the status on: the body is replaced by an error with
+    a code of ours.
     """
 
     def __init__(self, resolver: GuardedResolver) -> None:
@@ -146,14 +149,13 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         request.url = request.url.copy_with(host=address)
         request.extensions = {**request.extensions, "sni_hostname": host}
         response = await self._inner.handle_async_request(request)
-        if response.status_code == 404 and SESSION_HEADER in request.headers:
-            await response.aclose()
-            return _make_session_error()
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
             raise httpx2.ReadError("expected a body without compression")
         if isinstance(response.stream, httpx2.AsyncByteStream):
             response.stream = BoundedBody(response.stream)
+        if response.status_code in _SESSION_REFUSALS and SESSION_HEADER in request.headers:
+            return await _read_refusal(request, response)
         return response
 
     async def aclose(self) -> None:
@@ -332,12 +334,28 @@ class McpConnection:
         """Return an answer; raises `ConnectionError` if the server is lost.
 
         If the server has ended the session, the request is sent once more in a new one: it was not
-        processed.
+        processed. A session in which only this request is refused goes on.
         """
+        session = await self._connect()
         try:
-            return await self._send(await self._connect(), ask)
+            return await self._send(session, ask)
         except SessionEnded:
+            # Another call may have opened a new session by now.
+            if session is self._session:
+                if not await self._is_ended(session):
+                    raise
+                self._has_ended_session = True
+                self._lose("it has ended the session")
             return await self._send(await self._connect(), ask)
+
+    async def _is_ended(self, session: ClientSession) -> bool:
+        try:
+            await self._send(session, ClientSession.send_ping)
+        except (SessionEnded, ConnectionError):
+            return True
+        except MCPError:
+            return False
+        return False
 
     async def _send(self, session: ClientSession, ask: Ask) -> Any:
         self._open_requests += 1
@@ -346,11 +364,7 @@ class McpConnection:
             return await ask(session)
         except MCPError as error:
             if error.code == SESSION_ENDED:
-                # Another call may have opened a new session by now.
-                if session is self._session:
-                    self._has_ended_session = True
-                    self._lose("it has ended the session")
-                raise SessionEnded(self._report("it has ended the session")) from error
+                raise SessionEnded(self._report(error.message)) from error
             if error.code != CONNECTION_CLOSED:
                 raise
             self._lose(self._end.reason or "it closed the connection")
@@ -540,11 +554,25 @@ async def _list_page(
     return await session.list_tools(params=params)
 
 
-def _make_session_error() -> httpx2.Response:
-    error = ErrorData(code=SESSION_ENDED, message="the server has ended the session")
-    reply = JSONRPCError(jsonrpc="2.0", id=None, error=error)
-    content = reply.model_dump_json(by_alias=True).encode()
-    return httpx2.Response(404, headers={"content-type": "application/json"}, content=content)
+async def _read_refusal(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    """Return the refusal of a request, or an error that says that its session has ended."""
+    status, body = response.status_code, await response.aread()
+    await response.aclose()
+    if status == 404 or _read_id(body) != _read_id(request.content):
+        message = f"it refuses the request with status {status}"
+        error = ErrorData(code=SESSION_ENDED, message=message)
+        reply = JSONRPCError(jsonrpc="2.0", id=None, error=error)
+        body = reply.model_dump_json(by_alias=True).encode()
+    return httpx2.Response(status, headers={"content-type": "application/json"}, content=body)
+
+
+def _read_id(body: bytes) -> str | int | None:
+    """Return the request that a message is or answers; None if it names none."""
+    try:
+        message = jsonrpc_message_adapter.validate_json(body, by_name=False)
+    except ValueError:
+        return None
+    return None if isinstance(message, JSONRPCNotification) else message.id
 
 
 def _read_host(url: httpx2.URL) -> tuple[str, int]:

@@ -95,11 +95,12 @@ async def test_a_server_at_an_address_is_called_and_found_again_after_its_restar
     assert "cannot be used" in (away.error or "")
 
 
+@pytest.mark.parametrize("status", ["404", "400", "401"])
 async def test_a_call_whose_session_a_server_has_forgotten_is_sent_once_more_in_a_new_one(
-    tmp_path: Path,
+    tmp_path: Path, status: str
 ) -> None:
     port = find_port()
-    run = partial(run_server, tmp_path, port, "--sessions")
+    run = partial(run_server, tmp_path, port, "--sessions", "--lost", status)
     entry = make_entry(port, effect="effect")
     async with run() as first, open_servers({"weather": entry}) as tools:
         await call(tools, "get_forecast", {"city": "Mantua"})
@@ -114,6 +115,19 @@ async def test_a_call_whose_session_a_server_has_forgotten_is_sent_once_more_in_
     assert [one.text for one in after] == ["Rain in Cremona.", "Rain in Brescia."]
     called = (tmp_path / "called").read_text().split()
     assert sorted(called) == ["Brescia", "Cremona", "Mantua"]
+
+
+async def test_a_request_that_a_server_refuses_in_every_session_costs_the_other_tools_nothing(
+    tmp_path: Path,
+) -> None:
+    port = find_port()
+    entry = make_entry(port, "refuse", "get_forecast")
+    async with run_server(tmp_path, port, "--sessions"), open_servers({"weather": entry}) as tools:
+        refused = [await call(tools, "refuse") for _ in range(3)]
+        after = await call(tools, "get_forecast", {"city": "Mantua"})
+
+    assert all("refuses the request with status 400" in (one.error or "") for one in refused)
+    assert after.text == "Rain in Mantua."
 
 
 async def test_a_name_that_leads_into_the_private_network_later_is_not_connected_to() -> None:
