@@ -29,6 +29,7 @@ class ClarificationReason(StrEnum):
     QUALITY_INSUFFICIENT = "quality_insufficient"
     NO_DOCUMENTS = "no_documents"
     NO_TRANSLATION = "no_translation"
+    MODEL_FAILED = "model_failed"
     INTERNAL_FAULT = "internal_fault"
 
 
@@ -38,6 +39,7 @@ REFUSALS = frozenset(
         ClarificationReason.INSUFFICIENT_CONTEXT,
         ClarificationReason.NO_DOCUMENTS,
         ClarificationReason.NO_TRANSLATION,
+        ClarificationReason.MODEL_FAILED,
         ClarificationReason.INTERNAL_FAULT,
     }
 )

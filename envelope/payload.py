@@ -244,6 +244,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("scope_error", str, "why a combined call that was answered gave no usable verdict about the scope"),
     Attribute("decided_by", Literal["rules", "combined_call", "own_call"], "what decided the stage: rules alone, a call for several stages, or a call of its own"),
     Attribute("model_error", str, "why a model that was asked decided nothing; the stage goes on by what rules can prove"),
+    Attribute("model_failure", str, "why no model interpreted the question, though one is set up: a slug of `llm.errors.REASONS`"),
     Attribute("early_embedding", Literal["", "kept", "discarded"], "whether the question that a vendor embedded while a combined call was being written was that of the call; empty: nothing was embedded"),
     Attribute("canonical_question", str, "the question in a form that needs no context"),
     Attribute("question_parts", tuple[str, ...], "the questions of a message that asks several, each in a form that needs no context; empty: it asks one"),

@@ -208,6 +208,11 @@ def may_depend_on_content(error: ModelError) -> bool:
     return is_rejected or has_unusable_output(error)
 
 
+def name_failure(error: ModelError) -> str:
+    """Return the reason of a failed call; empty if no model is set up for it, which is no fault."""
+    return "" if error.reason == NO_MODEL else error.reason
+
+
 def is_too_long(error: ModelError) -> bool:
     """Return whether the prompt did not fit into the context window of a model that was asked."""
     errors = error.errors if isinstance(error, ChainExhausted) else (error,)

@@ -24,6 +24,7 @@ _QUALITIES = frozenset({"excellent", "good", "poor"})
 _SEARCH_REASONS: dict[ClarificationReason | None, StageEvent] = {
     ClarificationReason.AMBIGUOUS_QUERY: StageEvent.MANY,
     ClarificationReason.INSUFFICIENT_CONTEXT: StageEvent.NOTHING,
+    ClarificationReason.MODEL_FAILED: StageEvent.NOTHING,
 }
 _WAY_EVENTS = {
     "search": StageEvent.SEARCHES,

@@ -58,6 +58,7 @@ _REFUSALS = {"round_limit": "rounds_reached", "research_limit": "searches_reache
 _FIXED_REFUSALS = {
     ClarificationReason.OUT_OF_SCOPE: "refused_out_of_scope",
     ClarificationReason.INSUFFICIENT_CONTEXT: "refused_insufficient_context",
+    ClarificationReason.MODEL_FAILED: "apology",
     ClarificationReason.INTERNAL_FAULT: "apology",
 }
 _Reason = ClarificationReason
@@ -78,6 +79,7 @@ _WHY = {
     _Reason.SCOPE_UNCLEAR: "why_scope",
     _Reason.INSUFFICIENT_CONTEXT: "why_missing",
     _Reason.QUALITY_INSUFFICIENT: "why_missing",
+    _Reason.MODEL_FAILED: "why_fault",
     _Reason.INTERNAL_FAULT: "why_fault",
 }
 COURTESIES = frozenset(ConversationAct) - {ConversationAct.REPHRASE, ConversationAct.CORRECTION}

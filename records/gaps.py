@@ -15,6 +15,7 @@ from uuid import uuid4
 import numpy as np
 from sqlalchemy import delete, func, insert, select, update
 
+from envelope.conversation import ClarificationReason
 from records.grouping import Matrix, find_least, group_vectors, normalise
 from records.record import Record
 from records.store import (
@@ -193,7 +194,7 @@ class GapFinder:
         found: dict[Key, GapQuestion] = {}
         for why, records in (
             ("down", self._find(name, rating="down")),
-            ("refused", self._find(name, outcome="refused")),
+            ("refused", self._find_refused(name)),
             ("unanswered", self._find_unanswered(name, now)),
         ):
             for record in records:
@@ -202,6 +203,11 @@ class GapFinder:
                     found.setdefault(one.key, one)
         newest = sorted(found.values(), key=lambda one: -one.record.ended_at)
         return newest[:MOST_QUESTIONS]
+
+    def _find_refused(self, name: Name) -> list[Record]:
+        """Return the refused questions; where a model failed, nothing is known of the documents."""
+        refused = self._find(name, outcome="refused")
+        return [one for one in refused if one.reason != ClarificationReason.MODEL_FAILED]
 
     def _find(self, name: Name, **wanted: str) -> Sequence[Record]:
         selection = Selection(assistants=(name,), **wanted)  # type: ignore[arg-type]

@@ -47,9 +47,17 @@ _WORDING: dict[ClarificationReason, tuple[ClarificationType, str]] = {
     _Reason.QUALITY_INSUFFICIENT: ("context", "ask_quality"),
     _Reason.NO_DOCUMENTS: ("scope", "decline_empty"),
     _Reason.NO_TRANSLATION: ("scope", "decline_untranslated"),
+    _Reason.MODEL_FAILED: ("context", "decline_unread"),
     _Reason.INTERNAL_FAULT: ("context", "decline_fault"),
 }
-_FIXED = frozenset({_Reason.NO_DOCUMENTS, _Reason.NO_TRANSLATION, _Reason.INTERNAL_FAULT})
+_FIXED = frozenset(
+    {
+        _Reason.NO_DOCUMENTS,
+        _Reason.NO_TRANSLATION,
+        _Reason.MODEL_FAILED,
+        _Reason.INTERNAL_FAULT,
+    }
+)
 """Reasons that always use the fixed text: they concern faults of Refdesk, and the model may have
 failed.
 """
@@ -76,6 +84,8 @@ class Reads(ReadsLanguage, frozen=True):
     search_results: tuple[SearchResult, ...] = ()
     document_languages: tuple[str, ...] = ()
     message_reference: str = ""
+    model_failure: str = ""
+    decided_by: Literal["rules", "combined_call", "own_call"] = "own_call"
 
 
 class Writes(BaseModel, frozen=True):
@@ -125,6 +135,8 @@ class ClarificationAgent(Agent[Reads, Writes]):
         text = self._with_list(lead, actions, reads.reply_language)
         if reason in _OF_SOME_DOCUMENTS and reads.document_languages:
             text = f"{text}\n\n{self._note_uncompared(reads)}"
+        elif _is_asked_unread(reads):
+            text = f"{text}\n\n{self._explain_failure(reads)}"
         writes = Writes(
             response=_without_links(text),
             clarification_type=_WORDING[reason][0],
@@ -138,7 +150,10 @@ class ClarificationAgent(Agent[Reads, Writes]):
         """Return the wording, and the reason if the fixed text replaces a model's wording."""
         inputs = self._make_inputs(reason, reads, actions)
         if reason in _FIXED:
-            return self._with_reference(inputs.fixed_text, reason, reads), ""
+            text = inputs.fixed_text
+            if reason is _Reason.MODEL_FAILED:
+                text = join_sentences(self._explain_failure(reads), text)
+            return self._with_reference(text, reason, reads), ""
         if self._model is None:
             note = self._note_language(reads.reply_language)
             return self._say_unjudged(inputs.fixed_text, reads), note
@@ -208,7 +223,15 @@ class ClarificationAgent(Agent[Reads, Writes]):
     def _note_uncompared(self, reads: Reads) -> str:
         """Say which documents the question was not compared with."""
         named = self._name_languages(reads)
-        return self._texts.text("not_compared", reads.reply_language, document_languages=named)
+        note = self._texts.text("not_compared", reads.reply_language, document_languages=named)
+        return join_sentences(self._explain_failure(reads), note)
+
+    def _explain_failure(self, reads: Reads) -> str:
+        """Say why no model interpreted the question; empty if one did, or none is set up."""
+        if not reads.model_failure:
+            return ""
+        reason = self._texts.text(f"reason_{reads.model_failure}", reads.reply_language)
+        return self._texts.text("question_unread", reads.reply_language, reason=reason)
 
     def _with_reference(self, text: str, reason: ClarificationReason, reads: Reads) -> str:
         """Return the text, followed by the id of the question if an operator must see it."""
@@ -282,13 +305,22 @@ def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
     """Return the key of the fixed text; that for a missing document names it."""
     if _offers_answered(reads):
         return "ask_verified"
-    if reason is _Reason.INSUFFICIENT_CONTEXT and reads.asking_stage in _UNREAD:
+    if reason is _Reason.INSUFFICIENT_CONTEXT:
+        message, is_unread = reads.clarification_message, reads.asking_stage in _UNREAD
+        if message == MATCHES_NOTHING or (is_unread and not message):
+            return "decline_unmatched"
         # Where the rounds are over, it was the question that was unclear.
-        is_unmatched = reads.clarification_message in ("", MATCHES_NOTHING)
-        return "decline_unmatched" if is_unmatched else "decline_unclear"
+        return "decline_unclear" if is_unread else "decline_missing"
     if reason is not _Reason.MISSING_DETAILS or reads.unknown_documents is None:
         return _WORDING[reason][1]
     return "ask_unknown_document" if reads.unknown_documents else "ask_document"
+
+
+def _is_asked_unread(reads: Reads) -> bool:
+    """Return whether rules ask back about a question because a model failed to interpret it."""
+    is_unjudged = reads.asking_stage == Role.GUARDRAILS and reads.decided_by == "rules"
+    is_asked = is_unjudged and _find_reason(reads) not in REFUSALS
+    return bool(reads.model_failure) and is_asked and not _offers_answered(reads)
 
 
 def _with_fallback(writes: Writes, fallback: str) -> Writes:

@@ -29,7 +29,7 @@ from envelope.role import Role
 from envelope.specialists import ReviewScope
 from envelope.texts import primary_of, read_tag
 from knowledge.language.corpus_languages import ReadLanguages, choose_foreign
-from llm.errors import ModelError
+from llm.errors import ModelError, name_failure
 from llm.port import Model, find_model
 from llm.tasks.question import (
     ESSENCE,
@@ -86,6 +86,7 @@ class Writes(MayAsk, frozen=True):
     leaves_open: bool = False
     decided_by: DecidedBy
     model_error: str = ""
+    model_failure: str = ""
 
 
 class EssenceAgent(Agent[Reads, Writes]):
@@ -137,7 +138,8 @@ class EssenceAgent(Agent[Reads, Writes]):
             found = (await self._model.ask(ESSENCE, inputs, self.run)).output
         except ModelError as error:
             writes = _keep_as_typed(reads)
-            note = {"model_error": f"{type(error).__name__}: {error}"}
+            described = f"{type(error).__name__}: {error}"
+            note = {"model_error": described, "model_failure": name_failure(error)}
             return Wrote(writes.model_copy(update=note))
         return Wrote(_read(reads, _as_understanding(found), "own_call"))
 

@@ -40,7 +40,7 @@ from knowledge.port import (
     find_refusal_reason,
     find_uncompared,
 )
-from llm.errors import ModelError, has_unusable_output
+from llm.errors import ModelError, has_unusable_output, name_failure
 from llm.injection import BUDGET_SECONDS, inspect_within
 from llm.port import Model, find_model
 from llm.tasks.question import MATCH_VERIFIED, SCOPE, ScopeInputs, Strictness, Verdict
@@ -72,6 +72,7 @@ class Reads(ReadsLanguage, frozen=True):
     open_pause: Pause | None = None
     understanding: Understanding | None = None
     scope_error: str = ""
+    model_failure: str = ""
     groups: tuple[str, ...] = ()
     review: ReviewScope | None = None
 
@@ -88,6 +89,7 @@ class Writes(MayAsk, frozen=True):
     document_languages: tuple[str, ...] = ()
     decided_by: DecidedBy
     model_error: str = ""
+    model_failure: str = ""
     verified_answer: str = ""
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
@@ -264,11 +266,15 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             inputs = self._inputs(reads, nearest, signs)
             found = (await model.ask(SCOPE, inputs, self.run)).output
         except ModelError as error:
+            failure = name_failure(error)
+            reads = reads.model_copy(update={"model_failure": failure or reads.model_failure})
             writes = await self._judge_without_model(reads, findings)
             described = f"{type(error).__name__}: {error}"
             if has_unusable_output(error) or error.reason == "too_long":
                 writes = self._stop_unjudged(writes, described)
-            return writes.model_copy(update={"model_error": described})
+            return writes.model_copy(
+                update={"model_error": described, "model_failure": reads.model_failure}
+            )
         known = (reads.text, reads.canonical_question, self._domain_name, self._domain_scope)
         meanings = word_meanings(found.meanings, nearest, known)
         writes = self._apply_verdict(found.verdict, found.analysis, meanings)
@@ -314,6 +320,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             # Few words, such as "just tell me", have no meaning without the question that they
             # answer.
             return self._ask_back("", _list_offered(reads.open_pause))
+        if reads.model_failure:
+            return _refuse(ClarificationReason.MODEL_FAILED, findings, analysis)
         found_nothing = _refuse(ClarificationReason.INSUFFICIENT_CONTEXT, findings, analysis)
         return found_nothing.model_copy(update={"clarification_message": MATCHES_NOTHING})
 

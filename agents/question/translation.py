@@ -34,7 +34,7 @@ from knowledge.language.corpus_languages import ReadLanguages, choose_foreign
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
 from knowledge.port import ANSWER_CHARACTERS, Searcher, SearchRequest
 from knowledge.search.query import ENGLISH
-from llm.errors import ModelError, has_unusable_output
+from llm.errors import ModelError, has_unusable_output, name_failure
 from llm.injection import BUDGET_SECONDS, inspect_within
 from llm.output_parsing import QuestionReader, ask_and_follow
 from llm.port import Model, TextListener, find_model
@@ -89,6 +89,7 @@ class Writes(MayAsk, frozen=True):
     scope_error: str = ""
     decided_by: Literal["rules", "combined_call", "own_call"]
     model_error: str = ""
+    model_failure: str = ""
     early_embedding: EarlyResult = ""
 
 
@@ -202,7 +203,9 @@ class TranslationAgent(Agent[Reads, Writes]):
 
     def _keep_failed(self, reads: Reads, error: ModelError) -> Writes:
         described = f"{type(error).__name__}: {error}"
-        writes = _keep_typed(reads, described)
+        writes = _keep_typed(reads, described).model_copy(
+            update={"model_failure": name_failure(error)}
+        )
         if self._combined is None or not has_unusable_output(error):
             return writes
         return writes.model_copy(update={"scope_error": described})

@@ -1,15 +1,19 @@
 """Selects the sources that the judge reads of all that the writer had.
 
 The judge reads the sources that the answer cites, the sections next to them, the first ones of the
-search, and for each claim those that share most with it: the right source of a wrong citation, or
-one that contradicts it, has words, numbers or names of the claim.
+search, and for each sentence those that share most with it: the source of a sentence without a
+mark, the right source of a wrong citation, or one that contradicts it, has words, numbers or names
+of the sentence.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import log
 
+from citations.blocks import BlockForm, LineBlock
 from citations.citing import claims_something
+from citations.claims import sentences
 from citations.faults import CheckedAnswer, references_by_number, text_of
 from citations.marking import remove_marks
 from envelope.sources import SourceReference, SourceUsed
@@ -20,7 +24,7 @@ LEADING = 5
 """The first sources of the prompt, which the judge always reads: they probably answer the question
 even where the answer leaves something out, or is in another language."""
 CANDIDATES = 3
-"""The sources for each claim that share most with it."""
+"""The sources for each sentence that share most with it."""
 
 
 def number_sources(
@@ -84,18 +88,27 @@ def _find_candidates(
     numbered: Mapping[int, SourceReference],
     texts: Mapping[int, tuple[str, str]],
 ) -> Iterator[int]:
-    """Yield for each claim the sources that share most of its terms, rare terms first of all."""
+    """Yield for each sentence the sources that share most of its terms, rare terms first of all.
+
+    A paragraph as a whole would be nearest to the sources of its longer sentences.
+    """
     held = {
         number: frozenset(terms("\n".join(text), numbered[number].language or "en"))
         for number, text in texts.items()
     }
     counts = Counter(term for own in held.values() for term in own)
     weights = {term: log(1 + len(held) / count) for term, count in counts.items()}
-    for block in filter(claims_something, answer.blocks):
-        claimed = frozenset(terms(remove_marks(block.text), answer.language))
+    for claim in chain.from_iterable(map(_split, filter(claims_something, answer.blocks))):
+        claimed = frozenset(terms(remove_marks(claim), answer.language))
         shared = {
             number: sum(weights[term] for term in claimed.intersection(own))
             for number, own in held.items()
         }
         best = sorted(filter(shared.__getitem__, shared), key=lambda number: -shared[number])
         yield from best[:CANDIDATES]
+
+
+def _split(block: LineBlock) -> Iterable[str]:
+    """Return the sentences of prose; a row of a table and code are read as one."""
+    is_prose = block.kind in (BlockForm.PARAGRAPH, BlockForm.ITEM)
+    return sentences(block.text) if is_prose else (block.text,)

@@ -32,6 +32,7 @@ from envelope.sources import (
 )
 from envelope.texts import Texts, explain_missing_answer, join_sentences
 from envelope.tool_loop import AnswerAssessment, KeptAnswer
+from knowledge.port import MATCHES_NOTHING
 from llm.errors import NO_MODEL, ModelError
 from llm.output_parsing import DraftReader, Silence, ask_and_follow
 from llm.port import Model, ModelAnswer, TextListener
@@ -102,6 +103,7 @@ class Writes(MayAsk, frozen=True):
     draft_fallback: Literal["", "not_streamed"] = ""
     answered_by: Literal["", "model", "search"] = ""
     fallback_reason: str = ""
+    model_failure: str = ""
     passages: FoundPassages | None = None
 
 
@@ -351,7 +353,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             lambda key, **values: self._look_up_text(key, reads.reply_language, **values),
         )
         if not found.shown:
-            return _asks("insufficient_context", "", "")
+            return _report_nothing_to_show(reason)
         frame = "passages_poor" if reads.search_quality == "poor" else "passages_found"
         notice = join_sentences(
             " ".join(explain_missing_answer(self._texts, reason, reads.reply_language).split()),
@@ -534,6 +536,18 @@ def _ask_or_search(reads: Reads, output: RespondOutput, model: str) -> Writes:
     if output.status != "insufficient_context" or reads.attempt:
         return writes
     return writes.model_copy(update={"missing": output.missing, "searches_again": True})
+
+
+def _report_nothing_to_show(reason: str) -> Writes:
+    """Return a refusal: no model read the passages, and none of them can be shown."""
+    if reason == NO_MODEL:
+        return _asks("insufficient_context", MATCHES_NOTHING, "")
+    return Writes(
+        needs_clarification=True,
+        clarification_reason=ClarificationReason.MODEL_FAILED,
+        clarification_message=MATCHES_NOTHING,
+        model_failure=reason,
+    )
 
 
 def _asks(status: str, missing: str, model: str) -> Writes:

@@ -61,6 +61,7 @@ _MOST_TERMS = 3
 _MISSING = re.compile(r"[\"“«„]([^\"”»“]{3,120})[\"”»“]")
 
 
+_NOTHING_MATCHES = (ClarificationReason.INSUFFICIENT_CONTEXT, ClarificationReason.MODEL_FAILED)
 _NOTHING_FURTHER = Findings(hits=(), quality="good", answerability=0.0, coverage=0.0)
 
 
@@ -85,6 +86,7 @@ class Reads(BaseModel, frozen=True):
     searches_again: bool = False
     assumption: str = ""
     conversation_act: ConversationAct | None = None
+    model_failure: str = ""
     groups: tuple[str, ...] = ()
 
 
@@ -261,11 +263,7 @@ class SearchAgent(Agent[Reads, Writes]):
         """Return `writes`; where the search ends the question, with the reason and the places."""
         reason = _find_reason_to_stop(reads, findings, uses_model=self._uses_model)
         message = MATCHES_NOTHING
-        if (
-            self._uses_model
-            and findings.hits
-            and reason is ClarificationReason.INSUFFICIENT_CONTEXT
-        ):
+        if self._uses_model and findings.hits and reason in _NOTHING_MATCHES:
             # The writer reads what was found, and says itself if it does not answer the question.
             reason = None
         if reason is None and not self._uses_model:
@@ -415,7 +413,13 @@ def _find_reason_to_stop(
         uses_model=uses_model,
     )
     if reason is None and (not findings.hits or findings.are_calibrated):
-        return ClarificationReason.INSUFFICIENT_CONTEXT
+        # What no model interpreted says nothing about the documents.
+        is_interpreted = not reads.model_failure
+        return (
+            ClarificationReason.INSUFFICIENT_CONTEXT
+            if is_interpreted
+            else ClarificationReason.MODEL_FAILED
+        )
     return reason
 
 

@@ -72,6 +72,14 @@ async def test_a_passages_reply_is_no_gap_unless_it_was_rated_down(store: Record
     assert [gap.title for gap in found] == ["car one"]
 
 
+async def test_a_question_that_no_model_could_interpret_is_no_gap(store: RecordStore) -> None:
+    store.write([ask(1, "leave one", reason="model_failed"), ask(2, "car one")])
+
+    found = await make_finder(store).find(DESK)
+
+    assert [gap.title for gap in found] == ["car one"]
+
+
 async def test_a_question_back_counts_once_nobody_replies_and_not_after_an_answer(
     store: RecordStore,
 ) -> None:

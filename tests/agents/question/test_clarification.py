@@ -1,3 +1,5 @@
+from typing import Literal
+
 import pytest
 
 from agents.question.clarification import ClarificationAgent, Reads, Writes, find_fault
@@ -320,6 +322,60 @@ async def test_a_model_words_it_and_the_options_stay_ours() -> None:
     assert found.response.startswith("Meinen Sie Konten oder Tarife?\n")
     assert "3. API" in found.response
     assert found.clarification_fallback == ""
+
+
+async def test_a_refusal_says_why_no_model_interpreted_the_question() -> None:
+    found = await word_question(
+        Reads(
+            clarification_reason=Reason.MODEL_FAILED,
+            canonical_question="How long is the notice period?",
+            asking_stage="guardrails",
+            document_languages=("de",),
+            model_failure="too_slow",
+        ),
+        ScriptedModel([ClarifyOutput(text="Nothing was found.")]),
+    )
+
+    assert found.response == (
+        "Your question could not be interpreted: the model took too long. Its words alone were "
+        "searched, and nothing in the documents clearly matches them: “How long is the notice "
+        "period?”. Please ask again later."
+    )
+
+
+async def test_a_refusal_says_why_the_question_was_not_translated() -> None:
+    found = await word_question(
+        Reads(
+            clarification_reason=Reason.INSUFFICIENT_CONTEXT,
+            asking_stage="response",
+            clarification_message="the notice period",
+            document_languages=("de",),
+            model_failure="unavailable",
+        )
+    )
+
+    assert found.response.endswith(
+        "Your question could not be interpreted: the model could not be reached. Documents in "
+        "these languages could not be compared with your question: German. To search them, ask "
+        "in one of these languages."
+    )
+
+
+@pytest.mark.parametrize(("decided_by", "is_said"), [("rules", True), ("own_call", False)])
+async def test_a_question_of_rules_says_that_a_model_failed_and_one_of_a_model_does_not(
+    decided_by: Literal["rules", "own_call"], is_said: bool
+) -> None:
+    found = await word_question(
+        Reads(
+            clarification_reason=Reason.SCOPE_UNCLEAR,
+            asking_stage="guardrails",
+            decided_by=decided_by,
+            model_failure="unreadable",
+        )
+    )
+
+    assert found.response.startswith("Which part of this topic is your question about")
+    assert ("the reply of the model could not be read" in found.response) == is_said
 
 
 async def test_when_the_model_fails_the_fixed_text_is_said_and_the_reason_is_kept() -> None:

@@ -86,6 +86,7 @@ async def guard(
     strictness: Strictness = "medium",
     inspection_seconds: float = 30,
     is_combined: bool = False,
+    uses_model: bool = False,
     **reads: Any,
 ) -> Writes:
     agent = GuardrailsAgent(
@@ -96,6 +97,7 @@ async def guard(
         strictness=strictness,
         inspection_seconds=inspection_seconds,
         is_combined=is_combined,
+        uses_model=uses_model,
     )
     outcome = await agent.work(Reads(canonical_question=text, text=text, **reads))
     assert isinstance(outcome, Wrote)
@@ -311,6 +313,21 @@ async def test_places_that_were_offered_are_offered_again_when_no_model_read_the
     assert writes.clarification_options == offered_again
 
 
+async def test_a_question_that_a_combined_call_did_not_interpret_is_not_called_unanswered() -> None:
+    searcher = Covering(0.02, languages=("de",), uncompared=("de",))
+
+    writes = await guard(
+        "How long is the notice period?",
+        searcher=searcher,
+        is_combined=True,
+        uses_model=True,
+        language="en",
+        model_failure="too_slow",
+    )
+
+    assert writes.clarification_reason is Reason.MODEL_FAILED
+
+
 async def test_a_model_that_fails_leaves_the_question_to_the_search() -> None:
     def make_model() -> ScriptedModel:
         return ScriptedModel([ModelUnavailable("no model answers")])
@@ -319,7 +336,8 @@ async def test_a_model_that_fails_leaves_the_question_to_the_search() -> None:
     foreign = await guard("Who won?", model=make_model(), searcher=Covering(0.02))
 
     assert covered.within_scope
-    assert foreign.clarification_reason is Reason.INSUFFICIENT_CONTEXT
+    assert foreign.clarification_reason is Reason.MODEL_FAILED
+    assert foreign.model_failure == "unavailable"
     assert covered.model_error == foreign.model_error == "ModelUnavailable: no model answers"
 
 

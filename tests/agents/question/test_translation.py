@@ -125,3 +125,4 @@ async def test_a_text_goes_on_as_typed_when_no_model_answers() -> None:
 
     assert (found.text_eng, found.translation_confidence) == ("Wie zahle ich?", 0.0)
     assert found.model_error == "ModelUnavailable: the vendor is away"
+    assert found.model_failure == "unavailable"

@@ -64,6 +64,15 @@ def test_the_judge_reads_the_source_of_a_claim_that_cites_nothing() -> None:
     assert right in select("A refund takes a fortnight.", (*OTHERS, right), cited=(7,))
 
 
+def test_the_judge_reads_the_source_of_a_short_sentence_without_a_mark_in_a_long_paragraph() -> (
+    None
+):
+    right = "A voucher lapses after a year."
+    paragraph = " ".join(("Vouchers end.", *(OTHERS[at] for at in (21, 27, 33, 39)), "[1]"))
+
+    assert right in select(paragraph, (*OTHERS, right), cited=(21,))
+
+
 def test_the_judge_reads_the_version_that_says_something_else() -> None:
     now, before = "Fee: a refund costs 3 EUR.", "Fee: a refund costs 5 EUR."
 

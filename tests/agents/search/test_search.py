@@ -340,6 +340,15 @@ async def test_a_message_is_searched_as_typed_and_by_its_questions_and_translati
     assert [len(one.related) for one in searcher.requests] == [1, 0, 0, 0]
 
 
+async def test_a_question_that_no_model_interpreted_and_nothing_matches_is_its_failure() -> None:
+    nothing = Finding(findings(quality="poor", answerability=0.0))
+    reads = Reads(canonical_question="How long is it?", model_failure="too_slow")
+
+    writes = await search_with(nothing, reads, uses_model=True)
+
+    assert writes.clarification_reason is ClarificationReason.MODEL_FAILED
+
+
 def unanswered(missing: str) -> Reads:
     changes = {"quality_analysis": "", "missing": missing, "searches_again": True}
     return second_attempt().model_copy(update=changes)
