@@ -66,7 +66,6 @@ class Reads(ReadsLanguage, frozen=True):
     source_references: tuple[SourceReference, ...] = ()
     canonical_question: str
     text: str = ""
-    response: str = ""
     history: tuple[Turn, ...] = ()
     attempt: int = 0
     quality_analysis: str = ""
@@ -78,7 +77,6 @@ class Reads(ReadsLanguage, frozen=True):
     assumption: str = ""
     answer_style: AnswerStyle = ""
     preferences: Preferences = Preferences()
-    within_scope: bool = False
     shows_drafts: bool = False
     search_quality: Literal["excellent", "good", "poor"] = "good"
     best_answer: dict[str, JsonValue] | None = None
@@ -143,8 +141,9 @@ class ResponseAgent(Agent[Reads, Writes]):
     links lead only to the pages of cited sources: see `citations.citing` and `citations.links`. An
     answer without any source is an error of the model.
 
-    While the model writes, what is finished is checked by rules. If the channel shows drafts and
-    the guardrails have accepted the question, what passes is published as a draft of the answer.
+    While the model writes, what is finished is checked by rules. If the channel shows drafts, what
+    passes is published as a draft of the answer: the flow leads here only after the guardrails, or
+    to put the last answer into other words.
 
     The model is called once. After a judge's complaint it sees its earlier answer and what was
     wrong with it; after a failure the next attempt uses the next model of the chain.
@@ -248,7 +247,8 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     async def _publish_passages(self, reads: Reads) -> None:
         """Show the passages as a draft until the model begins to write, which replaces them."""
-        if reads.response or reads.best_answer is not None:
+        earlier = (reads.assessment, reads.judged_answer, reads.best_answer)
+        if any(one is not None for one in earlier):
             return
         found = await asyncio.to_thread(self._show_passages, reads, MEANWHILE)
         await self._publish_found(reads, found, writing=0)
@@ -269,7 +269,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         )
 
     def _find_publisher(self, reads: Reads) -> DraftPublisher | None:
-        may_show = self._shows_drafts and reads.within_scope and reads.shows_drafts
+        may_show = self._shows_drafts and reads.shows_drafts
         return self.run.drafts if may_show else None
 
     async def _publish(
