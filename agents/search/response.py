@@ -71,7 +71,6 @@ class Reads(ReadsLanguage, frozen=True):
     quality_analysis: str = ""
     judged_answer: WrittenAnswer | None = None
     original_answer: WrittenAnswer | None = None
-    removed_links: tuple[str, ...] = ()
     assessment: AnswerAssessment | None = None
     kept_answer: KeptAnswer | None = None
     assumption: str = ""
@@ -204,7 +203,7 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     def _inputs(self, reads: Reads) -> RespondInputs:
         earlier, analysis = self._recall_earlier(reads)
-        refused = list_removed_addresses(reads.removed_links) if earlier else ()
+        original = reads.original_answer if earlier else None
         return RespondInputs(
             question=reads.canonical_question,
             language=reads.language,
@@ -223,7 +222,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             style=reads.answer_style or reads.preferences.style or "",
             analysis=analysis,
             earlier=earlier,
-            refused=refused,
+            refused=() if original is None else original.refused,
             attempt=reads.attempt,
         )
 
@@ -443,12 +442,12 @@ def _cite(answer: str, reads: Reads, sources: SourceTexts) -> _CitedText:
 
 def _keep_original(written: str, answer: _OutgoingAnswer, reads: Reads) -> WrittenAnswer | None:
     """Return the answer as the model wrote it, if an address was removed from it."""
-    if not list_removed_addresses(answer.removed):
+    refused = list_removed_addresses(answer.removed)
+    if not refused:
         return None
     original = cite(written, _collect_texts(reads))
-    return WrittenAnswer(
-        text=original.text, sources_used=_select_used(original.order, reads.source_references)
-    )
+    used = _select_used(original.order, reads.source_references)
+    return WrittenAnswer(text=original.text, sources_used=used, refused=refused)
 
 
 def _collect_texts(reads: Reads) -> SourceTexts:
