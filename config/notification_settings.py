@@ -152,6 +152,9 @@ class TelemetrySettings(BaseModel):
     otel_exporter_otlp_headers: SecretStr | None = Field(
         None, description="headers for that receiver: `name=value`, separated by commas"
     )
+    otel_metrics_exporter: Literal["otlp", "none"] = Field(
+        "otlp", description="`none`: that receiver takes traces alone"
+    )
     otel_service_name: str = Field(
         "refdesk", min_length=1, description="name of this installation in traces and metrics"
     )

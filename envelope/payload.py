@@ -67,21 +67,14 @@ class MergeRule(StrEnum):
     """How a write of a payload attribute is merged with the present value."""
 
     REPLACE = "replace"
-    KEEP_FIRST = "keep_first"
     APPEND = "append"
     APPEND_UNIQUE = "append_unique"
     MERGE = "merge"
-    MAX = "max"
 
 
 def replace_value(_present: JsonValue, written: JsonValue) -> JsonValue:
     """Return the value that was written."""
     return written
-
-
-def keep_first(present: JsonValue, written: JsonValue) -> JsonValue:
-    """Return the present value, or the written one if there is none."""
-    return written if present is None else present
 
 
 def append_items(present: JsonValue, written: JsonValue) -> JsonValue:
@@ -108,19 +101,11 @@ def merge_objects(present: JsonValue, written: JsonValue) -> JsonValue:
     return merged
 
 
-def take_maximum(present: JsonValue, written: JsonValue) -> JsonValue:
-    """Return the greater number, or the written value if one of them is not a number."""
-    numbers = isinstance(present, int | float) and isinstance(written, int | float)
-    return present if numbers and present > written else written  # type: ignore[operator]
-
-
 MERGE_FUNCTIONS: dict[MergeRule, Callable[[JsonValue, JsonValue], JsonValue]] = {
     MergeRule.REPLACE: replace_value,
-    MergeRule.KEEP_FIRST: keep_first,
     MergeRule.APPEND: append_items,
     MergeRule.APPEND_UNIQUE: append_unique_items,
     MergeRule.MERGE: merge_objects,
-    MergeRule.MAX: take_maximum,
 }
 Share = float
 """A number from 0 to 1."""

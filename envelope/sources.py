@@ -92,10 +92,11 @@ class SourceUsed(Place, frozen=True, extra="forbid"):
 
 
 class WrittenAnswer(BaseModel, frozen=True, extra="forbid"):
-    """An answer before something was removed from it."""
+    """An answer before something was removed from it; `refused` are the removed addresses."""
 
     text: str
     sources_used: tuple[SourceUsed, ...]
+    refused: tuple[str, ...] = ()
 
 
 class ShownPassage(BaseModel, frozen=True, extra="forbid"):

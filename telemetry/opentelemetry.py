@@ -83,13 +83,13 @@ class SpanPlan:
 class OpenTelemetry:
     """Sends what it is given in threads of the SDK; what they cannot send in time is dropped.
 
-    The exporters are those of OTLP over HTTP (`connect`), or of a test.
+    The exporters are those of OTLP over HTTP (`connect`); without `metrics` only traces are sent.
     """
 
     def __init__(
         self,
         spans: SpanExporter,
-        metrics: MetricExporter,
+        metrics: MetricExporter | None,
         *,
         service: str,
         release: str,
@@ -105,11 +105,8 @@ class OpenTelemetry:
         )
         self._traces.add_span_processor(BatchSpanProcessor(spans))
         self._tracer: Tracer = self._traces.get_tracer(SCOPE, release)
-        exporter = metrics if registry is None else with_prometheus(metrics, registry, SCOPE)
-        reader = PeriodicExportingMetricReader(
-            exporter, export_interval_millis=METRICS_SECONDS * 1000
-        )
-        self._meters = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
+        readers = [] if metrics is None else [_make_reader(metrics, registry)]
+        self._meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
         meter = self._meters.get_meter(SCOPE, release)
         self._tokens: Instrument = meter.create_histogram(
             "gen_ai.client.token.usage", "{token}", "Tokens of a model call."
@@ -204,11 +201,12 @@ class _BridgeExporter(MetricExporter):
         self._exporter.shutdown(timeout_millis)
 
 
-def with_prometheus(
-    exporter: MetricExporter, registry: CollectorRegistry, scope: str
-) -> MetricExporter:
-    """Return an exporter that sends the metrics of the registry beside the SDK's own."""
-    return _BridgeExporter(exporter, registry, scope)
+def _make_reader(
+    metrics: MetricExporter, registry: CollectorRegistry | None
+) -> PeriodicExportingMetricReader:
+    """Return a reader that sends the metrics of the registry beside the SDK's own."""
+    exporter = metrics if registry is None else _BridgeExporter(metrics, registry, SCOPE)
+    return PeriodicExportingMetricReader(exporter, export_interval_millis=METRICS_SECONDS * 1000)
 
 
 def convert_family(family: Family, began: int, now: int) -> Iterator[Metric]:
@@ -433,13 +431,16 @@ def connect(
     release: str,
     registry: "CollectorRegistry | None",
     content: bool,
+    metrics: bool = True,
 ) -> OpenTelemetry:
     """Return the sender to a receiver of OTLP over HTTP; raises `ImportError` without the extra."""
 
     place, sent = endpoint.rstrip("/"), dict(headers)
     return OpenTelemetry(
         OTLPSpanExporter(f"{place}/v1/traces", headers=sent, timeout=SEND_SECONDS),
-        OTLPMetricExporter(f"{place}/v1/metrics", headers=sent, timeout=SEND_SECONDS),
+        OTLPMetricExporter(f"{place}/v1/metrics", headers=sent, timeout=SEND_SECONDS)
+        if metrics
+        else None,
         service=service,
         release=release,
         registry=registry,

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -17,6 +18,8 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = set(PROJECT["tool"]["importlinter"]["root_packages"])
 NO_PACKAGES = {"docs", "examples", "benchmarks", "refdesk", "tests"}
+CLIENT_PAGE = ROOT / "docs" / "internal" / "client_documents.md"
+QUOTED = re.compile(r"`([^`]+)`")
 VAGUE = {"utils", "helpers", "common", "base", "types", "misc", "util", "helper"}
 
 
@@ -88,11 +91,64 @@ def test_every_test_that_a_page_names_exists() -> None:
 
 
 def test_every_file_that_the_page_of_the_clients_documents_names_exists() -> None:
-    page = (ROOT / "docs" / "internal" / "client_documents.md").read_text()
-    named = set(re.findall(r"`([\w.]+/[\w./]*|\w+\.(?:md|toml))`", page))
+    named = set(re.findall(r"`([\w.]+/[\w./]*|\w+\.(?:md|toml))`", CLIENT_PAGE.read_text()))
 
     assert "agents/agent.py" in named
     assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
+def test_every_name_of_the_client_has_a_name_that_is_defined_here_or_a_reason() -> None:
+    rows = read_rows(CLIENT_PAGE.read_text().partition("## Their names")[2].partition("\n## ")[0])
+
+    assert len(rows) > 100
+    for _, theirs, ours, where in rows[1:]:
+        if not ours:
+            assert " " in where, f"expected why there is no {theirs}, found {where!r}"
+            continue
+        names = set(QUOTED.findall(theirs if ours == "the same" else ours))
+        defined = set[str]().union(*map(list_defined, QUOTED.findall(where)))
+        assert names, f"expected names instead of {theirs}, found {ours!r}"
+        assert names - defined == set(), f"expected names that {where} defines"
+
+
+def list_defined(place: str) -> set[str]:
+    """The names and texts of Python modules, the words of any other file."""
+    path = ROOT / place
+    if path.is_dir():
+        return set[str]().union(*(list_defined(f"{place}{one.name}") for one in path.glob("*.py")))
+    if path.suffix != ".py":
+        return set(re.findall(r"\w+", path.read_text()))
+    found = set[str]()
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.ClassDef(name=str(name)) | ast.FunctionDef(name=str(name)):
+                found.add(name)
+            case ast.AsyncFunctionDef(name=str(name)) | ast.arg(arg=str(name)):
+                found.add(name)
+            case ast.Name(id=str(name), ctx=ast.Store()) | ast.Constant(value=str(name)):
+                found.add(name)
+    return found
+
+
+def test_the_page_of_the_clients_documents_counts_its_lines() -> None:
+    rows = read_rows(CLIENT_PAGE.read_text())
+    states = Counter((row[0][0], row[2]) for row in rows if re.fullmatch(r"[A-Z]-\d+", row[0]))
+    parts = [row for row in rows if re.match(r"[A-Z]: ", row[0])]
+
+    for part, lines, *counts in parts:
+        found = [states[part[0], state] for state in ("works", "otherwise", "not done")]
+        assert [int(lines), *map(int, counts)] == [sum(found), *found], part
+    total = next(row for row in rows if row[0] == "all")
+    assert [int(one) for one in total[1:]] == [
+        sum(column)
+        for column in zip(*([int(one) for one in row[1:]] for row in parts), strict=True)
+    ]
+
+
+def read_rows(text: str) -> list[list[str]]:
+    """The cells of all tables of a page, without the lines below their heads."""
+    lines = (line for line in text.splitlines() if line.startswith("| "))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 def test_every_event_that_is_logged_is_explained_to_who_runs_it() -> None:

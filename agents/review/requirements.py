@@ -1,24 +1,17 @@
-"""The units of a law, their requirements, and checklists that were made elsewhere."""
+"""The units of a law, their requirements, and the checklist that lists these."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 Severity = Literal["mandatory", "recommended", "optional", "unjudged"]
-LARGEST = 20_000_000
-"""Characters of a checklist."""
 
 
 class ReviewError(Exception):
     """The root; its text is for people."""
-
-
-class ChecklistError(ReviewError):
-    """A text that is no checklist; the message states the expected and the found."""
 
 
 class ReportFormatError(ReviewError):
@@ -117,32 +110,10 @@ class ChecklistItem(BaseModel, frozen=True):
 
 
 class Checklist(BaseModel, frozen=True):
-    """The requirements of one law; ids are unique."""
+    """The requirements of one law."""
 
     target_law: str = Field(min_length=1, max_length=2_000)
     checklist: tuple[ChecklistItem, ...]
-
-
-def parse_checklist(text: str) -> Checklist:
-    """Return the checklist of a JSON text; raises `ChecklistError`."""
-    if len(text) > LARGEST:
-        raise ChecklistError(f"expected at most {LARGEST:,} characters, found {len(text):,}")
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ChecklistError(
-            f"expected a checklist as JSON, found {text[:40]!r}: {error}"
-        ) from None
-    if not isinstance(value, dict):
-        raise ChecklistError(f"expected an object with a checklist, found {type(value).__name__}")
-    try:
-        found = Checklist.model_validate(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the checklist"
-        raise ChecklistError(f"expected {where} of a checklist: {first['msg']}") from None
-    _check_ids([item.id for item in found.checklist])
-    return found
 
 
 def make_checklist(requirements: Sequence[Requirement], target_law: str) -> Checklist:
@@ -161,11 +132,3 @@ def make_checklist(requirements: Sequence[Requirement], target_law: str) -> Chec
             if one.kind != "definition"
         ),
     )
-
-
-def _check_ids(names: Sequence[str]) -> None:
-    if not names:
-        raise ChecklistError("expected requirements in the checklist, found none")
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(names) < 5_000 else []
-    if twice or len(set(names)) != len(names):
-        raise ChecklistError(f"expected different ids, found some twice: {', '.join(twice[:5])}")

@@ -67,19 +67,16 @@ class Reads(ReadsLanguage, frozen=True):
     source_references: tuple[SourceReference, ...] = ()
     canonical_question: str
     text: str = ""
-    response: str = ""
     history: tuple[Turn, ...] = ()
     attempt: int = 0
     quality_analysis: str = ""
     judged_answer: WrittenAnswer | None = None
     original_answer: WrittenAnswer | None = None
-    removed_links: tuple[str, ...] = ()
     assessment: AnswerAssessment | None = None
     kept_answer: KeptAnswer | None = None
     assumption: str = ""
     answer_style: AnswerStyle = ""
     preferences: Preferences = Preferences()
-    within_scope: bool = False
     shows_drafts: bool = False
     search_quality: Literal["excellent", "good", "poor"] = "good"
     best_answer: dict[str, JsonValue] | None = None
@@ -145,8 +142,9 @@ class ResponseAgent(Agent[Reads, Writes]):
     links lead only to the pages of cited sources: see `citations.citing` and `citations.links`. An
     answer without any source is an error of the model.
 
-    While the model writes, what is finished is checked by rules. If the channel shows drafts and
-    the guardrails have accepted the question, what passes is published as a draft of the answer.
+    While the model writes, what is finished is checked by rules. If the channel shows drafts, what
+    passes is published as a draft of the answer: the flow leads here only after the guardrails, or
+    to put the last answer into other words.
 
     The model is called once. After a judge's complaint it sees its earlier answer and what was
     wrong with it; after a failure the next attempt uses the next model of the chain.
@@ -207,7 +205,7 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     def _inputs(self, reads: Reads) -> RespondInputs:
         earlier, analysis = self._recall_earlier(reads)
-        refused = list_removed_addresses(reads.removed_links) if earlier else ()
+        original = reads.original_answer if earlier else None
         return RespondInputs(
             question=reads.canonical_question,
             language=reads.language,
@@ -226,7 +224,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             style=reads.answer_style or reads.preferences.style or "",
             analysis=analysis,
             earlier=earlier,
-            refused=refused,
+            refused=() if original is None else original.refused,
             attempt=reads.attempt,
         )
 
@@ -250,7 +248,8 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     async def _publish_passages(self, reads: Reads) -> None:
         """Show the passages as a draft until the model begins to write, which replaces them."""
-        if reads.response or reads.best_answer is not None:
+        earlier = (reads.assessment, reads.judged_answer, reads.best_answer)
+        if any(one is not None for one in earlier):
             return
         found = await asyncio.to_thread(self._show_passages, reads, MEANWHILE)
         await self._publish_found(reads, found, writing=0)
@@ -271,7 +270,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         )
 
     def _find_publisher(self, reads: Reads) -> DraftPublisher | None:
-        may_show = self._shows_drafts and reads.within_scope and reads.shows_drafts
+        may_show = self._shows_drafts and reads.shows_drafts
         return self.run.drafts if may_show else None
 
     async def _publish(
@@ -445,12 +444,12 @@ def _cite(answer: str, reads: Reads, sources: SourceTexts) -> _CitedText:
 
 def _keep_original(written: str, answer: _OutgoingAnswer, reads: Reads) -> WrittenAnswer | None:
     """Return the answer as the model wrote it, if an address was removed from it."""
-    if not list_removed_addresses(answer.removed):
+    refused = list_removed_addresses(answer.removed)
+    if not refused:
         return None
     original = cite(written, _collect_texts(reads))
-    return WrittenAnswer(
-        text=original.text, sources_used=_select_used(original.order, reads.source_references)
-    )
+    used = _select_used(original.order, reads.source_references)
+    return WrittenAnswer(text=original.text, sources_used=used, refused=refused)
 
 
 def _collect_texts(reads: Reads) -> SourceTexts:

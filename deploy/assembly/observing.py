@@ -55,6 +55,7 @@ async def observing(
             headers=settings.otlp_headers(),
             service=settings.otel_service_name,
             content=settings.telemetry_content,
+            metrics=settings.otel_metrics_exporter == "otlp",
         )
         tracker = connect_tracker(settings.sentry_dsn)
         if tracker is not None:
@@ -85,6 +86,7 @@ def connect_telemetry(
     headers: Mapping[str, str],
     service: str,
     content: bool,
+    metrics: bool = True,
 ) -> "OpenTelemetry | None":
     """Return the sender of telemetry, or None; raises `CommandError` without the extra."""
     if endpoint is None:
@@ -99,6 +101,7 @@ def connect_telemetry(
             release=version("refdesk"),
             registry=registry,
             content=content,
+            metrics=metrics,
         )
     except ImportError as error:
         names = {"setting": "OTEL_EXPORTER_OTLP_ENDPOINT", "extra": "opentelemetry"}

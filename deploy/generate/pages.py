@@ -23,6 +23,7 @@ from agents.roster import AGENTS, SPECS, AgentSpec, load_agent
 from config.env_file import HARMLESS
 from config.settings import Settings
 from config.way_settings import load_profiles
+from deploy.generate.client_contract import describe_additions
 from deploy.generate.manifests import GROUPS, Group
 from deploy.generate.pods import list_steps
 from envelope.payload import CATALOGUE, Attribute, MergeRule
@@ -124,7 +125,9 @@ def pages() -> dict[Path, str]:
     return {
         ROSTER: describe_agents(),
         INTERNAL / "flow.md": draw(EVERY),
-        INTERNAL / "contracts.md": _CONTRACTS + "".join(map(_contract, CATALOGUE)),
+        INTERNAL / "contracts.md": _CONTRACTS
+        + "".join(map(_contract, CATALOGUE))
+        + describe_additions(),
         DOCS / "settings.md": _SETTINGS.format(harmless=_list_harmless())
         + "".join(_area(title, own) for title, own in _areas().items()),
         DOCS / "deployment.md": _with_block(

@@ -116,6 +116,7 @@ VENDORS = (
         base_url="https://api.deepinfra.com/v1/openai",
         bare_names=re.compile(r"[A-Za-z0-9._-]{1,100}/"),
         capabilities=Capabilities(structure="object"),
+        embedding_dimensions={"Qwen/Qwen3-Embedding-8B": 4096},
     ),
     Vendor(name="ollama", base_url="http://127.0.0.1:11434/v1", is_local=True),
     Vendor(name="llamacpp", base_url="http://127.0.0.1:8080/v1", is_local=True),

@@ -17,6 +17,7 @@ from agents.roster import AGENTS as SPECS
 from agents.roster import AgentSpec
 from config.settings import Settings
 from deploy.assembly.role_slots import INSTANCES
+from deploy.generate import client_contract
 from envelope.payload import ATTRIBUTES
 from envelope.role import Role
 from envelope.specialists import FULL_REVIEW, PHASES, SpecialistName
@@ -113,6 +114,19 @@ def test_every_attribute_is_used() -> None:
     used = (MANAGER_READS | MANAGER_WRITES).union(*(one.reads | one.writes for one in SPECS))
 
     assert ATTRIBUTES.keys() <= used
+
+
+def test_an_agent_exceeds_the_clients_table_only_with_a_reason_and_lacks_nothing_of_it() -> None:
+    exceeding = {
+        (client_contract.find_reason(agent, name).why, name)
+        for agent in client_contract.AGENTS
+        for side in client_contract.SIDES
+        for name in client_contract.list_additions(agent, side)
+    }
+
+    stated = {(one.why, name) for one in client_contract.REASONS for name in one.attributes}
+    assert stated - exceeding == set(), "reasons that nothing needs any more"
+    assert client_contract.list_omissions() == set(client_contract.LEFT_OUT)
 
 
 def test_an_agent_that_waits_for_models_or_the_index_has_several_instances_by_default() -> None:

@@ -10,9 +10,6 @@ from envelope.payload import MERGE_FUNCTIONS, MergeRule, merge_writes
     ("rule", "present", "written", "merged"),
     [
         (MergeRule.REPLACE, "a", "b", "b"),
-        (MergeRule.KEEP_FIRST, "a", "b", "a"),
-        (MergeRule.KEEP_FIRST, None, "b", "b"),
-        (MergeRule.KEEP_FIRST, False, True, False),
         (MergeRule.APPEND, [1], [1, 2], [1, 1, 2]),
         (MergeRule.APPEND, None, [2], [2]),
         (MergeRule.APPEND, "a", "b", ["a", "b"]),
@@ -21,10 +18,6 @@ from envelope.payload import MERGE_FUNCTIONS, MergeRule, merge_writes
          {"a": {"x": 1, "y": 2}, "b": 3}),
         (MergeRule.MERGE, {"a": {"x": 1}}, {"a": [2]}, {"a": [2]}),
         (MergeRule.MERGE, None, {"a": 1}, {"a": 1}),
-        (MergeRule.MAX, 3, 2, 3),
-        (MergeRule.MAX, 2.5, 3, 3),
-        (MergeRule.MAX, None, 2, 2),
-        (MergeRule.MAX, 0, -1, 0),
     ],
 )  # fmt: skip
 def test_a_write_meets_the_present_value_by_its_rule(

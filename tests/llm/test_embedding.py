@@ -8,7 +8,7 @@ from envelope.run import OUTSIDE
 from llm.errors import ModelUnavailable, UnknownModel, UnreadableOutput
 from llm.port import record_calls
 from llm.registry import Registry
-from llm.vendors.embeddings import VendorEmbedder
+from llm.vendors.embeddings import VendorEmbedder, choose_size
 from tests.llm.vendor_dialects import Dialect, OpenAI
 from tests.support.model_server import ModelServer
 
@@ -137,6 +137,10 @@ async def test_the_usual_length_is_not_asked_for(
     await registry.embedder(name, dialect.dimensions).embed(["one"], OUTSIDE)
 
     assert "dimension" not in str(server.received[0].body).lower()
+
+
+def test_the_length_of_the_vectors_is_known_for_each_listed_model() -> None:
+    assert choose_size("Qwen/Qwen3-Embedding-8B", None).dimensions == 4096
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ LOCAL = "http://127.0.0.1:9/v1"
         ("gpt-4", [("gpt-4", "openai")]),
         ("o3-mini", [("o3-mini", "openai")]),
         ("gemini-2.5-flash", [("gemini-2.5-flash", "google")]),
+        ("claude-sonnet-4-5", [("claude-sonnet-4-5", "anthropic")]),
+        ("Qwen/Qwen3-Embedding-8B", [("Qwen/Qwen3-Embedding-8B", "deepinfra")]),
         ("maker/model-7b@openai", [("maker/model-7b", "openai")]),
         ("offline", [("offline", "offline")]),
         (

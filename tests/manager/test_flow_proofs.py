@@ -17,7 +17,7 @@ from manager.flow import (
     make_gather_stage,
     make_resume_stage,
 )
-from manager.flow_proofs import find_flow_problems
+from manager.flow_proofs import find_flow_problems, find_reached
 from manager.flows import FLOWS
 from tests.support.branching_flow import BRANCHING_FLOW
 
@@ -38,6 +38,17 @@ EVERY = {**FLOWS, "branching": BRANCHING_FLOW}
 @pytest.mark.parametrize("flow", EVERY.values(), ids=list(EVERY))
 def test_every_flow_is_total_reachable_counted_and_ends(flow: Flow) -> None:
     assert find_flow_problems(flow) == []
+
+
+@pytest.mark.parametrize("flow", FLOWS.values(), ids=list(FLOWS))
+def test_an_answer_is_written_only_within_the_scope_or_in_place_of_the_last_one(flow: Flow) -> None:
+    before = find_reached(
+        flow,
+        flow.start,
+        lambda row: () if row.did in {E.WITHIN, E.REPHRASE} else row.targets,
+    )
+
+    assert not {stage.role for stage in before} & {Role.RESPONSE, Role.SYNTHESIS, Role.SYNTHESIZE}
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ class Receiver:
     def of(self, path: str) -> list[bytes]:
         return [body for found, body, _ in self.bodies if found == path]
 
-    def spans(self) -> list[Any]:
-        requests = [ExportTraceServiceRequest.FromString(body) for body in self.of("/v1/traces")]
+    def spans(self, path: str = "/v1/traces") -> list[Any]:
+        requests = [ExportTraceServiceRequest.FromString(body) for body in self.of(path)]
         return [
             span
             for request in requests

@@ -118,6 +118,31 @@ async def test_questions_and_answers_leave_the_installation_only_by_a_setting(
     assert {headers["authorization"] for _, _, headers in receiver.bodies} == {TOKEN}
 
 
+async def test_langsmith_gets_traces_alone_at_the_address_and_with_the_headers_of_its_documentation(
+    harness: BrokerHarness, receiver: Receiver, tmp_path: Path
+) -> None:
+    # https://docs.langchain.com/langsmith/trace-with-opentelemetry
+    settings = settings_of(
+        tmp_path,
+        otel_exporter_otlp_endpoint=f"{receiver.address}/otel",
+        otel_exporter_otlp_headers="x-api-key=a-key,Langsmith-Project=desk",
+        otel_metrics_exporter="none",
+    )
+    await answer(harness)
+
+    async with observing(harness.broker, settings, CollectorRegistry(), BackgroundJobs()):
+        pass
+
+    ((path, _, headers),) = receiver.bodies
+    sent = {name.lower(): value for name, value in headers.items()}
+    assert (path, sent["content-type"]) == ("/otel/v1/traces", "application/x-protobuf")
+    assert (sent["x-api-key"], sent["langsmith-project"]) == ("a-key", "desk")
+    spans = map(attributes_of, receiver.spans(path))
+    assert {"invoke_workflow", "invoke_agent", "chat", "execute_tool"} <= {
+        span.get("gen_ai.operation.name") for span in spans
+    }
+
+
 async def test_the_metrics_of_the_process_are_sent_beside_those_of_its_model_calls(
     harness: BrokerHarness, receiver: Receiver, tmp_path: Path
 ) -> None:

@@ -104,22 +104,18 @@ class RecordedDrafts:
 
 
 @pytest.mark.parametrize(
-    ("within_scope", "shows_drafts", "published"),
-    [
-        (True, True, ["A rule may have up to 8 conditions. [1]"]),
-        (False, True, []),
-        (True, False, []),
-    ],
+    ("shows_drafts", "published"),
+    [(True, ["A rule may have up to 8 conditions. [1]"]), (False, [])],
 )
-async def test_drafts_are_published_for_a_question_within_scope_and_a_channel_that_shows_them(
-    within_scope: bool, shows_drafts: bool, published: list[str]
+async def test_drafts_are_published_for_a_channel_that_shows_them(
+    shows_drafts: bool, published: list[str]
 ) -> None:
     drafts = RecordedDrafts()
     model = ScriptedModel([make_output("A rule may have up to 8 conditions. [1]")])
     agent = ResponseAgent(model=model, texts=Frame(), shows_drafts=True)
-    changes = {"within_scope": within_scope, "shows_drafts": shows_drafts}
+    shown = reads().model_copy(update={"shows_drafts": shows_drafts})
 
-    outcome = await agent.in_run(Run(drafts=drafts)).work(reads().model_copy(update=changes))
+    outcome = await agent.in_run(Run(drafts=drafts)).work(shown)
 
     assert isinstance(outcome, Wrote)
     assert drafts.texts == published
@@ -162,7 +158,7 @@ async def test_passages_are_shown_until_a_silent_model_writes_or_gives_up(
     model = HeldModel(written)
     drafts = FirstDraft(model)
     agent = ResponseAgent(model=model, texts=Frame(), shows_drafts=True, silence_seconds=0)
-    shown = reads().model_copy(update={"within_scope": True, "shows_drafts": True})
+    shown = reads().model_copy(update={"shows_drafts": True})
 
     await agent.in_run(Run(drafts=drafts)).work(shown)
 
@@ -529,8 +525,8 @@ async def test_a_rewrite_sees_the_original_answer_and_which_address_was_refused(
     asked = reads()
 
     first = await respond(model, asked)
-    seen = {name: getattr(first, name) for name in ("original_answer", "removed_links")}
-    await respond(model, asked.model_copy(update={**seen, "attempt": 1, "quality_analysis": "No."}))
+    changes = {"original_answer": first.original_answer, "attempt": 1, "quality_analysis": "No."}
+    await respond(model, asked.model_copy(update=changes))
 
     inputs = model.calls[1].inputs
     assert isinstance(inputs, RespondInputs)

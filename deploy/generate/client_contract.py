@@ -1,0 +1,103 @@
+"""Compares what agents declare with the table of the client's document 002.
+
+That table says what each agent of the main flow reads and writes. `client_contract.toml` holds it,
+with a reason for whatever an agent does besides.
+"""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from agents.agent import MayAsk
+from agents.roster import SPECS
+from envelope.role import Role
+from manager.state import MANAGER_READS, MANAGER_WRITES
+
+Side = Literal["reads", "writes"]
+SIDES: tuple[Side, ...] = ("reads", "writes")
+_CONTRACT = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_SECTION = """
+## Beyond the client's table
+
+Document 002 of the client has a table of what each agent of the main flow reads and writes. Agents
+do more for these reasons:
+
+| why | read besides | written besides |
+|---|---|---|
+"""
+_LEFT_OUT = "\nLess than that table:\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why attributes are read or written beyond the table; `agents` is empty if by any agent."""
+
+    why: str
+    attributes: tuple[str, ...]
+    agents: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, entry: dict[str, Any]) -> "Reason":
+        """Return the reason of an entry of the file."""
+        return cls(entry["why"], tuple(entry["attributes"]), tuple(entry.get("agents", ())))
+
+
+REASONS = tuple(map(Reason.of, _CONTRACT["reasons"]))
+AGENTS: tuple[str, ...] = tuple(_CONTRACT["contract"])
+LEFT_OUT: dict[str, str] = _CONTRACT["left_out"]
+
+
+def list_additions(agent: str, side: Side) -> frozenset[str]:
+    """Return the attributes that an agent declares and the client's table does not have."""
+    asking = frozenset(MayAsk.model_fields) if side == "writes" else frozenset[str]()
+    return _list_declared(agent, side) - _list_agreed(agent, side) - asking
+
+
+def list_omissions() -> frozenset[str]:
+    """Return what the client's table has and no agent declares, as `agent reads attribute`."""
+    return frozenset(
+        f"{agent} {side} {name}"
+        for agent in AGENTS
+        for side in SIDES
+        for name in _list_agreed(agent, side) - _list_declared(agent, side)
+    )
+
+
+def find_reason(agent: str, attribute: str) -> Reason:
+    """Return why an agent uses an attribute; raises `LookupError` if no reason is stated."""
+    stated = [one for one in REASONS if attribute in one.attributes]
+    own = [one for one in stated if agent in one.agents]
+    for reason in own or (one for one in stated if not one.agents):
+        return reason
+    raise LookupError(f"expected a reason why {agent} uses {attribute!r}, found none")
+
+
+def describe_additions() -> str:
+    """Return the section of `contracts.md` about the client's table."""
+    left_out = "".join(f"- `{what}`: {why}.\n" for what, why in LEFT_OUT.items())
+    return _SECTION + "".join(map(_describe_reason, REASONS)) + _LEFT_OUT + left_out
+
+
+def _describe_reason(reason: Reason) -> str:
+    cells = (reason.why, *("; ".join(_list_uses(reason, side)) for side in SIDES))
+    return "| " + " | ".join(cells) + " |\n"
+
+
+def _list_uses(reason: Reason, side: Side) -> Iterator[str]:
+    for agent in AGENTS:
+        added = sorted(list_additions(agent, side))
+        names = [f"`{name}`" for name in added if find_reason(agent, name) is reason]
+        if names:
+            yield f"{agent}: {', '.join(names)}"
+
+
+def _list_agreed(agent: str, side: Side) -> frozenset[str]:
+    return frozenset(_CONTRACT["contract"][agent][side])
+
+
+def _list_declared(agent: str, side: Side) -> frozenset[str]:
+    if agent == Role.MANAGER:
+        return MANAGER_READS if side == "reads" else MANAGER_WRITES
+    return frozenset(getattr(SPECS[agent], side))
