@@ -64,7 +64,8 @@ _REASONS: Mapping[str, str] = {
     "part of a website, without text": "css scss less js mjs cjs map woff woff2 ttf otf eot",
     "source code, configuration or data":
         "py pyi ts tsx jsx java kt go rs c h cc cpp hpp cs rb php sh bash bat ps1 sql toml "
-        "ini cfg conf env lock xml xsd proto graphql parquet sqlite db log tf vue svelte swift",
+        "ini cfg conf env lock xml xsd proto graphql parquet sqlite db tf vue svelte swift",
+    "a log that a program wrote; copy what people should find into a .txt file": "log",
 }  # fmt: skip
 _BY_SUFFIX = {
     f".{suffix}": reason for reason, suffixes in _REASONS.items() for suffix in suffixes.split()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from knowledge.documents.page import LeftOutCounts
+from knowledge.documents.pdf.line_numbers import remove_line_numbers
 from knowledge.documents.pdf.page_text import PageText, Segment
 from knowledge.documents.pdf.ruled_tables import take_tables
 from knowledge.documents.pdf.text_lines import (
@@ -89,13 +90,15 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
 
 
 def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
-    """Remove running heads, page numbers and lines of a table of contents; return what they were.
+    """Remove running heads, numbers of pages and lines, and contents; return what they were.
 
     A running head with a number, such as that of a document and its revision, stays once.
     """
+    left_out = LeftOutCounts()
+    for page in pages:
+        page.lines = remove_line_numbers(page.lines, left_out)
     repeated = _find_repeated(pages)
     usual = median([line.size for page in pages for line in page.lines] or [0.0])
-    left_out = LeftOutCounts()
     shown: set[str] = set()
     for page in pages:
         kept = []

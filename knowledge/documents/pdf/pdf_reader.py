@@ -21,6 +21,7 @@ from knowledge.documents.pdf.page_layout import LaidOutPage, lay_out, remove_fur
 from knowledge.documents.pdf.page_pictures import PagePicture, insert_pictures, take_pictures
 from knowledge.documents.pdf.page_text import take_text
 from knowledge.documents.pdf.structure import Outline, bare, write_blocks
+from knowledge.documents.pdf.text_lines import settle_hyphens
 from knowledge.documents.pictures import MOST_PICTURES
 from knowledge.documents.recognition import (
     Recognise,
@@ -171,7 +172,7 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
     pages = list(reading.read())
     left_out = remove_furniture(pages)
     left_out.add("comment", "comments on pages are not part of the text", reading.comments)
-    laid_out = write_blocks(pages, _read_outline(document))
+    laid_out = settle_hyphens(list(write_blocks(pages, _read_outline(document))))
     shown = insert_pictures(list(laid_out), pages, reading.shown)
     blocks = tuple(_insert_recognised(shown, reading.recognised))
     if not blocks and reading.pictures:

@@ -21,6 +21,9 @@ _LABEL = re.compile(
 )
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad]\Z")
 SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
+_WORD = re.compile(r"(?<![\w\u00ad-])[^\W\d_]+(?:-[^\W\d_]+)*(?![\w\u00ad-])")
+_CUT_WORD = re.compile("([^\\W\\d_]+)\u00ad([^\\W\\d_]+)")
+_LEAST_PART = 3
 _UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _BASELINE = 0.5
 _LOWER_MARGIN = 0.2
@@ -122,7 +125,7 @@ def is_wrapped(above: Segment, below: Segment, right: float) -> bool:
 
 
 def join_lines(lines: Sequence[Line]) -> str:
-    """Return lines as one; a word that a hyphen cut at the end of a line is whole again.
+    """Return lines as one; a hyphen at the end of a line that may cut a word becomes a soft one.
 
     A hyphen stays in a compound with several and before capitals and digits. Scripts without
     spaces have none at the end of a line.
@@ -130,15 +133,44 @@ def join_lines(lines: Sequence[Line]) -> str:
     text = ""
     for line in lines:
         part = line.text
+        part = part[:-1].replace("\u00ad", "") + part[-1:]
         if not text or (_UNSPACED.match(text[-1]) and _UNSPACED.match(part[:1])):
             text += part
         elif not _HYPHENATED.search(text):
             text = f"{text} {part}"
-        elif SMALL_START.match(part) and "-" not in text.rsplit(maxsplit=1)[-1][:-1]:
+        elif text[-1] == "\u00ad":
             text = text[:-1] + part
+        elif SMALL_START.match(part) and "-" not in text.rsplit(maxsplit=1)[-1][:-1]:
+            text = f"{text[:-1]}\u00ad{part}"
         else:
             text += part
-    return text.replace("\u00ad", "")
+    return text.rstrip("\u00ad")
+
+
+def settle_hyphens(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Yield blocks without soft hyphens: the other words of the document tell compounds apart.
+
+    A cut word is whole again. A compound keeps its hyphen: it occurs with one, or its parts, and
+    not the whole, are words.
+    """
+    words: set[str] = set()
+    for block in blocks:
+        words.update(_WORD.findall(block.text))
+    lower = {word.lower() for word in words}
+
+    def settle(match: re.Match[str]) -> str:
+        first, second = match.groups()
+        compound = f"{first}-{second}"
+        if f"{first}{second}".lower() in lower:
+            return first + second
+        is_compound = compound.lower() in lower or (
+            len(first) >= _LEAST_PART and first.lower() in lower and second in words
+        )
+        return compound if is_compound else first + second
+
+    for block in blocks:
+        text = _CUT_WORD.sub(settle, block.text).replace("\u00ad", "")
+        yield block if text == block.text else replace(block, text=text)
 
 
 def fills_page(lowest: float, height: float) -> bool:

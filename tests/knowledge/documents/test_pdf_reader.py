@@ -26,6 +26,67 @@ def test_page_numbers_and_hyphens_at_line_ends_go() -> None:
     assert page.blocks[0].text == "The number of calls."
 
 
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["A self-", "cleaning filter.", "It is self-cleaning."], "A self-cleaning filter."),
+        (["A long-", "term plan.", "How long is a term?"], "A long-term plan."),
+        (["The over-", "all cost.", "Costs overall, over it all."], "The overall cost."),
+        (["Der Haus-", "halt.", "Das Haus, halten."], "Der Haushalt."),
+        (["Model X-", "200 and a man-", "ual."], "Model X-200 and a manual."),
+    ],
+)
+def test_a_compound_keeps_the_hyphen_at_the_end_of_its_line(
+    lines: list[str], expected: str
+) -> None:
+    page = pdf.read(print_pdf([lines]), "a.pdf")
+
+    assert page.content.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            ["The witness said that the gate", "was open at nine and that the",
+             "guard was in the hall.", "Who closed the gate?", "The driver of the red van."],
+            "The witness said that the gate was open at nine and that the guard was in the hall.",
+        ),
+        (
+            ["Members shall pay the fee that", "the assembly sets each year, in",
+             "two equal parts, the first by", "the end of March, and the other",
+             "one by the end of September."],
+            "Members shall pay the fee that the assembly sets each year, in two equal parts",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("first", [1, 26])
+def test_numbers_that_count_the_lines_of_a_page_are_left_out(
+    lines: list[str], expected: str, first: int
+) -> None:
+    numbered = [f"{number} {line}" for number, line in enumerate(lines, start=first)]
+
+    page = pdf.read(print_pdf([numbered]), "a.pdf")
+
+    assert expected in page.content
+    assert str(page.left_out[0]).startswith("5 line numbers left out")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["1 Open the valve", "2 Wait", "3 Close it and call the manager", "4 Lock", "5 Go home"],
+        ["1 Albania 12", "2 Austria 40", "3 Bolivia 7", "4 Bosnia and Herzegovina 12", "5 Chad 9"],
+        ["1 Helmets are worn.", "2 No smoking.", "3 Doors stay shut.", "4 Call us.", "5 Leave."],
+    ],
+)
+def test_numbers_of_items_and_rows_stay(lines: list[str]) -> None:
+    page = pdf.read(print_pdf([lines]), "a.pdf")
+
+    assert all(line in page.content for line in lines)
+    assert page.left_out == ()
+
+
 def test_headings_come_from_the_outline() -> None:
     outline = (
         "/Outlines << /Type /Outlines /Count 1 /First << /Title (Peak hours) "
