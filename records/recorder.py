@@ -160,7 +160,11 @@ class Recorder:
         found = await self._find_rating(question)
         if found is not None:
             reason = self._rules.redact(found.reason)
-            await asyncio.to_thread(self._store.rate, question, found.rating, reason)
+            try:
+                await asyncio.to_thread(self._store.rate, question, found.rating, reason)
+            except RecordRefusedError as error:
+                # It would be refused again, and hold up all later messages.
+                log.error("record_refused", message_id=question.message_id, error=str(error))
 
     async def _delete_old(self) -> None:
         now = time.time()

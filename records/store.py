@@ -244,7 +244,10 @@ class RecordStore:
 
     def rate(self, question: Question, rating: str, reason: str) -> bool:
         """Store the rating of an answer; False if there is no record of the message."""
-        values = {"rating": rating, "rating_reason": reason}
+        values = {
+            name: _fit(name, value)
+            for name, value in (("rating", rating), ("rating_reason", reason))
+        }
         with self.begin() as connection:
             found = connection.execute(update(messages).where(_is(question)).values(values))
         return found.rowcount > 0
@@ -481,7 +484,8 @@ def _naming_errors() -> Iterator[None]:
         # A missing permission or table is not a fault of the record: records wait until it is
         # fixed.
         raise RecordsUnavailableError(_describe(error)) from error
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, OverflowError, UnicodeError) as error:
+        # Drivers raise the last two for integers of more than 64 bits and halves of characters.
         raise RecordRefusedError(_describe(error)) from error
 
 

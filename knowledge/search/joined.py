@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import chain, islice, zip_longest
 
 from knowledge.port import ContextSection, Findings, Hit, Searcher, SearchRequest
+from knowledge.search.other_versions import group_versions
 from knowledge.sections import count_tokens
 
 _QUALITIES = ("poor", "good", "excellent")
@@ -28,10 +29,11 @@ async def search_all(searcher: Searcher, requests: Sequence[SearchRequest]) -> F
         return found[0]
     best = max(found, key=lambda one: one.answerability)
     matching = [one for one in found if not one.match_nothing] or [best]
+    context = islice(_divide_context(matching, first.context_tokens), first.limit)
     return replace(
         best,
         hits=tuple(islice(_join_hits(matching), first.limit)),
-        context=tuple(islice(_divide_context(matching, first.context_tokens), first.limit)),
+        context=tuple(group_versions(context)),
         quality=max((one.quality for one in found), key=_QUALITIES.index),
         places=tuple(dict.fromkeys(chain.from_iterable(one.places for one in matching))),
         common=tuple(dict.fromkeys(chain.from_iterable(one.common for one in found))),

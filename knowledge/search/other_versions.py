@@ -1,11 +1,13 @@
-"""Adds the section of another version to a context if it differs from the one that was found.
+"""Gives the versions of a section together, and adds one that differs from the one that was found.
 
 A search leaves earlier versions of a page out, and it may find one of several versions that are
-neither newer nor older. The answer must say nevertheless where they differ on the point.
+neither newer nor older. The answer must say nevertheless where they differ on the point: a writer
+compares what stands together.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from knowledge.documents.stated_version import remove_version
 from knowledge.index.port import IndexedPassage, ReadableIndex
@@ -31,10 +33,11 @@ FindVersions = Callable[[str], Sequence[str]]
 async def add_other_versions(
     index: ReadableIndex, context: Sequence[ContextSection], find_versions: FindVersions
 ) -> tuple[ContextSection, ...]:
-    """Return the context followed by the sections of other versions that differ from it."""
-    added: list[ContextSection] = []
+    """Return the context with the sections of other versions that differ, each below its own."""
+    added: dict[int, list[ContextSection]] = {}
     present = {one.best.document_id for one in context}
     asked = sorted((one for one in context if one.found), key=lambda one: one.found[0].rank)
+    rank = LATER_RANK
     for section in asked[:MOST_SECTIONS]:
         others = [one for one in find_versions(section.best.document_id) if one not in present]
         for document_id in others[:MOST_VERSIONS]:
@@ -42,8 +45,42 @@ async def add_other_versions(
             run = _find_section(section, passages)
             text = join_texts([passage.chunk.text for passage in run]).text[:LONGEST_TEXT]
             if run and _differs(text, section.text):
-                added.append(_make_section(run, text, LATER_RANK + len(added)))
-    return (*context, *added)
+                added.setdefault(id(section), []).append(_make_section(run, text, rank))
+                rank += 1
+    return tuple(one for section in context for one in (section, *added.get(id(section), ())))
+
+
+def group_versions(context: Iterable[ContextSection]) -> Iterator[ContextSection]:
+    """Yield the sections in their order, each followed by the same section of other versions.
+
+    The numbers of headings change from version to version, so they are compared only where a
+    version has several sections that differ in nothing else, such as articles of a law.
+    """
+    sections = list(context)
+    counts = Counter((_identify(one), one.best.place.version) for one in sections)
+    repeated = {key for (key, _), count in counts.items() if count > 1}
+    groups: dict[object, list[ContextSection]] = {}
+    for at, section in enumerate(sections):
+        key = _identify(section)
+        if key is None:
+            key = at
+        elif key in repeated:
+            key = _identify(section, with_numbers=True)
+        groups.setdefault(key, []).append(section)
+    for group in groups.values():
+        yield from group
+
+
+def _identify(section: ContextSection, *, with_numbers: bool = False) -> object:
+    """Return what the versions of a section have in common; None for one that has no version."""
+    best, version = section.best, section.best.place.version
+    if not version:
+        return None
+    path = best.place.heading_path
+    name = _name_section(path, version)
+    if with_numbers:
+        name = tuple(remove_version(heading, version) for heading in path)
+    return remove_version(best.page, version), best.place.language, name
 
 
 async def _read_passages(index: ReadableIndex, document_id: str) -> list[IndexedPassage]:

@@ -288,6 +288,9 @@ class LevelSearcher:
                 excluded=request.exclude,
             ),
         )
+        if not view.versions.has_several:
+            return context
+        context = tuple(other_versions.group_versions(context))
         if not adds_versions:
             return context
         return await other_versions.add_other_versions(view.index, context, view.find_versions)

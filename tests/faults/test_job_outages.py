@@ -1,9 +1,16 @@
-"""A Redis that fails at any command of any background job ends no job, and costs no message."""
+"""No failure of a background job ends it, whichever it is, and no outage costs a message."""
 
 import asyncio
 import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    MutableMapping,
+)
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -19,6 +26,7 @@ from aiohttp import web
 from redis.asyncio.client import Pipeline
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from broker import background_jobs
 from broker.background_jobs import BackgroundJobs, Work
 from broker.maintenance import loop
 from broker.transport.connect import connect
@@ -34,7 +42,7 @@ from deploy.assembly.gateways.chat_gateways import (
 )
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.open_records import connect_records
-from deploy.assembly.runtime import Runtime, make_meter
+from deploy.assembly.runtime import Runtime, make_meter, ready_to_take_over, working
 from gateway.api_keys import Scope, StoredKeys, make_key
 from gateway.chat.platform_calls import Pacer
 from gateway.telegram.bot_api import RATES, TelegramCalls
@@ -55,9 +63,7 @@ from tests.test_project_rules import PACKAGES
 
 __all__ = ["_settings_of_our_own", "library", "own_library"]
 
-pytestmark = [
-    pytest.mark.redis, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)
-]  # fmt: skip
+pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(600)]
 
 SECRET = "whsec_bmV3IHNlY3JldCBvZiB0aGUgd2ViaG9va3Mh"  # noqa: S105 - of this test
 NO_JOB = "tasks without a job"
@@ -69,6 +75,7 @@ WITHOUT_COMMANDS = {"warm_index", "settlements", "gap_announcements", "heartbeat
 """Jobs that find nothing to send here; `heartbeats` has connections without a client."""
 ELSEWHERE = {"health_turns", "warm_quarantine", "index_takeover"}
 """The jobs of `refdesk worker` and `refdesk ask` alone; they send no command."""
+FAILURES = ["OutageError: 1", "OutageError: 2"]
 QUICK: tuple[tuple[Any, str, float], ...] = (
     (source_refresh, "CHECK_SECONDS", 0.1),
     (languages, "FRESH_SECONDS", 0.1),
@@ -80,6 +87,7 @@ QUICK: tuple[tuple[Any, str, float], ...] = (
 )
 """Pauses that would only make the test longer."""
 
+Job = tuple[BackgroundJobs, str]
 JOB: ContextVar[str] = ContextVar("JOB", default="")
 
 
@@ -158,6 +166,53 @@ def outages(monkeypatch: pytest.MonkeyPatch) -> Iterator[Outages]:
     JOB.reset(token)
 
 
+class OutageError(Exception):
+    """A failure that no job expects."""
+
+
+@dataclass
+class Failures:
+    """Lets the first attempts of each job fail, and notes what is logged of them."""
+
+    attempts: Counter[Job] = field(default_factory=Counter)
+    logged: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def of(self, job: Job, work: Work) -> Work:
+        """Return the work of the next attempt of a job."""
+        self.attempts[job] += 1
+        number = self.attempts[job]
+
+        async def fail() -> None:
+            raise OutageError(str(number))
+
+        return work if number > len(FAILURES) else fail
+
+    def are_over(self, jobs: Iterable[Job]) -> bool:
+        """Whether each of these jobs runs again after its failures."""
+        return all(self.attempts[job] > len(FAILURES) for job in jobs)
+
+    def log(self, _logger: Any, _level: str, event: MutableMapping[str, Any]) -> Any:
+        """Note the logged failures; a processor of structlog."""
+        if event["event"] == "job_failed":
+            self.logged[event["job"]].append(event["error"])
+        raise structlog.DropEvent
+
+
+@pytest.fixture
+def failures(monkeypatch: pytest.MonkeyPatch) -> Failures:
+    """Failures of every job that is started from now on, with short pauses before its restart."""
+    made, attempt = Failures(), BackgroundJobs.attempt
+
+    async def attempt_job(jobs: BackgroundJobs, name: str, work: Work) -> bool:
+        return await attempt(jobs, name, made.of((jobs, name), work))
+
+    monkeypatch.setattr(BackgroundJobs, "attempt", attempt_job)
+    for module, name, seconds in (*QUICK, (background_jobs, "FIRST_PAUSE_SECONDS", 0.01)):
+        monkeypatch.setattr(module, name, seconds)
+    structlog.configure(processors=[made.log], wrapper_class=structlog.BoundLogger)
+    return made
+
+
 @asynccontextmanager
 async def receive_webhooks() -> AsyncIterator[tuple[str, list[tuple[str, Any]]]]:
     """Provide the address of a receiver, and the id and the body of each event that arrived."""
@@ -213,7 +268,7 @@ class Visitors:
     async def act(self) -> None:
         """Do once whatever concerns a background job."""
         number = len(self.asked) + 1
-        await self._add_source(number)
+        await self.add_source(number)
         self._say_in_telegram(number)
         path = f"/v1/conversations/c{number}"
         message_id = (await self._post(f"{path}/messages", text="What is an API key?"))[
@@ -271,7 +326,8 @@ class Visitors:
         message = {"message_id": 1, "date": 1, "chat": chat, "from": person, "text": "/help"}
         self.api.queue_update({"update_id": 9000 + number, "message": message})
 
-    async def _add_source(self, number: int) -> None:
+    async def add_source(self, number: int) -> None:
+        """Add a folder: to be read by its schedule, or by a request if the number is even."""
         folder = self.folder / str(number)
         folder.mkdir(parents=True)
         (folder / "page.md").write_text(f"# Page {number}\n\nThis page has the number {number}.")
@@ -291,6 +347,7 @@ def find_jobs() -> set[str]:
     return {name for path in paths for name in started.findall(path.read_text(encoding="utf-8"))}
 
 
+@pytest.mark.long
 async def test_a_job_goes_on_after_an_outage_at_any_of_its_commands(
     own_library: Path, redis_url: str, outages: Outages
 ) -> None:
@@ -319,6 +376,31 @@ async def test_a_job_goes_on_after_an_outage_at_any_of_its_commands(
 
     assert names - outages.failed == WITHOUT_COMMANDS
     assert {one for one in find_jobs() if one not in " ".join(names)} == ELSEWHERE
+
+
+async def test_each_failure_of_any_job_is_logged_and_counted_and_the_job_starts_again(
+    own_library: Path, redis_url: str, failures: Failures
+) -> None:
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        visitors, served, _ = await enter(open_visitors(own_library, redis_url))
+        worker = await enter(working(served.settings, ["manager"], health_port=free_port()))
+        await enter(ready_to_take_over(worker, ()))
+        for number in range(len(FAILURES) + 1):
+            await visitors.add_source(2 * number)
+        jobs = [(one.jobs, state.name) for one in (served, worker) for state in one.jobs.states]
+
+        await wait_until(lambda: failures.are_over(jobs), patience_seconds=None)
+        states = [state for one in (served, worker) for state in one.jobs.states]
+
+    names = Counter(state.name for state in states)
+    assert {one for one in find_jobs() if one not in " ".join(names)} == set()
+    assert {name: Counter(errors) for name, errors in failures.logged.items()} == {
+        name: Counter(FAILURES * count) for name, count in names.items()
+    }
+    assert {(state.failures, state.error, state.is_paused) for state in states} == {
+        (len(FAILURES), FAILURES[-1], False)
+    }
 
 
 def name_ids(received: list[tuple[str, Any]], kind: str) -> dict[tuple[str, str], set[str]]:

@@ -237,6 +237,34 @@ async def test_a_rating_is_added_to_the_record_even_after_the_journal_is_gone(de
     assert (found.rating, found.rating_reason) == ("down", "out of date")
 
 
+@pytest.mark.parametrize("reason", ["out\0 of date", "out \ud800 of date"])
+async def test_a_rating_that_no_database_can_keep_holds_up_nothing(desk: Desk, reason: str) -> None:
+    """PostgreSQL keeps no NUL, and no database half of a character."""
+    asked = await desk.answer()
+    await desk.recorder().record_next()
+    desk.ratings[asked] = Feedback.model_construct(rating="down", reason=reason)
+    await desk.harness.broker.ended.announce(asked, "rated")
+    await desk.answer("m2")
+
+    assert await desk.recorder().record_next() == 2
+
+    assert {record.message_id for record in desk.records()} == {"m1", "m2"}
+
+
+async def test_a_record_that_no_database_can_keep_holds_up_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model's server may state any number of tokens."""
+    monkeypatch.setitem(CALL, "input_tokens", 2**70)
+    await desk.answer("m1")
+    monkeypatch.undo()
+    await desk.answer("m2")
+
+    assert await desk.recorder().record_next() == 2
+
+    assert "m2" in {record.message_id for record in desk.records()}
+
+
 async def test_an_assistant_that_keeps_no_records_has_none(desk: Desk) -> None:
     await desk.answer()
 

@@ -39,7 +39,7 @@ _ATTRIBUTES = re.compile(
     rf"[ \t]?\{{:?[ \t]{{0,3}}{_ATTRIBUTE}(?:[ \t]{{1,3}}{_ATTRIBUTE}){{0,9}}[ \t]{{0,3}}\}}"
 )
 _ICON = re.compile(r":(?:material|octicons|fontawesome|simple)-[\w-]{1,60}:[ \t]?")
-_FOOTNOTE_MARK = re.compile(r"\[\^[^\[\]\s]{1,60}\]")
+_FOOTNOTE_MARK = re.compile(r"\[\^([^\[\]\s]{1,60})\]")
 _ROLE = re.compile(r"\{([A-Za-z][\w:.-]{0,40})\}\Z")
 _REFERENCE_ROLES = frozenset({"ref", "doc", "term", "numref", "any"})
 _REFERENCE_TARGET = re.compile(r"\s{0,3}<[^<>\n]{1,300}>\Z")
@@ -78,7 +78,10 @@ _SHORTCODE_LABEL = re.compile(
 )
 _VALUE = re.compile(r"\{\{[<%]\s{0,9}([\w/-]{1,60})[^{}]{0,500}[>%]\}\}")
 _JSX_STYLE = re.compile(r"\bstyle=\{\{([^{}\n]{0,500})\}\}")
-_FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^[^\[\]]{1,60}\]:[ \t]{1,9}")
+_FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^([^\[\]]{1,60})\]:(?:[ \t]{1,9}|\Z)")
+_FOOTNOTE_INDENT = 4
+_BLOCK_BEGIN = re.compile(r"[ \t]{0,3}(?:[#|><!:=-]|`{3}|~{3})")
+_CODE_SPAN = re.compile(r"`[^`\n]*`")
 _ABBREVIATION = re.compile(r"[ \t]{0,3}\*\[([^\[\]]{1,60})\]:[ \t]{1,9}")
 _NUMBER = re.compile(r"[\d ]{1,9}\Z")
 
@@ -228,8 +231,9 @@ def _read(markdown: str) -> Fragment:
 
 
 def _write_html(markdown: str, env: _Env) -> str:
-    lines = _unfold_notes(_unfold_tabs(_remove_modules(markdown.split("\n"))))
-    return str(_make_parser().render("\n".join(_clean_lines(lines)), env))
+    lines = _place_footnotes(list(_remove_modules(markdown.split("\n"))))
+    unfolded = _unfold_notes(_unfold_tabs(lines))
+    return str(_make_parser().render("\n".join(_clean_lines(unfolded)), env))
 
 
 @cache
@@ -355,6 +359,84 @@ def _remove_modules(lines: Sequence[str]) -> Iterator[str]:
             is_module = bool(line.strip()) and not line.rstrip().endswith((";", "'", '"'))
             continue
         yield line
+
+
+def _place_footnotes(lines: Sequence[str]) -> Sequence[str]:
+    """Return lines in which a footnote follows the paragraph, item or table that refers to it."""
+    if not any(map(_FOOTNOTE.match, lines)):
+        return lines
+    footnotes, others = _take_footnotes(lines)
+    return list(_insert_footnotes(others, footnotes))
+
+
+def _take_footnotes(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Return the lines of the footnotes by their names, and all other lines.
+
+    Further lines of a footnote are indented. A footnote without a reference stays where it is.
+    """
+    referred = {name for line in lines if not _FOOTNOTE.match(line) for name in _find_marks(line)}
+    footnotes: dict[str, list[str]] = {}
+    others: list[str] = []
+    current: list[str] | None = None
+    fence: str | None = None
+    for line in lines:
+        if current is not None and _continues(current[-1], line):
+            current.append(_dedent(line.expandtabs(_FOOTNOTE_INDENT), _FOOTNOTE_INDENT))
+            continue
+        current = None
+        mark = _FENCE.match(line)
+        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
+        found = _FOOTNOTE.match(line) if fence is None else None
+        if found is None:
+            others.append(line)
+            continue
+        is_first = found[1] in referred and found[1] not in footnotes
+        current = footnotes.setdefault(found[1], []) if is_first else others
+        current += ["", line[found.end() :]]
+    return footnotes, others
+
+
+def _continues(before: str, line: str) -> bool:
+    """Return whether a line of a footnote is followed by another one of it."""
+    if not line.strip() or line.startswith(("\t", " " * _FOOTNOTE_INDENT)):
+        return True
+    begins_block = _BLOCK_BEGIN.match(line) or _ITEM.match(line) or _FOOTNOTE.match(line)
+    return bool(before.strip()) and begins_block is None
+
+
+def _insert_footnotes(lines: Iterable[str], footnotes: dict[str, list[str]]) -> Iterator[str]:
+    """Yield lines with each footnote behind the first block that refers to it; empties them."""
+    waiting: list[str] = []
+    fence: str | None = None
+    indent = 0
+
+    def write() -> Iterator[str]:
+        while waiting:
+            note = footnotes.pop(waiting.pop(0), [])
+            waiting.extend(name for line in note for name in _find_marks(line))
+            yield from (f"{' ' * indent}{line}" if line.strip() else "" for line in [*note, ""])
+
+    for line in lines:
+        mark = _FENCE.match(line)
+        item = _ITEM.match(line)
+        if fence is None and (not line.strip() or mark or item or line.startswith("#")):
+            yield from write()
+        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
+        if fence is None and mark is None and line.strip():
+            indent = item.end() if item is not None else _count_indent(line)
+            waiting += (name for name in _find_marks(line) if name in footnotes)
+        yield line
+        if fence is None and line.startswith("#"):
+            yield from write()
+    yield ""
+    waiting += footnotes
+    indent = 0
+    yield from write()
+
+
+def _find_marks(line: str) -> list[str]:
+    """Return the names of the footnotes that a line outside of code refers to."""
+    return _FOOTNOTE_MARK.findall(_CODE_SPAN.sub("", line)) if "[^" in line else []
 
 
 def _cut_comments(line: str, *, is_comment: bool) -> tuple[str, bool]:

@@ -108,6 +108,32 @@ def test_marks_of_site_generators_are_no_text(marked: str, shown: list[str]) -> 
     assert texts(marked) == shown
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("A fee[^1].\n\nMore.\n\n[^1]: It was\n    lower.", ["A fee.", "It was lower.", "More."]),
+        ("A[^1].\n\nB.\n\n[^1]: One.\n\n    Two.", ["A.", "One.", "Two.", "B."]),
+        ("1. A[^1]\n\n2. B\n\n[^1]: Note.", ["1. A", "   Note.", "2. B"]),
+        (
+            "|a|b|\n|-|-|\n|c[^1]|d|\n\nE.\n\n[^1]: Note.",
+            ["| a | b |\n|---|---|\n| c | d |", "Note.", "E."],
+        ),
+        ("# A[^1]\nB.\n\n[^1]: Note.", ["A", "Note.", "B."]),
+        ("A[^1].\n\nB.\n\n[^1]: See[^2].\n[^2]: Note.", ["A.", "See.", "B.", "Note."]),
+        (
+            "A[^1].\n\nB.\n\n[^1]: Run:\n\n    ```\n    if x:\n        y\n    ```",
+            ["A.", "Run:", "```\nif x:\n    y\n```", "B."],
+        ),
+        ("```\n[^1]: a\n    b\n```\n\nA[^1].", ["```\n[^1]: a\n    b\n```", "A."]),
+        ("Use `[^1]`.\n\nB.\n\n[^1]: Note.\n\n    More.", ["Use `[^1]`.", "B.", "Note.", "More."]),
+    ],
+)
+def test_a_footnote_stands_behind_what_refers_to_it_and_code_keeps_its_indents(
+    written: str, shown: list[str]
+) -> None:
+    assert texts(written) == shown
+
+
 def test_marks_in_code_stay() -> None:
     text = "```\n:::tip\n[TOC]\n[^1]: x\n```\n\nUse `{ .a }` and `:material-x:` and `[^1]`."
 
