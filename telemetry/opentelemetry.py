@@ -201,14 +201,6 @@ class _BridgeExporter(MetricExporter):
         self._exporter.shutdown(timeout_millis)
 
 
-def _make_reader(
-    metrics: MetricExporter, registry: CollectorRegistry | None
-) -> PeriodicExportingMetricReader:
-    """Return a reader that sends the metrics of the registry beside the SDK's own."""
-    exporter = metrics if registry is None else _BridgeExporter(metrics, registry, SCOPE)
-    return PeriodicExportingMetricReader(exporter, export_interval_millis=METRICS_SECONDS * 1000)
-
-
 def convert_family(family: Family, began: int, now: int) -> Iterator[Metric]:
     """Yield the metric of a family in OpenTelemetry's form; times in nanoseconds."""
     match family.type:
@@ -446,6 +438,14 @@ def connect(
         registry=registry,
         content=content,
     )
+
+
+def _make_reader(
+    metrics: MetricExporter, registry: CollectorRegistry | None
+) -> PeriodicExportingMetricReader:
+    """Return a reader that sends the metrics of the registry beside the SDK's own."""
+    exporter = metrics if registry is None else _BridgeExporter(metrics, registry, SCOPE)
+    return PeriodicExportingMetricReader(exporter, export_interval_millis=METRICS_SECONDS * 1000)
 
 
 def _nanoseconds(seconds: float) -> int:

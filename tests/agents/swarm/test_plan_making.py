@@ -18,7 +18,7 @@ from agents.swarm.plan_making import (
 )
 from agents.swarm.strategies import make_strategies
 from agents.swarm.swarm_plan import MOST_WORKERS, PlanRejected, SwarmPlan
-from agents.swarm.workers import WorkerOutput, make_registry
+from agents.swarm.workers import WorkerOutput, WorkerType, make_registry
 from benchmarks.quality.multistep import run_worker
 from llm.tasks.swarm import PlannedWorker, PlanSwarmOutput
 from tests.agents.swarm.builders import make_output, make_passage, make_swarm_plan, make_worker
@@ -208,6 +208,21 @@ def test_a_table_of_a_model_keeps_its_items_and_criteria() -> None:
 def test_a_plan_that_cannot_run_is_rejected(workers: list[PlannedWorker], problem: str) -> None:
     with pytest.raises(PlanRejected, match=problem):
         read(decide(*workers))
+
+
+def test_a_further_type_of_worker_is_registered_and_planned_with_its_own_tools() -> None:
+    registry = make_registry()
+    registry.register(WorkerType("pricing", ("calculator",)))
+
+    plan = read_plan(
+        "What does it cost?",
+        decide(work("Add up the fees", role="pricing")),
+        make_strategies().find("intelligent"),
+        registry,
+        [OfferedTool(name="calculator")],
+    )
+
+    assert [(one.role, one.tools) for one in plan.workers] == [("pricing", ("calculator",))]
 
 
 def test_the_members_of_a_council_take_different_sides() -> None:
