@@ -263,6 +263,8 @@ def _start(folder: Path, server: Path, path: Path) -> None:
         # The log of slow commands would keep users' text, and so would a deleted entry that shares
         # a stream node with others.
         "--slowlog-log-slower-than", "-1", "--stream-node-max-entries", "1",
+        # A restored value may have been made to crash the server.
+        "--sanitize-dump-payload", "clients",
         "--loglevel", "warning", "--logfile", folder / "server.log",
         *(word for name in REMOVED for word in ("--rename-command", name, "")),
     ]  # fmt: skip

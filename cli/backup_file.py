@@ -52,7 +52,8 @@ FORMAT = 1
 MANIFEST, REDIS, DATA, RECORDS, OWNED, END = (
     "manifest.json", "redis.jsonl", "data", "records.jsonl", "owned.jsonl", "end.json",
 )  # fmt: skip
-LEFT_OUT = frozenset({"broker", "index", "model_in_use"})
+INDEX = "index"
+LEFT_OUT = frozenset({"broker", INDEX, "model_in_use"})
 """Parts of the data folder that are not copied as files: those of Redis, and the index, which its
 owner copies.
 """
@@ -62,6 +63,10 @@ KEEP_IN_MEMORY = 16 * 1024 * 1024
 _DAMAGES = (ArithmeticError, AttributeError, EOFError, LookupError, OSError, RecursionError,
             TypeError, ValueError, tarfile.TarError, zlib.error)  # fmt: skip
 """What reading an archive with missing, broken or foreign parts raises."""
+_NOT_CHECKED = (
+    "this Redis does not permit CONFIG SET sanitize-dump-payload, so that it did not check the "
+    "values of the file, which can crash it: restore only files that you trust"
+)
 _READERS: dict[str, Callable[[Any], Any]] = {
     "cost_usd": lambda value: None if value is None else Decimal(value),
     "sources": tuple,
@@ -131,6 +136,8 @@ async def read_backup(settings: Settings, source: Path, *, overwrite: bool) -> B
             try:
                 snapshot = RedisSnapshot(client)
                 await _check_target(folder, client, snapshot, overwrite=overwrite)
+                # The server of the data folder always checks them.
+                is_checked = settings.redis_url is None or await snapshot.check_values()
                 protect_data_folder(folder)
                 with tempfile.TemporaryDirectory(dir=folder, prefix="backup-") as written:
                     files = _write_files(archive, Path(written))
@@ -141,7 +148,7 @@ async def read_backup(settings: Settings, source: Path, *, overwrite: bool) -> B
                     _replace_files(Path(written), folder)
             finally:
                 await client.aclose()
-    return BackupResult(keys, records, files)
+    return BackupResult(keys, records, files, () if is_checked else (_NOT_CHECKED,))
 
 
 def read_record(stated: dict[str, Any]) -> Record:
@@ -225,14 +232,21 @@ def _add_files(archive: tarfile.TarFile, folder: Path, place: PurePosixPath) -> 
 def _add_data(archive: tarfile.TarFile, folder: Path) -> int:
     count = 0
     for top in sorted(folder.iterdir()):
-        if top.name in LEFT_OUT or top.name.startswith((*_TEMPORARY, RECORDS_FILE)):
+        if _is_left_out(top.name):
             continue
         if top.is_dir():
             count += _add_files(archive, top, PurePosixPath(DATA, top.name))
-        elif top.is_file() and top.suffix != ".lock":
+        elif top.is_file():
             archive.add(top, f"{DATA}/{top.name}")
             count += 1
     return count
+
+
+def _is_left_out(name: str) -> bool:
+    """Return whether a part of the data folder is not copied as files."""
+    return (
+        name in LEFT_OUT or name.startswith((*_TEMPORARY, RECORDS_FILE)) or (name.endswith(".lock"))
+    )
 
 
 def _add_records(archive: tarfile.TarFile, store: "RecordStore") -> int:
@@ -405,6 +419,9 @@ def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
     # The file may come from an untrusted source: no name in it may lead out of the data folder.
     if place.is_absolute() or ".." in place.parts or len(place.parts) < 2:
         raise CommandError(f"the backup contains a file with an unsafe name: {entry.name!r}")
+    # Redis, for example, executes what its files contain when it starts.
+    if place.parts[1] != INDEX and _is_left_out(place.parts[1]):
+        raise CommandError(f"the backup contains a file that no backup has: {entry.name!r}")
     return PurePosixPath(*place.parts[1:])
 
 

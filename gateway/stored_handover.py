@@ -145,6 +145,10 @@ class StoredHandOver:
             return False
         return await self._submit(found, text, reply_id)
 
+    async def is_address(self, name: str) -> bool:
+        """Return whether people may answer to the address of this name now."""
+        return await self._addresses.get(name) is not None
+
     async def deliver_mail(self, name: str, text: str, mail_id: str) -> bool:
         """Show an answer that was sent to the address of this name; raises `BusyError`."""
         ticket = await self._addresses.get(name)

@@ -29,10 +29,17 @@ MARK = "=== Refdesk: write your answer above this line ==="
 POLL_SECONDS = 30.0
 TIMEOUT_SECONDS = 20.0
 MOST_MAILS = 50
-"""The mails that are read at a time."""
+"""The answers that are read at a time."""
+MOST_UNREAD = 5_000
+"""The mails at whose recipients is looked at a time."""
+BATCH = 100
+_MOST_RECIPIENTS = 32_000
+"""Bytes of the headers that name recipients."""
+_MOST_TOKENS = 5
 LONGEST_MAIL = 1_000_000
 LONGEST_REPLY = 8_000
 _TOKEN = re.compile(r"[a-z2-7]{32}", re.ASCII)
+_UID = re.compile(rb"\bUID ([0-9]{1,12})")
 _SIZE = re.compile(rb"RFC822\.SIZE ([0-9]{1,12})")
 _SIGNATURE = "-- "
 """The line above a signature (RFC 3676)."""
@@ -44,6 +51,8 @@ MOST_NAMED = 10
 
 Deliver = Callable[[str, str, str], Awaitable[bool]]
 """Stores an answer: token of its address, text, id of the mail; False: it never can be stored."""
+IsKnown = Callable[[str], Awaitable[bool]]
+"""Whether the token is that of an address to which people may answer now."""
 
 
 class MailboxError(Exception):
@@ -112,6 +121,9 @@ class MailReader(Protocol):
 class MailReplies:
     """Reads a mailbox every `POLL_SECONDS`, and delivers what `people` answer to `address`.
 
+    Nobody can guess a known address: mails to others are marked as read by their recipients alone,
+    many at a time, so that they do not delay answers, however many there are.
+
     `unavailable` are the errors after which a mail is read again later. `open_reader` provides
     what parses the mails of one poll. `report` receives what operators should know about mails that
     could not be read; empty if there are none.
@@ -120,6 +132,7 @@ class MailReplies:
     def __init__(
         self,
         mailbox: Mailbox,
+        is_known: IsKnown,
         deliver: Deliver,
         open_reader: Callable[[], AbstractContextManager[MailReader]],
         *,
@@ -129,6 +142,7 @@ class MailReplies:
         report: Callable[[str], None],
     ) -> None:
         self._mailbox = mailbox
+        self._is_known = is_known
         self._deliver = deliver
         self._open_reader = open_reader
         self._address = address
@@ -156,10 +170,10 @@ class MailReplies:
         client = await asyncio.to_thread(self._mailbox.open)
         try:
             delivered = 0
-            uids = await asyncio.to_thread(self._search, client, "UNSEEN")
+            uids = await self._find_answers(client)
             if uids:
                 with self._open_reader() as reader:
-                    for uid in uids[:MOST_MAILS]:
+                    for uid in uids:
                         delivered += await self._take(client, uid, reader)
             flagged = await asyncio.to_thread(self._search, client, "FLAGGED")
             self._report(_describe_unread(flagged))
@@ -168,6 +182,30 @@ class MailReplies:
             raise MailboxError(f"{type(error).__name__}: {error}") from error
         finally:
             client.shutdown()
+
+    async def _find_answers(self, client: imaplib.IMAP4) -> list[str]:
+        """Return the oldest unread mails to known addresses; mark those to others as read."""
+        unread = (await asyncio.to_thread(self._search, client, "UNSEEN"))[:MOST_UNREAD]
+        answers: list[str] = []
+        for start in range(0, len(unread), BATCH):
+            batch = unread[start : start + BATCH]
+            tokens = await asyncio.to_thread(_fetch_tokens, client, batch, self._address)
+            known = [
+                uid for uid in batch if uid not in tokens or await self._knows_any(tokens[uid])
+            ]
+            answers += known
+            if others := [uid for uid in batch if uid not in known]:
+                await asyncio.to_thread(_flag, client, ",".join(others), "+", SEEN)
+                log.warning("handover_mail_ignored", reason="no_address", mails=len(others))
+            if len(answers) >= MOST_MAILS:
+                break
+        return answers[:MOST_MAILS]
+
+    async def _knows_any(self, tokens: Iterable[str]) -> bool:
+        for token in tokens:
+            if await self._is_known(token):
+                return True
+        return False
 
     async def _take(self, client: imaplib.IMAP4, uid: str, reader: MailReader) -> bool:
         """Read one mail; return whether it was an answer that was delivered.
@@ -290,6 +328,28 @@ def _find_token(mail: ParsedMail, address: str) -> str:
         if place == domain and token != name and _TOKEN.fullmatch(token):
             return token
     return ""
+
+
+def _fetch_tokens(client: imaplib.IMAP4, uids: Sequence[str], address: str) -> dict[str, list[str]]:
+    """Return the tokens that the recipients of each mail contain; nothing is parsed."""
+    local, _, domain = address.partition("@")
+    pattern = re.compile(
+        rb"%b\+([a-z2-7]{32})@%b" % (re.escape(local).encode(), re.escape(domain).encode()),
+        re.IGNORECASE,
+    )
+    names = " ".join(_RECIPIENTS).upper()
+    asked = f"(UID BODY.PEEK[HEADER.FIELDS ({names})]<0.{_MOST_RECIPIENTS}>)"
+    parts = _expect(client.uid("FETCH", ",".join(uids), asked))
+    tokens: dict[str, list[str]] = {}
+    # The UID is before the headers or after them, in a part of its own.
+    for part, following in zip(parts, [*parts[1:], b""], strict=True):
+        if not isinstance(part, tuple):
+            continue
+        after = b"" if isinstance(following, tuple) else bytes(following or b"")
+        if (uid := _UID.search(part[0]) or _UID.search(after)) is not None:
+            found = dict.fromkeys(one.decode().lower() for one in pattern.findall(part[1]))
+            tokens[uid[1].decode()] = list(found)[:_MOST_TOKENS]
+    return tokens
 
 
 def _fetch(client: imaplib.IMAP4, uid: str) -> bytes | None:

@@ -80,6 +80,19 @@ class RedisSnapshot:
                 batch = []
         return count + await self._restore(batch, clock)
 
+    async def check_values(self) -> bool:
+        """Have Redis check the structure of values that are written; False if it does not allow it.
+
+        Without this check a value that somebody has made can crash Redis and write to its memory.
+        """
+        for node in await self._nodes():
+            try:
+                with reachable():
+                    await node.execute_command("CONFIG", "SET", "sanitize-dump-payload", "clients")
+            except ResponseError:
+                return False
+        return True
+
     async def delete_all(self) -> None:
         """Delete every key."""
         for node in await self._nodes():

@@ -5,7 +5,7 @@ import io
 import json
 import tarfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from broker.embedded_redis import Endpoint
-from broker.maintenance.snapshot import RedisSnapshot, SavedKey
+from broker.maintenance.snapshot import RedisSnapshot, SavedKey, SnapshotError
 from cli.backup_file import END, FORMAT, MANIFEST, RECORDS, REDIS, read_backup, write_backup
 from cli.commands.serve import answering
 from config.settings import Settings
@@ -199,6 +199,14 @@ async def test_a_file_that_was_cut_off_or_names_a_place_outside_is_refused(
         await read_backup(there, cut, overwrite=True)
 
 
+BROKEN_HASH = (
+    "EMNAokC7C7sAAAAoAIJmMAOCdiADAWYxIAcgAwFmMiAHIAMBZjMgByADAWY0IAcgAwFmNSAHIAMBZjYgByADAWY3IAcg"
+    "AwFmOCAHIAMBZjkgBwg5A4NmMTAEg3ZABAJmMTFACSAEAmYxMkAJIAQCZjEzQAkgBAJmMTRACSAEAmYxNUAJIAQCZjE2"
+    "QAkgBAJmMTdACSAEAmYxOEB5IAQCZjE5QAkCOQT/CgCw11Cw95PljA=="
+)
+"""A hash of Redis 7.0 with a wrong length inside, and a right checksum."""
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -211,6 +219,9 @@ async def test_a_file_that_was_cut_off_or_names_a_place_outside_is_refused(
         ({RECORDS: b"[1]"}, "damaged"),
         ({"data/../../x": b"x"}, "unsafe name"),
         ({"data/": b"x"}, "unsafe name"),
+        ({"data/broker/appendonlydir/x.incr.aof": b"FLUSHALL"}, "no backup has"),
+        ({"data/records.sqlite3-wal": b"x"}, "no backup has"),
+        ({"data/owner.lock": b"1"}, "no backup has"),
     ],
 )
 async def test_a_hostile_file_replaces_nothing(
@@ -219,23 +230,45 @@ async def test_a_hostile_file_replaces_nothing(
     there = make_settings(tmp_path / "there", redis_url, THERE)
     (there.refdesk_data / "index").mkdir(parents=True)
     (there.refdesk_data / "index" / "kept").write_text("x")
-    hostile = tmp_path / "hostile.backup"
-    complete = {
-        MANIFEST: json.dumps({"format": FORMAT, "shards": there.shards}).encode(),
-        REDIS: b"",
-        RECORDS: b"",
-        END: b"",
-    }
-    with tarfile.open(hostile, "w:gz") as made:
-        for name, data in {**complete, **changes}.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            made.addfile(entry, io.BytesIO(data))
+    hostile = write_file(tmp_path, there, changes)
 
     with pytest.raises(CommandError, match=reason):
         await read_backup(there, hostile, overwrite=True)
 
     assert (there.refdesk_data / "index" / "kept").exists()
+
+
+async def test_a_value_that_would_crash_redis_is_refused_and_the_earlier_keys_stay(
+    tmp_path: Path, redis_url: str
+) -> None:
+    there = make_settings(tmp_path / "there", redis_url, THERE)
+    key = {"name": "rd:x", "value": BROKEN_HASH, "expires_at": None}
+    hostile = write_file(tmp_path, there, {REDIS: json.dumps(key).encode()})
+    client = Endpoint(url=there.redis_url or "", durable=True).client()
+    await client.set("rd:kept", "x")
+
+    with pytest.raises(SnapshotError, match="Bad data format"):
+        await read_backup(there, hostile, overwrite=True)
+
+    assert await client.get("rd:kept") == b"x"
+    await client.aclose()
+
+
+def write_file(folder: Path, settings: Settings, changes: Mapping[str, bytes]) -> Path:
+    """Write a complete, empty backup with these changes."""
+    path = folder / "hostile.backup"
+    complete = {
+        MANIFEST: json.dumps({"format": FORMAT, "shards": settings.shards}).encode(),
+        REDIS: b"",
+        RECORDS: b"",
+        END: b"",
+    }
+    with tarfile.open(path, "w:gz") as made:
+        for name, data in {**complete, **changes}.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            made.addfile(entry, io.BytesIO(data))
+    return path
 
 
 @pytest.fixture

@@ -536,12 +536,18 @@ async def test_a_process_that_dies_after_it_stored_a_reply_leaves_it_once(
         await client.post(HANDOVER, json={"message_id": message_id})
         await mailbox.put(answer(mail, "The same words."))
         with pytest.raises(MailboxError, match="killed"):
-            await make_mail_replies(reading.settings, deliver_and_die, print).poll()
+            await make_mail_replies(
+                reading.settings, handover.is_address, deliver_and_die, print
+            ).poll()
         # Meanwhile the visitor asks again: the address leads to a newer message.
         await client.post(HANDOVER, json={"message_id": message_id, "note": "Anybody?"})
-        read_again = await make_mail_replies(reading.settings, handover.deliver_mail, print).poll()
+        read_again = await make_mail_replies(
+            reading.settings, handover.is_address, handover.deliver_mail, print
+        ).poll()
         await mailbox.put(answer(mail, "The same words.", mail_id="<2@acme.test>"))
-        further = await make_mail_replies(reading.settings, handover.deliver_mail, print).poll()
+        further = await make_mail_replies(
+            reading.settings, handover.is_address, handover.deliver_mail, print
+        ).poll()
         answers = await list_answers(client)
 
     await client_of_redis.aclose()

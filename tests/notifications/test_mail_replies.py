@@ -14,6 +14,7 @@ from knowledge.documents.errors import TooSlowError, WrongFormatError
 from knowledge.documents.interchange.mail_parsing import ParsedMail, parse_mail
 from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
+from notifications import mail_replies
 from notifications.mail_replies import (
     LONGEST_MAIL,
     MARK,
@@ -28,6 +29,8 @@ from tests.support.mailbox_server import MailboxServer, run_mailbox_server
 
 DESK, ADA = "desk@acme.test", "ada@acme.test"
 TOKEN = "abcdefgh" * 4
+EXPIRED = "z" * 32
+"""The token of an address that expires while the mail is read."""
 QUOTE = f"> {MARK}\n>\n> Somebody asked for a person.\n> > Older words"
 
 
@@ -134,6 +137,9 @@ class Desk:
         self.delivered: list[tuple[str, str, str]] = []
         self.reports: list[str] = []
 
+    async def knows(self, token: str) -> bool:
+        return token in {TOKEN, EXPIRED}
+
     async def deliver(self, token: str, text: str, mail_id: str) -> bool:
         self.delivered.append((token, text, mail_id))
         if self.failures:
@@ -172,8 +178,8 @@ class DyingReader:
 def read(server: MailboxServer, desk: Desk, **other: Any) -> MailReplies:
     given = {"mailbox": server.mailbox, "open_reader": partial(nullcontext, Reader()), **other}
     return MailReplies(
-        given["mailbox"], desk.deliver, given["open_reader"], address=DESK, people=[ADA],
-        unavailable=(BrokenError,), report=desk.reports.append,
+        given["mailbox"], desk.knows, desk.deliver, given["open_reader"], address=DESK,
+        people=[ADA], unavailable=(BrokenError,), report=desk.reports.append,
     )  # fmt: skip
 
 
@@ -185,7 +191,7 @@ async def test_each_answer_is_read_once_and_hostile_mails_stop_nothing(
     await server.put(b"To: desk+x@acme.test\r\nSubject: \xff\xfe\r\n\r\n\x00")
     await server.put(b"To: desk+x@acme.test\r\nContent-Type: text/plain; a*\r\n\r\nx")
     await server.put(write_mail(sender="eve@evil.test"))
-    await server.put(write_mail("Expired.", to=f"desk+{'z' * 32}@acme.test"))
+    await server.put(write_mail("Expired.", to=f"desk+{EXPIRED}@acme.test"))
     await server.put(write_mail(f"Yes.\n\nOn Tue <{DESK}> wrote:\n{QUOTE}"))
     await server.put(write_mail("A letter to somebody else.", to="bob@acme.test"))
 
@@ -195,6 +201,24 @@ async def test_each_answer_is_read_once_and_hostile_mails_stop_nothing(
     assert [text for _, text, _ in desk.delivered] == ["Expired.", "Yes."]
     assert await server.count_unread() == 1
     assert desk.reports == ["", ""]
+
+
+async def test_however_many_mails_to_invented_addresses_come_an_answer_is_read_at_once(
+    server: MailboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mail_replies, "MOST_MAILS", 2)
+    monkeypatch.setattr(mail_replies, "BATCH", 2)
+    desk = Desk()
+    for letter in "abcde":
+        token = letter * 32
+        await server.put(write_mail("Spam.", to=f"desk+{token}@acme.test"))
+    await server.put(write_mail(to=f"Desk <desk+{TOKEN.upper()}@ACME.test>"))
+
+    delivered = await read(server, desk).poll()
+
+    assert (delivered, await server.count_unread()) == (1, 0)
+    assert desk.delivered == [(TOKEN, "Yes, you may.", "<1@acme.test>")]
+    assert desk.reports == [""]
 
 
 async def test_mails_that_cannot_be_read_are_flagged_and_reported_and_the_next_are_read(
@@ -293,7 +317,7 @@ async def test_an_outage_between_any_two_commands_loses_no_answer_without_a_trac
 ) -> None:
     """A mail reaches the desk, is read again, or stays flagged for a person."""
     usual = 0
-    for calls in range(8):
+    for calls in range(9):
         desk = Desk()
         await server.put(write_mail(f"Answer {calls}.", mail_id=f"<{calls}@acme.test>"))
         try:

@@ -31,7 +31,7 @@ from notifications.handover import (
     Tickets,
     WebhookReceiver,
 )
-from notifications.mail_replies import POLL_SECONDS, Deliver, Mailbox, MailReplies
+from notifications.mail_replies import POLL_SECONDS, Deliver, IsKnown, Mailbox, MailReplies
 from notifications.webhooks import WebhookTarget
 from worker.process import consumer_name
 
@@ -147,7 +147,7 @@ async def reading_mail_replies(
         yield
         return
     report = partial(runtime.jobs.report, MAIL_JOB)
-    replies = make_mail_replies(settings, handover.deliver_mail, report)
+    replies = make_mail_replies(settings, handover.is_address, handover.deliver_mail, report)
     duty = RedisDuty(client, HTTP, "mail", consumer_name())
     read = partial(replies.run, partial(duty.keep, 2 * POLL_SECONDS))
     async with runtime.jobs.running(MAIL_JOB, read):
@@ -155,7 +155,7 @@ async def reading_mail_replies(
 
 
 def make_mail_replies(
-    settings: Settings, deliver: Deliver, report: Callable[[str], None]
+    settings: Settings, is_known: IsKnown, deliver: Deliver, report: Callable[[str], None]
 ) -> MailReplies:
     """Return what reads the mailbox of the settings."""
     # Imported here: most installations read no mailbox.
@@ -173,6 +173,7 @@ def make_mail_replies(
             "" if password is None else password.get_secret_value(),
             settings.imap_security,
         ),
+        is_known,
         deliver,
         partial(ReaderProcess, limits),
         address=sender.lower(),
