@@ -170,7 +170,7 @@ class VendorSettings(BaseModel):
     google_base_url: str | None = Field(
         None,
         description="instead of https://generativelanguage.googleapis.com: of a compatible server "
-        "or a proxy",
+        "or a proxy; may end with the version that it knows (`/v1beta`)",
     )
     anthropic_api_key: SecretStr | None = Field(None, description="for models `@anthropic`")
     anthropic_base_url: str | None = Field(

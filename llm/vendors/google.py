@@ -31,6 +31,7 @@ LOW_THOUGHT_TOKENS = 4096
 
 LATER = re.compile(r"gemini-([3-9]|\d\d)")
 
+_VERSION = re.compile(r"/(v\d\w{0,9})/?$")
 EMBEDDING_BATCH = 100
 QUESTION_TASK = "RETRIEVAL_QUERY"
 DOCUMENT_TASK = "RETRIEVAL_DOCUMENT"
@@ -203,12 +204,15 @@ def make_tool_config(conversation: ToolConversation) -> dict[str, Any]:
 
 def _client(guard: AddressGuard, access: VendorAccess, http: httpx2.AsyncClient) -> genai.Client:
     once = types.HttpRetryOptions(attempts=1)
+    # Many compatible servers know only one version; an address may name it.
+    stated = _VERSION.search(guard.address)
     return genai.Client(
         # Given explicitly: the environment could otherwise choose another service.
         vertexai=False,
         api_key=access.api_key or "none",
         http_options=types.HttpOptions(
-            base_url=guard.address or None,
+            base_url=_VERSION.sub("", guard.address) or None,
+            api_version=None if stated is None else stated[1],
             retry_options=once,
             # Given explicitly: where aiohttp is installed it would be used, and raise other errors.
             httpx_async_client=http,

@@ -247,7 +247,10 @@ class AddressGuard:
             return self._wrong_address(content, status)
         named = f"{self.model!r} ({status}): {shorten(explanation).rstrip('.')}"
         if status == 404:
-            return UnknownModel(f"the vendor does not know the model {named}{self._advise()}")
+            advice = self._advise()
+            if not advice and self.model not in explanation:
+                advice = f"; if it has the model, check the address in {self.vendor.url_variable}"
+            return UnknownModel(f"the vendor does not know the model {named}{advice}")
         if status == 429 or status >= 500 or status in {408, 409}:
             delay = _DELAY.search(content)
             wait = retry_after_seconds(headers)

@@ -101,6 +101,21 @@ async def test_google_stops_an_answer_as_a_refusal(server: ModelServer, registry
         await registry.model("gemini-2.5-flash").ask(COLOUR, SKY, OUTSIDE)
 
 
+@pytest.mark.parametrize("path", ["/proxy/v1beta", "/proxy/v1beta/"])
+async def test_an_address_of_google_may_name_the_version_of_its_api(
+    server: ModelServer, path: str
+) -> None:
+    access = {"google": VendorAccess(api_key="k", base_url=f"{server.url}{path}")}
+    registry = Registry(prompts=PlainPrompts(), access=access)
+    server.will_send(Google().answer(BLUE.model_dump_json()))
+
+    answer = await registry.model("gemini-2.5-flash").ask(COLOUR, SKY, OUTSIDE)
+    await registry.close()
+
+    assert answer.output == BLUE
+    assert server.received[0].path.startswith("/proxy/v1beta/models/gemini-2.5-flash")
+
+
 async def test_the_thoughts_of_google_are_paid_but_not_part_of_the_answer(
     server: ModelServer, registry: Registry
 ) -> None:
