@@ -131,11 +131,18 @@ class IngestionSettings(BaseModel):
         20.0,
         gt=0,
         le=3600,
-        description="maximum processor time for one file (wall time: three times as long); for "
+        description="maximum processor time for one file (wall time: six times as long); for "
         "JSON Lines: for one document, and per megabyte for the whole file",
     )
     ingestion_file_memory_mb: int = Field(
         512, ge=64, le=65_536, description="maximum memory for reading one file, in megabytes"
+    )
+    ingestion_readers: int | None = Field(
+        None,
+        ge=1,
+        le=64,
+        description="how many files are read at once, each in a process of its own; by default "
+        "one for each processor, at most eight",
     )
     crawl_delay_seconds: float = Field(
         0.5,

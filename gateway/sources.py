@@ -15,6 +15,8 @@ Assistant = tuple[str, str]
 class SourceState:
     """A source, and how its last reading went; `is_running`: it is being read now.
 
+    `progress` says how far that has come.
+
     `left_out` are sentences on what its files contain and the index does not. Times are Unix
     seconds; `read_at` is 0 before the first reading, `next_at` is None for a source without a
     schedule. `has_fault`: it cannot be read by its schedule, as the first reason says.
@@ -27,6 +29,7 @@ class SourceState:
     reasons: Sequence[str]
     left_out: Sequence[str] = ()
     is_running: bool = False
+    progress: str = ""
     id: str = ""
     schedule: str = ""
     next_at: float | None = None

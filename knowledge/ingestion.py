@@ -1,5 +1,8 @@
 """Brings documents into the index: reads, describes, splits, embeds and writes them.
 
+Files are read ahead, one in each reader process; what was read is described, embedded and written
+in the order of the files meanwhile.
+
 Only changed documents are read again: the content hash of a document covers its bytes, its location
 and the versions of all steps that process it. Each document is written completely or not at all,
 soon after it was read: after a kill, the next ingestion reads only those that were not written.
@@ -11,21 +14,23 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from knowledge import chunking, composing
-from knowledge.description_queue import Describer, DescriptionQueue, open_queue
 from knowledge.document import Document
+from knowledge.document_writer import BeforeChange, DocumentWriter, Vectors
 from knowledge.documents import formats, furniture
 from knowledge.documents.errors import NoDocumentError, NoTextError, ReadingError, SkippedError
 from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.formats import Item
 from knowledge.documents.front_matter import find_stated_language, make_sample
 from knowledge.documents.location import Location
+from knowledge.documents.page import Page
 from knowledge.documents.snippets import load_pictures, read_with_snippets
 from knowledge.documents.survey import Survey
 from knowledge.errors import ConnectorError
@@ -37,22 +42,34 @@ from knowledge.ingestion_ledger import Ledger, ReadingAllowance
 from knowledge.ingestion_report import IngestionResult, Report
 from knowledge.isolation.preparation import Preparation
 from knowledge.isolation.reader_process import ReaderProcess
+from knowledge.ordered_tasks import OrderedTasks, open_tasks
 from knowledge.rule_descriptions import Description
 
 READING_VERSION = "13"
 HASH_SEPARATOR = "-"
 """What separates the hash of a text from that of its place."""
-CHUNKS_PER_BATCH = 256
-PICTURE_CHARACTERS_PER_BATCH = 16_000_000
-SECONDS_PER_BATCH = 3.0
-"""Documents that are ready are written after this time, even if their batch is not full."""
+AHEAD_PER_READER = 4
+"""For each reader, the documents, and ends of files, that are read or wait for their turn."""
+AHEAD_PER_CALL = 4
+"""The pages for each call of a model at once that are described or wait: some take long."""
 PROVISIONAL = "provisional:"
 """Marks the hash of a document whose description is to be made again."""
 MOST_FAILURES = 100
 """The most reasons for which lines of one file are reported; further lines are only counted."""
 
-Vectors = list[Sequence[float] | None]
-BeforeChange = Callable[[], Awaitable[None]]
+
+class Describer(Protocol):
+    """Describes a page; `concurrency` is the number of pages at once.
+
+    `by_rules` is the description by rules. `name` is the name and version of the method; a new name
+    causes new descriptions of all pages. A describer that uses a model handles its failures by the
+    rules of `knowledge.rule_descriptions`.
+    """
+
+    name: str
+    concurrency: int
+
+    async def describe(self, page: Page, language: str, by_rules: Description) -> Description: ...
 
 
 class WritableIndex(Protocol):
@@ -82,6 +99,31 @@ class NamedEmbedder(Protocol):
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
 
 
+@dataclass(slots=True)
+class _OpenFile:
+    """A file whose documents are being read; `failures` counts their reasons."""
+
+    file: FoundFile
+    place: Location
+    root: str
+    allowance: ReadingAllowance
+    failures: Counter[str] = field(default_factory=Counter)
+    is_cut: bool = False
+    """Whether documents were left out, because those before them took its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadDocument:
+    """A document without its bytes; without preparation and error, the index has it."""
+
+    place: str
+    source: str
+    content_hash: str
+    preparation: Preparation | None = None
+    kind: str = ""
+    error: ReadingError | None = None
+
+
 class _Ingestion:
     """Ingests paths one after the other."""
 
@@ -90,27 +132,33 @@ class _Ingestion:
         index: WritableIndex,
         embedder: NamedEmbedder,
         describer: Describer,
-        queue: DescriptionQueue,
-        reader: ReaderProcess,
+        readers: Sequence[ReaderProcess],
         ledger: Ledger,
+        writer: DocumentWriter,
+        tasks: asyncio.TaskGroup,
         language_of: Callable[[str], str],
         default_language: str,
-        before_change: BeforeChange | None,
     ) -> None:
         self._index = index
         self._embedder = embedder
         self._describer = describer
-        self._queue = queue
-        self._reader = reader
+        self._reader = readers[0]
+        self._free: asyncio.Queue[ReaderProcess] = asyncio.Queue()
+        for reader in readers:
+            self._free.put_nowait(reader)
         self._ledger = ledger
+        self._writer = writer
         self._language_of = language_of
         self._default_language = default_language
-        self._before_change = before_change
+        self._reading: OrderedTasks[_ReadDocument | None] = OrderedTasks(
+            tasks, at_once=len(readers), most=AHEAD_PER_READER * len(readers)
+        )
+        self._describing: OrderedTasks[Description] = OrderedTasks(
+            tasks, at_once=describer.concurrency, most=AHEAD_PER_CALL * describer.concurrency
+        )
         self._hashes: Mapping[str, str] = {}
         self._chosen: Mapping[str, tuple[str, ...]] = {}
         self._missing_files: list[tuple[str, str]] = []
-        self._waiting: list[tuple[Document, Vectors]] = []
-        self._waiting_since = 0.0
 
     async def bring(self, path: Path | SurveySource, replaced: Sequence[ListedDocument]) -> None:
         listed = await self._index.list_documents()
@@ -139,14 +187,12 @@ class _Ingestion:
             if texts := repeated.get(file.path.suffix.lower(), ()):
                 place = replace(place, repeated=texts)
             await self._file(file, place, found.root)
-            self._ledger.advance()
+        await self._reading.finish()
         self._note_missing_files(found.root)
-        await self._queue.finish()
-        await self._write(found.root)
+        await self._describing.finish()
+        await self._writer.finish()
         gone = self._ledger.gone()
-        if gone:
-            await self._announce_change()
-            await self._index.remove(gone)
+        await self._writer.remove(gone)
         self._ledger.close(gone)
 
     def _survey(self, path: Path | SurveySource, listed: Sequence[ListedDocument]) -> Survey:
@@ -192,34 +238,79 @@ class _Ingestion:
             self._ledger.keep_all()
 
     async def _file(self, file: FoundFile, place: Location, root: str) -> None:
+        """Have the documents of a file read; what became of it is noted when it is its turn."""
+        items: Iterable[Item] = ()
+        beside: Mapping[str, bytes] = {}
+        error: Exception | None = None
+        size = 0
         try:
             data = await self._load(file)
             beside = await asyncio.to_thread(load_pictures, file, data, place.groups)
-            items = await self._split(file, place, data)
-        except NoDocumentError as error:
-            self._ledger.skip(str(file.path), str(error))
-            return
-        except (OSError, ReadingError) as error:
-            self._lose(file, place, str(file.path), error)
-            return
-        allowance = ReadingAllowance(self._reader.limits, len(data))
-        failures: Counter[str] = Counter()
+            items, size = await self._split(file, place, data), len(data)
+        except (OSError, ReadingError) as raised:
+            error = raised
+        opened = _OpenFile(file, place, root, ReadingAllowance(self._reader.limits, size))
         for item in items:
+            opened.allowance.documents += 1
             item = replace(item, pictures=beside) if beside else item
-            failure = await self._try_item(item, file, place, root, allowance)
-            await self._write_if_due(root)
-            if failure is not None:
-                reason = _reason(failure)
-                failures[reason] += 1
-                if failures[reason] == 1 and len(failures) <= MOST_FAILURES:
-                    self._lose(file, place, item.place, failure)
-            if allowance.is_spent and formats.holds_many(file.path):
-                self._lose(file, place, str(file.path), allowance.error())
+            await self._reading.put(
+                partial(self._read, item, opened), partial(self._receive, opened=opened)
+            )
+            if opened.is_cut:
                 break
-        self._count_repeated(file, failures)
-        if not allowance.documents:
-            empty = NoTextError("expected lines of JSON, found none")
-            self._lose(file, place, str(file.path), empty)
+        await self._reading.put(_read_nothing, partial(self._close, opened=opened, error=error))
+
+    async def _read(self, item: Item, opened: _OpenFile) -> _ReadDocument | None:
+        """Read a document unless the index has it; return None if its file has no time left."""
+        allowance, place = opened.allowance, opened.place
+        read = _ReadDocument(item.place, item.source, self._hash(item, place))
+        if self._ledger.knows(read.content_hash):
+            return read
+        async with self._borrow_reader() as reader:
+            if allowance.is_spent and formats.holds_many(opened.file.path):
+                return None
+            try:
+                prepared = await asyncio.to_thread(
+                    reader.prepare, item, opened.file.path, place, allowance.next_seconds
+                )
+            except ReadingError as error:
+                return replace(read, error=error)
+            finally:
+                # Not the time of the clock: a busy machine would drop the end of a file.
+                allowance.spend(reader.seconds_used)
+        return replace(read, preparation=prepared, kind=recognise_kind(prepared.page, item.data))
+
+    async def _receive(self, read: _ReadDocument | None, opened: _OpenFile) -> None:
+        if read is None:
+            opened.is_cut = True
+            return
+        error = read.error
+        if error is None:
+            try:
+                await self._describe(read, opened)
+            except ReadingError as raised:
+                error = raised
+        if error is not None:
+            reason = _reason(error)
+            opened.failures[reason] += 1
+            if opened.failures[reason] == 1 and len(opened.failures) <= MOST_FAILURES:
+                self._lose(opened.file, opened.place, read.place, error)
+
+    async def _close(self, _: None, opened: _OpenFile, error: Exception | None) -> None:
+        """Note what became of a file."""
+        file, place, source = opened.file, opened.place, str(opened.file.path)
+        if isinstance(error, NoDocumentError):
+            self._ledger.skip(source, str(error))
+        elif error is not None:
+            self._lose(file, place, source, error)
+        else:
+            if opened.is_cut:
+                self._lose(file, place, source, opened.allowance.error())
+            self._count_repeated(file, opened.failures)
+            if not opened.allowance.documents:
+                empty = NoTextError("expected lines of JSON, found none")
+                self._lose(file, place, source, empty)
+        self._ledger.advance()
 
     def _count_repeated(self, file: FoundFile, failures: Counter[str]) -> None:
         """Report how many more lines of a file failed: many with one reason are one note."""
@@ -264,17 +355,16 @@ class _Ingestion:
         if not formats.needs_splitting(file.path):
             return formats.items_of(file.path, data)
         formats.refuse_other_data(data)
-        return await asyncio.to_thread(self._reader.split, file.path, data, place)
+        async with self._borrow_reader() as reader:
+            return await asyncio.to_thread(reader.split, file.path, data, place)
 
-    async def _try_item(
-        self, item: Item, file: FoundFile, place: Location, root: str, allowance: ReadingAllowance
-    ) -> ReadingError | None:
-        allowance.documents += 1
+    @asynccontextmanager
+    async def _borrow_reader(self) -> AsyncIterator[ReaderProcess]:
+        reader = await self._free.get()
         try:
-            await self._item(item, file, place, root, allowance)
-        except ReadingError as error:
-            return error
-        return None
+            yield reader
+        finally:
+            self._free.put_nowait(reader)
 
     def _lose(self, file: FoundFile, place: Location, source: str, error: Exception) -> None:
         is_line = formats.holds_many(file.path)
@@ -291,21 +381,19 @@ class _Ingestion:
         else:
             self._ledger.keep(place.name)
 
-    async def _item(
-        self, item: Item, file: FoundFile, place: Location, root: str, allowance: ReadingAllowance
-    ) -> None:
-        content_hash = self._hash(item, place)
-        if self._ledger.is_unchanged(content_hash, item.place):
+    async def _describe(self, read: _ReadDocument, opened: _OpenFile) -> None:
+        prepared, content_hash, source = read.preparation, read.content_hash, read.place
+        if prepared is None:
+            self._ledger.count_unchanged(content_hash, source)
             return
-        prepared = await self._prepare(item, file, place, allowance)
         page = prepared.page
         for warning in page.warnings:
-            self._ledger.warn(item.place, warning)
+            self._ledger.warn(source, warning)
         for left_out in page.left_out:
-            self._ledger.leave_out(item.place, left_out)
+            self._ledger.leave_out(source, left_out)
         language = find_stated_language(page) or self._language_of(make_sample(page))
         identity = composing.document_id(page, language, self._default_language)
-        if not self._ledger.claim(identity, item.place):
+        if not self._ledger.claim(identity, source):
             return
         written = await self._find_written(identity, content_hash)
         compose = partial(
@@ -314,10 +402,9 @@ class _Ingestion:
             prepared.passages,
             identity=identity,
             language=language,
-            path=item.source,
-            kind=recognise_kind(page, item.data),
+            path=read.source,
+            kind=read.kind,
         )
-        source = item.place
 
         async def finish(description: Description) -> None:
             if description.problem:
@@ -327,25 +414,16 @@ class _Ingestion:
             document = await asyncio.to_thread(
                 compose, description=description, content_hash=mark + content_hash
             )
-            await self._add(document, _find_vectors(document, written), root)
+            document = self._restrict(document)
+            await self._writer.add(document, _find_vectors(document, written), opened.root)
 
-        await self._queue.put(page, language, prepared.by_rules, finish)
+        describe = partial(self._describer.describe, page, language, prepared.by_rules)
+        await self._describing.put(describe, finish)
 
     async def _find_written(self, identity: str, content_hash: str) -> WrittenDocument | None:
         """Return the document as written if its text is the same, and read the same way."""
         is_same = _text_part(self._hashes.get(identity, "")) == _text_part(content_hash)
         return await self._index.read_written(identity) if is_same else None
-
-    async def _prepare(
-        self, item: Item, file: FoundFile, place: Location, allowance: ReadingAllowance
-    ) -> Preparation:
-        try:
-            return await asyncio.to_thread(
-                self._reader.prepare, item, file.path, place, allowance.next_seconds
-            )
-        finally:
-            # Not the time of the clock: a busy machine would drop the end of a file.
-            allowance.spend(self._reader.seconds_used)
 
     def _hash(self, item: Item, place: Location) -> str:
         """Return the hash of a document's text and of its processing, then that of its place."""
@@ -365,47 +443,12 @@ class _Ingestion:
         ).hexdigest()
         return f"{text.hexdigest()}{HASH_SEPARATOR}{located}"
 
-    async def _add(self, document: Document, vectors: Vectors, root: str) -> None:
-        if document.id in self._chosen:
-            chosen = {"groups": self._chosen[document.id], "groups_chosen": True}
-            document = document.model_copy(update=chosen)
-        if not self._waiting:
-            self._waiting_since = time.monotonic()
-        self._waiting.append((document, vectors))
-        chunks = sum(len(waiting) for _, waiting in self._waiting)
-        pictures = sum(len(one.data) for document, _ in self._waiting for one in document.files)
-        if chunks >= CHUNKS_PER_BATCH or pictures >= PICTURE_CHARACTERS_PER_BATCH:
-            await self._write(root)
-
-    async def _write_if_due(self, root: str) -> None:
-        """Write the waiting documents if they have waited long, so that a kill loses few."""
-        if self._waiting and time.monotonic() - self._waiting_since >= SECONDS_PER_BATCH:
-            await self._write(root)
-
-    async def _announce_change(self) -> None:
-        announce, self._before_change = self._before_change, None
-        if announce is not None:
-            await announce()
-
-    async def _write(self, root: str) -> None:
-        waiting, self._waiting = self._waiting, []
-        texts = [
-            chunking.text_to_embed(document, chunk)
-            for document, known in waiting
-            for chunk, vector in zip(document.chunks, known, strict=True)
-            if vector is None
-        ]
-        embedded: list[Sequence[float]] = []
-        for start in range(0, len(texts), CHUNKS_PER_BATCH):
-            part = texts[start : start + CHUNKS_PER_BATCH]
-            embedded.extend(await self._embedder.embed_documents(part))
-        computed = iter(embedded)
-        if waiting:
-            await self._announce_change()
-        for document, known in waiting:
-            own = [next(computed) if vector is None else vector for vector in known]
-            await self._index.put(document, own, root)
-            self._ledger.wrote(document)
+    def _restrict(self, document: Document) -> Document:
+        """Return a document for the groups that the owner chose for it."""
+        if document.id not in self._chosen:
+            return document
+        chosen = {"groups": self._chosen[document.id], "groups_chosen": True}
+        return document.model_copy(update=chosen)
 
 
 async def ingest(
@@ -413,7 +456,7 @@ async def ingest(
     index: WritableIndex,
     embedder: NamedEmbedder,
     describer: Describer,
-    reader: ReaderProcess,
+    readers: Sequence[ReaderProcess],
     report: Report,
     *,
     language_of: Callable[[str], str],
@@ -423,6 +466,7 @@ async def ingest(
 ) -> IngestionResult:
     """Bring files, folders and other sources into the index; remove those that have disappeared.
 
+    One document at a time is read by each of `readers`.
     `language_of` returns the ISO 639-1 code of a text, for pages that do not state their language.
     `replaced` are the documents of the index that this one replaces: groups that the owner chose
     stay. `before_change` is called once, before the first change of the index.
@@ -430,17 +474,18 @@ async def ingest(
     """
     started = time.monotonic()
     ledger = Ledger(report, await index.versions())
-    async with open_queue(describer) as queue:
+    async with open_tasks() as tasks:
+        writer = DocumentWriter(index, embedder, ledger, tasks, before_change)
         ingestion = _Ingestion(
             index,
             embedder,
             describer,
-            queue,
-            reader,
+            readers,
             ledger,
+            writer,
+            tasks,
             language_of,
             default_language,
-            before_change,
         )
         for path in paths:
             await ingestion.bring(path, replaced)
@@ -448,6 +493,10 @@ async def ingest(
     result = ledger.result(time.monotonic() - started)
     report.finish(result)
     return result
+
+
+async def _read_nothing() -> None:
+    """Follow the documents of a file: its end is noted after them."""
 
 
 def _reason(error: Exception) -> str:

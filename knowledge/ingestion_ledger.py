@@ -44,14 +44,14 @@ class Ledger:
         self._files = self._documents = self._chunks_here = 0
         self._report.start(root, files)
 
-    def is_unchanged(self, content_hash: str, source: str) -> bool:
-        """Count a document as unchanged if the index has it; return whether it has."""
-        identity = self._known.get(content_hash)
-        if identity is None:
-            return False
-        if self._is_first(identity, source):
+    def knows(self, content_hash: str) -> bool:
+        """Return whether the index has a document with this hash."""
+        return content_hash in self._known
+
+    def count_unchanged(self, content_hash: str, source: str) -> None:
+        """Count a document that the index has."""
+        if self._is_first(self._known[content_hash], source):
             self._unchanged += 1
-        return True
 
     def claim(self, identity: str, source: str) -> bool:
         """Register a document before it is written; return False if its id was found before."""

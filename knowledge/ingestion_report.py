@@ -1,11 +1,15 @@
 """Reports the progress and the result of an ingestion."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Protocol
 
 from knowledge.documents.page import LeftOut, LeftOutCounts
+
+GUESS_SECONDS = 5.0
+LONG_MINUTES = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,19 +150,22 @@ class PlainReport:
     def __init__(self, write: Callable[[str], None], *, files_per_line: int = 100) -> None:
         self._write = write
         self._files_per_line = files_per_line
+        self._began = 0.0
         self._total = 0
         self._reported_files = 0
         self._reported_calls = 0
 
     def start(self, root: str, files: int) -> None:
-        self._total, self._reported_files = files, 0
+        self._began, self._total, self._reported_files = time.monotonic(), files, 0
         self._write(f"reading {_format_count(files, 'file')} from {root}")
 
     def advance(self, files: int, documents: int, chunks: int) -> None:
         if files - self._reported_files >= self._files_per_line:
             self._reported_files = files
+            left = estimate_rest(time.monotonic() - self._began, files, self._total)
             self._write(
-                f"{files} of {self._total} files read, {_format_count(chunks, 'chunk')} written"
+                f"{files} of {self._total} files read, {_format_count(chunks, 'chunk')} "
+                f"written{left}"
             )
 
     def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
@@ -189,6 +196,46 @@ class PlainReport:
         )
         for line in result.list_costs():
             self._write(line)
+
+
+class ProgressReport(PlainReport):
+    """Keeps how far an ingestion has come, and writes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _line: None)
+        self.root = ""
+        self.counts = (0, 0, 0, 0)
+        """The files of the source, those that were read, the written documents and chunks."""
+
+    def start(self, root: str, files: int) -> None:
+        super().start(root, files)
+        self.root, self.counts = root, (files, 0, 0, 0)
+
+    def advance(self, files: int, documents: int, chunks: int) -> None:
+        self.counts = (self._total, files, documents, chunks)
+
+    def format(self) -> str:
+        """Return the progress in words; empty before the files are counted."""
+        if not self._total:
+            return ""
+        files = self.counts[1]
+        left = estimate_rest(time.monotonic() - self._began, files, self._total)
+        return f"{files} of {self._total} files{left}"
+
+
+def estimate_rest(seconds: float, done: int, total: int) -> str:
+    """Return how long the rest takes if it goes on as it did for `seconds`, with a comma before it.
+
+    Empty while that is a guess, and at the end.
+    """
+    if seconds < GUESS_SECONDS or not 0 < done < total:
+        return ""
+    minutes = seconds * (total - done) / done / 60
+    if minutes < 1:
+        return ", less than a minute left"
+    if minutes < LONG_MINUTES:
+        return f", about {minutes:.0f} min left"
+    return f", about {minutes / 60:.0f} h left"
 
 
 def _format_count(number: int, noun: str) -> str:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 RESULT = TypeAdapter(IngestionResult)
 SOURCES = "sources"
 """The attribute of a request that names the sources to ingest."""
+COUNTS = "counts"
+"""The attribute of a draft that has the counts of a `ProgressReport`; `draft` is the root."""
 DOCUMENTS = "documents"
 """The attribute of a request that names the action."""
 MOST_LISTED = 10_000

@@ -10,7 +10,7 @@ import structlog
 from envelope.run import OUTSIDE
 from knowledge.documents.page import Page
 from knowledge.ingestion_report import DescriptionUsage, Report
-from knowledge.kept_descriptions import KeptDescriptions
+from knowledge.kept_answers import KeptAnswers
 from knowledge.rule_descriptions import Description, complete_description
 from llm.errors import ModelError, ModelMisconfigured, ModelUnavailable
 from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, record_calls
@@ -41,7 +41,7 @@ log = structlog.get_logger("ingestion")
 class ModelDescriber:
     """Asks a model for the descriptions of pages, `concurrency` at once.
 
-    Each answer is kept until the ingestion has ended: see `KeptDescriptions`. A model that is not
+    Each answer is kept until the ingestion has ended: see `KeptAnswers`. A model that is not
     available is asked again after a while. If it still fails, the rules describe this page and
     those that follow, until a page that asks it in between gets an answer; the next ingestion asks
     for them again. A page that the model cannot describe stays described by the rules.
@@ -51,7 +51,7 @@ class ModelDescriber:
         self,
         model: Model,
         prompts: Prompts,
-        kept: KeptDescriptions,
+        kept: KeptAnswers,
         *,
         concurrency: int = 1,
         report: Report | None = None,
@@ -115,13 +115,13 @@ class ModelDescriber:
 
     async def _find_output(self, task: Task[I, O], inputs: I) -> O:
         key = fingerprint(task, inputs, asked=self._model.name, prompts=self._prompts)
-        frame = await self._kept.get(key)
+        frame = (await self._kept.get([key])).get(key)
         known = None if frame is None else decode(frame, task.output)
         if known is not None:
             self._count((), kept=1)
             return known[0].output
         answer = await self._ask_patiently(task, inputs)
-        await self._kept.put(key, encode(answer))
+        await self._kept.put({key: encode(answer)})
         return answer.output
 
     async def _ask_patiently(self, task: Task[I, O], inputs: I) -> ModelAnswer[O]:

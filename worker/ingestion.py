@@ -4,15 +4,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from broker.errors import BrokerUnavailableError
+from broker.ports import DraftWriter
 from broker.values import Delivery, Fields, Finish, Settlement
 from envelope.envelope import Envelope
 from envelope.json_values import read_list
 from envelope.outcome import Outcome
 from envelope.role import Role
 from knowledge.errors import KnowledgeError
-from knowledge.ingestion_report import IngestionResult
+from knowledge.ingestion_report import IngestionResult, ProgressReport
 from knowledge.open_index import OpenIndex
+from knowledge.ordered_tasks import open_tasks
 from knowledge.owner_requests import (
+    COUNTS,
     DOCUMENTS,
     RESULT,
     SOURCES,
@@ -22,6 +26,8 @@ from knowledge.owner_requests import (
 )
 from knowledge.source_registry import FetchedSource
 
+PROGRESS_SECONDS = 1.0
+"""How often the progress of an ingestion is told, if it has changed."""
 MOST_NOTES = 1000
 """The most warnings about files that the owner's process returns to the command."""
 REPLACED = (
@@ -29,22 +35,30 @@ REPLACED = (
     "from the new one"
 )
 
-Ingest = Callable[[OpenIndex, Sequence[FetchedSource]], Awaitable[IngestionResult]]
+Ingest = Callable[[OpenIndex, Sequence[FetchedSource], ProgressReport], Awaitable[IngestionResult]]
 """Reads sources into an index that this process owns."""
 
 
 class IngestionHandler:
     """Ingests, lists and removes documents for other processes.
 
-    `own` is the assistant of `knowledge`, `ingest` reads sources into an index.
+    `own` is the assistant of `knowledge`, `ingest` reads sources into an index. The journal of a
+    request has the progress as drafts; without `drafts` nobody is told.
     """
 
     role = Role.INGESTION
 
-    def __init__(self, own: tuple[str, str], knowledge: OpenIndex, ingest: Ingest) -> None:
+    def __init__(
+        self,
+        own: tuple[str, str],
+        knowledge: OpenIndex,
+        ingest: Ingest,
+        drafts: DraftWriter | None = None,
+    ) -> None:
         self._own = own
         self._knowledge = knowledge
         self._ingest_sources = ingest
+        self._drafts = drafts
         self._one_at_a_time = asyncio.Lock()
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
@@ -63,7 +77,7 @@ class IngestionHandler:
                 fields = await self._act(knowledge, request)
             else:
                 async with self._one_at_a_time:
-                    fields = await self._ingest(knowledge, envelope.payload)
+                    fields = await self._ingest(delivery, knowledge, envelope.payload)
         except KnowledgeError as error:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": str(error)})
         return Finish(Outcome.ANSWERED, {"outcome": "answered", **fields})
@@ -73,9 +87,13 @@ class IngestionHandler:
             return await act_on_library(knowledge, request)
         return await act_on_documents(knowledge.index, request)
 
-    async def _ingest(self, knowledge: OpenIndex, payload: Fields) -> Fields:
+    async def _ingest(self, delivery: Delivery, knowledge: OpenIndex, payload: Fields) -> Fields:
         sources = [FetchedSource.model_validate(one) for one in read_list(payload.get(SOURCES))]
-        result = await self._ingest_sources(knowledge, sources)
+        report = ProgressReport()
+        async with open_tasks() as tasks:
+            telling = tasks.create_task(self._tell(delivery, report))
+            result = await self._ingest_sources(knowledge, sources, report)
+            telling.cancel()
         shown = replace(
             result,
             warned=result.warned[:MOST_NOTES],
@@ -84,3 +102,20 @@ class IngestionHandler:
         )
         fields: Fields = RESULT.dump_python(shown, mode="json")
         return fields
+
+    async def _tell(self, delivery: Delivery, report: ProgressReport) -> None:
+        """Write the progress into the journal of a request, each in the place of the one before."""
+        told, last = report.counts, ""
+        while self._drafts is not None:
+            await asyncio.sleep(PROGRESS_SECONDS)
+            if report.counts == told:
+                continue
+            fields: Fields = {"draft": report.root, "text": report.format()}
+            told = report.counts
+            try:
+                last = await self._drafts.write_draft(
+                    delivery, {**fields, COUNTS: list(told)}, replaces=last
+                )
+            except BrokerUnavailableError:
+                # The next one tells more.
+                continue

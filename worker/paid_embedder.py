@@ -1,26 +1,49 @@
-"""Counts the calls of an ingestion to the vendor of its embedder."""
+"""Counts the calls of an ingestion to the vendor of its embedder, and keeps what was paid."""
 
+import hashlib
 from collections.abc import Sequence
+
+import numpy as np
 
 from envelope.run import OUTSIDE, Run
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import EmbeddingUsage
+from knowledge.kept_answers import KeptAnswers
 from llm.port import ModelCall, record_calls
+
+TEXTS_AT_ONCE = 100
+"""Texts of which the vectors are kept together: no vendor takes fewer in one call."""
 
 
 class PaidEmbedder:
-    """An embedder whose calls to a vendor are counted; `usage` is None while there were none."""
+    """An embedder whose calls to a vendor are counted; `usage` is None while there were none.
 
-    def __init__(self, embedder: Embedder) -> None:
+    With `kept`, an ingestion after a kill pays for no vector again: those of documents are kept.
+    """
+
+    def __init__(self, embedder: Embedder, kept: KeptAnswers | None = None) -> None:
         self.name = embedder.name
         self.dimensions = embedder.dimensions
         self.forms = embedder.forms
         self.usage: EmbeddingUsage | None = None
         self._embedder = embedder
+        self._kept = kept
 
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return a vector for each text of a document."""
-        return await self._embed(texts, are_questions=False)
+        if self._kept is None:
+            return await self._embed(texts, are_questions=False)
+        keys = [self._hash(text) for text in texts]
+        known = dict(await self._kept.get(keys))
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        for start in range(0, len(missing), TEXTS_AT_ONCE):
+            part = list(missing)[start : start + TEXTS_AT_ONCE]
+            vectors = await self._embed([missing[key] for key in part], are_questions=False)
+            made = (np.asarray(vector, dtype=np.float32).tobytes() for vector in vectors)
+            paid = dict(zip(part, made, strict=True))
+            await self._kept.put(paid)
+            known |= paid
+        return [np.frombuffer(known[key], dtype=np.float32).tolist() for key in keys]
 
     async def embed_questions(
         self, texts: Sequence[str], run: Run = OUTSIDE
@@ -39,6 +62,10 @@ class PaidEmbedder:
             finally:
                 for call in calls:
                     self._count(call)
+
+    def _hash(self, text: str) -> str:
+        named = repr((self.name, self.dimensions, self.forms, text)).encode("utf-8", "replace")
+        return hashlib.blake2b(named, digest_size=32).hexdigest()
 
     def _count(self, call: ModelCall) -> None:
         usage = EmbeddingUsage() if self.usage is None else self.usage

@@ -5,6 +5,7 @@ import asyncio
 import shutil
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -23,7 +24,13 @@ from deploy.assembly.webhooks import announce_failed_source
 from deploy.errors import EXIT_SOME_FAILED, CommandError
 from knowledge.documents.formats import SUFFIXES
 from knowledge.errors import KnowledgeError
-from knowledge.ingestion_report import DescriptionUsage, IngestionResult, PlainReport, Report
+from knowledge.ingestion_report import (
+    DescriptionUsage,
+    IngestionResult,
+    PlainReport,
+    Report,
+    estimate_rest,
+)
 from knowledge.owner_requests import RESULT
 from knowledge.source_registry import (
     RegisteredSource,
@@ -60,11 +67,13 @@ class BarReport:
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
         self._name, self._done, self._total = "reading", 0, 0
+        self._began = time.monotonic()
         self._usage = ""
 
     def start(self, root: str, files: int) -> None:
         """Begin the bar of a folder."""
         self._name, self._done, self._total = shorten(root), 0, files
+        self._began = time.monotonic()
         self._draw()
 
     def advance(self, files: int, documents: int, chunks: int) -> None:
@@ -102,7 +111,8 @@ class BarReport:
     def _draw(self) -> None:
         filled = min(BAR_WIDTH, BAR_WIDTH * self._done // max(1, self._total))
         bar = "━" * filled + " " * (BAR_WIDTH - filled)
-        line = f"{self._name} {bar} {self._done}/{self._total} files{self._usage}"
+        left = estimate_rest(time.monotonic() - self._began, self._done, self._total)
+        line = f"{self._name} {bar} {self._done}/{self._total} files{left}{self._usage}"
         room = shutil.get_terminal_size().columns - 1
         self._write(f"{ERASE_LINE}{clean_text(line)[:room]}")
 

@@ -101,7 +101,7 @@ async def ingest_corpus(
             index,
             embedder,
             RuleDescriber(),
-            reader,
+            [reader],
             PlainReport(lambda _line: None),
             language_of=lambda _text: "en",
         )

@@ -332,7 +332,7 @@ async def make_worker_specs(
         for role in roles
     ]
     if knowledge is not None:
-        make_ingestion = partial(_make_ingestion, settings, knowledge)
+        make_ingestion = partial(_make_ingestion, settings, knowledge, drafts)
         ingestion = LazyHandler(Role.INGESTION, make_ingestion) if lazily else make_ingestion()
         specs.append(WorkerSpec(pipeline.isolate(ingestion), slots=INGESTION_SLOTS))
     return specs
@@ -384,10 +384,12 @@ def _list_flows(served: Sequence[Settings]) -> list[Flow]:
     return [FLOWS[NEWEST[one.way.value]] for one in served]
 
 
-def _make_ingestion(settings: Settings, knowledge: "Knowledge") -> Handler:
+def _make_ingestion(
+    settings: Settings, knowledge: "Knowledge", drafts: DraftWriter | None
+) -> Handler:
     from deploy.assembly.ingestion import make_ingestion_handler
 
-    return make_ingestion_handler(settings, knowledge)
+    return make_ingestion_handler(settings, knowledge, drafts)
 
 
 def _make_early_embedding(

@@ -1,13 +1,16 @@
 """Ingests documents: in this process, or by the process that owns the index."""
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from broker.ports import Broker
+from pydantic import TypeAdapter
+
+from broker.ports import Broker, DraftWriter
 from broker.values import Fields
 from config.settings import Settings
 from deploy.assembly.check_questions import checking
@@ -23,11 +26,10 @@ from knowledge.calibration.calibrating import calibrate
 from knowledge.ingestion_report import (
     IngestionResult,
     LimitWaits,
-    PlainReport,
     Report,
 )
 from knowledge.open_index import OpenIndex
-from knowledge.owner_requests import RESULT, SOURCES
+from knowledge.owner_requests import COUNTS, RESULT, SOURCES
 from knowledge.source_registry import (
     STORES,
     WEBSITES,
@@ -40,14 +42,24 @@ from worker.ingestion import IngestionHandler
 from worker.paid_embedder import PaidEmbedder
 
 if TYPE_CHECKING:
+    from knowledge.document_writer import BeforeChange
     from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
-    from knowledge.ingestion import BeforeChange
     from knowledge.rule_descriptions import RuleDescriber
     from worker.descriptions import ModelDescriber
 
+_COUNTS = TypeAdapter(tuple[int, int, int, int])
+MOST_READERS = 8
+"""More would wait for the one process that embeds and writes."""
 OFTEN_LINKED = 5
 """Documents that link to a host, from which on `LINK_HOSTS` is suggested for it."""
+
+
+def count_processors() -> int:
+    """Return how many processors this process may use."""
+    # macOS has no such function.
+    listed = getattr(os, "sched_getaffinity", None)
+    return (os.cpu_count() or 1) if listed is None else len(listed(0))
 
 
 def make_patient(limits: Limiter | None) -> PatientLimiter | None:
@@ -83,6 +95,7 @@ async def ingest_here(
     from knowledge.ingestion import ingest
     from knowledge.isolation.messages import ReadingLimits
     from knowledge.isolation.reader_process import ReaderProcess
+    from knowledge.kept_answers import MOST_VECTORS, VECTORS, KeptAnswers
     from knowledge.rule_descriptions import RuleDescriber
 
     patient = make_patient(limits)
@@ -96,27 +109,27 @@ async def ingest_here(
         waiting = make_embedder(settings, patient)
         # An embedder that other settings have made goes on as it is.
         chosen = waiting if identify_vectors(waiting) == identify_vectors(chosen) else chosen
-    embedder = PaidEmbedder(chosen)
+    kept = KeptAnswers(settings.refdesk_data, VECTORS, most=MOST_VECTORS)
+    embedder = PaidEmbedder(chosen, kept if settings.has_vendor_embedding else None)
     async with AsyncExitStack() as closing:
         if chosen is not knowledge.embedder:
             closing.push_async_callback(close_embedder, chosen)
         if not isinstance(describer, RuleDescriber):
             closing.push_async_callback(describer.close)
         stack = closing.enter_context(ExitStack())
-        reader = closing.enter_context(
-            ReaderProcess(
-                ReadingLimits(
-                    seconds=settings.ingestion_file_seconds,
-                    memory_mb=settings.ingestion_file_memory_mb,
-                )
-            )
+        reading = ReadingLimits(
+            seconds=settings.ingestion_file_seconds, memory_mb=settings.ingestion_file_memory_mb
         )
+        readers = [
+            closing.enter_context(ReaderProcess(reading))
+            for _ in range(settings.ingestion_readers or min(count_processors(), MOST_READERS))
+        ]
         result = await ingest(
             [_open_source(settings.data_place, source, stack) for source in sources],
             knowledge.index,
             embedder,
             describer,
-            reader,
+            readers,
             report,
             language_of=language_of(
                 make_detector(settings.refdesk_data), settings.default_language
@@ -128,6 +141,7 @@ async def ingest_here(
         if not isinstance(describer, RuleDescriber):
             await describer.finish()
             result = replace(result, descriptions=describer.usage)
+        await kept.clear()
         notes = await calibrate(knowledge.index, embedder)
     notes = [*notes, *_suggest_link_hosts(result, settings.link_hosts)]
     for source, reason in notes:
@@ -183,7 +197,7 @@ def make_describer(
         return RuleDescriber()
     from deploy.assembly.assistant_prompts import load_overriding_prompts
     from deploy.assembly.models import make_registry
-    from knowledge.kept_descriptions import KeptDescriptions
+    from knowledge.kept_answers import DESCRIPTIONS, MOST_DESCRIPTIONS, KeptAnswers
     from worker.descriptions import PAUSE_SECONDS, ModelDescriber
 
     prompts = load_overriding_prompts(settings.prompts_folder)
@@ -191,7 +205,7 @@ def make_describer(
     return ModelDescriber(
         registry.model(settings.description_model),
         prompts,
-        KeptDescriptions(settings.refdesk_data),
+        KeptAnswers(settings.refdesk_data, DESCRIPTIONS, most=MOST_DESCRIPTIONS),
         concurrency=settings.description_concurrency,
         report=report,
         pauses=PAUSE_SECONDS if pauses is None else pauses,
@@ -207,7 +221,17 @@ async def ingest_by_owner(
 ) -> IngestionResult:
     """Have the process that owns the index ingest, and wait for it; raises `IndexUnavailable`."""
     payload: Fields = {SOURCES: [source.model_dump(mode="json") for source in sources]}
-    result = RESULT.validate_python(await ask_owner(broker, assistant_key, payload))
+    shown = ""
+
+    def show(draft: Fields) -> None:
+        nonlocal shown
+        total, *counts = _COUNTS.validate_python(draft.get(COUNTS))
+        if shown != (shown := str(draft["draft"])):
+            report.start(shown, total)
+        report.advance(*counts)
+
+    reply = await ask_owner(broker, assistant_key, payload, on_draft=show)
+    result = RESULT.validate_python(reply)
     for source, reason in result.warned:
         report.record_warning(source, reason)
     for source, left_out in result.left_out:
@@ -217,24 +241,27 @@ async def ingest_by_owner(
     return result
 
 
-def make_ingestion_handler(settings: Settings, knowledge: Knowledge) -> IngestionHandler:
+def make_ingestion_handler(
+    settings: Settings, knowledge: Knowledge, drafts: DraftWriter | None
+) -> IngestionHandler:
     """Return the handler of the requests of other processes."""
     first = settings.of_assistants()[0]
 
-    async def ingest(opened: OpenIndex, sources: Sequence[FetchedSource]) -> IngestionResult:
-        quiet = PlainReport(lambda _line: None)
+    async def ingest(
+        opened: OpenIndex, sources: Sequence[FetchedSource], report: Report
+    ) -> IngestionResult:
         own = _find_settings(settings, knowledge, opened)
         async with checking(own, opened, _name_sources(sources)) as begin_check:
             return await ingest_here(
                 settings,
                 opened,
                 sources,
-                quiet,
+                report,
                 limits=knowledge.limits,
                 before_change=begin_check,
             )
 
-    return IngestionHandler(first.assistant_key, knowledge, ingest)
+    return IngestionHandler(first.assistant_key, knowledge, ingest, drafts)
 
 
 def _suggest_link_hosts(

@@ -17,7 +17,7 @@ from deploy.assembly.runtime import Runtime
 from deploy.assembly.webhooks import announce_failed_source
 from deploy.errors import CommandError
 from knowledge.errors import KnowledgeError, SourceError
-from knowledge.ingestion_report import IngestionResult, PlainReport
+from knowledge.ingestion_report import IngestionResult, ProgressReport
 from knowledge.source_registry import RegisteredSource, SourceSpec
 from memory.errors import MemoryUnavailableError
 from memory.presence import RedisDuty
@@ -29,7 +29,9 @@ CHECK_SECONDS = 10.0
 """How often a process checks whether a source is due, or the process that refreshed is gone."""
 
 
-async def refresh_source(runtime: Runtime, source: RegisteredSource) -> None:
+async def refresh_source(
+    runtime: Runtime, source: RegisteredSource, report: ProgressReport | None = None
+) -> None:
     """Read a source of the assistant of `runtime` again, and record the result.
 
     Raises `BrokerUnavailableError`: an outage of Redis is no failure of the source.
@@ -39,11 +41,11 @@ async def refresh_source(runtime: Runtime, source: RegisteredSource) -> None:
 
     settings = runtime.settings
     registry, spec = open_source_registry(settings.data_place), source.spec
-    quiet = PlainReport(lambda _line: None)
+    report = ProgressReport() if report is None else report
     failure: Exception
     try:
-        fetched = await fetch_sources(settings, [spec], quiet)
-        result = await ingest_by_owner(runtime.broker, settings.assistant_key, fetched, quiet)
+        fetched = await fetch_sources(settings, [spec], report)
+        result = await ingest_by_owner(runtime.broker, settings.assistant_key, fetched, report)
     except BrokerUnavailableError:
         raise
     except (KnowledgeError, BrokerError, CommandError, OSError) as error:

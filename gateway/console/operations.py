@@ -15,6 +15,7 @@ from gateway.documents.uploads import Uploads
 from gateway.sources import NewSource, SourceState
 from knowledge.documents.formats import SUFFIXES
 from knowledge.errors import SourceError
+from knowledge.ingestion_report import ProgressReport
 from knowledge.source_registry import (
     RegisteredSource,
     SourceRegistry,
@@ -27,7 +28,7 @@ from knowledge.source_registry import (
 
 _LONGEST_NAME = 120
 
-Refresh = Callable[[Assistant, RegisteredSource], Awaitable[None]]
+Refresh = Callable[[Assistant, RegisteredSource, ProgressReport], Awaitable[None]]
 """Reads a source of an assistant again, and records the result."""
 
 
@@ -61,7 +62,7 @@ class ConsoleOperations:
         self._read_settings = read_settings
         self._jobs = jobs
         self._tasks = tasks
-        self._running: set[tuple[Assistant, str]] = set()
+        self._running: dict[tuple[Assistant, str], ProgressReport] = {}
         self._reading: set[asyncio.Task[bool]] = set()
         self._turn = asyncio.Lock()
 
@@ -76,6 +77,7 @@ class ConsoleOperations:
                 [str(part) for part in one.left_out],
                 has_fault=bool(one.fault),
                 is_running=(assistant, one.spec.root) in self._running,
+                progress=self._show_progress(assistant, one.spec.root),
                 id=one.id,
                 schedule=one.schedule,
                 next_at=one.next_at(),
@@ -135,8 +137,12 @@ class ConsoleOperations:
     def list_settings(self) -> Sequence[ShownSetting]:
         return self._read_settings()
 
+    def _show_progress(self, assistant: Assistant, place: str) -> str:
+        running = self._running.get((assistant, place))
+        return "" if running is None else running.format()
+
     def _begin(self, assistant: Assistant, spec: SourceSpec) -> None:
-        self._running.add((assistant, spec.root))
+        self._running[assistant, spec.root] = ProgressReport()
         read = partial(self._read, assistant, spec)
         task = self._tasks.create_task(self._jobs.attempt("source_reading", read))
         self._reading.add(task)
@@ -151,6 +157,6 @@ class ConsoleOperations:
         source = RegisteredSource(tenant=tenant, assistant=name, spec=spec, read_at=time.time())
         try:
             async with self._turn:
-                await self._refresh(assistant, source)
+                await self._refresh(assistant, source, self._running[assistant, spec.root])
         finally:
-            self._running.discard((assistant, spec.root))
+            del self._running[assistant, spec.root]

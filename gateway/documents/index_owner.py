@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 from uuid import uuid4
 
@@ -28,12 +29,18 @@ Result = TypeVar("Result")
 
 
 async def ask_owner(
-    broker: Broker, name: Name, payload: Fields, *, seconds: float = LONGEST_SECONDS
+    broker: Broker,
+    name: Name,
+    payload: Fields,
+    *,
+    seconds: float = LONGEST_SECONDS,
+    on_draft: Callable[[Fields], None] = lambda _: None,
 ) -> Fields:
     """Have the process that owns the index execute the request `payload` within `seconds`.
 
-    `name` is that of the assistant. A short outage of Redis changes nothing: the request is
-    executed once. Raises `IndexUnavailable`, and `BrokerUnavailableError` after a longer outage.
+    `name` is that of the assistant; `on_draft` receives what the process tells meanwhile. A short
+    outage of Redis changes nothing: the request is executed once. Raises `IndexUnavailable`, and
+    `BrokerUnavailableError` after a longer outage.
     """
     question = Question(
         tenant=name[0],
@@ -44,11 +51,16 @@ async def ask_owner(
     submission = _submission(question, payload, seconds)
     patience = min(seconds, OUTAGE_SECONDS)
     await _bridge_outage(lambda: broker.producer.submit(submission), patience)
-    began = time.monotonic()
+    began, last = time.monotonic(), "0"
     while time.monotonic() - began < seconds:
         entries = await _bridge_outage(
-            lambda: broker.replies.read_journal(question, block_seconds=BLOCK_SECONDS), patience
+            partial(broker.replies.read_journal, question, after=last, block_seconds=BLOCK_SECONDS),
+            patience,
         )
+        for entry in entries:
+            last = entry.id
+            if entry.kind == "draft":
+                on_draft(entry.fields)
         if any(entry.kind == "finished" for entry in entries):
             reply = await _bridge_outage(lambda: broker.replies.read_reply(question), patience)
             reply = {} if reply is None else reply

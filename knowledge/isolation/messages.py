@@ -39,7 +39,7 @@ _ERRORS: dict[str, type[ReadingError]] = {
     for found in vars(errors).values()
     if isinstance(found, type) and issubclass(found, ReadingError)
 }
-CLOCK_FACTOR = 3.0
+CLOCK_FACTOR = 6.0
 """How much longer than its processor time a document may take on a machine that is busy."""
 
 

@@ -165,22 +165,30 @@ class ReaderProcess:
 
     def _ask(self, request: ReadRequest, seconds: float) -> tuple[Kind, bytes]:
         with self._lock:
-            child = self._running()
-            self._wait_until_ready(child)
-            self.seconds_used = seconds
             try:
-                kind, body, self.seconds_used = child.exchange(request.encode(), seconds)
-            except TimeoutError as error:
-                child.kill()
-                raise _slow_error(seconds) from error
-            except EOFError as error:
-                raise _end_error(child.end(), seconds) from error
+                kind, body = self._exchange(request, seconds)
+            except _ReaderKilledError:
+                # Whoever ended it may have meant the process, and not its document.
+                kind, body = self._exchange(request, seconds)
         if kind is Kind.MEMORY:
             raise TooMuchMemoryError(
                 f"needed more than {self.limits.memory_mb} MB of memory to read"
             )
         if kind is Kind.ERROR:
             raise decode_error(body)
+        return kind, body
+
+    def _exchange(self, request: ReadRequest, seconds: float) -> tuple[Kind, bytes]:
+        child = self._running()
+        self._wait_until_ready(child)
+        self.seconds_used = seconds
+        try:
+            kind, body, self.seconds_used = child.exchange(request.encode(), seconds)
+        except TimeoutError as error:
+            child.kill()
+            raise _slow_error(seconds) from error
+        except EOFError as error:
+            raise _end_error(child.end(), seconds) from error
         return kind, body
 
     def _wait_until_ready(self, child: "_Child") -> None:
@@ -201,6 +209,10 @@ class ReaderProcess:
                     self._child.release()
                 self._child = _Child(self.limits)
             return self._child
+
+
+class _ReaderKilledError(ReaderDiedError):
+    """Somebody ended the process that read a document, or the system that lacked memory."""
 
 
 class _Child:
@@ -330,7 +342,8 @@ def _end_error(status: int, seconds: float) -> ReadingError:
     if status == -signal.SIGXCPU:
         return _slow_error(seconds)
     how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
-    return ReaderDiedError(f"the process that read it {how}")
+    died = _ReaderKilledError if status == -signal.SIGKILL else ReaderDiedError
+    return died(f"the process that read it {how}")
 
 
 def _environment() -> dict[str, str]:

@@ -11,6 +11,7 @@ from cli.commands.ingest import BarReport
 from cli.commands.review import ReviewProgress
 from cli.printing import ERASE_LINE, columns
 from gateway.events import Event
+from knowledge.ingestion_report import estimate_rest
 
 
 class Terminal(io.StringIO):
@@ -134,6 +135,23 @@ def test_the_bar_grows_with_the_files_without_a_line_for_each_of_them() -> None:
     shown = [text.removeprefix(ERASE_LINE) for text in written]
     assert [line.count("━") for line in shown] == [0, 12, 24, 0]
     assert shown[1].endswith("2/4 files")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "done", "rest"),
+    [
+        (600.0, 200, ", about 20 min left"),
+        (36_000.0, 200, ", about 20 h left"),
+        (60.0, 500, ", less than a minute left"),
+        (1.0, 1, ""),
+        (60.0, 0, ""),
+        (60.0, 600, ""),
+    ],
+)
+def test_the_rest_of_an_ingestion_takes_as_long_as_the_part_before(
+    seconds: float, done: int, rest: str
+) -> None:
+    assert estimate_rest(seconds, done, 600) == rest
 
 
 def test_a_name_of_a_file_cannot_control_the_terminal() -> None:

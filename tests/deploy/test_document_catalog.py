@@ -15,6 +15,7 @@ from cli.printing import list_operator_notes
 from deploy.assembly.agent_factory import open_own_index
 from deploy.assembly.gateways.documents import make_catalog
 from deploy.assembly.gateways.http_gateway import open_http_app
+from deploy.assembly.ingestion import ingest_by_owner
 from deploy.assembly.knowledge import make_embedder
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
 from gateway.documents.index_owner import ask_owner
@@ -25,6 +26,7 @@ from knowledge.embedding import Embedder
 from knowledge.errors import IndexMismatch, IndexUnavailable
 from knowledge.index.embedded import EdgeEngine
 from knowledge.index.points import layout
+from knowledge.ingestion_report import ProgressReport
 from knowledge.owner_requests import SOURCES
 from knowledge.source_registry import FetchedSource, parse_source
 from tests.knowledge.searching.test_index_contract import write_earlier_manifest
@@ -153,6 +155,34 @@ async def test_documents_are_listed_and_removed_while_an_ingestion_runs(
     assert (ingestion.result()["added"], ingestion.result()["failed"]) == (1, [])
     async with open_client(owner) as client:
         assert await list_ids(client) == sorted({*ALL, "docs/new"} - {"docs/rooms"})
+
+
+@pytest.mark.slow
+async def test_the_owner_tells_how_far_an_ingestion_has_come(
+    owner: Runtime, tmp_path: Path, embedder: Embedder
+) -> None:
+    held = HeldEmbedder(embedder)
+    assert owner.knowledge is not None
+    (tmp_path / "docs" / "new.md").write_text("# Parking\n\nCars park behind the building.\n")
+    source = FetchedSource(spec=parse_source(str(tmp_path / "docs")))
+    working = replace(owner, knowledge=replace(owner.knowledge, embedder=held))
+    told: list[tuple[int, int]] = []
+
+    class ReleasingReport(ProgressReport):
+        def advance(self, files: int, documents: int, chunks: int) -> None:
+            super().advance(files, documents, chunks)
+            total, *_ = self.counts
+            told.append((files, total))
+            if files == total:
+                held.released.set()
+
+    async with open_other_process(working):
+        name = (owner.settings.tenant, owner.settings.assistant)
+        result = await ingest_by_owner(owner.broker, name, [source], ReleasingReport())
+
+    files = len(ALL) + 1
+    assert told[-1] == (files, files)
+    assert result.added == 1
 
 
 async def test_without_the_owner_the_documents_are_unavailable(owner: Runtime) -> None:

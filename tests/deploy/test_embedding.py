@@ -1,5 +1,6 @@
 """How embedding models are set, and what an ingestion with them costs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,15 @@ from knowledge.index.calibration import Calibration
 from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity
 from knowledge.ingestion_report import PlainReport
+from knowledge.kept_answers import MOST_VECTORS, VECTORS, KeptAnswers
 from knowledge.source_registry import parse_source
 from tests.knowledge.searching.conftest import WordEmbedder, document
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import settings_of
+from tests.support.embedders import UniformEmbedder
 from tests.support.model_server import ModelServer, Received, Response, running_server
 from tests.support.restricted_documents import write_pages
-from worker.paid_embedder import PaidEmbedder
+from worker.paid_embedder import TEXTS_AT_ONCE, PaidEmbedder
 from worker.vendor_vectors import VendorEmbedding
 
 
@@ -105,7 +108,7 @@ async def test_a_calibration_that_fails_is_said_and_the_previous_one_stays(tmp_p
 MODEL = "words@own"
 
 
-LONG = "The fax bridge listens on port 77. " * 1500
+LONG = " ".join(f"The fax bridge listens on port {port}." for port in range(1500))
 
 
 class EmbeddingServer(ModelServer):
@@ -149,3 +152,39 @@ async def test_an_embedder_of_this_machine_costs_nothing_and_nothing_is_reported
     await embedder.embed_questions(["two"])
 
     assert embedder.usage is None
+
+
+class FailingEmbedder(UniformEmbedder):
+    """Embeds a text as its length; fails in the call that follows `after` of them."""
+
+    name = "lengths"
+    dimensions = 1
+
+    def __init__(self, *, after: int) -> None:
+        self.asked: list[str] = []
+        self._left = after
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        if not self._left:
+            raise EmbeddingFailed("out of order")
+        self._left -= 1
+        self.asked += texts
+        return [(float(len(text)),) for text in texts]
+
+
+async def test_vectors_that_an_interrupted_ingestion_paid_for_are_not_paid_for_again(
+    tmp_path: Path,
+) -> None:
+    texts = [f"text {number}" for number in range(2 * TEXTS_AT_ONCE + 1)]
+
+    def open_kept() -> KeptAnswers:
+        return KeptAnswers(tmp_path, VECTORS, most=MOST_VECTORS)
+
+    first, second = FailingEmbedder(after=2), FailingEmbedder(after=9)
+    with pytest.raises(EmbeddingFailed):
+        await PaidEmbedder(first, open_kept()).embed_documents(texts)
+
+    vectors = await PaidEmbedder(second, open_kept()).embed_documents(texts)
+
+    assert second.asked == texts[2 * TEXTS_AT_ONCE :]
+    assert [list(vector) for vector in vectors] == [[float(len(text))] for text in texts]

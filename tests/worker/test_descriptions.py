@@ -12,11 +12,12 @@ from structlog.testing import capture_logs
 from config.model_settings import CompatibleServer
 from config.settings import Settings
 from deploy.assembly.ingestion import make_describer
+from knowledge.document_writer import CHUNKS_PER_BATCH
 from knowledge.ingestion import ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
-from knowledge.kept_descriptions import FILE, MOST_KEPT, KeptDescriptions
+from knowledge.kept_answers import DESCRIPTIONS, MOST_DESCRIPTIONS, KeptAnswers
 from tests.knowledge.documents.conftest import LengthEmbedder, MemoryIndex
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, Response, running_server
@@ -83,7 +84,7 @@ class DescribedFolder:
             self.index,
             LengthEmbedder(),
             describer,
-            self._reader,
+            [self._reader],
             report,
             language_of=lambda _text: "en",
         )
@@ -223,52 +224,55 @@ async def test_a_page_that_the_model_refuses_stays_described_by_rules(
     assert len(first.warned) == len(server.received) == 1
 
 
+def keep_in(folder: Path) -> KeptAnswers:
+    return KeptAnswers(folder, DESCRIPTIONS, most=MOST_DESCRIPTIONS)
+
+
 async def test_what_is_kept_is_there_for_the_next_process_until_it_is_cleared(
     tmp_path: Path,
 ) -> None:
-    await KeptDescriptions(tmp_path).put("one", b"1")
-    await KeptDescriptions(tmp_path).put("one", b"2")
-    after = KeptDescriptions(tmp_path)
+    await keep_in(tmp_path).put({"one": b"1"})
+    await keep_in(tmp_path).put({"one": b"2"})
+    after = keep_in(tmp_path)
 
-    assert (await after.get("one"), await after.get("two")) == (b"2", None)
+    assert await after.get(["one", "two"]) == {"one": b"2"}
     await after.clear()
     await after.clear()
-    assert await after.get("one") is None
+    assert not await after.get(["one"])
 
 
 async def test_only_the_last_answers_are_kept(tmp_path: Path) -> None:
-    kept = KeptDescriptions(tmp_path, most=3)
+    kept = KeptAnswers(tmp_path, DESCRIPTIONS, most=3)
 
     for number in range(5):
-        await kept.put(str(number), b"answer")
+        await kept.put({str(number): b"answer"})
 
-    found = [number for number in range(5) if await kept.get(str(number)) is not None]
-    assert found == [2, 3, 4]
-    assert MOST_KEPT > 256
+    assert set(await kept.get([str(number) for number in range(5)])) == {"2", "3", "4"}
+    assert MOST_DESCRIPTIONS > 2 * CHUNKS_PER_BATCH
 
 
 async def test_a_file_that_is_no_database_is_replaced_and_it_is_logged(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b"no database" * 1000)
-    kept = KeptDescriptions(tmp_path)
+    (tmp_path / DESCRIPTIONS).write_bytes(b"no database" * 1000)
+    kept = keep_in(tmp_path)
 
     with capture_logs() as logs:
-        assert await kept.get("one") is None
-    await kept.put("one", b"1")
+        assert not await kept.get(["one"])
+    await kept.put({"one": b"1"})
 
     assert [log["event"] for log in logs if log["event"].startswith("kept")] == [
-        "kept_descriptions_unusable"
+        "kept_answers_unusable"
     ]
-    assert await kept.get("one") == b"1"
+    assert await kept.get(["one"]) == {"one": b"1"}
 
 
 async def test_a_folder_that_cannot_be_written_keeps_nothing_and_stops_nobody(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / FILE).mkdir()
-    kept = KeptDescriptions(tmp_path)
+    (tmp_path / DESCRIPTIONS).mkdir()
+    kept = keep_in(tmp_path)
 
     with capture_logs() as logs:
-        await kept.put("one", b"1")
+        await kept.put({"one": b"1"})
 
-    assert await kept.get("one") is None
-    assert logs[-1]["event"] == "kept_descriptions_unusable"
+    assert not await kept.get(["one"])
+    assert logs[-1]["event"] == "kept_answers_unusable"

@@ -41,6 +41,7 @@ from gateway.documents.catalog import OwnedCatalog
 from gateway.documents.uploads import Uploads
 from gateway.errors import GatewayError
 from gateway.signing_keys import check_address
+from knowledge.ingestion_report import ProgressReport
 from knowledge.source_registry import (
     RegisteredSource,
 )
@@ -85,8 +86,10 @@ async def operating(runtime: Runtime, catalog: OwnedCatalog) -> AsyncIterator[Co
         for name, one in settings.items()
     }
 
-    async def refresh(assistant: Assistant, source: RegisteredSource) -> None:
-        await refresh_source(replace(runtime, settings=settings[assistant]), source)
+    async def refresh(
+        assistant: Assistant, source: RegisteredSource, report: ProgressReport
+    ) -> None:
+        await refresh_source(replace(runtime, settings=settings[assistant]), source, report)
 
     async with asyncio.TaskGroup() as tasks:
         operations = ConsoleOperations(

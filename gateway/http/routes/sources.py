@@ -26,6 +26,9 @@ class SourceEntry(BaseModel):
         description="waiting: not read yet; failed: a part of it, or all, was not read the last "
         "time, and its earlier documents stay; or its schedule or its entry cannot be used"
     )
+    progress: str = Field(
+        "", description="while it is being read: how many of its files were read, and the rest"
+    )
     schedule: str = ""
     read_at: datetime | None = Field(None, description="when it was read last")
     next_at: datetime | None = Field(None, description="when it is read next, by its schedule")
@@ -114,6 +117,7 @@ def _show(one: SourceState) -> SourceEntry:
         id=one.id,
         source=one.place,
         state=state,
+        progress=one.progress,
         schedule=one.schedule,
         read_at=_write_time(one.read_at),
         next_at=_write_time(one.next_at),

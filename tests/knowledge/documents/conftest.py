@@ -4,12 +4,11 @@ from pathlib import Path
 import pytest
 
 from knowledge.chunking import text_to_embed
-from knowledge.description_queue import Describer
 from knowledge.document import Document
 from knowledge.index.listing import ListedDocument
 from knowledge.index.overlap import SurveySource
 from knowledge.index.port import WrittenDocument
-from knowledge.ingestion import ingest
+from knowledge.ingestion import Describer, ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.rule_descriptions import Description, RuleDescriber
@@ -91,9 +90,9 @@ class LengthEmbedder(UniformEmbedder):
 class Desk:
     """Everything an ingestion needs, with the lines it reported."""
 
-    def __init__(self, folder: Path, reader: ReaderProcess) -> None:
+    def __init__(self, folder: Path, *readers: ReaderProcess) -> None:
         self.folder = folder
-        self.reader = reader
+        self.reader, *_ = self.readers = readers
         self.index = MemoryIndex()
         self.embedder = LengthEmbedder()
         self.describer: Describer = RuleDescriber()
@@ -112,7 +111,7 @@ class Desk:
             self.index,
             self.embedder,
             self.describer,
-            self.reader,
+            self.readers,
             PlainReport(self.lines.append),
             language_of=lambda _: self.language,
         )

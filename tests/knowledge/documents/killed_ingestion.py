@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from knowledge import ingestion
 from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity
+from knowledge.ingestion import ingest as read_into
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
@@ -47,17 +47,15 @@ def _write_line(line: str) -> None:
 
 async def ingest(documents: Path, data: Path, *, stops: bool) -> IngestionResult:
     """Ingest a folder into the index of a data folder."""
-    # Each document is due at once, as it is on a machine that reads one in some seconds.
-    ingestion.SECONDS_PER_BATCH = 0.0
     index = await open_embedded(data, INDEX)
     try:
         with ReaderProcess(ReadingLimits()) as reader:
-            return await ingestion.ingest(
+            return await read_into(
                 [documents],
                 index,
                 ReportingEmbedder(stops=stops),
                 RuleDescriber(),
-                reader,
+                [reader],
                 PlainReport(lambda _line: None),
                 language_of=lambda _text: "en",
             )

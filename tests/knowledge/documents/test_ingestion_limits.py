@@ -87,9 +87,6 @@ async def test_lines_that_fail_for_one_reason_are_one_note_with_their_number(des
     assert repeated == f"25 more of its lines could not be read for this reason: {reason}"
 
 
-FINISHED = {"docs/a", "docs/b", "docs/c"}
-
-
 def embed_until_killed(documents: Path, data: Path) -> list[str]:
     """Ingest in another process, kill it at the page `STOP`, and return the embedded texts."""
     command = [sys.executable, "-m", "tests.knowledge.documents.killed_ingestion"]
@@ -121,13 +118,12 @@ async def test_a_killed_ingestion_keeps_its_documents_and_embeds_none_of_them_ag
     index = await open_embedded(data, INDEX)
     loaded = await index.load(list(await index.versions()))
     await index.close()
-    assert {one.document_id for one in loaded} == FINISHED
-    assert len(first) == len(FINISHED)
+    assert 0 < len(loaded) == len(first)
 
     capsys.readouterr()
     result = await ingest(documents, data, stops=False)
 
     again = [line for line in capsys.readouterr().out.splitlines() if line.startswith(EMBEDDED)]
-    assert (result.unchanged, result.added, result.failed) == (3, 2, ())
-    assert len(again) == 2
+    assert (result.unchanged, result.added, result.failed) == (len(first), 5 - len(first), ())
+    assert len(again) == result.added
     assert set(again).isdisjoint(first)

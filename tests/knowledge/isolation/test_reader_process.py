@@ -88,6 +88,18 @@ def test_a_reader_that_is_killed_costs_its_document_alone(reader: ReaderProcess)
 
 
 @pytest.mark.slow
+def test_a_document_whose_reader_was_killed_is_read_by_the_next_one(reader: ReaderProcess) -> None:
+    prepare(reader, "first.md", b"# First\n\nText.\n")
+    os.kill(reader.process_id, signal.SIGSTOP)
+    killing = threading.Timer(0.2, os.kill, (reader.process_id, signal.SIGKILL))
+    killing.start()
+
+    assert prepare(reader, "next.md", b"# Next\n\nText.\n").page.title == "Next"
+
+    killing.join()
+
+
+@pytest.mark.slow
 def test_one_process_reads_document_after_document_however_large_its_parent_is() -> None:
     with ReaderProcess(ReadingLimits(memory_mb=64)) as reader:
         first = reader.process_id

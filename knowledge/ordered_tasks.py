@@ -1,0 +1,58 @@
+"""Runs pieces of work at the same time, a limited number of them, and delivers results in order."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+Work = Callable[[], Awaitable[T]]
+Deliver = Callable[[T], Awaitable[None]]
+"""Receives a result when it is its turn."""
+
+
+class OrderedTasks(Generic[T]):
+    """Pieces of work of which `at_once` run, and at most `most` wait for their turn.
+
+    Where only one runs at once, it is delivered before the next one begins.
+    """
+
+    def __init__(self, tasks: asyncio.TaskGroup, *, at_once: int, most: int) -> None:
+        self._tasks = tasks
+        self._at_once = at_once
+        self._slots = asyncio.Semaphore(at_once)
+        self._most = most
+        self._waiting: deque[tuple[asyncio.Task[T], Deliver[T]]] = deque()
+
+    async def put(self, work: Work[T], deliver: Deliver[T]) -> None:
+        """Begin a piece of work; returns when there is room, and delivers those that are ready."""
+        if self._at_once == 1:
+            await deliver(await work())
+            return
+        self._waiting.append((self._tasks.create_task(self._run(work)), deliver))
+        while self._waiting and (self._waiting[0][0].done() or len(self._waiting) > self._most):
+            await self._deliver_next()
+
+    async def finish(self) -> None:
+        """Deliver all results."""
+        while self._waiting:
+            await self._deliver_next()
+
+    async def _run(self, work: Work[T]) -> T:
+        async with self._slots:
+            return await work()
+
+    async def _deliver_next(self) -> None:
+        task, deliver = self._waiting.popleft()
+        await deliver(await task)
+
+
+@asynccontextmanager
+async def open_tasks() -> AsyncIterator[asyncio.TaskGroup]:
+    """Provide a group of tasks that raises what its block or a task raised, and not a group."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            yield tasks
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
