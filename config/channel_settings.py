@@ -2,8 +2,10 @@
 
 import ipaddress
 import re
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Literal
+from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
 
@@ -228,6 +230,11 @@ class ConsoleSettings(BaseModel):
     console_session_hours: float = Field(
         12.0, gt=0, le=168, description="maximum duration of a session of the console"
     )
+    time_zone: str = Field(
+        "UTC",
+        description="time zone of the console, such as Europe/Berlin: its times are shown, and its "
+        "days begin, in this zone",
+    )
     oidc_issuer: str | None = Field(
         None,
         description="address of the OpenID Connect provider with which people sign in to the "
@@ -260,6 +267,18 @@ class ConsoleSettings(BaseModel):
                 raise ValueError(f"expected *, a tenant, or tenant/assistant, found {name!r}")
         return value
 
+    @field_validator("time_zone")
+    @classmethod
+    def _is_zone(cls, value: str) -> str:
+        try:
+            find_zone(value)
+        except (ValueError, OSError, LookupError) as error:
+            raise ValueError(
+                "expected UTC, or a time zone that this machine knows, such as Europe/Berlin; "
+                f"found {value!r}"
+            ) from error
+        return value
+
     def console_people_of(self, tenant: str, assistant: str) -> list[tuple[str, RoleName]]:
         """Return who has which role for an assistant; e-mail addresses in lower case."""
         found: list[tuple[str, RoleName]] = []
@@ -267,6 +286,11 @@ class ConsoleSettings(BaseModel):
             for role, people in self.console_roles.get(whose, {}).items():
                 found += [(_fold(person), role) for person in people]
         return found
+
+
+def find_zone(name: str) -> tzinfo:
+    """Return a time zone; machines without a database of zones know UTC."""
+    return UTC if name == "UTC" else ZoneInfo(name)
 
 
 def _fold(person: str) -> str:

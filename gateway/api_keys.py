@@ -47,7 +47,8 @@ class Scope(StrEnum):
     WRITE = "write"
 
 
-_GROUP_FIELDS = ("groups", "person_groups", "person_secret")
+_LATER_FIELDS = ("groups", "person_groups", "person_secret", "created_by")
+"""Fields that earlier versions do not read."""
 OPERATOR_SCOPES = frozenset({Scope.METRICS, Scope.DOCUMENTS, Scope.WRITE})
 """Scopes that only secret keys have, if requested."""
 DEFAULT_SCOPES = frozenset(Scope) - OPERATOR_SCOPES
@@ -59,6 +60,8 @@ A key of the HTTP API was created. While this file exists, no server with this d
 without a key, even if Redis has lost its keys. Remove it only if no key is needed any more.
 """
 MINUTE_SECONDS = 60
+PUBLIC_PER_MINUTE = 600
+"""The default limit of a public key in requests per minute: everybody can read such a key."""
 
 
 class Key(BaseModel, frozen=True, extra="forbid"):
@@ -72,6 +75,7 @@ class Key(BaseModel, frozen=True, extra="forbid"):
     scopes: frozenset[Scope] = DEFAULT_SCOPES
     origins: tuple[str, ...] = Field((), description="of a public key")
     note: str = Field("", max_length=200, description="note about whom it was created for")
+    created_by: str = Field("", max_length=200, description="who created it in the console")
     requests_per_minute: int | None = Field(None, ge=1)
     questions_per_day: int | None = Field(None, ge=1)
     visitor_questions_per_day: int | None = Field(None, ge=1, description="of a public key")
@@ -108,8 +112,8 @@ class Key(BaseModel, frozen=True, extra="forbid"):
         return self
 
     def encode(self) -> str:
-        """Return the key as JSON; without groups, as earlier versions read it."""
-        unused = {name for name in _GROUP_FIELDS if not getattr(self, name)}
+        """Return the key as JSON; without empty fields that earlier versions do not read."""
+        unused = {name for name in _LATER_FIELDS if not getattr(self, name)}
         return self.model_dump_json(exclude=unused)
 
     def opens(self, token: str, *, now: float) -> bool:

@@ -98,10 +98,14 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True)
 class CatalogSelection:
-    """Selects documents by id, or by patterns of ids, sources and web addresses; None: all."""
+    """Selects documents by id, or by patterns of ids, sources and web addresses; None: all.
+
+    `text` occurs in title, id, source or web address, in any case.
+    """
 
     ids: tuple[str, ...] | None = None
     patterns: tuple[str, ...] | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

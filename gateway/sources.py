@@ -19,7 +19,8 @@ class SourceState:
 
     `left_out` are sentences on what its files contain and the index does not. Times are Unix
     seconds; `read_at` is 0 before the first reading, `next_at` is None for a source without a
-    schedule. `has_fault`: it cannot be read by its schedule, as the first reason says.
+    schedule. `has_fault`: it cannot be read by its schedule, as the first reason says. `is_own`: it
+    is the folder of the files that people added here.
     """
 
     assistant: Assistant
@@ -34,6 +35,12 @@ class SourceState:
     schedule: str = ""
     next_at: float | None = None
     has_fault: bool = False
+    is_own: bool = False
+
+    @property
+    def name(self) -> str:
+        """What people read: the place, except for the folder of this server's own files."""
+        return "Pages and files added here" if self.is_own else self.place
 
 
 class NewSource(BaseModel, extra="forbid"):

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 from collections.abc import Mapping
 from functools import cache
+from importlib.resources import files
 
 from fastapi import Request, Response
 
@@ -24,6 +25,12 @@ def make_response(
         headers["Content-Encoding"] = "gzip"
         body = _compress(body)
     return Response(body, headers={**headers, "Content-Type": kind})
+
+
+@cache
+def read_design() -> str:
+    """Return the style sheet with the colours, sizes and spaces of all pages."""
+    return files("gateway").joinpath("design.css").read_text()
 
 
 @cache

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, Field, TypeAdapter
 
 from knowledge.calibration.calibrating import find_notes
-from knowledge.index.listing import ListedDocument, select_by_name, select_documents
+from knowledge.index.listing import (
+    ListedDocument,
+    select_by_name,
+    select_by_text,
+    select_documents,
+)
 from knowledge.index.port import Index
 from knowledge.ingestion_report import IngestionResult
 from knowledge.library.shown import LibraryDocument, LibraryFindings, LibraryPassage
@@ -38,7 +43,8 @@ class OwnerRequest(BaseModel, frozen=True, extra="ignore", populate_by_name=True
     """What a process asks about the documents of an index, mostly the one that owns it.
 
     - `list`, `remove`, `restrict`: the documents of these `ids`; else those that `names` select by
-      id, source and web address; else those that `patterns` select, which may be paths of this
+      id, source and web address; else those whose title, id, source or web address has the `text`;
+      else those that `patterns` select, which may be paths of this
       machine from `folder` on. `restrict` sets who may read them: `groups`, or None for what the
       source states.
     - `copy`: the files of the index are copied below the folder `new`.
@@ -60,6 +66,7 @@ class OwnerRequest(BaseModel, frozen=True, extra="ignore", populate_by_name=True
     after: str = ""
     limit: int = MOST_LISTED
     query: str = ""
+    text: str = ""
     id: str = ""
 
     def encode(self) -> "Fields":
@@ -81,7 +88,7 @@ async def act_on_documents(index: Index, request: OwnerRequest) -> "Fields":
         return {"notes": notes, "vectors": [*(await index.info()).vectors]}
     found = await _select(index, request)
     if request.action == "remove":
-        selects = request.ids or request.names or request.patterns
+        selects = request.ids or request.names or request.text or request.patterns
         await index.remove([document.id for document in found] if selects else [])
     if request.action == "restrict":
         await index.choose_groups([document.id for document in found], request.groups)
@@ -120,6 +127,8 @@ async def _select(index: Index, request: OwnerRequest) -> list[ListedDocument]:
     documents = await index.list_documents()
     if request.names is not None:
         return await asyncio.to_thread(select_by_name, documents, request.names)
+    if request.text:
+        return await asyncio.to_thread(select_by_text, documents, request.text)
     folder = request.folder or ""
     return await asyncio.to_thread(select_documents, documents, request.patterns, folder=folder)
 

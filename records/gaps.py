@@ -20,6 +20,7 @@ from records.grouping import Matrix, find_least, group_vectors, normalise
 from records.record import Record
 from records.store import (
     ID,
+    OUT_OF_SCOPE,
     RecordStore,
     Selection,
     gap_questions,
@@ -199,7 +200,8 @@ class GapFinder:
         ):
             for record in records:
                 one = GapQuestion(record, why)
-                if one.text:
+                is_foreign = why == "refused" and record.reason == OUT_OF_SCOPE
+                if one.text and not is_foreign:
                     found.setdefault(one.key, one)
         newest = sorted(found.values(), key=lambda one: -one.record.ended_at)
         return newest[:MOST_QUESTIONS]

@@ -19,6 +19,10 @@ MOST_STEPS = 400
 """Steps of the trace that are kept; a question of hundreds of branches has more."""
 MOST_NEAREST = 3
 """Pages near the question that are kept."""
+COURTESY, COMMAND = "courtesy", "command"
+"""The ways of messages that ask nothing of the documents, such as a greeting."""
+PERSON, PERSON_DONE = "person", "person_done"
+"""The reason of an answer to somebody who asks for a person, until and after somebody cared."""
 _OWN_MODELS = frozenset({"offline"})
 """Names under which journals of older releases list the work of rules."""
 
@@ -177,13 +181,19 @@ def _is_model_call(entry: JournalEntry) -> bool:
     return entry.kind == "model_call" and entry.fields.get("model") not in _OWN_MODELS
 
 
-def _find_way(entries: Iterable[JournalEntry]) -> str:
+def _find_way(entries: Sequence[JournalEntry]) -> str:
     """Return the way of the message: the last one that the manager chose, else that it began on."""
+    rows = {str(entry.fields.get("row") or "").partition(".")[2] for entry in entries}
+    for name in (COURTESY, COMMAND):
+        if name in rows:
+            return name
     flows = [entry.fields["flow"] for entry in entries if entry.fields.get("flow")]
     return str(flows[-1]).partition("@")[0] if flows else ""
 
 
 def _find_reason(reply: Mapping[str, JsonValue]) -> str:
+    if reply.get("asks_for_person"):
+        return PERSON
     names = ("termination_reason", "clarification_reason", "fallback_reason")
     return next((text for name in names if (text := read_text(reply, name))), "")
 

@@ -52,12 +52,17 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from envelope.question import COPYING, Question, list_copies
 from knowledge.sections import document_of
-from records.record import Record
+from records.record import COMMAND, COURTESY, PERSON, PERSON_DONE, Record
 
 ID = ("tenant", "assistant", "conversation_id", "message_id")
 """The columns that identify a message."""
 PAGE = 50
 """Records of one page."""
+SEARCH = "search"
+"""The author of passages that are shown without a model."""
+OUT_OF_SCOPE = "out_of_scope"
+UNRESOLVED = ("clarification", "refused", "failed")
+"""The outcomes after which a question about the topic is not resolved."""
 _JSON_COLUMNS = ("sources", "models", "stage_seconds", "steps", "nearest", "groups")
 _TIMEOUT_SECONDS = 10.0
 _EXPECTED = "sqlite:///PATH or postgresql://HOST/NAME"
@@ -174,8 +179,11 @@ class Selection:
     """Which records to read; an empty value selects all. Times in Unix seconds.
 
     `assistants` are pairs of tenant and assistant; None: all. `text` occurs in question or answer,
-    in any case; `document` is the id of a document that the answer cites. What the owner or a
-    replay asked again is selected by its channel, or with `includes_copies`.
+    in any case; `document` is the id of a document that the answer cites. The outcome `answered` is
+    divided into `written` and `passages` of the search; `unresolved` are questions about the topic
+    that were not answered or rated down. With `asks` messages that ask nothing of the documents are
+    left out. What the owner or a replay asked again is selected by its channel, or with
+    `includes_copies`.
     """
 
     assistants: tuple[tuple[str, str], ...] | None = None
@@ -188,6 +196,7 @@ class Selection:
     rating: str = ""
     text: str = ""
     document: str = ""
+    asks: bool = False
     includes_copies: bool = False
 
 
@@ -313,6 +322,19 @@ class RecordStore:
         )
         with self.begin() as connection:
             return [_read_row(row) for row in connection.execute(wanted).mappings()]
+
+    def count(self, selection: Selection) -> int:
+        """Return the number of records."""
+        wanted = select(func.count()).select_from(messages).where(*_conditions(selection))
+        with self.begin() as connection:
+            return int(connection.execute(wanted).scalar_one())
+
+    def close_request(self, question: Question) -> bool:
+        """Mark a request for a person as done; False if there is no such request."""
+        one = _is(question) & (messages.c.reason == PERSON)
+        with self.begin() as connection:
+            done = connection.execute(update(messages).where(one).values(reason=PERSON_DONE))
+        return done.rowcount > 0
 
     def read_all(self) -> Iterator[Record]:
         """Yield every record as of one moment."""
@@ -601,14 +623,31 @@ def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
         found.append(messages.c.ended_at >= selection.since)
     if selection.until:
         found.append(messages.c.ended_at < selection.until)
-    for name in ("outcome", "reason", "channel", "way", "rating"):
+    if selection.asks:
+        found.append(messages.c.way.not_in((COURTESY, COMMAND)))
+    for name in ("reason", "channel", "way", "rating"):
         value = getattr(selection, name)
         if value:
             found.append(messages.c[name] == value)
-    return found + list(_conditions_on_texts(selection))
+    return found + list(_further_conditions(selection))
 
 
-def _conditions_on_texts(selection: Selection) -> Iterator[ColumnElement[bool]]:
+def _has_outcome(outcome: str) -> ColumnElement[bool]:
+    one = messages.c
+    match outcome:
+        case "written":
+            return (one.outcome == "answered") & (one.answered_by != SEARCH)
+        case "passages":
+            return (one.outcome == "answered") & (one.answered_by == SEARCH)
+        case "unresolved":
+            is_open = one.outcome.in_(UNRESOLVED) & (one.reason != OUT_OF_SCOPE)
+            return is_open | (one.rating == "down")
+    return one.outcome == outcome
+
+
+def _further_conditions(selection: Selection) -> Iterator[ColumnElement[bool]]:
+    if selection.outcome:
+        yield _has_outcome(selection.outcome)
     if selection.document:
         cited = f'"chunk_id": {json.dumps(selection.document, ensure_ascii=False)[:-1]}#'
         yield messages.c.sources.contains(cited, autoescape=True)

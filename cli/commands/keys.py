@@ -15,12 +15,19 @@ from cli.printing import print_line, say_json
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import Runtime, connect_runtime
 from deploy.errors import CommandError
-from gateway.api_keys import DEFAULT_SCOPES, Key, KeyHistory, Scope, StoredKeys, make_key, origin_in
+from gateway.api_keys import (
+    DEFAULT_SCOPES,
+    PUBLIC_PER_MINUTE,
+    Key,
+    KeyHistory,
+    Scope,
+    StoredKeys,
+    make_key,
+    origin_in,
+)
 from memory.console_state import RedisConsoleSessions
 
 DAY_SECONDS = 86_400
-PUBLIC_PER_MINUTE = 600
-"""The default limit of a public key in requests per minute: everybody can read such a key."""
 SHOWN_ONCE = "It is shown only now; Redis stores only its hash."
 PORT = 8000
 

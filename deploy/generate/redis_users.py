@@ -94,9 +94,10 @@ GATEWAY = RedisUser(
         "rd:thread:*", "rd:push:*", "rd:{0}:jobs",
         "rd:{console}:*", "rd:{webhooks}:*", "rd:verified:*", "rd:person:*",
     ),
+    selectors=("(+hset ~rd:keys)",),
 )  # fmt: skip
-"""Reads keys of the HTTP channel and makes none. No access to budgets, limits and answers of
-models, and instructions to workers."""
+"""Reads keys of the HTTP channel, and writes those that owners create in the console; it deletes
+none. No access to budgets, limits and answers of models, and instructions to workers."""
 CHAT = RedisUser(
     "refdesk-chat",
     (

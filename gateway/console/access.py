@@ -38,12 +38,14 @@ class SignedInIdentity(BaseModel, frozen=True):
 
     `subject` is unique. `names` are those that settings can give a role to: the verified e-mail
     address, `group:NAME`, `subject:ID`. An operator came by a one-time link of this machine.
+    `signed_in_at` (Unix seconds) is when they last proved who they are.
     """
 
     subject: str
     shown: str
     names: tuple[str, ...] = ()
     is_operator: bool = False
+    signed_in_at: float = 0.0
 
 
 OPERATOR = SignedInIdentity(subject="operator", shown="operator of this machine", is_operator=True)
@@ -147,6 +149,12 @@ class Gate:
     roles: Mapping[Assistant, Mapping[str, ConsoleRole]] = field(default_factory=dict)
     origin: str = ""
 
+    def is_own_origin(self, request: Request) -> bool:
+        """Return whether a request was sent by a page of this console."""
+        host = request.headers.get("host", "")
+        own = {f"http://{host}", f"https://{host}", self.origin or None}
+        return bool(host) and request.headers.get("origin") in own - {None}
+
     def is_secure(self, request: Request) -> bool:
         """Return whether browsers reach the console over TLS."""
         return request.url.scheme == "https" or self.origin.startswith("https://")
@@ -220,9 +228,7 @@ class Gate:
 
     def _check_origin(self, request: Request) -> None:
         """Refuse a change that a page of another website asks for."""
-        host = request.headers.get("host", "")
-        own = {f"http://{host}", f"https://{host}", self.origin or None}
-        if not host or request.headers.get("origin") not in own - {None}:
+        if not self.is_own_origin(request):
             raise ConsoleRefusedError(
                 403, "Not changed", "The request did not come from a page of this console."
             )
@@ -277,7 +283,7 @@ async def read_form(request: Request) -> dict[str, str]:
 
 def make_route_class(
     gate: Gate,
-    refuse: Callable[[Request, ConsoleRefusedError], Response],
+    refuse: Callable[[Request, ConsoleRefusedError], Awaitable[Response]],
     unavailable: tuple[type[Exception], ...],
 ) -> type[APIRoute]:
     """Return the class of the routes of a console; `refuse` returns the page of a refusal."""
@@ -296,21 +302,23 @@ def make_route_class(
                     await gate.admit(request, demand)
                     return await handle(request)
                 except ConsoleRefusedError as refusal:
-                    return refuse(request, refusal)
+                    return await refuse(request, refusal)
                 except RecordRefusedError:
                     # PostgreSQL keeps no text with a NUL character.
                     text = "The database refuses a character of the request."
-                    return refuse(request, ConsoleRefusedError(400, "Not a text", text))
+                    return await refuse(request, ConsoleRefusedError(400, "Not a text", text))
                 except RecordsUnavailableError as error:
                     title = "The database of the records does not answer"
                     text = (
                         "Questions are answered as usual, and recorded when the database is "
                         "available again."
                     )
-                    return refuse(request, _note_outage(error, title, f"{text} ({error})"))
+                    return await refuse(request, _note_outage(error, title, f"{text} ({error})"))
                 except unavailable as error:
-                    title = "Redis or the index does not answer"
-                    return refuse(request, _note_outage(error, title, "Try again in a moment."))
+                    title = "The store of questions or of documents does not answer"
+                    return await refuse(
+                        request, _note_outage(error, title, "Try again in a moment.")
+                    )
 
             return admit_and_handle
 

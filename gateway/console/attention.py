@@ -2,14 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from urllib.parse import urlencode
 
-from gateway.console.access import ConsoleRole, ConsoleUser
+from gateway.console.access import Assistant, ConsoleRole, ConsoleUser
 from gateway.console.figures import PeriodFigures
 from gateway.console.gap_pages import GapPages
-from gateway.console.operation_pages import OperationPages, Operations
-from memory.job_reports import JobReport
+from gateway.console.operation_pages import ListJobReports, OperationPages, Operations
+from gateway.console.pages import label
+from records.record import Record
 
 ISOLATE, END = "\u2068", "\u2069"
 """Keep a title that runs from right to left from turning the sentence around it."""
@@ -20,16 +21,29 @@ _MOST_GAPS = 5
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """One concern; `place` is a page of the console, below its address."""
+    """One concern; `place` is a page of the console, where `action` can be taken."""
 
     title: str
     text: str
     place: str
+    action: str = "Look"
+
+
+@dataclass(frozen=True, slots=True)
+class SetupStep:
+    """One step of a new desk; `code` is what an operator enters, `place` a page of the console."""
+
+    title: str
+    text: str
+    is_done: bool
+    place: str = ""
+    action: str = ""
+    code: str = ""
 
 
 FindConcerns = Callable[[ConsoleUser], Awaitable[Sequence[Concern]]]
-ListJobReports = Callable[[], Awaitable[Sequence[JobReport]]]
-"""Returns the reports of the live processes on their background jobs."""
+FindSetup = Callable[[ConsoleUser], Awaitable[Sequence[SetupStep]]]
+"""Returns the steps until a desk answers everybody with a model."""
 
 
 def find_in_gaps(pages: GapPages) -> FindConcerns:
@@ -39,14 +53,15 @@ def find_in_gaps(pages: GapPages) -> FindConcerns:
         growing = [gap for gap in await pages.find(user) if gap.grows]
         return [
             Concern(
-                "A gap grows",
-                f"“{ISOLATE}{gap.title}{END}” and the like: asked {gap.last_week} times in 7 days, "
+                f"Not in the documents: “{ISOLATE}{gap.title}{END}”",
+                f"asked {gap.last_week} times in 7 days, "
                 + (
                     f"{gap.since_change} times since it was marked as done"
                     if gap.state == "done"
                     else f"{gap.week_before} times in the 7 days before"
                 ),
                 pages.place(gap),
+                "Close the gap",
             )
             for gap in growing[:_MOST_GAPS]
         ]
@@ -65,17 +80,62 @@ def find_in_operations(pages: OperationPages, operations: Operations) -> FindCon
                     place = f"sources?{urlencode({'tenant': tenant, 'assistant': assistant})}"
                     reason = next(iter(source.reasons), "")
                     count = f"{source.failed} failed. " if source.failed else ""
-                    text = f"{source.place}: {count}{reason}"
-                    found.append(Concern("Documents of a source could not be read", text, place))
+                    text = f"{source.name}: {count}{reason}"
+                    title = "Documents of a source could not be read"
+                    found.append(Concern(title, text, place, "See the reason"))
         if letters := await pages.find_letters(user):
             text = f"{len(letters)} messages could not be answered; the people received an apology."
-            found.append(Concern("Dead letters", text, "dead"))
+            found.append(Concern("Messages failed", text, "health", "Send again or drop"))
         return found
 
     return find
 
 
-def find_turned_away(began_at: float, count_turned_away: Callable[[], int]) -> FindConcerns:
+def find_steps(
+    count_documents: Callable[[Assistant], Awaitable[int]],
+    has_keys: Callable[[], Awaitable[bool]],
+    *,
+    has_model: bool,
+) -> FindSetup:
+    """Return what finds the steps of a new desk."""
+
+    async def find(user: ConsoleUser) -> list[SetupStep]:
+        if not user.owns_all:
+            return []
+        counts = [await count_documents(one) for one in user.list_assistants()]
+        return [
+            SetupStep(
+                "Add documents",
+                "There is nothing to answer from yet. Write a page, upload a file, or add a "
+                "website.",
+                is_done=any(counts),
+                place="documents",
+                action="Add documents",
+            ),
+            SetupStep(
+                "Choose a model",
+                "Without a model, people see the passages that the search found. Set this on the "
+                "server, with the key of the vendor, and restart:",
+                is_done=has_model,
+                place="settings",
+                action="See the settings",
+                code="GEN_MODEL=gpt-5-mini@openai",
+            ),
+            SetupStep(
+                "Create a key",
+                "Websites and programs ask with a key. Without one, only this machine is answered.",
+                is_done=await has_keys(),
+                place="people#keys",
+                action="Create a key",
+            ),
+        ]
+
+    return find
+
+
+def find_turned_away(
+    began_at: float, count_turned_away: Callable[[], int], zone: tzinfo = UTC
+) -> FindConcerns:
     """Return what finds the requests that this process turned away, which have no record.
 
     They are counted since `began_at` (Unix seconds).
@@ -85,9 +145,9 @@ def find_turned_away(began_at: float, count_turned_away: Callable[[], int]) -> F
         count = count_turned_away()
         if not count or not user.owns_all:
             return []
-        began = f"{datetime.fromtimestamp(began_at, UTC):%Y-%m-%d %H:%M} UTC"
+        began = f"{datetime.fromtimestamp(began_at, zone):%Y-%m-%d %H:%M}"
         text = (
-            f"{count} since {began}, when this process started: Redis did not answer, or too many "
+            f"{count} since {began}, when this server started: Redis did not answer, or too many "
             "questions waited. The callers were told to try again. No record has these requests; "
             "the log has the time of each (status 503)."
         )
@@ -105,27 +165,34 @@ def find_in_jobs(list_reports: ListJobReports) -> FindConcerns:
         found = []
         for one in await list_reports():
             if one.notice:
-                found.append(Concern("A background job needs attention", one.notice, ""))
+                found.append(Concern("Operation needs attention", one.notice, "health"))
             if one.failures:
-                found.append(Concern("A background job failed", one.describe_failure(), ""))
+                text = one.describe_failure()
+                found.append(Concern("A background task failed", text, "health"))
         return found
 
     return find
 
 
-def find_in_figures(figures: PeriodFigures, days: int) -> list[Concern]:
-    """Return the outages that the questions of a period show."""
+def find_in_figures(figures: PeriodFigures, days: int, down: Sequence[Record]) -> list[Concern]:
+    """Return the outages that the questions of a period show, and what was rated `down`."""
     found = []
+    if down:
+        title = f"{figures.down} answer{'' if figures.down == 1 else 's'} rated as not helpful"
+        text = ", ".join(f"“{ISOLATE}{one.question}{END}”" for one in down)
+        place = f"questions?{urlencode({'days': days, 'rating': 'down'})}"
+        found.append(Concern(title, text, place, "Read them"))
     for outcome, reason, count in figures.reasons:
-        about = reason.replace("_", " ") or "an unknown reason"
+        about = label(reason) or "an unknown reason"
         if outcome == "passages" and reason not in ("", NO_MODEL):
             text = f"{count} questions were answered with passages instead: {about}."
-            found.append(Concern("Models did not answer", text, _list(days, "answered", reason)))
+            found.append(_link("Models did not answer", text, days, "passages", reason))
         elif outcome == "failed":
             text = f"{count} questions ended without an answer: {about}."
-            found.append(Concern("Questions failed", text, _list(days, "failed", reason)))
+            found.append(_link("Questions failed", text, days, "failed", reason))
     return found
 
 
-def _list(days: int, outcome: str, reason: str) -> str:
-    return f"questions?{urlencode({'days': days, 'outcome': outcome, 'reason': reason})}"
+def _link(title: str, text: str, days: int, outcome: str, reason: str) -> Concern:
+    wanted = {"days": days, "outcome": outcome, "reason": reason}
+    return Concern(title, text, f"questions?{urlencode(wanted)}", "See the questions")

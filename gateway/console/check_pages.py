@@ -1,7 +1,7 @@
 """The pages of checks: the last one of each source, and the questions that the owner marked."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -20,6 +20,7 @@ from gateway.console.access import (
 from gateway.console.attention import Concern, FindConcerns
 from gateway.console.frame import Frame, Pages, add_pages, lead, receive
 from gateway.console.pages import HEADERS
+from gateway.sources import SourceState
 from knowledge.checks import CheckQuestion
 from records.checks import (
     LONGEST_QUESTION,
@@ -33,6 +34,7 @@ from records.store import RecordStore
 
 Text = Annotated[str, Query(max_length=2_000)]
 _LONGEST_FACTS = 4_000
+ListSources = Callable[[Assistant], Sequence[SourceState]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,9 @@ class AssistantChecks:
 class CheckPages:
     """Shows the checks, and marks questions as tests."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Frame, list_sources: ListSources = lambda _: ()) -> None:
         self._frame = frame
+        self._list_sources = list_sources
 
     def add_to(self, router: APIRouter) -> None:
         """Add the routes."""
@@ -62,7 +65,8 @@ class CheckPages:
 
         async def read(user: ConsoleUser) -> Mapping[str, Any]:
             editable = user.list_assistants(ConsoleRole.EDITOR)
-            return {"found": await self.find(user), "editable": editable}
+            names = self._name_sources(user.list_assistants())
+            return {"found": await self.find(user), "editable": editable, "names": names}
 
         return await self._frame.show(request, "checks.html", read)
 
@@ -75,7 +79,8 @@ class CheckPages:
                 return None
             look = partial(_read_check, name=(tenant, assistant), source=source)
             check = await self._frame.query(look)
-            return None if check is None else {"check": check}
+            names = self._name_sources([(tenant, assistant)])
+            return None if check is None else {"check": check, "names": names}
 
         return await self._frame.show(request, "check.html", read)
 
@@ -128,6 +133,10 @@ class CheckPages:
             )
         return lead("checks", said="removed")
 
+    def _name_sources(self, assistants: Sequence[Assistant]) -> dict[str, str]:
+        """Return what people read for the places of sources."""
+        return {one.place: one.name for name in assistants for one in self._list_sources(name)}
+
     async def find(self, user: ConsoleUser) -> list[AssistantChecks]:
         """Return the checks and the marked questions of a person's assistants."""
         return [
@@ -146,6 +155,7 @@ def find_in_checks(pages: CheckPages) -> FindConcerns:
                 f"{check.source}: {check.result.count('broken')} questions lost a fact or a "
                 "section that their answer cites",
                 "checks",
+                "See the questions",
             )
             for one in await pages.find(user)
             for check in one.checks

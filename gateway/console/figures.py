@@ -4,65 +4,85 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any
 
+from records.record import COMMAND, COURTESY
+from records.store import OUT_OF_SCOPE, SEARCH, UNRESOLVED
+
 OUTCOMES = ("answered", "passages", "clarification", "refused", "failed", "superseded")
 """How a message can end for the owner: `passages` are shown where no model wrote an answer."""
-_BY_SEARCH = "search"
 
 
 @dataclass(frozen=True, slots=True)
 class DayFigures:
-    """The messages that ended on one day (UTC), by outcome."""
+    """The questions that ended on one day, by outcome."""
 
     day: str
     outcomes: Mapping[str, int]
 
     @property
     def total(self) -> int:
-        """The messages of the day."""
+        """The questions of the day."""
         return sum(self.outcomes.values())
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """The messages with one value, for example those of one channel. Cost in US dollars."""
+    """The questions with one value, for example those of one channel. Known cost in US dollars."""
 
     name: str
     total: int
     answered: int
     refused: int
     down: int
-    cost_usd: Decimal | None
+    cost_usd: Decimal
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodFigures:
-    """The figures of all messages of a period; seconds from acceptance to the outcome."""
+    """The figures of a period; seconds from acceptance to the outcome.
+
+    Greetings, thanks and commands are no questions. `resolved` questions have a written answer
+    that nobody rated down; `unresolved` ones are about the topic and have none, or one that was
+    rated down. Passages that were shown without a model belong to neither: nobody judged them.
+    """
 
     total: int
     outcomes: Mapping[str, int]
+    resolved: int
+    unresolved: int
+    out_of_scope: int
     up: int
     down: int
     median_seconds: float | None
     slow_seconds: float | None
-    """95 of 100 messages ended within this time."""
+    """95 of 100 questions ended within this time."""
     cost_usd: Decimal
     unknown_costs: int
-    """Messages with a model call whose price is not known; `cost_usd` is without them."""
+    """Questions with a model call whose price is not known; `cost_usd` is without them."""
     days: Sequence[DayFigures]
     reasons: Sequence[tuple[str, str, int]]
     """Outcome, reason and number, the most frequent first."""
     groups: Mapping[str, Sequence[GroupFigures]]
 
+    @property
+    def resolution(self) -> float | None:
+        """The share of resolved questions among those that could be resolved."""
+        judged = self.resolved + self.unresolved
+        return self.resolved / judged if judged else None
+
 
 def compute_figures(
-    rows: Iterable[Mapping[str, Any]], *, since: float, until: float
+    rows: Iterable[Mapping[str, Any]], *, since: float, until: float, zone: tzinfo = UTC
 ) -> PeriodFigures:
     """Return the figures of a period (Unix seconds); `rows` are of `RecordStore.read_figures`."""
-    rows = list(rows)
+    rows = [
+        row
+        for row in rows
+        if since <= row["ended_at"] < until and row["way"] not in (COURTESY, COMMAND)
+    ]
     outcomes = Counter(outcome_of(row) for row in rows)
     ratings = Counter(row["rating"] for row in rows)
     seconds = [row["seconds"] for row in rows if outcome_of(row) != "superseded"]
@@ -73,13 +93,16 @@ def compute_figures(
     return PeriodFigures(
         total=len(rows),
         outcomes={name: outcomes[name] for name in OUTCOMES},
+        resolved=sum(outcome_of(row) == "answered" and row["rating"] != "down" for row in rows),
+        unresolved=sum(map(_is_unresolved, rows)),
+        out_of_scope=reasons["refused", OUT_OF_SCOPE],
         up=ratings["up"],
         down=ratings["down"],
         median_seconds=statistics.median(seconds) if seconds else None,
         slow_seconds=_percentile(seconds, 95),
         cost_usd=_sum(costs),
         unknown_costs=costs.count(None),
-        days=_count_days(rows, since, until),
+        days=_count_days(rows, since, until, zone),
         reasons=[(outcome, reason, count) for (outcome, reason), count in reasons.most_common()],
         groups={name: _group(rows, name) for name in ("channel", "assistant", "way")},
     )
@@ -88,21 +111,40 @@ def compute_figures(
 def outcome_of(row: Mapping[str, Any]) -> str:
     """Return the outcome for the owner, who tells passages of the search from written answers."""
     outcome = str(row["outcome"])
-    is_passages = outcome == "answered" and row["answered_by"] == _BY_SEARCH
+    is_passages = outcome == "answered" and row["answered_by"] == SEARCH
     return "passages" if is_passages else outcome if outcome in OUTCOMES else "failed"
 
 
-def _count_days(rows: Sequence[Mapping[str, Any]], since: float, until: float) -> list[DayFigures]:
+def sum_by_day(rows: Sequence[Mapping[str, Any]], days: Sequence[str], zone: tzinfo = UTC
+) -> dict[str, Decimal]:  # fmt: skip
+    """Return the known cost of each day."""
+    sums = dict.fromkeys(days, Decimal(0))
+    for row in rows:
+        day = day_of(row["ended_at"], zone)
+        if row["cost_usd"] is not None and day in sums:
+            sums[day] += Decimal(row["cost_usd"])
+    return sums
+
+
+def day_of(moment: float, zone: tzinfo) -> str:
+    """Return the day of a moment (Unix seconds)."""
+    return f"{datetime.fromtimestamp(moment, zone):%Y-%m-%d}"
+
+
+def _is_unresolved(row: Mapping[str, Any]) -> bool:
+    is_open = outcome_of(row) in UNRESOLVED and row["reason"] != OUT_OF_SCOPE
+    return bool(is_open or row["rating"] == "down")
+
+
+def _count_days(
+    rows: Sequence[Mapping[str, Any]], since: float, until: float, zone: tzinfo
+) -> list[DayFigures]:
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        counts[_day(row["ended_at"])][outcome_of(row)] += 1
-    first, last = datetime.fromtimestamp(since, UTC), datetime.fromtimestamp(until, UTC)
-    days = [first + timedelta(days=at) for at in range((last.date() - first.date()).days + 1)]
-    return [DayFigures(f"{day:%Y-%m-%d}", counts[f"{day:%Y-%m-%d}"]) for day in days]
-
-
-def _day(moment: float) -> str:
-    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d}"
+        counts[day_of(row["ended_at"], zone)][outcome_of(row)] += 1
+    first, last = (datetime.fromtimestamp(one, zone).date() for one in (since, until))
+    days = [f"{first + timedelta(days=at)}" for at in range((last - first).days + 1)]
+    return [DayFigures(day, counts[day]) for day in days]
 
 
 def _group(rows: Sequence[Mapping[str, Any]], name: str) -> list[GroupFigures]:
@@ -112,7 +154,6 @@ def _group(rows: Sequence[Mapping[str, Any]], name: str) -> list[GroupFigures]:
     found = []
     for value, part in parts.items():
         outcomes = Counter(outcome_of(row) for row in part)
-        costs = [row["cost_usd"] for row in part]
         found.append(
             GroupFigures(
                 name=value,
@@ -120,7 +161,7 @@ def _group(rows: Sequence[Mapping[str, Any]], name: str) -> list[GroupFigures]:
                 answered=outcomes["answered"] + outcomes["passages"],
                 refused=outcomes["refused"],
                 down=sum(row["rating"] == "down" for row in part),
-                cost_usd=None if None in costs else _sum(costs),
+                cost_usd=_sum(row["cost_usd"] for row in part),
             )
         )
     return sorted(found, key=lambda one: (-one.total, one.name))

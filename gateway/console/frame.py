@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -17,7 +18,7 @@ from gateway.console.access import (
     read_form,
     user_of,
 )
-from gateway.console.pages import HEADERS, PATH, show_page
+from gateway.console.pages import HEADERS, PATH, show_notice, show_page
 from records.store import RecordStore
 
 Found = TypeVar("Found")
@@ -32,6 +33,9 @@ NOTICES = {
     "added": "Added. It is read by its schedule.",
     "syncing": "The source is being read. Reload this page to see the result.",
     "reading": "The document is being read. Reload this page to see the result.",
+    "written": "The page was read, and is used in answers from now on.",
+    "ask": "The page was read. Ask the questions again to see what is answered now.",
+    "revoked": "The key was withdrawn. Whoever uses it is refused from now on.",
     "sent": "The question was sent again, from its start, as a new message.",
 }
 """What a page says after a form was sent, by the value of `said` in its address."""
@@ -39,10 +43,14 @@ NOTICES = {
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Reads records and renders pages; `store` is None if no records are kept."""
+    """Reads records and renders pages; `store` is None if no records are kept.
+
+    Times are shown, and days begin, in the time zone `zone`.
+    """
 
     store: RecordStore | None
     records_days: float
+    zone: tzinfo = UTC
 
     async def query(self, read: Callable[[RecordStore], Found]) -> Found:
         """Run `read` on the records in a thread and return its result."""
@@ -57,28 +65,28 @@ class Frame:
         request: Request,
         template: str,
         read: Callable[[ConsoleUser], Awaitable[Mapping[str, Any] | None]],
+        status: int = 200,
         **values: Any,
     ) -> Response:
         """Return a page with the values that `read` returns; None means that they do not exist."""
         user = user_of(request)
+        frame = {
+            "user": user,
+            "zone": self.zone,
+            "can_edit": user.may(ConsoleRole.EDITOR),
+            "said": NOTICES.get(request.query_params.get("said", ""), ""),
+        }
         try:
-            content, status = await read(user), 200
+            content = await read(user)
         except ConsoleRefusedError as refusal:
-            template, status = "notice.html", refusal.status
-            content = {"title": refusal.title, "text": refusal.text}
+            return show_notice(request, refusal.title, refusal.text, refusal.status, **frame)
         if content is None:
-            template, content, status = "missing.html", {}, 404
-        return show_page(
-            request,
-            template,
-            status,
-            **{**values, **content},
-            user=user,
-            records_days=self.records_days,
-            can_edit=user.may(ConsoleRole.EDITOR),
-            can_own=user.may(ConsoleRole.OWNER),
-            said=NOTICES.get(request.query_params.get("said", ""), ""),
-        )
+            text = (
+                "It does not exist, or it was erased. Records of questions are kept for "
+                f"{self.records_days:.0f} days."
+            )
+            return show_notice(request, "Not here", text, 404, **frame)
+        return show_page(request, template, status, **{**frame, **values, **content})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +116,7 @@ async def receive(request: Request, role: ConsoleRole) -> SentForm:
 
 def lead(page: str, **query: object) -> Response:
     """Send the browser to a page of the console, after a form."""
-    place = f"{PATH}/{page}?{urlencode(query)}" if query else f"{PATH}/{page}"
+    place = f"{PATH}/{page}".rstrip("/") + (f"?{urlencode(query)}" if query else "")
     return RedirectResponse(place, status_code=303, headers=HEADERS)
 
 

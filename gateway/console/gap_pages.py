@@ -1,5 +1,6 @@
 """The pages of gaps, and of questions that are asked again."""
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
@@ -20,7 +21,7 @@ from gateway.console.again import Again, find_repeated
 from gateway.console.frame import Frame, Pages, add_pages, lead, receive
 from gateway.console.gap_export import write_csv, write_json
 from gateway.console.pages import HEADERS, render_answer
-from records.gaps import STATES, Gap, GapFinder
+from records.gaps import STATES, Gap, GapFinder, GapQuestion
 from records.record import Record
 from records.store import RecordStore
 
@@ -28,9 +29,9 @@ MOST_AGAIN = 10
 """Questions of a gap that are asked again at once, the most typical first."""
 LABELS = {"open": "open", "writing": "being written", "done": "done"}
 WHY = {
-    "refused": "refused",
+    "refused": "not answered",
     "unanswered": "asked back, without a later answer",
-    "down": "rated down",
+    "down": "rated as not helpful",
 }
 Text = Annotated[str, Query(max_length=200)]
 
@@ -68,8 +69,7 @@ class GapPages:
             found = await self.find(user)
             shown = [gap for gap in found if (gap.state == state if state else gap.state != "done")]
             return {
-                "gaps": [gap for gap in shown if gap.size > 1],
-                "single": [gap for gap in shown if gap.size == 1],
+                "gaps": shown,
                 "counts": {name: sum(gap.state == name for gap in found) for name in STATES},
             }
 
@@ -85,7 +85,8 @@ class GapPages:
             gap = await self._find_gap((tenant, assistant), id)
             if gap is None:
                 return None
-            return {"gap": gap, "repeated": await self._frame.query(partial(_find_repeated, gap))}
+            repeated = await self._frame.query(partial(_find_repeated, gap))
+            return {"gap": gap, "repeated": repeated, "different": _count_different(gap)}
 
         return await self._frame.show(
             request, "gap.html", read, labels=LABELS, why=WHY, most_again=MOST_AGAIN
@@ -182,6 +183,13 @@ class GapPages:
     async def _ask(self, record: Record) -> Question:
         earlier = await self._frame.query(lambda store: store.find_conversation(record.id))
         return await self._again.ask(record, earlier)
+
+
+def _count_different(gap: Gap) -> list[tuple[GapQuestion, int]]:
+    """Return the different questions of a gap, each with the number of times it was asked."""
+    counts = Counter(one.text for one in gap.questions)
+    different = {one.text: one for one in reversed(gap.questions)}
+    return [(one, counts[one.text]) for one in reversed(different.values())]
 
 
 def _find_repeated(gap: Gap, store: RecordStore) -> dict[str, Record]:

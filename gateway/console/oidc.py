@@ -96,8 +96,8 @@ class OidcProvider:
         self._read_at = float("-inf")
         self._keys = SigningKeys(self._find_keys_address, fetch, clock)
 
-    async def find_address(self, attempt: LoginAttempt) -> str:
-        """Return the page of the provider at which a person signs in."""
+    async def find_address(self, attempt: LoginAttempt, *, is_fresh: bool = False) -> str:
+        """Return the page of the provider at which a person signs in; `is_fresh`: once more."""
         address = (await self._discover())["authorization_endpoint"]
         challenge = hashlib.sha256(attempt.verifier.encode()).digest()
         query = {
@@ -109,6 +109,7 @@ class OidcProvider:
             "nonce": attempt.nonce,
             "code_challenge": urlsafe_b64encode(challenge).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
+            **({"prompt": "login", "max_age": "0"} if is_fresh else {}),
         }
         return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}"
 
@@ -180,7 +181,13 @@ class OidcProvider:
             subject=f"{self._client.issuer} {subject}",
             shown=str(shown)[:_LONGEST_NAME],
             names=tuple(name for name in names if name in self._client.names),
+            signed_in_at=self._read_time(claims.get("auth_time")),
         )
+
+    def _read_time(self, stated: object) -> float:
+        """Return when a person signed in: as the provider states it, else now."""
+        is_number = isinstance(stated, int | float) and not isinstance(stated, bool)
+        return min(float(stated), self._clock()) if is_number else self._clock()  # type: ignore[arg-type]
 
     async def _find_keys_address(self) -> str:
         return str((await self._discover())["jwks_uri"])

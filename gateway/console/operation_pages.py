@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Protocol
 
@@ -23,10 +22,11 @@ from gateway.console.access import (
     user_of,
 )
 from gateway.console.charts import draw_amounts
-from gateway.console.figures import compute_figures
+from gateway.console.figures import compute_figures, day_of, sum_by_day
 from gateway.console.frame import Frame, Pages, add_pages, lead, receive
 from gateway.port import CatalogSelection, DocumentCatalog
 from gateway.sources import SourceState
+from memory.job_reports import JobReport
 from records.store import Selection
 
 log = structlog.get_logger("gateway")
@@ -42,6 +42,8 @@ MOST_FIELDS = 20
 """Fields of the form of an upload besides the file."""
 Text = Annotated[str, Query(max_length=500)]
 Days = Annotated[int, Query(ge=1, le=3660)]
+ListJobReports = Callable[[], Awaitable[Sequence[JobReport]]]
+"""Returns the reports of the live processes on their background jobs."""
 RetryLetter = Callable[[DeadLetter], Awaitable[str]]
 """Asks the question of a dead letter again; returns the new message, raises `ValueError`."""
 
@@ -104,6 +106,7 @@ class OperationPages:
         retry: RetryLetter,
         budgets: Budgets,
         clock: Callable[[], float],
+        list_jobs: ListJobReports | None = None,
     ) -> None:
         self._frame = frame
         self._operations = operations
@@ -112,11 +115,13 @@ class OperationPages:
         self._retry = retry
         self._budgets = budgets
         self._clock = clock
+        self._list_jobs = list_jobs
 
     def add_to(self, router: APIRouter) -> None:
         """Add the routes."""
         shown: Pages = {
             "documents": self.documents,
+            "health": self.health,
             "dead": self.dead_letters,
             "settings": self.settings,
             "cost": self.cost,
@@ -141,7 +146,7 @@ class OperationPages:
         async def read(user: ConsoleUser) -> Mapping[str, Any] | None:
             allowed = user.list_assistants(ConsoleRole.EDITOR)
             name = (tenant, assistant) if assistant else allowed[0]
-            selection = CatalogSelection(patterns=(f"*{find}*",) if find else None)
+            selection = CatalogSelection(text=find)
             found, total = await self._catalog.find(
                 *name, selection, after=after, limit=MOST_DOCUMENTS
             )
@@ -215,13 +220,18 @@ class OperationPages:
 
     @require(ConsoleRole.OWNER)
     async def dead_letters(self, request: Request) -> Response:
-        """Show the dead letters."""
+        """Lead to the page that shows the dead letters."""
+        return lead("health")
+
+    @require(ConsoleRole.OWNER)
+    async def health(self, request: Request) -> Response:
+        """Show the dead letters, and to owners of the whole desk the background jobs."""
 
         async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            letters = await self.find_letters(user)
-            return {"letters": letters}
+            jobs = await self._list_jobs() if self._list_jobs and user.owns_all else None
+            return {"letters": await self.find_letters(user), "jobs": jobs}
 
-        return await self._frame.show(request, "dead.html", read, now=self._clock())
+        return await self._frame.show(request, "health.html", read)
 
     async def find_letters(self, user: ConsoleUser) -> list[DeadLetter]:
         """Return the newest dead letters of the assistants that a person owns."""
@@ -237,14 +247,14 @@ class OperationPages:
             await self._retry(letter)
         except ValueError as error:
             raise ConsoleRefusedError(400, "Not sent again", str(error)) from error
-        return lead("dead", said="sent")
+        return lead("health", said="sent")
 
     @require(ConsoleRole.OWNER)
     async def drop_letter(self, request: Request) -> Response:
         """Delete a dead letter."""
         letter = await self._read_letter(request)
         await self._admin.drop_dead_letter(letter.id)
-        return lead("dead", said="removed")
+        return lead("health", said="removed")
 
     async def _read_letter(self, request: Request) -> DeadLetter:
         form = await receive(request, ConsoleRole.OWNER)
@@ -267,22 +277,19 @@ class OperationPages:
     @require(ConsoleRole.VIEWER)
     async def cost(self, request: Request, days: Days = 30) -> Response:
         """Show what the models cost, by day and group, beside the budgets."""
-        until = self._clock()
+        until, zone = self._clock(), self._frame.zone
+        since, earlier = until - days * DAY_SECONDS, until - 2 * days * DAY_SECONDS
 
         async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            selection = Selection(
-                assistants=user.list_assistants(), since=until - days * DAY_SECONDS
-            )
+            selection = Selection(assistants=user.list_assistants(), since=earlier)
             rows = await self._frame.query(lambda store: store.read_figures(selection))
-            figures = compute_figures(rows, since=selection.since, until=until)
-            by_day = sum_by_day(rows, [day.day for day in figures.days])
-            chart = draw_amounts(list(by_day.items()), "Cost of models by day, in US dollars")
-            today = f"{datetime.fromtimestamp(until, UTC):%Y-%m-%d}"
+            figures = compute_figures(rows, since=since, until=until, zone=zone)
+            by_day = sum_by_day(rows, [day.day for day in figures.days], zone)
             return {
                 "figures": figures,
-                "by_day": by_day,
-                "chart": chart,
-                "today": by_day.get(today, Decimal(0)),
+                "before": compute_figures(rows, since=earlier, until=since, zone=zone),
+                "chart": draw_amounts(list(by_day.items()), "Cost of models, in US dollars"),
+                "today": by_day.get(day_of(until, zone), Decimal(0)),
                 "tenants": len({tenant for tenant, _ in user.list_assistants()}),
             }
 
@@ -301,16 +308,6 @@ async def read_file(request: Request) -> tuple[str, bytes]:
     except HTTPException as error:
         raise ValueError("The form cannot be read. Choose the file again.") from error
     raise ValueError("Choose a file first.")
-
-
-def sum_by_day(rows: Sequence[Mapping[str, Any]], days: Sequence[str]) -> dict[str, Decimal]:
-    """Return the known cost of each day (UTC)."""
-    sums = dict.fromkeys(days, Decimal(0))
-    for row in rows:
-        day = f"{datetime.fromtimestamp(row['ended_at'], UTC):%Y-%m-%d}"
-        if row["cost_usd"] is not None and day in sums:
-            sums[day] += Decimal(row["cost_usd"])
-    return sums
 
 
 def _assistant_of(letter: DeadLetter) -> Assistant | None:

@@ -76,6 +76,7 @@ class ConsoleOperations:
                 (one.fault, *one.reasons) if one.fault else one.reasons,
                 [str(part) for part in one.left_out],
                 has_fault=bool(one.fault),
+                is_own=one.spec.root == str(self._sources[assistant].uploads.folder),
                 is_running=(assistant, one.spec.root) in self._running,
                 progress=self._show_progress(assistant, one.spec.root),
                 id=one.id,
@@ -124,6 +125,10 @@ class ConsoleOperations:
         await asyncio.to_thread(uploads.keep, kept, data)
         if (assistant, str(uploads.folder)) not in self._running:
             self._begin(assistant, SourceSpec(place=str(uploads.folder)))
+
+    def read_file(self, assistant: Assistant, name: str) -> str | None:
+        """Return the text of a file that was written into an assistant; None if there is none."""
+        return self._sources[assistant].uploads.read(name)
 
     async def remove_source(self, assistant: Assistant, place: str) -> int:
         registry = self._sources[assistant].registry

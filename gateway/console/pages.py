@@ -5,10 +5,11 @@ from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from fastapi import Request, Response
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
@@ -28,6 +29,48 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+LABELS = {
+    "answered": "Answered",
+    "written": "Answered",
+    "passages": "Passages shown",
+    "clarification": "Asked back",
+    "refused": "Not answered",
+    "failed": "Failed",
+    "superseded": "Replaced by a later message",
+    "unresolved": "Not resolved",
+    "insufficient_context": "not in the documents",
+    "out_of_scope": "outside the topic",
+    "scope_unclear": "topic not clear",
+    "ambiguous_query": "could mean several things",
+    "quality_insufficient": "the answer was not good enough",
+    "no_model": "no model is set up",
+    "internal_fault": "a fault of this server",
+    "deadline": "out of time",
+    "dead_letter": "given up after several attempts",
+    "person": "asked for a person",
+    "person_done": "asked for a person, done",
+    "http": "API",
+    "openai": "API, as OpenAI",
+    "widget": "Website",
+    "mcp": "Programs (MCP)",
+    "slack": "Slack",
+    "telegram": "Telegram",
+    "cli": "Terminal",
+    "console": "Console",
+    "search": "Search",
+    "tool_loop": "Tools",
+    "review": "Review of a document",
+    "swarm": "Research in parts",
+    "courtesy": "Greeting",
+    "command": "Command",
+    "source": "address",
+    "origins": "websites",
+    "up": "Helpful",
+    "down": "Not helpful",
+}
+"""What the owner reads for outcomes, reasons, channels, ways and ratings; others are shown as they
+are, with blanks.
+"""
 _ANSWERS = MarkdownIt("zero").enable(
     ["backticks", "blockquote", "code", "emphasis", "fence", "heading", "hr", "list", "table"]
 )
@@ -63,6 +106,31 @@ def show_page(request: Request, template: str, status: int = 200, **values: Any)
     return Response(page, status_code=status, media_type="text/html", headers=HEADERS)
 
 
+def show_notice(
+    request: Request, title: str, text: str, status: int = 200, **values: Any
+) -> Response:
+    """Return a page that says one thing; `fields` are shown again in a form to `action`."""
+    usual = {"fields": {}, "kept": {}, "action": "", "back": ""}
+    values = {**usual, **values, "is_error": status >= 400}
+    return show_page(request, "notice.html", status, title=title, text=text, **values)
+
+
+def label(name: str) -> str:
+    """Return what the owner reads for an outcome, a reason, a channel, a way or a rating."""
+    return LABELS.get(name) or name.replace("_", " ")
+
+
+def find_back(request: Request, page: str = "") -> str:
+    """Return the address of a page, without one of that from which a request came."""
+    base = f"{public_path(request)}{PATH}"
+    if page:
+        return f"{base}/{page}"
+    came = urlsplit(request.headers.get("referer", ""))
+    if came.netloc != request.headers.get("host") or not came.path.startswith(base):
+        return base
+    return f"{came.path}?{came.query}" if came.query else came.path
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -76,14 +144,22 @@ def _environment() -> Environment:
         "moment": _moment,
         "dollars": _dollars,
         "seconds": _seconds,
+        "share": _share,
+        "change": _change,
+        "label": label,
         "query": urlencode,
         "address": _address,
     }
     return environment
 
 
-def _moment(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+@pass_context
+def _moment(context: Context, at: float) -> Markup:
+    """Return a time in the zone of the console, which its pages name once."""
+    moment = datetime.fromtimestamp(at, context.get("zone") or UTC)
+    return Markup('<time datetime="{}">{}</time>').format(
+        moment.isoformat(timespec="minutes"), f"{moment:%Y-%m-%d %H:%M}"
+    )
 
 
 def _dollars(cost: Decimal | None) -> str:
@@ -94,6 +170,21 @@ def _dollars(cost: Decimal | None) -> str:
 
 def _seconds(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f} s"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value * 100:.0f} %"
+
+
+def _change(now: float | None, before: float | None, unit: str = "%") -> str:
+    """Return how a figure changed: in percent, or in percentage points for `unit="points"`."""
+    if now is None or before is None or (unit == "%" and not before):
+        return ""
+    change = float(now - before) * 100 if unit == "points" else float(now / before - 1) * 100
+    rounded = round(change)
+    unit = "point" if unit == "points" and abs(rounded) == 1 else unit
+    sign = "+" if rounded > 0 else "−" if rounded < 0 else "±"
+    return f"{sign}{abs(rounded)} {unit}"
 
 
 def _address(record: Record) -> str:

@@ -1,28 +1,52 @@
-"""The page of people and keys: usage by person, the keys, and the erasure of a person."""
+"""The page of people and keys: usage by person, their erasure, and the keys of the HTTP API."""
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Protocol
 
 import structlog
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import ValidationError
 
-from gateway.api_keys import Key
-from gateway.console.access import ConsoleRefusedError, ConsoleRole, read_form, require, user_of
-from gateway.console.pages import PATH, show_page
+from gateway.api_keys import DEFAULT_SCOPES, PUBLIC_PER_MINUTE, Key, Scope, make_key, origin_in
+from gateway.console.access import (
+    ConsoleRefusedError,
+    ConsoleRole,
+    ConsoleUser,
+    read_form,
+    require,
+    user_of,
+)
+from gateway.console.frame import Frame, SentForm, add_pages, lead, receive
+from gateway.console.pages import find_back, show_notice
 from gateway.people import PersonalData
 from records.store import PAGE
 
 log = structlog.get_logger("gateway")
 
+DAY_SECONDS = 86_400
+RECENT_SECONDS = 900
+"""How long after a sign-in an owner may create a key."""
+EXPIRIES = {"30": "in 30 days", "90": "in 90 days", "365": "in a year", "": "never"}
+SCOPES = {
+    Scope.DOCUMENTS: "list and remove documents",
+    Scope.WRITE: "write documents and sources",
+}
+"""What a key of a program may be given beyond asking. `metrics` shows the whole installation, so
+that only `refdesk keys create` gives it.
+"""
 _LONGEST_PERSON = 128
 Person = Annotated[str, Query(min_length=1, max_length=_LONGEST_PERSON)]
 
 
-class KeyReader(Protocol):
-    """Reads the keys of the HTTP API."""
+class KeyKeeper(Protocol):
+    """Stores the keys of the HTTP API."""
+
+    async def get(self, key_id: str) -> Key | None: ...
 
     async def all(self) -> Sequence[Key]: ...
+
+    async def put(self, key: Key) -> None: ...
 
     async def uses(self) -> Mapping[str, float]: ...
 
@@ -30,41 +54,121 @@ class KeyReader(Protocol):
 class PeoplePages:
     """The routes, for owners of every assistant.
 
-    Keys are only shown: no process that the network reaches may create one.
+    A key is created after a recent sign-in, for assistants that the owner sees, and without a
+    permission that they lack. Its token is in one response alone.
     """
 
-    def __init__(self, people: PersonalData, keys: KeyReader) -> None:
+    def __init__(
+        self,
+        frame: Frame,
+        people: PersonalData,
+        keys: KeyKeeper,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._frame = frame
         self._people = people
         self._keys = keys
+        self._clock = clock
 
     def add_to(self, router: APIRouter) -> None:
         """Add the routes."""
-        router.add_api_route(f"{PATH}/people", self.show, methods=["GET"])
-        router.add_api_route(f"{PATH}/people/forget", self.ask, methods=["GET"])
-        router.add_api_route(f"{PATH}/people/forget", self.forget, methods=["POST"])
+        add_pages(router, "GET", {"people": self.show, "people/forget": self.ask})
+        changed = {
+            "people/forget": self.forget,
+            "keys/create": self.create_key,
+            "keys/revoke": self.revoke_key,
+        }
+        add_pages(router, "POST", changed)
 
     @require(ConsoleRole.OWNER, everywhere=True)
     async def show(
         self, request: Request, page: Annotated[int, Query(ge=1, le=10_000)] = 1
     ) -> Response:
         """Show people and keys."""
-        tenants = {tenant for tenant, _ in user_of(request).list_assistants()}
-        found = [key for key in await self._keys.all() if key.tenant in tenants]
-        people = await self._people.list_figures(
-            user_of(request).list_assistants(), offset=(page - 1) * PAGE, limit=PAGE + 1
-        )
-        return show_page(
+
+        async def read(user: ConsoleUser) -> Mapping[str, Any]:
+            own = user.list_assistants()
+            people = await self._people.list_figures(own, offset=(page - 1) * PAGE, limit=PAGE + 1)
+            tenants = {tenant for tenant, _ in own}
+            return {
+                "keys": [key for key in await self._keys.all() if key.tenant in tenants],
+                "uses": await self._keys.uses(),
+                "assistants": own,
+                "may_create": self._is_recent(user),
+                "people": people[:PAGE],
+                "has_more": len(people) > PAGE,
+            }
+
+        return await self._frame.show(
             request,
             "people.html",
-            user=user_of(request),
-            keys=found,
-            uses=await self._keys.uses(),
-            now=time.time(),
+            read,
+            now=self._clock(),
             keeps_records=self._people.store is not None,
-            people=people[:PAGE],
-            has_more=len(people) > PAGE,
             page=page,
+            expiries=EXPIRIES,
+            scopes=SCOPES,
         )
+
+    def _is_recent(self, user: ConsoleUser) -> bool:
+        return self._clock() - user.identity.signed_in_at < RECENT_SECONDS
+
+    @require(ConsoleRole.OWNER, everywhere=True)
+    async def create_key(self, request: Request) -> Response:
+        """Create a key, and show its token in this response alone."""
+        user, form = user_of(request), await receive(request, ConsoleRole.OWNER)
+        if not self._is_recent(user):
+            raise ConsoleRefusedError(
+                403,
+                "Sign in again",
+                "A key can be created within 15 minutes after a sign-in. Sign in again, or open "
+                "the console with a new link from: refdesk console",
+            )
+        key, token = self._make_key(form, user)
+        await self._keys.put(key)
+        log.warning("key_created", key=key.id, kind=key.kind, person=user.identity.shown)
+
+        async def read(_: ConsoleUser) -> Mapping[str, Any]:
+            return {"key": key, "token": token}
+
+        return await self._frame.show(request, "key.html", read)
+
+    def _make_key(self, form: SentForm, user: ConsoleUser) -> tuple[Key, str]:
+        kind: Literal["public", "secret"] = "public" if form.read("kind") == "public" else "secret"
+        tenant = form.assistant[0]
+        own = [name for of, name in user.list_assistants(ConsoleRole.OWNER) if of == tenant]
+        wanted = [name for name in own if form.read(f"assistant-{name}")] or own
+        scopes = {scope for scope in SCOPES if form.read(f"scope-{scope}")}
+        days = form.read("days")
+        try:
+            return make_key(
+                kind,
+                tenant=tenant,
+                assistants=tuple(wanted),
+                scopes=DEFAULT_SCOPES | (scopes if kind == "secret" else set()),
+                origins=_read_origins(form.read("origins", most=2_000)) if kind == "public" else (),
+                note=form.read("note"),
+                created_by=user.identity.shown,
+                requests_per_minute=PUBLIC_PER_MINUTE if kind == "public" else None,
+                expires_at=self._clock() + float(days) * DAY_SECONDS
+                if days in EXPIRIES and days
+                else None,
+            )
+        except ValidationError as error:
+            problem = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise ConsoleRefusedError(400, "Not created", f"{problem.capitalize()}.") from error
+
+    @require(ConsoleRole.OWNER, everywhere=True)
+    async def revoke_key(self, request: Request) -> Response:
+        """Withdraw a key at once."""
+        user, form = user_of(request), await receive(request, ConsoleRole.OWNER)
+        key = await self._keys.get(form.read("id"))
+        if key is None or key.tenant not in {tenant for tenant, _ in user.list_assistants()}:
+            raise ConsoleRefusedError(404, "No such key", "This key does not exist.")
+        if key.revoked_at is None:
+            await self._keys.put(key.model_copy(update={"revoked_at": self._clock()}))
+            log.warning("key_revoked", key=key.id, person=user.identity.shown)
+        return lead("people", said="revoked")
 
     @require(ConsoleRole.OWNER, everywhere=True)
     async def ask(self, request: Request, person: Person) -> Response:
@@ -73,7 +177,12 @@ class PeoplePages:
         found = await self._people.list_figures(assistants, person=person, limit=1)
         if not found:
             raise _unknown_person()
-        return show_page(request, "forget.html", user=user_of(request), figures=found[0])
+        figures = found[0]
+
+        async def read(_: ConsoleUser) -> Mapping[str, Any]:
+            return {"figures": figures}
+
+        return await self._frame.show(request, "forget.html", read)
 
     @require(ConsoleRole.OWNER, everywhere=True)
     async def forget(self, request: Request) -> Response:
@@ -84,14 +193,28 @@ class PeoplePages:
             raise _unknown_person()
         done = await self._people.forget(assistants, person)
         log.warning("person_forgotten", conversations=done.conversations)
-        return show_page(
-            request,
-            "forgotten.html",
-            user=user_of(request),
-            count=done.conversations,
-            person=person,
-            has_more=done.has_more,
+        count = f"{done.conversations} conversation{'' if done.conversations == 1 else 's'} erased"
+        text = "The records contain no data of this person any more."
+        if done.has_more:
+            text = "There are more: open the list of people, and forget this person once more."
+        return show_notice(
+            request, count, text, user=user_of(request), back=find_back(request, "people")
         )
+
+
+def _read_origins(text: str) -> tuple[str, ...]:
+    """Return the websites of a form, separated by blanks or commas; raises a refusal."""
+    origins = []
+    for one in text.replace(",", " ").split():
+        origin = origin_in(one)
+        if origin is None:
+            raise ConsoleRefusedError(
+                400,
+                "Not created",
+                f"Expected a website such as https://www.acme.com, found {one!r}.",
+            )
+        origins.append(origin)
+    return tuple(dict.fromkeys(origins))
 
 
 def _unknown_person() -> ConsoleRefusedError:

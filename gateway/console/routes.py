@@ -9,6 +9,7 @@ from typing import Annotated, Any, Protocol
 import structlog
 from fastapi import APIRouter, Query, Request, Response
 
+from envelope.conversation import REPLY_OF_PERSON
 from envelope.question import Question
 from gateway.console.access import (
     ConsoleRefusedError,
@@ -21,14 +22,15 @@ from gateway.console.access import (
     user_of,
 )
 from gateway.console.again import find_repeated
-from gateway.console.attention import Concern, FindConcerns, find_in_figures
+from gateway.console.attention import Concern, FindConcerns, FindSetup, SetupStep, find_in_figures
 from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
-from gateway.console.frame import Frame, add_pages
+from gateway.console.frame import Frame, add_pages, lead, receive
 from gateway.console.oidc import OidcProvider
 from gateway.console.pages import HEADERS, PATH, render_answer
 from gateway.console.sign_in import SignIn
-from records.record import Record
+from gateway.static_files import read_design
+from records.record import COMMAND, PERSON, Record
 from records.store import PAGE, RecordStore, Selection
 
 log = structlog.get_logger("gateway")
@@ -36,6 +38,7 @@ log = structlog.get_logger("gateway")
 DAY_SECONDS = 86_400
 PERIODS = (1, 7, 30, 90)
 LONGEST_SEARCH = 200
+MOST_REQUESTS = 20
 Text = Annotated[str, Query(max_length=LONGEST_SEARCH)]
 Document = Annotated[str, Query(max_length=2_000)]
 Days = Annotated[int, Query(ge=1, le=3660)]
@@ -59,6 +62,7 @@ class Console:
     provider: OidcProvider | None = None
     parts: Sequence[ConsolePart] = ()
     concerns: Sequence[FindConcerns] = ()
+    find_setup: FindSetup | None = None
     unavailable: tuple[type[Exception], ...] = ()
     clock: Callable[[], float] = time.time
 
@@ -70,27 +74,59 @@ class _Pages:
     @admit_visitors
     async def style(self) -> Response:
         """Return the style sheet."""
-        text = (files("gateway.console") / "console.css").read_bytes()
+        own = (files("gateway.console") / "console.css").read_bytes()
         headers = {**HEADERS, "Cache-Control": "max-age=3600"}
-        return Response(text, media_type="text/css", headers=headers)
+        return Response(read_design().encode() + own, media_type="text/css", headers=headers)
 
     @require(ConsoleRole.VIEWER)
     async def today(self, request: Request, days: Days = 7) -> Response:
-        """Show the figures of a period, and what needs attention."""
-        until, user = self._console.clock(), user_of(request)
-        selection = Selection(assistants=user.list_assistants(), since=until - days * DAY_SECONDS)
+        """Show the figures of a period beside those of the one before, and what needs attention."""
+        until, user, zone = self._console.clock(), user_of(request), self._console.frame.zone
+        since, earlier = until - days * DAY_SECONDS, until - 2 * days * DAY_SECONDS
+        selection = Selection(assistants=user.list_assistants(), since=earlier, asks=True)
         concerns = [one for find in self._console.concerns for one in await self._look(find, user)]
+        steps = await self._find_setup(user)
 
         def read(store: RecordStore) -> Mapping[str, Any]:
             rows = store.read_figures(selection)
-            figures = compute_figures(rows, since=selection.since, until=until)
-            down = store.find(replace(selection, rating="down"), limit=5)
-            return {"figures": figures, "chart": draw_days(figures.days), "down": down,
-                    "concerns": [*find_in_figures(figures, days), *concerns]}  # fmt: skip
+            figures = compute_figures(rows, since=since, until=until, zone=zone)
+            down = store.find(replace(selection, since=since, rating="down"), limit=3)
+            return {
+                "figures": figures,
+                "before": compute_figures(rows, since=earlier, until=since, zone=zone),
+                "chart": draw_days(figures.days),
+                "requests": find_requests(store, replace(selection, since=since, asks=False)),
+                "concerns": [*find_in_figures(figures, days, down), *concerns],
+            }
 
         return await self._show(
-            request, "today.html", read, days=days, periods=PERIODS, all_outcomes=OUTCOMES
+            request, "today.html", read, days=days, periods=PERIODS, all_outcomes=OUTCOMES,
+            setup=steps, next_step=next((one for one in steps if not one.is_done), None),
+        )  # fmt: skip
+
+    async def _find_setup(self, user: ConsoleUser) -> Sequence[SetupStep]:
+        """Return the steps of a new desk; none if all are done, or if a store does not answer."""
+        if self._console.find_setup is None:
+            return ()
+        try:
+            steps = await self._console.find_setup(user)
+        except self._console.unavailable as error:
+            log.warning("console_unavailable", error=str(error))
+            return ()
+        return () if all(step.is_done for step in steps) else steps
+
+    @require(ConsoleRole.EDITOR)
+    async def close_request(self, request: Request) -> Response:
+        """Mark a request for a person as done."""
+        form = await receive(request, ConsoleRole.EDITOR)
+        asked = Question(
+            tenant=form.assistant[0],
+            assistant=form.assistant[1],
+            conversation_id=form.read("conversation"),
+            message_id=form.read("message"),
         )
+        await self._console.frame.query(lambda store: store.close_request(asked))
+        return lead("", said="saved")
 
     async def _look(self, find: FindConcerns, user: ConsoleUser) -> Sequence[Concern]:
         """Return concerns. A check that fails is reported as a concern; the others still run."""
@@ -114,11 +150,12 @@ class _Pages:
         way: Text = "",
         rating: Text = "",
         document: Document = "",
+        all: bool = False,  # noqa: A002 - as the address has it
     ) -> Response:
         """Show the questions that match a search and filters."""
         chosen = {
             "text": text, "outcome": outcome, "reason": reason, "channel": channel, "way": way,
-            "rating": rating, "document": document,
+            "rating": rating, "document": document, **({"all": "true"} if all else {}),
         }  # fmt: skip
         selection = Selection(
             assistants=user_of(request).list_assistants(),
@@ -130,11 +167,13 @@ class _Pages:
             rating=rating,
             text=text,
             document=document,
+            asks=not all and reason != PERSON,
         )
 
         def read(store: RecordStore) -> Mapping[str, Any]:
             found = store.find(selection, offset=(page - 1) * PAGE, limit=PAGE + 1)
-            return {"records": found[:PAGE], "has_more": len(found) > PAGE}
+            total = store.count(selection)
+            return {"records": found[:PAGE], "total": total, "has_more": len(found) > PAGE}
 
         return await self._show(
             request,
@@ -144,7 +183,7 @@ class _Pages:
             page=page,
             chosen=chosen,
             periods=PERIODS,
-            outcomes=("answered", "clarification", "refused", "failed", "superseded"),
+            outcomes=("unresolved", "written", *OUTCOMES[1:]),
         )
 
     @require(ConsoleRole.VIEWER)
@@ -207,7 +246,26 @@ def console_router(console: Console) -> APIRouter:
     add_pages(router, "GET", {
         "console.css": pages.style, "questions": pages.questions, "question": pages.question,
     })  # fmt: skip
+    add_pages(router, "POST", {"question/done": pages.close_request})
     return router
+
+
+def find_requests(store: RecordStore, selection: Selection) -> Sequence[Record]:
+    """Return the last request for a person of each conversation that nobody has answered."""
+    latest: dict[tuple[str, str, str], Record] = {}
+    for record in store.find(replace(selection, reason=PERSON), limit=MOST_REQUESTS):
+        latest.setdefault(record.id.conversation, record)
+    return [one for one in latest.values() if not _is_answered(store, one)]
+
+
+def _is_answered(store: RecordStore, request: Record) -> bool:
+    """Return whether a person wrote into the conversation after a request."""
+    return any(
+        one.way == COMMAND
+        and one.message_id.startswith(REPLY_OF_PERSON)
+        and one.ended_at >= request.ended_at
+        for one in store.find_conversation(request.id, limit=LONGEST_SEARCH)
+    )
 
 
 def _list_conversation(store: RecordStore, record: Record) -> Sequence[Record]:

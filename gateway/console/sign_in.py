@@ -1,6 +1,7 @@
 """The routes by which people sign in to the console and out of it."""
 
 import hmac
+import time
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -10,17 +11,20 @@ from starlette.responses import RedirectResponse
 
 from gateway.console.access import (
     COOKIE,
+    FORGERY_FIELD,
     OPERATOR,
     ConsoleRefusedError,
     ConsoleRole,
     Gate,
     SignedInIdentity,
     admit_visitors,
+    read_form,
     require,
     user_of,
 )
 from gateway.console.oidc import LoginAttempt, OidcProvider, SignInError
-from gateway.console.pages import HEADERS, PATH, show_page
+from gateway.console.pages import HEADERS, PATH, find_back, show_notice, show_page
+from gateway.public_path import public_path
 from gateway.signing_keys import ProviderUnavailableError
 
 log = structlog.get_logger("gateway")
@@ -28,6 +32,8 @@ log = structlog.get_logger("gateway")
 LOGIN_COOKIE = "refdesk_console_login"
 LOGIN_SECONDS = 600
 _LONGEST_NEXT = 1000
+_ENTERED = ("title", "text", "question", "answer", "facts", "source", "groups", "note", "origins")
+"""The fields that people fill in; after an error the page shows them again."""
 _MARKS = frozenset("\\\r\n\t")
 
 
@@ -47,11 +53,21 @@ class SignIn:
         add(f"{PATH}/logout", self.sign_out, methods=["POST"])
         add(f"{PATH}/logout/everywhere", self.sign_out_everywhere, methods=["POST"])
 
-    def refuse(self, request: Request, refusal: ConsoleRefusedError) -> Response:
-        """Return the page that says why a request is not carried out, and what to do."""
+    async def refuse(self, request: Request, refusal: ConsoleRefusedError) -> Response:
+        """Return the page that says why a request is not carried out, with what was entered."""
         if refusal.status != 401:
-            return show_page(
-                request, "notice.html", refusal.status, title=refusal.title, text=refusal.text
+            user = await self._gate.find_user(request)
+            sent = await _read_kept(request) if user and self._gate.is_own_origin(request) else {}
+            return show_notice(
+                request,
+                refusal.title,
+                refusal.text,
+                refusal.status,
+                **({} if user is None else {"user": user}),
+                fields={name: sent[name] for name in _ENTERED if sent.get(name)},
+                kept={name: sent[name] for name in sent if name not in _ENTERED},
+                action=f"{public_path(request)}{request.url.path}",
+                back=find_back(request),
             )
         target = f"{request.url.path}?{request.url.query}" if request.method == "GET" else PATH
         query = urlencode({"next": target[:_LONGEST_NEXT]})
@@ -72,7 +88,8 @@ class SignIn:
                 "refdesk console",
             )
         answer = RedirectResponse(PATH, status_code=303, headers=HEADERS)
-        await self._gate.sign_in(request, answer, OPERATOR)
+        identity = OPERATOR.model_copy(update={"signed_in_at": time.time()})
+        await self._gate.sign_in(request, answer, identity)
         return answer
 
     @admit_visitors
@@ -80,12 +97,13 @@ class SignIn:
         self,
         request: Request,
         target: Annotated[str, Query(alias="next", max_length=_LONGEST_NEXT)] = PATH,
+        fresh: bool = False,
     ) -> Response:
         """Send a person to the provider."""
         provider = self._need_provider()
         attempt = LoginAttempt.make(keep_inside(target))
         try:
-            address = await provider.find_address(attempt)
+            address = await provider.find_address(attempt, is_fresh=fresh)
         except ProviderUnavailableError as error:
             raise self._away(error) from error
         answer = RedirectResponse(address, status_code=303, headers=HEADERS)
@@ -135,13 +153,12 @@ class SignIn:
     ) -> Response:
         if not self._gate.roles_of(identity):
             log.warning("console_sign_in_refused", error="no role")
-            return show_page(
+            return show_notice(
                 request,
-                "notice.html",
+                "You have no role here",
+                f"You are signed in as {identity.shown}, but you have no role for any assistant. "
+                "An owner can give you one with the setting CONSOLE_ROLES.",
                 403,
-                title="You have no role here",
-                text=f"You are signed in as {identity.shown}, but you have no role for any "
-                f"assistant. An owner can give you one with the setting CONSOLE_ROLES.",
             )
         # A redirect would come from the provider's website: the browser would withhold the cookie.
         target = keep_inside(attempt.target).removeprefix(PATH)
@@ -163,7 +180,7 @@ class SignIn:
         again = "To sign in again, open any page of the console." if self._provider else (
             "Open the console again with: refdesk console"
         )  # fmt: skip
-        answer = show_page(request, "notice.html", title=title, text=again)
+        answer = show_notice(request, title, again)
         answer.delete_cookie(COOKIE, path=PATH)
         return answer
 
@@ -192,6 +209,15 @@ def keep_inside(target: str) -> str:
     is_page = path == PATH or path.startswith(f"{PATH}/")
     is_own = is_page and not path.startswith(f"{PATH}/log") and _MARKS.isdisjoint(target)
     return target if is_own else PATH
+
+
+async def _read_kept(request: Request) -> dict[str, str]:
+    """Return the fields of a form without its token."""
+    try:
+        fields = await read_form(request) if request.method == "POST" else {}
+    except ConsoleRefusedError:
+        return {}
+    return {name: value for name, value in fields.items() if name != FORGERY_FIELD}
 
 
 def _not_signed_in(reason: str) -> ConsoleRefusedError:

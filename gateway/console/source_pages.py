@@ -13,6 +13,14 @@ from gateway.console.operation_pages import Text
 from gateway.sources import LONGEST_ADDRESS, NewSource, SourceKeeper
 from records.checks import CheckStore
 
+SCHEDULES = {
+    "": "only when asked",
+    "0 * * * *": "every hour",
+    "0 5 * * *": "every day at 5:00",
+    "0 5 * * 1": "every Monday at 5:00",
+}
+"""Schedules (cron, UTC) to choose from, and what people read."""
+
 
 class SourcePages:
     """Shows and changes the sources of an assistant, for its editors."""
@@ -49,7 +57,7 @@ class SourcePages:
                 "sources": await run_in_threadpool(self._sources.list_sources, name),
             }
 
-        return await self._frame.show(request, "sources.html", read)
+        return await self._frame.show(request, "sources.html", read, schedules=SCHEDULES)
 
     @require(ConsoleRole.EDITOR)
     async def add(self, request: Request) -> Response:

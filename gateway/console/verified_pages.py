@@ -14,10 +14,11 @@ from gateway.console.access import (
     ConsoleRole,
     ConsoleUser,
     require,
+    user_of,
 )
 from gateway.console.attention import Concern, FindConcerns
 from gateway.console.frame import Frame, Pages, SentForm, add_pages, lead, receive
-from gateway.port import CatalogSelection, DocumentCatalog
+from gateway.port import CatalogEntry, CatalogSelection, DocumentCatalog
 from records.verified import (
     LONGEST_ANSWER,
     LONGEST_QUESTION,
@@ -26,7 +27,9 @@ from records.verified import (
     VerifiedStore,
 )
 
-MOST_PAGES = 10
+MOST_PAGES, MOST_FOUND = 10, 20
+PAGE_FIELD = "page-"
+"""The beginning of the names of the fields with the ids of the chosen pages."""
 Text = Annotated[str, Query(max_length=LONGEST_QUESTION)]
 Publish = Callable[[Assistant, Sequence[VerifiedAnswer]], Awaitable[None]]
 """Gives the answers of an assistant to the agents."""
@@ -55,13 +58,23 @@ class VerifiedPages:
 
     def add_to(self, router: APIRouter) -> None:
         """Add the routes."""
-        shown: Pages = {"verified": self.list_answers}
+        shown: Pages = {"verified": self.list_answers, "verified/write": self.write}
         changed: Pages = {"verified/save": self.save, "verified/remove": self.remove}
         add_pages(router, "GET", shown)
         add_pages(router, "POST", changed)
 
     @require(ConsoleRole.VIEWER)
-    async def list_answers(
+    async def list_answers(self, request: Request) -> Response:
+        """Show the verified answers."""
+
+        async def read(user: ConsoleUser) -> Mapping[str, Any]:
+            editable = user.list_assistants(ConsoleRole.EDITOR)
+            return {"answers": await self.find(user), "editable": editable}
+
+        return await self._frame.show(request, "verified.html", read)
+
+    @require(ConsoleRole.EDITOR)
+    async def write(
         self,
         request: Request,
         tenant: Text = "",
@@ -69,41 +82,40 @@ class VerifiedPages:
         question: Text = "",
         id: Text = "",  # noqa: A002 - as the address has it
     ) -> Response:
-        """Show the verified answers, and the form for one of an assistant."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            found = await self.find(user)
-            editable = user.list_assistants(ConsoleRole.EDITOR)
-            chosen = next((one for one in found if one.kept.answer.id == id), None)
-            name = (tenant, assistant) if assistant else (editable or user.list_assistants())[0]
-            name = name if chosen is None else chosen.assistant
-            return {
-                "answers": found,
-                "editable": editable,
-                "named": {"tenant": name[0], "assistant": name[1]},
-                "written": None if chosen is None else chosen.kept.answer,
-            }
-
-        return await self._frame.show(
-            request,
-            "verified.html",
-            read,
-            question=question,
-            longest_question=LONGEST_QUESTION,
-            longest_answer=LONGEST_ANSWER,
-        )
+        """Show the form for a new answer, or for the one with an id."""
+        user = user_of(request)
+        known = await self.find(user) if id else []
+        chosen = next((one for one in known if one.kept.answer.id == id), None)
+        name = (tenant, assistant) if assistant else user.list_assistants(ConsoleRole.EDITOR)[0]
+        if chosen is None:
+            return await self._show_form(request, name, {"question": question})
+        answer = chosen.kept.answer
+        fields = {"id": answer.id, "question": answer.question, "answer": answer.answer}
+        ids = tuple(page.document_id for page in answer.pages)
+        return await self._show_form(request, chosen.assistant, fields, ids)
 
     @require(ConsoleRole.EDITOR)
     async def save(self, request: Request) -> Response:
-        """Store an answer with its pages as they are now."""
+        """Store an answer with its pages as they are now; or only find pages for it."""
         form = await receive(request, ConsoleRole.EDITOR)
+        ids = [value for name, value in form.fields.items() if name.startswith(PAGE_FIELD)]
+        ids = list(dict.fromkeys(ids))
+        if form.read("do") == "find":
+            return await self._show_form(request, form.assistant, form.fields, ids)
+        try:
+            await self._save(form, ids)
+        except ConsoleRefusedError as refusal:
+            return await self._show_form(request, form.assistant, form.fields, ids, refusal)
+        return await self._lead_back(form.assistant, "saved")
+
+    async def _save(self, form: SentForm, ids: Sequence[str]) -> None:
         question, answer = (
             form.read("question", most=LONGEST_QUESTION),
             form.read("answer", most=LONGEST_ANSWER),
         )
         if not question or not answer:
             raise ConsoleRefusedError(400, "Not saved", "Enter both a question and its answer.")
-        pages = await self._read_pages(form)
+        pages = await self._read_pages(form.assistant, ids)
         save = partial(self._store.save, form.assistant, form.read("id"), question, answer, pages)
         try:
             saved = await self._frame.query(lambda _: save())
@@ -113,7 +125,44 @@ class VerifiedPages:
             ) from error
         if saved is None:
             raise _no_answer()
-        return await self._lead_back(form.assistant, "saved")
+
+    async def _show_form(
+        self,
+        request: Request,
+        name: Assistant,
+        fields: Mapping[str, str],
+        ids: Sequence[str] = (),
+        refusal: ConsoleRefusedError | None = None,
+    ) -> Response:
+        """Show the form with its fields, the chosen pages, and those that its search finds."""
+
+        async def read(user: ConsoleUser) -> Mapping[str, Any]:
+            user.require(ConsoleRole.EDITOR, name)
+            chosen = await self._list_pages(name, ids)
+            find = fields.get("find", "").strip()[:LONGEST_QUESTION]
+            found: Sequence[CatalogEntry] = ()
+            if find:
+                wanted = CatalogSelection(text=find)
+                found, _ = await self._catalog.find(*name, wanted, limit=MOST_FOUND)
+            kept = {one.id for one in chosen}
+            return {
+                "named": {"tenant": name[0], "assistant": name[1]},
+                "editable": user.list_assistants(ConsoleRole.EDITOR),
+                "written": {one: fields.get(one, "") for one in ("id", "question", "answer")},
+                "find": find,
+                "pages": chosen,
+                "found": [one for one in found if one.id not in kept],
+                "refusal": refusal,
+            }
+
+        return await self._frame.show(
+            request,
+            "verified_form.html",
+            read,
+            200 if refusal is None else refusal.status,
+            longest_question=LONGEST_QUESTION,
+            longest_answer=LONGEST_ANSWER,
+        )
 
     @require(ConsoleRole.EDITOR)
     async def remove(self, request: Request) -> Response:
@@ -143,38 +192,40 @@ class VerifiedPages:
 
     async def _lead_back(self, assistant: Assistant, said: str) -> Response:
         await self.publish(assistant)
-        return lead("verified", tenant=assistant[0], assistant=assistant[1], said=said)
+        return lead("verified", said=said)
 
-    async def _read_pages(self, form: SentForm) -> list[CitedPage]:
-        """Return the pages that a form names, one a line; raise for one that is not there."""
-        lines = form.read("pages", most=MOST_PAGES * 500).splitlines()
-        wanted = list(dict.fromkeys(filter(None, (line.strip() for line in lines))))
-        if len(wanted) > MOST_PAGES:
+    async def _list_pages(self, name: Assistant, ids: Sequence[str]) -> Sequence[CatalogEntry]:
+        """Return the documents with these ids, in this order, without those that are gone."""
+        if not ids:
+            return ()
+        selection = CatalogSelection(ids=tuple(ids))
+        known = {
+            one.id: one for one in (await self._catalog.find(*name, selection, limit=len(ids)))[0]
+        }
+        return [known[one] for one in ids if one in known]
+
+    async def _read_pages(self, name: Assistant, ids: Sequence[str]) -> list[CitedPage]:
+        """Return the chosen pages; raise for too many, and for one that is not there."""
+        if len(ids) > MOST_PAGES:
             raise ConsoleRefusedError(
                 400, "Not saved", f"A verified answer can cite at most {MOST_PAGES} pages."
             )
-        pages = []
-        for one in wanted:
-            selection = CatalogSelection(patterns=(one,))
-            found, total = await self._catalog.find(*form.assistant, selection, limit=1)
-            if total != 1:
-                raise ConsoleRefusedError(
-                    400,
-                    "Not saved",
-                    f"Expected one document named {one!r}, found {total}. Name it by the id, file "
-                    "or address that the page of documents shows.",
-                )
-            pages.append(
-                CitedPage(
-                    document_id=found[0].id,
-                    title=found[0].title,
-                    url=found[0].url,
-                    path=found[0].source,
-                    content_hash=found[0].content_hash,
-                    groups=found[0].groups,
-                )
+        found = await self._list_pages(name, ids)
+        if len(found) != len(ids):
+            raise ConsoleRefusedError(
+                400, "Not saved", "A chosen page is no longer there. Choose the pages again."
             )
-        return pages
+        return [
+            CitedPage(
+                document_id=one.id,
+                title=one.title,
+                url=one.url,
+                path=one.source,
+                content_hash=one.content_hash,
+                groups=one.groups,
+            )
+            for one in found
+        ]
 
     async def _find_stale(self, name: Assistant, answer: VerifiedAnswer) -> list[str]:
         if not answer.pages:
@@ -196,7 +247,8 @@ def find_in_answers(pages: VerifiedPages) -> FindConcerns:
             f"{len(stale)} verified answers cite pages whose text or access rights have changed: "
             f"{stale[0].kept.answer.question}"
         )
-        return [Concern("Verified answers may be out of date", text, "verified")]
+        title = "Verified answers may be out of date"
+        return [Concern(title, text, "verified", "Check them")]
 
     return find
 

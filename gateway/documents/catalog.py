@@ -161,7 +161,9 @@ class OwnedCatalog:
 def _request(
     action: Literal["list", "remove"], selection: CatalogSelection, **more: Any
 ) -> OwnerRequest:
-    return OwnerRequest(action=action, ids=selection.ids, names=selection.patterns, **more)
+    return OwnerRequest(
+        action=action, ids=selection.ids, names=selection.patterns, text=selection.text, **more
+    )
 
 
 def _total(found: "Fields") -> int:

@@ -60,6 +60,15 @@ class Uploads:
         waiting.replace(target)
         return name
 
+    def read(self, name: str) -> str | None:
+        """Return the text of a file; None if there is none, or if it has no name of a file."""
+        if self.find_fault(name):
+            return None
+        try:
+            return (self.folder / name).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+
     def forget(self, files: Iterable[str]) -> None:
         """Remove files whose documents were removed, so that they do not come back."""
         for file in files:

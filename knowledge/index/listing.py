@@ -87,6 +87,21 @@ def select_by_name(
     )
 
 
+def select_by_text(documents: Iterable[ListedDocument], text: str) -> list[ListedDocument]:
+    """Return the documents with a text in title, id, source or web address, in any case, by id."""
+    wanted = text.casefold()
+    return sorted(
+        (
+            one
+            for one in documents
+            if any(
+                wanted in name.casefold() for name in (one.title, one.id, one.source, one.url or "")
+            )
+        ),
+        key=lambda one: one.id,
+    )
+
+
 def find_enclosing_root(documents: Iterable[ListedDocument], path: str) -> str | None:
     """Return the outermost ingested folder that contains a path; None when there is none."""
     roots = {document.root for document in documents}

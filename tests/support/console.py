@@ -63,8 +63,14 @@ class FakeKeys:
     keys: list[Key] = field(default_factory=list)
     used: dict[str, float] = field(default_factory=dict)
 
+    async def get(self, key_id: str) -> Key | None:
+        return next((one for one in self.keys if one.id == key_id), None)
+
     async def all(self) -> Sequence[Key]:
         return self.keys
+
+    async def put(self, key: Key) -> None:
+        self.keys = [one for one in self.keys if one.id != key.id] + [key]
 
     async def uses(self) -> Mapping[str, float]:
         return self.used

@@ -14,9 +14,11 @@ import structlog
 from pydantic import SecretStr
 
 from broker.values import DeadLetter
+from config.channel_settings import find_zone
 from config.env_file import find_env_file, read_names
 from config.settings import Settings
 from deploy.assembly.data_folder import open_source_registry
+from deploy.assembly.gateways.documents import make_library
 from deploy.assembly.open_records import finding_gaps
 from deploy.assembly.runtime import Runtime, dead_letters, desks
 from deploy.assembly.source_refresh import refresh_source
@@ -37,6 +39,7 @@ from gateway.console.pages import PATH
 from gateway.console.routes import ConsolePart
 from gateway.console.source_pages import SourcePages
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
+from gateway.console.writing_pages import WritingPages
 from gateway.documents.catalog import OwnedCatalog
 from gateway.documents.uploads import Uploads
 from gateway.errors import GatewayError
@@ -47,6 +50,7 @@ from knowledge.source_registry import (
 )
 from memory.console_state import RedisConsoleSessions, RedisVerifiedAnswers
 from memory.errors import MemoryStoreError
+from memory.job_reports import RedisJobReports
 from records.store import RecordsUnavailableError
 from records.verified import VerifiedStore
 from records.verified_finder import put_answers
@@ -131,7 +135,7 @@ async def open_parts(
 ) -> AsyncIterator["ConsoleParts"]:
     """Provide the pages that the owner works with, and the gaps."""
     settings, broker = runtime.settings, runtime.broker
-    frame = Frame(records, settings.records_days)
+    frame = Frame(records, settings.records_days, find_zone(settings.time_zone))
 
     async def retry(letter: DeadLetter) -> str:
         try:
@@ -145,7 +149,16 @@ async def open_parts(
     async with AsyncExitStack() as stack:
         operations = await stack.enter_async_context(operating(runtime, catalog))
         budgets = Budgets(settings.budget_usd, settings.budget_tenant_usd)
-        own = OperationPages(frame, operations, catalog, broker.admin, retry, budgets, time.time)
+        own = OperationPages(
+            frame,
+            operations,
+            catalog,
+            broker.admin,
+            retry,
+            budgets,
+            time.time,
+            RedisJobReports(client).list_reports,
+        )
         pages: list[ConsolePart] = [own, SourcePages(frame, operations)]
         concerns, gaps = [find_in_operations(own, operations)], None
         if records is not None:
@@ -158,10 +171,11 @@ async def open_parts(
             verified = VerifiedPages(frame, VerifiedStore(records), catalog, publish)
             pages.append(verified)
             concerns.append(find_in_answers(verified))
-            checks = CheckPages(frame)
+            checks = CheckPages(frame, operations.list_sources)
             pages.append(checks)
             concerns.append(find_in_checks(checks))
             await _publish_all(frame, verified, list_roles(settings))
+        pages.append(WritingPages(frame, catalog, make_library(runtime), operations, gaps))
         yield ConsoleParts(frame, pages, concerns, gaps, operations)
 
 

@@ -36,7 +36,7 @@ from deploy.errors import CommandError
 from envelope.question import HTTP
 from gateway.api_keys import KeyHistory, StoredKeys
 from gateway.chat.people import PersonDigests
-from gateway.console.attention import find_in_jobs, find_turned_away
+from gateway.console.attention import find_in_jobs, find_steps, find_turned_away
 from gateway.console.people import PeoplePages
 from gateway.console.routes import Console, console_router
 from gateway.desk import erase
@@ -55,7 +55,7 @@ from gateway.http.routes.sources import sources_router
 from gateway.http.visitors import VisitorLimits, Visitors
 from gateway.people import PersonalData
 from gateway.person_tokens import PersonTokens, TrustedIssuer
-from gateway.port import SearchableLibrary
+from gateway.port import CatalogSelection, DocumentCatalog, SearchableLibrary
 from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import FindContents, PageContents, widget_router
 from knowledge.errors import KnowledgeError
@@ -229,13 +229,16 @@ async def open_http_app(
                     provider=make_provider(settings),
                     parts=[
                         *parts.pages,
-                        PeoplePages(people, keys),
+                        PeoplePages(parts.frame, people, keys),
                     ],
                     concerns=[
                         *parts.concerns,
-                        find_turned_away(meter.began_at, meter.count_turned_away),
+                        find_turned_away(meter.began_at, meter.count_turned_away, parts.frame.zone),
                         find_in_jobs(RedisJobReports(client).list_reports),
                     ],
+                    find_setup=find_steps(
+                        partial(_count_documents, catalog), keys.any, has_model=settings.uses_model
+                    ),
                     unavailable=stores,
                 )
             )
@@ -347,6 +350,11 @@ def _find_mcp(
     from gateway.mcp.endpoint import make_endpoint
 
     return partial(make_endpoint, channel, library, stopping, version("refdesk"), STORES)
+
+
+async def _count_documents(catalog: DocumentCatalog, assistant: tuple[str, str]) -> int:
+    _, total = await catalog.find(*assistant, CatalogSelection(), limit=1)
+    return total
 
 
 def _make_estimate(

@@ -133,7 +133,7 @@ def test_a_route_that_states_no_demand_cannot_be_added() -> None:
         router.add_api_route("/console/secret", show, methods=["GET"])
 
 
-def refuse(request: Request, refusal: ConsoleRefusedError) -> Response:
+async def refuse(request: Request, refusal: ConsoleRefusedError) -> Response:
     return Response(refusal.title, status_code=refusal.status)
 
 

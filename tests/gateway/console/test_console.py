@@ -1,6 +1,7 @@
 """Only the owner sees the console, and it shows what the records say, as text."""
 
 import asyncio
+import re
 import shutil
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -13,6 +14,7 @@ import pytest
 from playwright.async_api import Browser
 
 from gateway.connections.server import listening, serving
+from gateway.console.frame import Frame
 from gateway.console.people import PeoplePages
 from records.record import Record
 from records.store import RecordStore
@@ -135,10 +137,10 @@ async def test_the_overview_counts_what_happened_and_names_what_needs_attention(
 ) -> None:
     page = (await owner.get("/console?days=7")).text
 
-    assert "<dt>Questions</dt><dd>2</dd>" in page
-    assert "<dt>Refused</dt><dd>1</dd>" in page
-    assert "out of scope" in page
-    assert "Who won the cup?" in page.split("Needs attention")[1]
+    figures = dict(re.findall(r'<dt><a href="[^"]*">([^<]*)</a></dt><dd>([^\n<]*)', page))
+    assert (figures["Questions"], figures["Not answered"]) == ("2", "50 %")
+    assert "outside the topic" in page
+    assert "Who won the cup?" in page.split("<h2>Needs you")[1]
 
 
 async def test_questions_are_found_by_words_and_filters(owner: httpx.AsyncClient) -> None:
@@ -216,7 +218,7 @@ async def test_every_page_is_readable_for_everybody(
     store.write([BROAD])
     listener, people = (
         listening("127.0.0.1", 0),
-        PeoplePages(make_personal_data(store), FakeKeys()),
+        PeoplePages(Frame(store, 90.0), make_personal_data(store), FakeKeys()),
     )
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with (

@@ -179,7 +179,7 @@ async def test_the_questions_of_a_gap_are_asked_again_together(desk: OwnersDesk)
 
     assert "are being asked again" in shown
     assert "Asked again" in shown
-    assert "answered" in shown.split("Asked again")[1]
+    assert "Answered" in shown.split("Asked again")[1]
 
 
 @pytest.mark.parametrize("formula", ["=HYPERLINK(1)", "\t=1", " ＋1", "-1+1", "@SUM(1)"])

@@ -33,7 +33,7 @@ from tests.support.http_server import FakeCatalog
 from tests.support.postgres import PostgresServer
 
 PAGE = CatalogEntry("hr/leave", "Leave", "hr/leave.md", "en", 3, content_hash="one")
-FIELDS = {"question": "How long is leave?", "answer": "30 days [1].", "pages": "hr/leave\n\n"}
+FIELDS = {"question": "How long is leave?", "answer": "30 days [1].", "page-0": "hr/leave"}
 
 
 @dataclass
@@ -48,7 +48,7 @@ class OwnersAnswers:
 
     async def save(self, **fields: str) -> httpx.Response:
         return await send_form(
-            self.owner, "/console/verified", "/console/verified/save", **{**FIELDS, **fields}
+            self.owner, "/console/verified/write", "/console/verified/save", **{**FIELDS, **fields}
         )
 
 
@@ -101,7 +101,7 @@ async def test_an_answer_is_changed_and_removed(answers: OwnersAnswers) -> None:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"pages": "hr/unknown"}, "Expected one document named"),
+        ({"page-0": "hr/unknown"}, "A chosen page is no longer there"),
         ({"answer": " "}, "Enter both a question and its answer"),
         ({"answer": "x" * 9_000}, "at most 8000 characters"),
         ({"id": "unknown"}, "Somebody has removed it"),
@@ -153,7 +153,9 @@ async def test_hostile_text_stays_text(answers: OwnersAnswers) -> None:
     await answers.save(question=HOSTILE, answer=HOSTILE)
     answer_id = answers.published[DESK][0].id
 
-    shown = (await answers.owner.get(f"/console/verified?id={answer_id}&question={HOSTILE}")).text
+    shown = (
+        await answers.owner.get(f"/console/verified/write?id={answer_id}&question={HOSTILE}")
+    ).text
 
     assert "<script" not in shown
     assert "<img" not in shown
@@ -173,7 +175,7 @@ async def test_a_text_that_postgresql_cannot_keep_is_refused(answers: OwnersAnsw
                 for changes in ({"question": "a\0b"}, {"answer": "a\0b"}, {"id": "\0"}):
                     refused = await send_form(
                         owner,
-                        "/console/verified",
+                        "/console/verified/write",
                         "/console/verified/save",
                         **{**FIELDS, **changes},
                     )

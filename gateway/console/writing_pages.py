@@ -1,0 +1,205 @@
+"""The pages on which a document is looked at, and on which editors write documents of their own."""
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any, Protocol
+from urllib.parse import urlencode
+
+import structlog
+from fastapi import APIRouter, Query, Request, Response
+
+from gateway.console.access import (
+    Assistant,
+    ConsoleRefusedError,
+    ConsoleRole,
+    ConsoleUser,
+    require,
+    user_of,
+)
+from gateway.console.frame import Frame, SentForm, add_pages, lead, receive
+from gateway.console.pages import render_answer
+from gateway.port import CatalogEntry, CatalogSelection, DocumentWriter, SearchableLibrary
+from records.gaps import WRITING, Gap, GapFinder
+
+log = structlog.get_logger("gateway")
+
+FOLDER = "pages"
+LONGEST_TITLE, LONGEST_TEXT = 200, 100_000
+LONGEST_NAME = 60
+Text = Annotated[str, Query(max_length=2_000)]
+_APART = re.compile(r"[\W_]+")
+
+
+class WrittenFiles(Protocol):
+    """Reads the files that were written into an assistant."""
+
+    def read_file(self, assistant: Assistant, name: str) -> str | None:
+        """Return the text of a file; None if there is none."""
+        ...
+
+
+class WritingPages:
+    """Shows documents, and keeps those that editors write as files of the assistant."""
+
+    def __init__(
+        self,
+        frame: Frame,
+        catalog: DocumentWriter,
+        library: SearchableLibrary,
+        files: WrittenFiles,
+        gaps: GapFinder | None,
+    ) -> None:
+        self._frame = frame
+        self._catalog = catalog
+        self._library = library
+        self._files = files
+        self._gaps = gaps
+
+    def add_to(self, router: APIRouter) -> None:
+        """Add the routes."""
+        add_pages(router, "GET", {"document": self.show, "documents/write": self.write})
+        add_pages(router, "POST", {"documents/write": self.save})
+
+    @require(ConsoleRole.EDITOR)
+    async def show(
+        self,
+        request: Request,
+        tenant: Text,
+        assistant: Text,
+        id: Text,  # noqa: A002 - as the address has it
+    ) -> Response:
+        """Show the text of a document as the index has it."""
+        name = (tenant, assistant)
+
+        async def read(_: ConsoleUser) -> Mapping[str, Any] | None:
+            entry = await self._find(name, id)
+            if entry is None:
+                return None
+            document = await self._library.read(*name, id, groups=entry.groups)
+            return {
+                "named": {"tenant": tenant, "assistant": assistant},
+                "document": entry,
+                "text": render_answer(document.text) if document else "",
+                "is_cut": document is not None and document.is_cut,
+                "file": entry.source if self._read_own(name, entry.source) else "",
+            }
+
+        return await self._frame.show(request, "document.html", read)
+
+    @require(ConsoleRole.EDITOR)
+    async def write(
+        self,
+        request: Request,
+        tenant: Text = "",
+        assistant: Text = "",
+        title: Text = "",
+        gap: Text = "",
+        file: Text = "",
+    ) -> Response:
+        """Show the form for a page: a new one, perhaps for a gap, or the one in a file."""
+        own = user_of(request).list_assistants(ConsoleRole.EDITOR)
+        name = (tenant, assistant) if assistant else own[0]
+        written = self._read_own(name, file) or ""
+        heading, _, text = written.partition("\n")
+        fields = {
+            "title": heading.removeprefix("# ").strip() or title,
+            "text": text.strip(),
+            "gap": gap,
+            "file": file if written else "",
+        }
+        return await self._show_form(request, name, fields)
+
+    @require(ConsoleRole.EDITOR)
+    async def save(self, request: Request) -> Response:
+        """Write a page, read it, and lead to its gap or to the page."""
+        form = await receive(request, ConsoleRole.EDITOR)
+        try:
+            file = await self._save(form)
+        except ConsoleRefusedError as refusal:
+            return await self._show_form(request, form.assistant, form.fields, refusal)
+        log.warning("page_written", file=file, person=user_of(request).identity.shown)
+        named = {"tenant": form.assistant[0], "assistant": form.assistant[1]}
+        gap = await self._find_gap(form.assistant, form.read("gap"))
+        if self._gaps is None or gap is None:
+            return lead("documents", **named, find=form.read("title"), said="written")
+        mark = partial(self._gaps.set_state, form.assistant, gap.id, WRITING)
+        await self._frame.query(lambda _: mark())
+        return lead("gap", **named, id=gap.id, said="ask")
+
+    async def _save(self, form: SentForm) -> str:
+        """Write the file of a form and read it; return its name."""
+        title = " ".join(form.read("title", most=LONGEST_TITLE).split())
+        text = form.read("text", most=LONGEST_TEXT)
+        if not title or not text:
+            raise ConsoleRefusedError(400, "Not saved", "Enter both a title and a text.")
+        file = form.read("file", most=1_000)
+        if not self._read_own(form.assistant, file):
+            file = f"{FOLDER}/{name_file(title)}"
+            if self._read_own(form.assistant, file):
+                raise ConsoleRefusedError(
+                    400,
+                    "Not saved",
+                    "There is a page with this title. Choose another title, or change that page.",
+                )
+        data = f"# {title}\n\n{text}\n".encode()
+        result = await self._catalog.write(*form.assistant, file, data)
+        reasons = [reason for _, reason in result.failures]
+        if result.refused or not result.written + result.unchanged:
+            why = result.refused or "; ".join(reasons) or "the text has nothing to read"
+            raise ConsoleRefusedError(400, "The page could not be read", why)
+        return file
+
+    async def _show_form(
+        self,
+        request: Request,
+        name: Assistant,
+        fields: Mapping[str, str],
+        refusal: ConsoleRefusedError | None = None,
+    ) -> Response:
+        named = {"tenant": name[0], "assistant": name[1]}
+
+        async def read(user: ConsoleUser) -> Mapping[str, Any]:
+            user.require(ConsoleRole.EDITOR, name)
+            gap = await self._find_gap(name, fields.get("gap", ""))
+            back = {"address": "documents", "title": "Documents"}
+            if gap is not None:
+                back = {"address": f"gap?{urlencode({**named, 'id': gap.id})}", "title": "The gap"}
+            return {
+                "named": named,
+                "gap": gap,
+                "back": back,
+                **{one: fields.get(one, "") for one in ("text", "file")},
+                "title": fields.get("title") or (gap.title if gap else ""),
+            }
+
+        return await self._frame.show(
+            request,
+            "write.html",
+            read,
+            200 if refusal is None else refusal.status,
+            refusal=refusal,
+            longest_title=LONGEST_TITLE,
+            longest_text=LONGEST_TEXT,
+        )
+
+    async def _find(self, name: Assistant, document: str) -> CatalogEntry | None:
+        selection = CatalogSelection(ids=(document,))
+        found, _ = await self._catalog.find(*name, selection, limit=1)
+        return found[0] if found else None
+
+    async def _find_gap(self, name: Assistant, gap_id: str) -> Gap | None:
+        if self._gaps is None or not gap_id:
+            return None
+        return next((gap for gap in await self._gaps.find(name) if gap.id == gap_id), None)
+
+    def _read_own(self, name: Assistant, source: str) -> str | None:
+        """Return the text of a page that was written here; None for any other source."""
+        place = re.fullmatch(rf"(?:.+/)?({FOLDER}/[^/]{{1,200}}\.md)", source)
+        return None if place is None else self._files.read_file(name, place[1])
+
+
+def name_file(title: str) -> str:
+    """Return the name of the file for a title: its letters and digits."""
+    name = _APART.sub("-", title.casefold()).strip("-")[:LONGEST_NAME].strip("-")
+    return f"{name or 'page'}.md"
