@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
+from citations.addresses import addresses_of
+from citations.links import Allowed, is_free_of_foreign_links, keep_links
 from citations.sources import MOST_PAGES, list_labels, list_nearest_pages
 from envelope.conversation import (
     ClarificationReason,
@@ -392,7 +394,7 @@ def _with_system(
         "sources": [],
         "suggested_actions": [],
         **{name: value for name, value in reply.items() if name != _IS_APPROVED},
-        "question": state.canonical_question or None,
+        "question": _describe_question(state) or None,
         "termination_reason": termination_reason,
         "conversation_id": envelope.conversation_id,
         "message_id": envelope.message_id,
@@ -402,6 +404,20 @@ def _with_system(
         **describe_way(state, str(reply.get("outcome"))),
         **_describe_cancelled(state),
     }
+
+
+def _describe_question(state: State) -> str:
+    """Return the question as it was understood.
+
+    A model may have written it: it has no link, and no address that the person did not type.
+    """
+    turns = (turn.text for turn in state.history if turn.speaker == "user")
+    typed = (state.text, state.reply_text, *turns)
+    held = frozenset[str]().union(*map(addresses_of, typed))
+    question = state.canonical_question
+    if addresses_of(question) <= held and is_free_of_foreign_links(question, ()):
+        return question
+    return keep_links(question, Allowed(held=held, any_host=True)).text
 
 
 def _describe_cancelled(state: State) -> Reply:

@@ -21,7 +21,7 @@ from tests.support.broker_harness import (
 )
 from tests.support.waiting import wait_until
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 
 
 class CountingConsumer:

@@ -8,6 +8,7 @@ import signal
 import urllib.request
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class Pod:
     log: Path
 
     def page(self, path: str) -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60) as answer:
             response: bytes = answer.read()
         return response.decode()
 
@@ -87,7 +88,7 @@ class Pods:
         )
         pod.process.start()
         self.started.append(pod)
-        assert await self.client.blpop(eventful_worker.READY, timeout=9) is not None
+        await wait_until(partial(self.client.lpop, eventful_worker.READY))
         return pod
 
     async def submit(self, message_id: str, text: str = QUESTION) -> None:
@@ -95,7 +96,7 @@ class Pods:
         await self.desk.submit(Message(text, f"talk-{message_id}", message_id, command))
 
     async def hanging(self) -> None:
-        assert await self.client.blpop(eventful_worker.HANGING, timeout=9) is not None
+        await wait_until(partial(self.client.lpop, eventful_worker.HANGING))
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ class InstalledWorker:
         """Return why `/readyz` is red, or an empty text when it is green."""
         try:
             with urllib.request.urlopen(
-                f"http://127.0.0.1:{self._port}/readyz", timeout=5
+                f"http://127.0.0.1:{self._port}/readyz", timeout=60
             ) as answer:
                 assert answer.status == 200
                 return ""

@@ -161,6 +161,27 @@ def test_choosing_a_language_is_confirmed_in_it() -> None:
     assert reply["language"] == "de"
 
 
+@pytest.mark.parametrize(
+    ("text", "understood", "shown"),
+    [
+        ("And 7?", "Log in at [our page](https://evil.test/a)?", "Log in at our page?"),
+        ("And 7?", "What is at https://evil.test/a?", "What is at [address removed]?"),
+        ("And 7?", "Does <img src=//evil.test/a> work?", "Does  work?"),
+        ("Is http://localhost:3000/a up?", "Is http://localhost:3000/a running?", None),
+        ("And 7?", "What does `a[7] < 3` mean for acme.com [1]?", None),
+    ],
+)
+def test_a_question_as_a_model_understood_it_leads_to_no_place_that_nobody_typed(
+    text: str, understood: str, shown: str | None
+) -> None:
+    asked = envelope(text=text, canonical_question=understood, response="sorry")
+    end = End(Ending.REPLY, Outcome.REFUSED)
+
+    reply = replies.end_reply(asked, Decision("r", (), {}), end, FixedTexts())
+
+    assert reply["question"] == (understood if shown is None else shown)
+
+
 def test_a_clarification_leaves_a_pause_with_its_options_and_the_next_round() -> None:
     asked = envelope(
         canonical_question="How do I set up a webhook?",

@@ -156,7 +156,7 @@ async def slack_desk(
     try:
         async with (
             open_connector(harness, channel, policy=policy, **options) as connector,
-            httpx.AsyncClient() as caller,
+            httpx.AsyncClient(timeout=None) as caller,
         ):
             events = SlackEvents(calls, me, connector, audience, handover_channel=handover_channel)
             app = make_app(client, events, signing_secret=SIGNING_SECRET)

@@ -278,7 +278,7 @@ async def running_provider() -> AsyncIterator[str]:
     address = f"http://127.0.0.1:{port}"
 
     async def answers() -> bool:
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=None) as client:
             try:
                 return (await client.get(f"{address}/jwks")).status_code == 200
             except httpx.HTTPError:
@@ -298,7 +298,7 @@ async def test_a_person_signs_in_at_a_real_provider() -> None:
     async with running_provider() as issuer:
         provider = OidcProvider(client_at(issuer))
         app = make_console(None, sessions, roles=ROLES, provider=provider)
-        async with browser_of(app, BASE) as client, httpx.AsyncClient() as outside:
+        async with browser_of(app, BASE) as client, httpx.AsyncClient(timeout=None) as outside:
             sent = await client.get("/console/login/start")
             confirmed = await outside.post(sent.headers["location"], data={"sub": "ada"})
             place = confirmed.headers["location"]

@@ -244,7 +244,7 @@ async def test_a_process_killed_while_it_speaks_to_telegram_leaves_one_outcome(
     harness = WorkerHarness(lambda: connect(redis_url), played=False)
     await harness.client.flushall()
     api.gates[method] = asyncio.Event()
-    async with harness.open(), httpx.AsyncClient() as client:
+    async with harness.open(), httpx.AsyncClient(timeout=None) as client:
         async with serve_telegram(redis_url, api.url) as (first, url):
             sent = await client.post(url, json=UPDATE, headers={HEADER: SECRET})
             assert sent.status_code == 200
