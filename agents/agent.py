@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from knowledge.port import Searcher
     from knowledge.search.question_vectors import EarlyEmbedding
     from llm.port import Model, Task, Usage
-    from memory.learned_outcomes import LoggedOutcome
     from memory.work_store import RedisWorkStore
     from tools.calls import ToolReceipts
     from tools.catalog import ToolCatalog
@@ -186,12 +185,6 @@ class AgentParts(Protocol):
     @property
     def list_versions(self) -> "Callable[[Sequence[str]], Awaitable[Sequence[str]]]":
         """Returns the versions that documents state which a person of these groups may read."""
-        ...
-
-    @property
-    def read_outcomes(self) -> "Callable[[], Awaitable[Sequence[LoggedOutcome]]] | None":
-        """Returns the outcomes of earlier swarms of the assistant, oldest first; None where
-        nothing is learned."""
         ...
 
     @property

@@ -36,7 +36,6 @@ VERBS: dict[str, str] = {
     "trace": "show stages, decisions, model calls and cost of one message",
     "doctor": "check the installation: what works, what is slow, what is missing",
     "status": "show queue depths, dead letters and live workers",
-    "swarm": "show how well each strategy of the swarm performed, or delete the recorded outcomes",
     "forget": "erase a conversation from all stores",
     "webhooks": "list, retry or drop webhook events that could not be delivered",
     "backup": "back up Redis, the index, the data folder and the records to a file",
@@ -52,7 +51,6 @@ MODULES = {
     "console": "keys",
     "restore": "backup",
     "sources": "ingest",
-    "swarm": "swarm_stats",
     "up": "worker",
     "workers": "status",
 }

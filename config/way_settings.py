@@ -112,12 +112,6 @@ class SwarmSettings(BaseModel):
         description="with `WAY=auto`: questions with a higher complexity (0 to 100) are divided "
         "among workers",
     )
-    swarm_learning: bool = Field(
-        True,
-        description="keep the outcomes of swarms (numbers, no text) for 90 days, and tell the "
-        "planning model which strategies and numbers of workers did better; `refdesk swarm stats` "
-        "shows them",
-    )
 
 
 class SpecialistSettings(BaseModel):

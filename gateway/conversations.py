@@ -12,7 +12,6 @@ from memory.chat_state import RedisPushMemory
 from memory.conversation import RedisMemory, RedisPeople
 from memory.http_state import EMPTY_SECONDS, Feedback, RedisReplyAddresses, RedisSessionStore
 from memory.key_names import conversation_keys
-from memory.learned_outcomes import RedisOutcomeLog
 
 if TYPE_CHECKING:
     from memory.http_state import Redis
@@ -53,7 +52,6 @@ class Conversations(RedisSessionStore):
         )
         self._transcripts = Transcripts(client, shards=shards)
         self._addresses = RedisReplyAddresses(client)
-        self._outcomes = RedisOutcomeLog(client, shards=shards)
         self._pushed = [
             RedisPushMemory(
                 client, spec.name, question_seconds=ttl_seconds, conversation_seconds=ttl_seconds
@@ -109,6 +107,5 @@ class Conversations(RedisSessionStore):
     async def give_feedback(self, question: Question, feedback: Feedback) -> None:
         """Store the feedback on this message; it replaces earlier feedback."""
         await self.put_feedback(question, feedback.model_copy(update={"at": time.time()}))
-        await self._outcomes.rate(question, 1 if feedback.rating == "up" else -1)
         if self._on_rated is not None:
             await self._on_rated(question)

@@ -50,7 +50,6 @@ from manager.way_report import (
     add_open_parts,
     add_planned_tasks,
     list_completed,
-    note_outcome,
 )
 from memory.conversation import Ended, RedisMemory, RedisPeople, describe_earlier
 
@@ -323,7 +322,6 @@ class ManagerAgent:
         topic = self._topics.get((envelope.tenant, envelope.assistant), "")
         reply = replies.end_reply(envelope, decision, end, self._texts, topic)
         ended = await self._with_dropped(delivery, state, replies.remember(envelope, reply))
-        ended = note_outcome(ended, envelope, reply)
         ended = ended if hop.kept is None else replace(ended, kept=hop.kept)
         await self._keep_choice(delivery.question, envelope, ended)
         language = replies.language_of(state)

@@ -338,12 +338,6 @@ class TaskLedgerView(JsonObject):
     tasks = _views(TaskView)
 
 
-class RoutingView(JsonObject):
-    """How a request is handled."""
-
-    question_kind = _text()
-
-
 class ReportNote(JsonObject):
     """A fixed text below the answer of a swarm: its key, and the value in it."""
 
@@ -589,7 +583,7 @@ class State(JsonObject):
     multi_tool_results = _object()
     tool_executions = _views(ToolExecutionView)
     assessment = _view(AssessmentView)
-    routing = _view(RoutingView)
+    routing = _view(JsonObject)
     swarm_plan = _view(SwarmPlanView)
     plan_step = _choice(PlanStep)
     task_ledger = _view(TaskLedgerView)

@@ -6,13 +6,11 @@ and further questions of the same message that are still to be answered.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from pydantic import JsonValue
 
 from citations.links import plain_line
 from envelope.conversation import ClarificationReason, Pause
-from envelope.encoding import to_json
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.swarm import (
@@ -27,7 +25,6 @@ from envelope.swarm import (
 from envelope.texts import Texts
 from envelope.tool_loop import WayName
 from manager.state import Json, State, TaskView, ToolExecutionView
-from memory.conversation import Ended
 
 Reply = dict[str, JsonValue]
 _MOST_CALLS = 100
@@ -68,10 +65,7 @@ _TEAM_FIELDS = (
     State.citation_check,
     State.review_report,
 )
-_ENDS = frozenset({Outcome.ANSWERED.value, Outcome.REFUSED.value, Outcome.FAILED.value})
 _ENDS_A_QUESTION = frozenset({Outcome.ANSWERED.value, Outcome.REFUSED.value})
-_WORST, _SPAN = 1.0, 9.0
-"""The scale of the judge: a score of 0 is 1, one of 1 is 10."""
 
 
 def describe_way(state: State, outcome: str = "") -> Reply:
@@ -174,29 +168,6 @@ def read_parts(state: State) -> dict[str, bool]:
 def list_effects(state: State) -> list[str]:
     """Return the tools by which the workers of a swarm changed something outside."""
     return [tool for output in state.worker_outputs.values() for tool in output.effects]
-
-
-def note_outcome(ended: Ended, envelope: Envelope, reply: Reply) -> Ended:
-    """Return the changes with the outcome of the swarm of a message, if it had a finished one.
-
-    A swarm that fell back to one search or has no answer gets the lowest score. A question that a
-    person stopped, replaced or still has to answer is not counted.
-    """
-    state = State(envelope.payload)
-    plan, routing = state.swarm_plan, state.routing
-    if plan is None or not plan.workers or routing is None or not routing.question_kind:
-        return ended
-    if reply.get("outcome") not in _ENDS:
-        return ended
-    fields: Json = {
-        "kind": routing.question_kind,
-        "strategy": plan.strategy[:60],
-        "workers": len(plan.workers),
-        "judge": _rate(state, reply),
-        "cost_usd": _read_cost(state),
-        "seconds": round(envelope.total_processing_time, 3),
-    }
-    return replace(ended, learned=to_json(fields).decode())
 
 
 def make_offer(envelope: Envelope, reply: Reply) -> Pause | None:
@@ -317,23 +288,6 @@ def _describe_call(execution: ToolExecutionView) -> Json:
     caller = execution.agent_name
     named: Json = {} if caller in {"", _PLANNER} else {"agent_name": caller}
     return named | execution.copy(*_CALL_FIELDS)
-
-
-def _rate(state: State, reply: Reply) -> float | None:
-    """Return the score of the judge, 1 to 10; None for an answer that nobody judged."""
-    if reply.get("outcome") != Outcome.ANSWERED.value or state.way_fallback:
-        return _WORST
-    score = State(reply).quality_score
-    return None if score is None else round(_WORST + _SPAN * min(1.0, max(0.0, score)), 2)
-
-
-def _read_cost(state: State) -> float:
-    """Return the cost of the models in USD; 0 where it is unknown."""
-    cost = None if state.model_usage is None else state.model_usage.cost_usd
-    try:
-        return max(0.0, float(cost)) if cost is not None else 0.0
-    except ValueError:
-        return 0.0
 
 
 def _shorten(title: str) -> str:

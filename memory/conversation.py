@@ -33,7 +33,6 @@ from memory.key_names import (
     person_pauses_key,
     person_style_key,
 )
-from memory.learned_outcomes import log_outcome
 from memory.model_calls import await_answer
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ class Ended:
     """The changes that the end of a message makes; None leaves a value unchanged.
 
     `dropped` are the turns that leave the history. `brief`: the client stores the conversation, so
-    the changes expire after a day. `learned` is the outcome of a swarm as JSON; empty: none.
+    the changes expire after a day.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -131,7 +130,6 @@ class Ended:
     forget: str = ""
     brief: bool = False
     kept: KeptPayload | None = None
-    learned: str = ""
 
 
 class RedisMemory:
@@ -227,7 +225,6 @@ class RedisMemory:
             *forgotten,
             *(_history(keys, ended, self._keep, ttl_seconds) if not ended.forget else ()),
             *_fields(keys, ended, ttl_seconds),
-            *(log_outcome(question, one, shards=self._shards) for one in (ended.learned,) if one),
             Delete(key=keys.calls),
         )
 

@@ -53,10 +53,8 @@
 | rd:speed:<model>:<day>                     | hash | agents  | gateway | 8 days   |
 | rd:{shard}:budget:<question>               | hash | agents  | agents  | ttl (2)  |
 | rd:budget:<tenant>:<day>                   | hash | agents  | agents  | two days |
-| rd:{shard}:outcomes:<tenant>/<assistant>   | list | finish, gateway (3) | agents | 90 days |
 
 (1) Minutes, until the first question of the session. (2) An hour; only numbers.
-(3) Only numbers and names of strategies; see `learned_outcomes`. The gateway sets ratings.
 (4) After they were last read: the documents that a person gave to this conversation.
 (5) After its last use: the language, or the form of answers, that a person chose.
 
@@ -229,11 +227,6 @@ def question_budget_key(question: Question, shards: int) -> str:
 def tenant_budget_key(tenant: str, day: str) -> str:
     """Return the key of the amounts that a tenant has used on a day (ISO date)."""
     return f"rd:budget:{in_key(tenant)}:{in_key(day)}"
-
-
-def outcomes_key(tenant: str, assistant: str, shard: int) -> str:
-    """Return the key of the outcomes that an assistant learns from; those of one shard."""
-    return f"rd:{shard_tag(shard)}:outcomes:{in_key(tenant)}/{in_key(assistant)}"
 
 
 def verified_answers_key(tenant: str, assistant: str) -> str:

@@ -9,6 +9,7 @@ from pydantic_core import from_json
 
 from agents.agent import AgentRole, ProgressStep
 from agents.review.audit import CitationAudit
+from agents.review.findings import list_errors
 from agents.review.passages import DocumentUnits, cut_document, name_documents
 from agents.review.report_layout import name_review
 from agents.review.requirements import Extraction, TextPlace
@@ -55,6 +56,8 @@ LARGEST_INLINE = 24_000
 """Bytes of a report that travels in the envelope: the result of a branch has at most 32 kB."""
 _MOST_SENTENCES, _LONGEST = 5, 1_500
 _NO_RESULT = "it gave no result in time"
+_FROM_VERDICTS = frozenset({"risks", "citations", "recommendations"})
+"""Sections that are made from the verdicts."""
 _CLASSES = ("document_type", "domain", "complexity", "language", "sensitivity")
 
 
@@ -113,7 +116,7 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
             inputs,
             summary=tuple(_clean(output.summary[:_MOST_SENTENCES])),
             recommendations=_order_advice(output.recommendations),
-            notes=(*inputs.notes, *(one.text for one in errors)),
+            notes=(*inputs.notes, *list_errors(errors)),
             sections=_describe_sections(reads, inputs, output, errors),
         )
         report = compose_report(
@@ -209,7 +212,7 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
             units_unread=checklist.units_unread,
             notes=(
                 *found.notes, *extraction.notes, *review.notes, *reads.sequence_notes,
-                *(one.text for one in reads.errors),
+                *list_errors(reads.errors),
             ),
             is_judged=not self.toolbox.is_offline or bool(verdicts.decided_by),
             confidence=verdicts.confidence,
@@ -248,9 +251,21 @@ def _describe_sections(
         ),
     }
     if inputs.is_judged:
-        return sections
+        return {name: _limit_by_verdicts(name, one, sections) for name, one in sections.items()}
     unjudged = {"state": SectionState.NOT_JUDGED}
     return {name: one.model_copy(update=unjudged) for name, one in sections.items()}
+
+
+def _limit_by_verdicts(
+    name: str, section: ReportedSection, sections: Mapping[str, ReportedSection]
+) -> ReportedSection:
+    """Return a section; one that has nothing because verdicts are missing is not empty but
+    unknown, like these.
+    """
+    findings = sections["findings"]
+    is_made = findings.state in (SectionState.RESULT, SectionState.NOTHING)
+    is_empty = section.state is SectionState.NOTHING
+    return findings if name in _FROM_VERDICTS and is_empty and not is_made else section
 
 
 def _judge_verdicts(review: ReviewResult) -> ReportedSection:

@@ -117,11 +117,13 @@ class _Layout:
     def _list_unjudged(self) -> Iterator[str]:
         """Yield what was not judged, and why."""
         if self._report.is_judged:
+            by_reason: dict[str, list[ReportedRequirement]] = {}
             for one in self._report.undecided:
-                reason = self._translate(one.reason)
-                yield self.say(
-                    "not_judged", number=one.number, place=self._name_place(one.law), reason=reason
-                )
+                by_reason.setdefault(self._translate(one.reason), []).append(one)
+            for reason, own in by_reason.items():
+                numbers = ", ".join(str(one.number) for one in own)
+                places = "; ".join(dict.fromkeys(self._name_place(one.law) for one in own))
+                yield self.say("not_judged", number=numbers, place=places, reason=reason)
         for heading in self._report.units_unread:
             yield self.say("not_read", place=heading)
         for note in self._report.notes:
@@ -299,7 +301,11 @@ class _Layout:
         items += [
             ReportText(self.say("definition", text=_shorten(one))) for one in report.definitions
         ]
-        return ReportPart(self.say("appendix"), (ReportText(self.say("no_advice")),), tuple(items))
+        lines = [ReportText(self.say("no_advice"))]
+        if report.is_judged and self._is_lacking("classes"):
+            name = self.say("section_classes")
+            lines += [ReportText(f"{name}: {one.text}") for one in self._explain("classes")]
+        return ReportPart(self.say("appendix"), tuple(lines), tuple(items))
 
     def _describe(self, document_id: str) -> Iterator[str]:
         """Yield a document with its file and its language, and its classes."""

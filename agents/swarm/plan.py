@@ -8,7 +8,6 @@ import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, DeskDomain, ProgressStep, ReadsLanguage
-from agents.swarm.learning import FindAdvice, classify_question, make_advice
 from agents.swarm.plan_making import (
     OfferedTool,
     describe_done,
@@ -115,7 +114,6 @@ class PlanAgent(Agent[Reads, Writes]):
         strategies: StrategyRegistry | None = None,
         registry: WorkerRegistry | None = None,
         domain: DeskDomain | None = None,
-        find_advice: FindAdvice | None = None,
         strategy: str = AUTO,
         most_workers: int = 32,
         most_passages: int = _MOST_PASSAGES,
@@ -128,7 +126,6 @@ class PlanAgent(Agent[Reads, Writes]):
         self._strategies = make_strategies() if strategies is None else strategies
         self._registry = make_registry() if registry is None else registry
         self._domain = DeskDomain() if domain is None else domain
-        self._find_advice = find_advice
         self._configured = strategy
         self._most_workers = most_workers
         self._most_passages = most_passages
@@ -150,7 +147,6 @@ class PlanAgent(Agent[Reads, Writes]):
             texts=parts.texts,
             list_documents=parts.library.list_documents,
             domain=DeskDomain.of(settings),
-            find_advice=make_advice(parts.read_outcomes),
             strategy=settings.swarm_strategy,
             most_workers=settings.swarm_workers,
             most_passages=min(settings.search_results_limit, _MOST_PASSAGES),
@@ -170,8 +166,7 @@ class PlanAgent(Agent[Reads, Writes]):
                 return Wrote(again)
             if not self._uses_model:
                 return self._plan_listed(reads, before)
-            advice = await self._advise(reads)
-            inputs = await self._make_inputs(reads, before, advice)
+            inputs = await self._make_inputs(reads, before)
             given = await self._model.ask(PLAN_SWARM, inputs, self.run)
             if before is not None:
                 return await self._replan(reads, before, inputs, given)
@@ -188,7 +183,7 @@ class PlanAgent(Agent[Reads, Writes]):
         except (ModelError, SwarmError) as error:
             return GaveUp(f"{type(error).__name__}: {error}")
         writes = self._make_writes(reads, plan, output, given.model)
-        writes.routing.update(self._explain(reads, output, advice))
+        writes.routing["strategy_reason"] = self._explain(reads, output)
         writes.routing["topic_change_detected"] = _has_changed_topic(reads)
         return Wrote(writes)
 
@@ -215,10 +210,7 @@ class PlanAgent(Agent[Reads, Writes]):
             action="orchestrate",
             complexity=0.0,
         )
-        writes = self._make_writes(reads, plan, decision, "")
-        if self._find_advice is not None:
-            writes.routing["question_kind"] = classify_question(reads.canonical_question).value
-        return Wrote(writes)
+        return Wrote(self._make_writes(reads, plan, decision, ""))
 
     def _list(self, reads: Reads) -> SwarmPlan:
         return plan_listed(
@@ -227,35 +219,17 @@ class PlanAgent(Agent[Reads, Writes]):
             most_workers=self._most_workers,
         )
 
-    async def _advise(self, reads: Reads) -> tuple[str, ...]:
-        """Return what earlier swarms say about questions of this kind."""
-        if self._find_advice is None:
-            return ()
-        kind = classify_question(reads.canonical_question)
-        return await self._find_advice(kind, "" if self._configured == AUTO else self._configured)
-
-    def _explain(
-        self, reads: Reads, output: PlanSwarmOutput, advice: tuple[str, ...]
-    ) -> dict[str, JsonValue]:
-        """Return why this strategy; the kind of the question only where outcomes are kept."""
+    def _explain(self, reads: Reads, output: PlanSwarmOutput) -> str:
+        """Return why this strategy."""
         if reads.chosen_strategy:
-            reason = "the request names it"
-        elif self._configured != AUTO:
-            reason = "the settings name it"
-        elif output.strategy in self._strategies.names:
-            reason = "the planner chose it"
-        else:
-            reason = "the planner named none"
-        explained: dict[str, JsonValue] = {"strategy_reason": reason}
-        if self._find_advice is not None:
-            explained["question_kind"] = classify_question(reads.canonical_question).value
-        if advice:
-            explained["learned"] = list(advice)
-        return explained
+            return "the request names it"
+        if self._configured != AUTO:
+            return "the settings name it"
+        if output.strategy in self._strategies.names:
+            return "the planner chose it"
+        return "the planner named none"
 
-    async def _make_inputs(
-        self, reads: Reads, before: SwarmPlan | None, advice: tuple[str, ...]
-    ) -> PlanSwarmInputs:
+    async def _make_inputs(self, reads: Reads, before: SwarmPlan | None) -> PlanSwarmInputs:
         chosen = reads.chosen_strategy or (self._configured if self._configured != AUTO else "")
         # What is missing is a part of the analysis.
         problems = (reads.quality_analysis or reads.missing,) if before is not None else ()
@@ -279,7 +253,6 @@ class PlanAgent(Agent[Reads, Writes]):
             facts=reads.collected_info,
             done=() if before is None else tuple(describe_done(before, outputs)),
             problems=tuple(one for one in problems if one),
-            advice=advice,
         )
 
     async def _plan(

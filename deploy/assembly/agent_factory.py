@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from knowledge.port import Searcher
     from knowledge.search.question_vectors import EarlyEmbedding
     from llm.port import Usage
-    from memory.learned_outcomes import LoggedOutcome
     from records.verified_finder import VerifiedFinder
     from tools.calls import ToolReceipts
     from tools.catalog import ToolCatalog
@@ -169,13 +168,6 @@ class AgentFactory:
             unrelated or find_foreign_questions("en"),
             knowledge.library.find_readable,
         )
-
-    @property
-    def read_outcomes(self) -> "Callable[[], Awaitable[Sequence[LoggedOutcome]]] | None":
-        log = self.tool_access.outcomes
-        if log is None or not self.settings.swarm_learning:
-            return None
-        return partial(log.load, self.settings.tenant, self.settings.assistant)
 
     @property
     def list_versions(self) -> Callable[[Sequence[str]], Awaitable[Sequence[str]]]:

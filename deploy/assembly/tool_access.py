@@ -14,7 +14,6 @@ from envelope.role import Role
 from envelope.run import Run
 from envelope.specialists import SpecialistName
 from memory.budgets import RedisBudgets
-from memory.learned_outcomes import RedisOutcomeLog
 from memory.receipts import RedisReceipts
 from memory.work_store import RedisWorkStore
 from worker.budgets import ToolCallBudget
@@ -42,7 +41,6 @@ class ToolAccess:
     open_budget: "Callable[[Run], ToolBudget] | None" = None
     open_receipts: "Callable[[Run], ToolReceipts] | None" = None
     work: RedisWorkStore | None = None
-    outcomes: RedisOutcomeLog | None = None
 
 
 NO_ACCESS = ToolAccess()
@@ -60,11 +58,8 @@ async def open_tool_access(
     if _USES_TOOLS.isdisjoint(roles):
         return ToolAccess(work=work)
     outside = await stack.enter_async_context(open_outside_tools(settings.outside_tools))
-    outcomes = RedisOutcomeLog(client, shards=shards) if Role.PLAN.value in roles else None
     open_budget = make_tool_budgets(client, shards=shards, most_calls=settings.budget_tool_calls)
-    return ToolAccess(
-        tuple(outside), open_budget, partial(open_receipts, client, shards), work, outcomes
-    )
+    return ToolAccess(tuple(outside), open_budget, partial(open_receipts, client, shards), work)
 
 
 def open_receipts(client: "Redis", shards: int, run: Run) -> RedisReceipts:

@@ -79,7 +79,6 @@ class PlanSwarmInputs(BaseModel, frozen=True):
     facts: dict[str, JsonValue] = Field(default_factory=dict, description="that the user gave")
     done: tuple[str, ...] = Field(default=(), description="briefs of earlier plans, with results")
     problems: tuple[str, ...] = Field(default=(), description="why the last plan did not do")
-    advice: tuple[str, ...] = Field(default=(), description="what did well for such questions")
 
 
 PLAN_SWARM = Task(

@@ -259,12 +259,14 @@ class CircuitBreaker:
         return min(FIRST_PAUSE_SECONDS * 2.0 ** min(self._openings, 10), LONGEST_PAUSE_SECONDS)
 
     def _repeat_cause(self, cause: ModelError) -> ModelError:
-        """Return the error that opened the breaker, with the remaining time."""
-        left = max(0.0, self._remaining_pause())
+        """Return the error that opened the breaker, with the remaining time.
+
+        The text has no time: the same failure reads the same each time.
+        """
         error = copy.copy(cause)
-        error.args = (f"{cause} (it is not asked again for {left:.3g} s)",)
+        error.args = (f"{cause} (it is not asked again for some time)",)
         if isinstance(error, ModelUnavailable):
-            error.retry_after_seconds = left
+            error.retry_after_seconds = max(0.0, self._remaining_pause())
         return error
 
 

@@ -237,6 +237,22 @@ async def test_a_review_of_a_file_takes_specialists_and_says_which_parts_were_no
     assert "specialists" in refused.text
 
 
+async def test_specialists_in_the_address_hold_for_a_review_that_names_its_document(
+    open_app: OpenReviewApp,
+) -> None:
+    async with open_app(ReviewingModel()) as app:
+        client = await app.client()
+        options = {"params": {"name": "contract.md"}, "headers": UPLOAD["headers"]}
+        given = await client.post("/v1/conversations/c-4/documents", content=FAULTY, **options)
+        body = {"document": given.json()["id"], "against": [TITLE], "conversation_id": "c-4"}
+        started = await client.post(REVIEWS, json=body, params={"specialists": "compliance"})
+        path = f"{REVIEWS}/{started.json()['id']}"
+        await events(client, "GET", f"{path}/events")
+        found = (await client.get(path)).json()
+
+    assert found["answer"]["agent_sequence"] == ["extractor", "requirement_extractor", "compliance"]
+
+
 async def test_an_attached_file_never_takes_the_place_of_the_law(open_app: OpenReviewApp) -> None:
     harmless = f"# {TITLE}\n\n## Article 1\n\nThe processor may do anything.\n".encode()
     async with open_app() as app:

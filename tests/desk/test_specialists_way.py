@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
+from agents.review.report_layout import lay_out
 from agents.review.review_report import ReviewReport
 from cli.commands.trace import trace_lines
 from cli.printing import list_operator_notes
@@ -36,6 +37,12 @@ def count(reply: Fields) -> dict[str, int]:
     """The verdicts of a review by their status."""
     names = ("requirements", "compliant", "violations", "gaps")
     return {name: reply["verdicts"][name] for name in names}
+
+
+def read_report(report: ReviewReport) -> list[str]:
+    """The printed lines of a report."""
+    parts = lay_out(report).parts
+    return [text.text for part in parts for text in (*part.paragraphs, *part.items)]
 
 
 async def review_faulty(harness: AppHarness, **review: JsonValue) -> Fields:
@@ -122,7 +129,9 @@ async def test_a_requirement_that_no_model_judges_costs_no_other_its_verdict_and
     assert calls == [8, 4, 4, 2, 2, 1, 1]
 
 
-@pytest.mark.parametrize("specialist", ["risk_verifier", "gap_synthesizer", "report_generator"])
+@pytest.mark.parametrize(
+    "specialist", ["classifier", "risk_verifier", "gap_synthesizer", "report_generator"]
+)
 async def test_a_specialist_that_fails_is_named_in_its_section_and_the_others_have_theirs(
     open_reviews: OpenReviews, specialist: str
 ) -> None:
@@ -137,6 +146,27 @@ async def test_a_specialist_that_fails_is_named_in_its_section_and_the_others_ha
     assert "the vendor refuses" in report.sections[own].reason
     assert set(failed) <= {own}
     assert count(reply)["violations"] == 3
+    printed = "\n".join(read_report(report))
+    assert f"{specialist}: the model gave no answer" in printed, "the printed report names it"
+
+
+async def test_risks_of_a_review_without_verdicts_are_unknown_and_not_none(
+    open_reviews: OpenReviews,
+) -> None:
+    model = ReviewingModel(compliance=[Refused("the vendor refuses")] * REPEATED)
+    async with open_reviews(model) as harness:
+        reply = await review_faulty(harness)
+
+    report = ReviewReport.model_validate(reply["review_report"]["report"])
+    states = {name: one.state.value for name, one in report.sections.items()}
+    assert states == {
+        "findings": "failed",
+        "risks": "failed",
+        "gaps": "nothing",
+        "citations": "failed",
+        "recommendations": "failed",
+        "classes": "result",
+    }
 
 
 async def test_a_specialist_that_was_not_requested_is_not_reported_as_nothing_found(

@@ -595,3 +595,39 @@ async def test_a_worker_that_needs_the_user_goes_on_with_the_answer_and_pays_not
     assert results == ["message.delivered"]
     assert (answered["outcome"], list_states(answered)) == ("answered", ["completed", "completed"])
     assert len(steps) == 5
+
+
+async def test_without_a_model_a_persona_has_no_effect_and_the_answer_says_so(
+    open_app: OpenApp,
+) -> None:
+    async with open_app(way="swarm") as harness:
+        driver = harness.driver()
+        reply: Any = await harness.desk.ask(replace(driver.message(SIMPLE), persona="a tutor"))
+        plain: Any = await harness.desk.ask(driver.message(SIMPLE))
+
+    assert "The requested persona has no effect without a model" in reply["text"]
+    assert "persona" not in plain["text"]
+
+
+async def test_a_model_has_the_voice_and_says_whether_anything_disagrees(open_app: OpenApp) -> None:
+    sides = [
+        PlannedWorker(role="analysis", specialization=name, objective=f"{name}: retries?")
+        for name in ("advocate", "critic", "practitioner")
+    ]
+    model = PartlyScriptedModel(
+        plan_swarm=[decide(*sides)] * 2,
+        work_on_task=[work_by_search] * 16,
+        synthesize_findings=[cite("up to 8 times", dissents=True), cite("up to 8 times")],
+    )
+
+    async with open_app(model, way="swarm") as harness:
+        driver = harness.driver()
+        message = driver.message(SIMPLE)
+        first: Any = await harness.desk.ask(replace(message, strategy="council", persona="a tutor"))
+        second: Any = await harness.desk.ask(replace(driver.message(SIMPLE), strategy="council"))
+
+    assert model.find_asked("synthesize_findings")[0].persona == "a tutor"
+    assert first["routing"]["strategy_reason"] == "the request names it"
+    assert "persona" not in first["text"]
+    assert "dissent" not in first["text"]
+    assert "No dissent was found" in second["text"]

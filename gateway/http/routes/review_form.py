@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 from uuid import uuid4
 
@@ -32,7 +32,7 @@ RuleNames = Annotated[
     list[DocumentName] | None,
     Query(
         max_length=MOST_RULES,
-        description="with a file as the body: id, file, title or folder of the rules; repeatable",
+        description="id, file, title or folder of the rules; repeatable",
         examples=[["laws/data-protection.md"]],
     ),
 ]
@@ -40,8 +40,7 @@ Specialists = Annotated[
     list[str] | None,
     Query(
         max_length=len(SpecialistName),
-        description="with a file as the body: the specialists that take part; repeatable, or "
-        "separated by commas",
+        description="the specialists that take part; repeatable, or separated by commas",
         examples=[["compliance,risk_verifier"]],
     ),
 ]
@@ -231,8 +230,11 @@ def refuse_empty(review: NewReview) -> None:
         )
 
 
-async def read_form(request: Request) -> NewReview:
-    """Return the review that a body describes; raises `InvalidRequestError`."""
+async def read_form(request: Request, stated: Mapping[str, object]) -> NewReview:
+    """Return the review that a body describes, with the fields that the address states.
+
+    Raises `InvalidRequestError`, also for a field that both state.
+    """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON_FORM:
         raise InvalidRequestError(
@@ -241,7 +243,17 @@ async def read_form(request: Request) -> NewReview:
             param="name",
             status=415,
         )
-    return validate_review(await request.json())
+    body = await request.json()
+    if not isinstance(body, dict):
+        return validate_review(body)
+    for field in stated:
+        if field in body:
+            raise InvalidRequestError(
+                f"expected `{field}` in the address or in the body, found it in both",
+                code="invalid_request",
+                param=field,
+            )
+    return validate_review({**body, **stated})
 
 
 def split_names(given: list[str] | None) -> list[str]:

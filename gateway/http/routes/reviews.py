@@ -166,30 +166,29 @@ class ReviewRoutes:
             specialists: Specialists = None,
             estimate_only: Annotated[
                 bool,
-                Query(
-                    description="with a file as the body: return an estimate, without "
-                    "starting the review"
-                ),
+                Query(description="return an estimate, without starting the review"),
             ] = False,
             idempotency_key: IdempotencyKey = None,
         ) -> Response:
             """Accept a review and answer at once. The body is JSON that names documents, or the
-            bytes of one file, which then belongs to the conversation of the review alone. With
-            `estimate_only` nothing begins, and the answer (200) says what the review would take."""
+            bytes of one file, which then belongs to the conversation of the review alone. Each
+            field of the JSON may stand in the address instead. With `estimate_only` nothing begins,
+            and the answer (200) says what the review would take."""
+            stated: dict[str, object] = {
+                "against": against,
+                "conversation_id": conversation_id,
+                "focus": focus,
+                "language": language,
+                "specialists": split_names(specialists) or None,
+                "estimate_only": estimate_only or None,
+            }
+            stated = {field: value for field, value in stated.items() if value is not None}
             given: NewReview | Upload
             if name is None:
-                given = await read_form(request)
+                given = await read_form(request, stated)
             else:
-                fields: dict[str, object] = {
-                    "document": name,
-                    "against": against if against is not None else [],
-                    "conversation_id": conversation_id,
-                    "focus": focus,
-                    "language": language,
-                    "specialists": split_names(specialists),
-                    "estimate_only": estimate_only,
-                }
-                given = Upload(name, await read_upload(request), validate_review(fields))
+                review = validate_review({"document": name, "against": [], **stated})
+                given = Upload(name, await read_upload(request), review)
             return await self._start(caller, assistant, request, given, idempotency_key)
 
     def _add_readers(self, router: APIRouter, caller_of: object) -> None:

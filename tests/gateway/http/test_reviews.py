@@ -233,6 +233,20 @@ async def test_a_wrong_request_names_the_field(
     assert reply.json()["error"]["param"] == param
 
 
+async def test_a_field_stands_in_the_address_or_in_the_json_and_not_in_both(
+    client: httpx.AsyncClient,
+) -> None:
+    body = {"document": "laws/labour", "against": ["laws/privacy"]}
+
+    told = await client.post(REVIEWS, json=body, params={"estimate_only": "true"})
+    doubled = await client.post(REVIEWS, json=body, params={"against": "laws/labour"})
+    unknown = await client.post(REVIEWS, json=body, params={"specialists": "lawyer"})
+
+    assert (told.status_code, told.json()["estimate"]["model"]) == (200, "large")
+    assert (doubled.status_code, doubled.json()["error"]["param"]) == (400, "against")
+    assert (unknown.status_code, unknown.json()["error"]["param"]) == (400, "specialists.0")
+
+
 async def test_another_conversation_never_sees_the_document(client: httpx.AsyncClient) -> None:
     review = await start(client)
     document = review["documents"][0]["id"]
