@@ -116,7 +116,7 @@ def test_every_attribute_is_used() -> None:
     assert ATTRIBUTES.keys() <= used
 
 
-def test_an_agent_exceeds_the_clients_table_only_with_a_reason_and_lacks_nothing_of_it() -> None:
+def test_an_agent_differs_from_the_clients_table_only_with_a_reason() -> None:
     exceeding = {
         (client_contract.find_reason(agent, name).why, name)
         for agent in client_contract.AGENTS
