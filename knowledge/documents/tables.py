@@ -138,7 +138,7 @@ def expand_cells(rows: Sequence[Sequence[Cell]]) -> Grid:
 
 
 def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
-    """Return how many rows are the header: those marked as one, or two below a merged cell.
+    """Return how many rows are the header: those marked as one, or two with a merged cell above.
 
     A first row with values is a row of the table: nothing then says what heads the columns.
     """
@@ -151,7 +151,8 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
         return marked
     if not rows or not _is_header([cell.text for cell in rows[0]]):
         return 0
-    return 2 if len(rows) > 2 and any(cell.columns > 1 for cell in rows[0]) else 1
+    has_parts = len(rows) > 2 and any(cell.columns > 1 for cell in rows[0])
+    return 2 if has_parts and _is_header([cell.text for cell in rows[1]]) else 1
 
 
 def write_sheet(rows: Sequence[SheetRow], anchor: str = "") -> Iterator[Block]:

@@ -25,6 +25,9 @@ _GAP_OF_CELLS = 1.2
 """How many times its size may lie between two words of one segment."""
 _GAP_WITHOUT_SPACE = 0.9
 """The same where no space is drawn between them: cells are drawn one by one."""
+_GAP_OF_PARTS = 0.45
+"""From here on a gap may part two cells, if the rows around it say so; a space is narrower."""
+_GAP_OF_CODE_PARTS = 0.75
 _GAP_OF_WORDS = 0.2
 _BASELINE = 0.45
 _SMALLEST_SCRIPT, _LARGEST_SCRIPT = 0.45, 0.85
@@ -42,11 +45,15 @@ _LONGEST_NAME = 200
 _MOST_CHARACTERS = 200_000
 _MOST_RULES = 5_000
 _MOST_STROKES = 20_000
+_MOST_PARTS = 60
 _LEAST_GAP_OF_CELLS = 0.5
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _LAM, _ALEFS = "\u0644", "\u0622\u0623\u0625\u0627"
 _BOLD = ("bold", "black", "heavy", "semibold", "demi")
-_CODE = ("courier", "mono", "consol", "menlo", "typewriter", "cmtt")
+_CODE = (
+    "courier", "mono", "consol", "menlo", "typewriter", "cmtt", "codepro", "firacode", "cascadia",
+    "monaco", "iosevka",
+)  # fmt: skip
 Size = tuple[float, float]
 Box = tuple[float, float, float, float]
 THICKEST = 3.0
@@ -61,7 +68,10 @@ PathPoint = tuple[float, float]
 
 @dataclass(slots=True)
 class Segment:
-    """Words on one baseline without a wide gap; places are points from the lower left corner."""
+    """Words on one baseline without a wide gap; places are points from the lower left corner.
+
+    `parts` are its words on both sides of the wider of its gaps, if it has such.
+    """
 
     text: str
     left: float
@@ -71,6 +81,7 @@ class Segment:
     is_bold: bool = False
     is_code: bool = False
     tag: Tag | None = None
+    parts: "list[Segment]" = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,10 +364,47 @@ def _join_glyphs(
             _extend(current, current.text, glyph)
             continue
         if current is not None:
-            yield turn, _write_text(current, held, edges_of_cells.list_strikes(current, turn))
+            yield turn, _finish(current, held, edges_of_cells.list_strikes(current, turn))
         turn, current, held = glyph.typeface.turn, glyph.make_segment(), [glyph]
     if current is not None:
-        yield turn, _write_text(current, held, edges_of_cells.list_strikes(current, turn))
+        yield turn, _finish(current, held, edges_of_cells.list_strikes(current, turn))
+
+
+def _finish(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke]) -> Segment:
+    """Give a segment its text and its parts."""
+    parts: list[list[_Glyph]] = []
+    right = segment.left
+    for glyph in glyphs:
+        is_number = bool(parts) and parts[-1][-1].text.isdecimal()
+        is_spaced = segment.is_code and not (is_number and glyph.text.isdecimal())
+        widest = (_GAP_OF_CODE_PARTS if is_spaced else _GAP_OF_PARTS) * segment.size
+        if not parts or glyph.left - right > widest:
+            parts.append([])
+        parts[-1].append(glyph)
+        right = max(right, glyph.right)
+    _write_text(segment, glyphs, strikes)
+    if 1 < len(parts) <= _MOST_PARTS:
+        for own in parts:
+            part = own[0].make_segment()
+            for glyph in own[1:]:
+                _extend(part, "", glyph)
+            segment.parts.append(_write_text(part, own, strikes))
+    return segment
+
+
+def cut_segment(segment: Segment, gutters: Sequence[tuple[float, float]]) -> list[Segment]:
+    """Return a segment as several, which end at the gutters where it has a gap."""
+    pieces: list[Segment] = []
+    for part in segment.parts or [segment]:
+        before = pieces[-1] if pieces else None
+        if before is None or any(
+            before.right - 1 < right and left < part.left + 1 for left, right in gutters
+        ):
+            pieces.append(replace(part, parts=[]))
+        else:
+            before.text = f"{before.text} {part.text}"
+            before.right = max(before.right, part.right)
+    return pieces if len(pieces) > 1 else [segment]
 
 
 def _find_script(current: Segment, glyph: _Glyph) -> Script:
@@ -514,6 +562,9 @@ def _find_place(
 
 
 def _continues(current: Segment, glyph: _Glyph) -> bool:
+    if glyph.typeface.is_code and not current.is_code and current.text.isdecimal():
+        # The number of a line of code, which has places of its own.
+        return False
     size = max(current.size, glyph.typeface.size)
     is_script = _find_script(current, glyph) is not Script.LINE
     highest = _HIGHEST_RISE if is_script else _BASELINE

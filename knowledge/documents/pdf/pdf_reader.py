@@ -4,7 +4,8 @@ PDFium finds the text with its places, sizes and typefaces. The text of pages th
 recognised if the extra `ocr` is installed, else they are named.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
@@ -37,6 +38,7 @@ MOST_PAGES = 10_000
 _MOST_CHARACTERS = 32_000_000
 _MOST_NAMED = 10
 _DEEPEST_OUTLINE = 6
+_LARGER_TITLE = 1.2
 _SIGNATURES = {
     b"PK\x03\x04": "a zip archive",
     b"\x89PNG": "a PNG image",
@@ -184,18 +186,29 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
     stated = choose_title(clean_text(document.get_metadata_value("Title")))
     return Page(
         source,
-        stated or _find_title(blocks),
+        stated or _find_title(blocks, pages),
         blocks,
         warnings=reading.warnings(),
         left_out=left_out.list(),
     )
 
 
-def _find_title(blocks: tuple[Block, ...]) -> str:
-    """Return the first heading when it is also the highest; others head a part only."""
+def _find_title(blocks: tuple[Block, ...], pages: Sequence[LaidOutPage]) -> str:
+    """Return the first heading when it is also the highest; others head a part only.
+
+    A larger line on its page is the title instead: outlines name the first page "Front cover".
+    """
     highest = first_heading(blocks)
     first = next((block for block in blocks if block.level), None)
-    return highest if first is not None and first.text == highest else ""
+    if first is None or first.text != highest:
+        return ""
+    lines = next((page.lines for page in pages if f"page={page.number}" == first.anchor), [])
+    own = next((line.size for line in lines if highest.startswith(line.text)), None)
+    largest = max((line.size for line in lines if len(bare(line.text)) > 1), default=0.0)
+    if own is None or largest < _LARGER_TITLE * own:
+        return highest
+    at = next(at for at, line in enumerate(lines) if line.size == largest)
+    return " ".join(line.text for line in takewhile(lambda line: line.size == largest, lines[at:]))
 
 
 def _insert_recognised(blocks: Iterable[Block], recognised: Mapping[int, str]) -> Iterator[Block]:

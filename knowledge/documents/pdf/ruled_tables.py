@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, pairwise, product
 
-from knowledge.documents.pdf.page_text import Segment, Stroke
+from knowledge.documents.pdf.page_text import Segment, Stroke, cut_segment
 from knowledge.documents.pdf.text_lines import (
     Line,
     TextTable,
     find_lines,
     is_wrapped,
     join_lines,
+    merge_intervals,
 )
 from knowledge.documents.tables import Cell, is_value
 
@@ -22,6 +23,11 @@ _LEAST_FILLED = 0.25
 """The share of cells with text; a grid with less is that of a diagram."""
 _LONGEST_CELL = 15
 """Lines of a cell; a grid most of whose text is in longer ones is the layout of a page."""
+_LEAST_BESIDE = 2
+"""Lines of values beside each other that make columns of a drawn one."""
+_LEAST_ROWS = 3
+_MOST_ROWS = 0.8
+"""The share of the rows beside a cell that have a line of it."""
 _PITCH_OF_ROWS = 1.5
 _BASELINE = 1.5
 
@@ -38,6 +44,8 @@ class DrawnCell:
     bottom: float
     right: float
     top: float
+    is_open: bool = False
+    """Whether columns that no line parts stand in this column of the grid."""
 
     def holds(self, x: float, y: float) -> bool:
         """Return whether a point is in this cell."""
@@ -84,7 +92,8 @@ def take_tables(
     left = list(segments)
     for drawn in find_grids(strokes) if left else ():
         inside, outside = _part(left, drawn)
-        grid = _divide_cells(drawn, inside)
+        divided, inside = _divide_columns(drawn, inside)
+        grid = _divide_rows(_divide_cells(divided, inside), inside)
         cells = _fill(grid, inside)
         if not _is_table(grid, cells):
             continue
@@ -127,6 +136,49 @@ def _part(segments: Sequence[Segment], grid: DrawnGrid) -> tuple[list[Segment], 
     return inside, outside
 
 
+def _divide_columns(
+    grid: DrawnGrid, segments: Sequence[Segment]
+) -> tuple[DrawnGrid, list[Segment]]:
+    """Return a grid with a column for each of those whose values stand in one drawn column.
+
+    The segments end at these columns, too.
+    """
+    by_column: dict[int, list[Segment]] = {}
+    for segment in segments:
+        cell = grid.find_cell(*_find_middle(segment))
+        by_column.setdefault(cell.column if cell and cell.columns == 1 else -1, []).append(segment)
+    cells, lefts = list(grid.cells), list(grid.lefts)
+    taken = by_column.pop(-1, [])
+    for column in sorted(by_column, reverse=True):
+        gutters = _find_gutters(by_column[column])
+        lefts[column + 1 : column + 1] = [sum(gutter) / 2 for gutter in gutters]
+        cells = [_widen_cell(cell, column, len(gutters)) for cell in cells]
+        taken += [piece for one in by_column[column] for piece in cut_segment(one, gutters)]
+    return replace(grid, lefts=tuple(lefts), cells=tuple(cells)), taken
+
+
+def _find_gutters(segments: Sequence[Segment]) -> list[tuple[float, float]]:
+    """Return the strips between the values that stand beside each other on several lines."""
+    lines = [line.segments for line in find_lines(segments)]
+    beside = [
+        line for line in lines
+        if len(line) > 1 and all(is_value(one.text) for one in line)
+    ]  # fmt: skip
+    if len(beside) < _LEAST_BESIDE or 2 * len(beside) < len(lines):
+        return []
+    places = merge_intervals((one.left, one.right) for line in beside for one in line)
+    return [(one[1], other[0]) for one, other in pairwise(places)]
+
+
+def _widen_cell(cell: DrawnCell, column: int, count: int) -> DrawnCell:
+    if not count or cell.column + cell.columns <= column:
+        return cell
+    if cell.column > column:
+        return replace(cell, column=cell.column + count)
+    is_open = cell.is_open or cell.columns == 1
+    return replace(cell, columns=cell.columns + count, is_open=is_open)
+
+
 def _divide_cells(grid: DrawnGrid, segments: Sequence[Segment]) -> DrawnGrid:
     """Return a grid whose cells end at a column where their text does, although no line is drawn.
 
@@ -153,19 +205,81 @@ def _divide_cells(grid: DrawnGrid, segments: Sequence[Segment]) -> DrawnGrid:
 
 
 def _fit_columns(grid: DrawnGrid, cell: DrawnCell, segments: Sequence[Segment]) -> bool:
+    """Return whether the texts of a cell that spans columns belong to one of them each.
+
+    A text over several columns may stand above those of the columns: it heads them all.
+    """
     inner = grid.lefts[cell.column + 1 : cell.column + cell.columns]
-    if any(one.left + _NEAR < edge < one.right - _NEAR for one in segments for edge in inner):
-        return False
+    wide = [
+        one for one in segments
+        if any(one.left + _NEAR < edge < one.right - _NEAR for edge in inner)
+    ]  # fmt: skip
     bases = sorted(one.base for one in segments)
-    return any(above - base < _BASELINE for base, above in pairwise(bases))
+    is_beside = any(above - base < _BASELINE for base, above in pairwise(bases))
+    if not cell.is_open:
+        return is_beside and not wide
+    return not wide or (
+        is_beside and not any(is_value(part.text) for one in wide for part in one.parts)
+    )
 
 
-def _fill(grid: DrawnGrid, segments: Sequence[Segment]) -> CellLines:
+def _divide_rows(grid: DrawnGrid, segments: Sequence[Segment]) -> DrawnGrid:
+    """Return a grid whose cells end at a row if each of their lines is on the line of a row.
+
+    Lines are drawn between the values of such rows, and not between their labels.
+    """
     own: dict[DrawnCell, list[Segment]] = {}
     for segment in segments:
         cell = grid.find_cell(*_find_middle(segment))
         if cell is not None:
             own.setdefault(cell, []).append(segment)
+    cells = (
+        [
+            replace(cell, row=at, rows=1, top=grid.tops[at], bottom=grid.tops[at + 1])
+            for at in range(cell.row, cell.row + cell.rows)
+        ]
+        if cell.rows >= _LEAST_ROWS and _fit_rows(cell, own)
+        else [cell]
+        for cell in grid.cells
+    )  # fmt: skip
+    return replace(grid, cells=tuple(chain.from_iterable(cells)))
+
+
+def _fit_rows(cell: DrawnCell, own: Mapping[DrawnCell, Sequence[Segment]]) -> bool:
+    lines = list(find_lines(own.get(cell, ())))
+    rows = range(cell.row, cell.row + cell.rows)
+    bases: dict[int, list[float]] = {
+        row: [
+            one.base
+            for other, held in own.items()
+            if other.row == row
+            for one in held
+            if other.rows == 1
+        ]
+        for row in rows
+    }
+    beside = {
+        row for row in rows for line in lines
+        if any(abs(line.base - base) < _BASELINE for base in bases[row])
+    }  # fmt: skip
+    wrapped = sum(
+        is_wrapped(above.segments[-1], line.segments[0], cell.right)
+        for above, line in pairwise(lines)
+    )
+    return len(beside) >= _MOST_ROWS * cell.rows and wrapped * 2 < len(lines)
+
+
+def _fill(grid: DrawnGrid, segments: Sequence[Segment]) -> CellLines:
+    own: dict[DrawnCell, list[Segment]] = {}
+    for segment in segments:
+        x, y = _find_middle(segment)
+        for cell in grid.cells:
+            is_over = cell.is_open and segment.left + _NEAR < cell.right
+            is_over = is_over and cell.left < segment.right - _NEAR and cell.holds(cell.left, y)
+            if is_over or cell.holds(x, y):
+                own.setdefault(cell, []).append(segment)
+                if not cell.is_open:
+                    break
     return {cell: list(find_lines(found)) for cell, found in own.items()}
 
 

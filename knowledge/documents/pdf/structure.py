@@ -3,13 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
 from math import inf
 
 from knowledge.documents.page import Block, BlockKind, make_code
 from knowledge.documents.pdf.page_layout import LaidOutPage, remove_leaders
-from knowledge.documents.pdf.page_text import DrawnRule, Segment
+from knowledge.documents.pdf.page_text import DrawnRule, Segment, cut_segment
 from knowledge.documents.pdf.tags import Tag
 from knowledge.documents.pdf.text_lines import (
     SMALL_START,
@@ -19,6 +19,7 @@ from knowledge.documents.pdf.text_lines import (
     fills_page,
     is_wrapped,
     join_lines,
+    merge_intervals,
     write_text_table,
 )
 from knowledge.documents.tables import Cell, is_value
@@ -38,8 +39,15 @@ _ENDS_OF_SENTENCES = (".", ",", ";", "!")
 _LONGEST_HEADING = 120
 _LARGER = 1.1
 _FURTHER = 1.3
+_FURTHEST_CODE = 4.5
+"""Lines of code are one block up to here, in sizes: two of them may be empty."""
 _LARGEST_GAP = 4.0
 _MOST_ROW_LINES = 12
+_LEAST_VALUED = 2
+_LEAST_GROUPED = 3
+_FURTHEST_ROW = 2.0
+_LEAST_OVER = 2.0
+"""Points by which a text reaches over a column that it belongs to."""
 
 
 @dataclass(slots=True)
@@ -241,6 +249,8 @@ def _joins(last: _HeadingLines, heading: _HeadingLines, measures: _Measures) -> 
 
 def _begins(above: Line, line: Line, measures: _Measures) -> bool:
     """Return whether a line begins a block."""
+    if above.is_code and line.is_code and above.column == line.column:
+        return not 0 < above.base - line.base < _FURTHEST_CODE * line.size
     if line.tag is not None:
         return above.tag is not line.tag
     if _BULLET.match(line.text) or _LABEL.match(line.text) or above.is_code != line.is_code:
@@ -297,9 +307,13 @@ def _write_paragraph(paragraph: _ParagraphLines) -> Block:
 
 
 def _write_code(lines: Sequence[Line]) -> str:
+    """Return lines of code with their indentation, and with the empty lines between them."""
     left = min(line.segments[0].left for line in lines)
+    gaps = [above.base - line.base for above, line in pairwise(lines)]
+    pitch = min(gaps, default=1.0)
     written: list[str] = []
-    for line in lines:
+    for line, gap in zip(lines, [pitch, *gaps], strict=True):
+        written += [""] * (round(gap / pitch) - 1)
         width = max(line.size * 0.6, 1.0)
         text = ""
         for segment in line.segments:
@@ -325,8 +339,13 @@ def _find_end(page: LaidOutPage, start: int) -> int:
             break
         if len(line.segments) >= 2:
             last_row = end
-            columns = _widen(columns, line.segments)
-        elif not _is_wrapped(page, lines[end - 1], line, columns):
+            gutters = [(one[1], other[0]) for one, other in pairwise(columns)]
+            pieces = (cut_segment(one, gutters) for one in line.segments)
+            columns = _widen(columns, list(chain.from_iterable(pieces)))
+        elif not (
+            _is_wrapped(page, lines[end - 1], line, columns)
+            or _heads_rows(line, lines[end + 1 : end + 2], columns)
+        ):
             break
         end += 1
     while end > last_row + 1 and _is_ruled_off(page.text.rules, lines[end - 2], lines[end - 1]):
@@ -348,12 +367,14 @@ def _may_begin(page: LaidOutPage, start: int) -> bool:
 
 def _fits(line: Line, columns: Sequence[tuple[float, float]]) -> bool:
     """Return whether no segment of a line reaches over two columns that the table has so far."""
+    gutters = [(one[1], other[0]) for one, other in pairwise(columns)]
     for segment in line.segments:
-        reached = sum(
-            min(segment.right, right) - max(segment.left, left) > 2 for left, right in columns
-        )
-        if reached > 1:
-            return False
+        for piece in cut_segment(segment, gutters):
+            reached = sum(
+                min(piece.right, right) - max(piece.left, left) > 2 for left, right in columns
+            )
+            if reached > 1:
+                return False
     return True
 
 
@@ -366,6 +387,23 @@ def _is_wrapped(
     is_inner = segment.left > columns[0][1] - 1
     is_bounded = _has_rules(page.text.rules, line)
     return is_close and (is_inner or is_bounded)
+
+
+def _heads_rows(
+    line: Line, following: Sequence[Line], columns: Sequence[tuple[float, float]]
+) -> bool:
+    """Return whether a line of one segment heads the rows below it, which have all columns."""
+    segment = line.segments[0]
+    is_label = abs(segment.left - columns[0][0]) < segment.size and segment.right < columns[-1][0]
+    return is_label and any(
+        below.table is None
+        and len(below.segments) >= max(len(columns), _LEAST_GROUPED)
+        and any(is_value(one.text) for one in below.segments[1:])
+        and 0 < line.base - below.base < _FURTHEST_ROW * line.size
+        and abs(below.segments[0].left - segment.left) < 3 * segment.size
+        and _fits(below, columns)
+        for below in following
+    )
 
 
 def _has_rules(rules: Sequence[DrawnRule], line: Line) -> bool:
@@ -386,28 +424,67 @@ def _is_ruled_off(rules: Sequence[DrawnRule], above: Line, line: Line) -> bool:
 def _widen(
     columns: list[tuple[float, float]], segments: Sequence[Segment]
 ) -> list[tuple[float, float]]:
-    intervals = sorted([*columns, *((one.left, one.right) for one in segments)])
-    merged: list[tuple[float, float]] = []
-    for left, right in intervals:
-        if merged and left < merged[-1][1] - 1:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], right))
+    return merge_intervals([*columns, *((one.left, one.right) for one in segments)])
+
+
+def _find_columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
+    """Return where the columns of a table begin and end.
+
+    Rows with values tell them, for what stands above may head several columns. Words stand in
+    different columns if most lines with text in both have a wide gap between them, and the others
+    any gap.
+    """
+    placed = [
+        (line.segments, [part for one in line.segments for part in one.parts or [one]])
+        for line in _list_valued(lines) or lines
+    ]
+    places = merge_intervals((part.left, part.right) for _, parts in placed for part in parts)
+    columns = places[:1]
+    for place in places[1:]:
+        left, right = columns[-1], place
+        at = (left[1] + right[0]) / 2
+        both = [
+            segments for segments, parts in placed
+            if any(left[0] <= one.left < left[1] for one in parts)
+            and any(right[0] <= one.left < right[1] for one in parts)
+        ]  # fmt: skip
+        joined = sum(any(one.left < at < one.right for one in segments) for segments in both)
+        if 2 * joined > len(both):
+            columns[-1] = (left[0], right[1])
         else:
-            merged.append((left, right))
-    return merged
+            columns.append(place)
+    return columns
+
+
+def _list_valued(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines with values beside each other or beside a label, if there are several."""
+    valued = [
+        line for line in lines
+        if len(line.segments) > 1 and any(is_value(one.text) for one in line.segments[1:])
+    ]  # fmt: skip
+    return valued if len(valued) >= _LEAST_VALUED else []
 
 
 def _build(page: LaidOutPage, lines: Sequence[Line]) -> TextTable:
-    columns: list[tuple[float, float]] = []
-    for line in lines:
-        columns = _widen(columns, line.segments)
+    columns = _find_columns(lines)
+    gutters = [(one[1], other[0]) for one, other in pairwise(columns)]
+    lines = [
+        replace(
+            line, segments=[part for one in line.segments for part in cut_segment(one, gutters)]
+        )
+        for line in lines
+    ]
     rules = [rule for rule in page.text.rules if lines[-1].base < rule.base < lines[0].base]
+    first = max((line.base for line in _list_valued(lines)), default=inf)
     rows: list[list[list[str]]] = []
     above: Line | None = None
     for line in lines:
         if above is None or not _belongs_to_row(rules, above, line, columns, rows[-1]):
             rows.append([[] for _ in columns])
+        is_head = line.base > first
         for segment in line.segments:
-            rows[-1][_find_column(columns, segment)].append(segment.text)
+            for column in _list_spanned(columns, segment, is_head=is_head):
+                rows[-1][column].append(segment.text)
         above = line
     texts = [[Cell(" ".join(cell)) for cell in row] for row in rows]
     lowest = lines[-1].base
@@ -433,7 +510,7 @@ def _belongs_to_row(
     has_label = _find_column(columns, line.segments[0]) == 0
     has_value = any(is_value(segment.text) for segment in line.segments[1:])
     if has_label and (has_value or len(line.segments) == 1):
-        is_open = not has_value or not any(row[1:])
+        is_open = not is_value(line.segments[0].text) and not (has_value and any(row[1:]))
         return is_open and _goes_on_below(above, line, columns)
     if len({round(rule.base) for rule in rules}) > 1:
         return True
@@ -446,6 +523,17 @@ def _goes_on_below(above: Line, line: Line, columns: Sequence[tuple[float, float
     is_close = above.base - line.base < 1.7 * line.size
     has_label = _find_column(columns, label) == 0
     return is_close and has_label and is_wrapped(label, own, columns[1][0] - line.size)
+
+
+def _list_spanned(
+    columns: Sequence[tuple[float, float]], segment: Segment, *, is_head: bool
+) -> list[int]:
+    """Return the column of a segment, or the columns above which a head stands."""
+    over = [
+        at for at, (left, right) in enumerate(columns)
+        if min(segment.right, right) - max(segment.left, left) > _LEAST_OVER
+    ]  # fmt: skip
+    return over if is_head and len(over) > 1 else [_find_column(columns, segment)]
 
 
 def _find_column(columns: Sequence[tuple[float, float]], segment: Segment) -> int:

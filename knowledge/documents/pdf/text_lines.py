@@ -1,7 +1,7 @@
 """Puts the segments of a text into lines, and joins lines to a text."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -22,7 +22,7 @@ _LABEL = re.compile(
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad]\Z")
 SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
 _WORD = re.compile(r"(?<![\w\u00ad-])[^\W\d_]+(?:-[^\W\d_]+)*(?![\w\u00ad-])")
-_CUT_WORD = re.compile("([^\\W\\d_]+)\u00ad([^\\W\\d_]+)")
+_CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]+)\u00ad([^\W\d_]+)")
 _LEAST_PART = 3
 _UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _BASELINE = 0.5
@@ -173,6 +173,17 @@ def settle_hyphens(blocks: Sequence[Block]) -> Iterator[Block]:
         yield block if text == block.text else replace(block, text=text)
 
 
+def merge_intervals(intervals: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return intervals from left to right; those that overlap by more than a point are one."""
+    merged: list[tuple[float, float]] = []
+    for left, right in sorted(intervals):
+        if merged and left < merged[-1][1] - 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], right))
+        else:
+            merged.append((left, right))
+    return merged
+
+
 def fills_page(lowest: float, height: float) -> bool:
     """Return whether a table whose lowest line is at this height reaches the end of its page."""
     return lowest < _LOWER_MARGIN * height
@@ -218,6 +229,9 @@ def _join_label(segments: list[Segment]) -> list[Segment]:
     if len(segments) != 2 or _LABEL.match(segments[0].text) is None:
         return segments
     label, text = segments
+    if text.is_code:
+        # The number of a line of code, which keeps its indentation.
+        return [replace(label, is_code=True), text]
     if text.left - label.right > 5 * text.size:
         return segments
     return [

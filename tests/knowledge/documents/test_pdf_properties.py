@@ -180,3 +180,65 @@ def test_struck_out_text_is_marked(old: int, new: int) -> None:
     page = read(build([Paragraph(text, TEXT)]))
 
     assert page.content == f"The price is ~~{old} euros~~ {new} euros a month."
+
+
+@EXAMPLES
+@given(
+    labels=LABELS.filter(lambda labels: len(labels) > 1),
+    data=st.data(),
+    is_drawn=st.booleans(),
+    gap=st.sampled_from([1.0, 3.0]),
+)
+def test_values_beside_each_other_under_one_head_have_a_column_each(
+    labels: list[str], data: st.DataObject, is_drawn: bool, gap: float
+) -> None:
+    values = st.lists(st.integers(1_000, 9_999).map(str), min_size=4, max_size=4)
+    rows = [[label, *data.draw(values)] for label in labels]
+    width = 4 * 5.56
+    rights = [250.0, 250.0 + width + 10 * gap, 420.0, 420.0 + width + 10 * gap]
+    heads = [(rights[0] + 5 * gap, "Members"), (rights[2] + 5 * gap, "Guests of members")]
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.setFont("Helvetica", 10)
+    canvas.drawString(62, 740, "Month")
+    for middle, head in heads:
+        canvas.drawCentredString(middle, 740, head)
+    for at, (label, *own) in enumerate(rows):
+        canvas.drawString(62, 720 - 14 * at, label)
+        for right, value in zip(rights, own, strict=True):
+            canvas.drawRightString(right, 720 - 14 * at, value)
+    if is_drawn:
+        canvas.grid([58, 200, 350, 530], [752, *(732 - 14 * at for at in range(len(rows) + 1))])
+    canvas.save()
+
+    assert rows_of(read(file.getvalue())) == [
+        ["Month", "Members", "Members", "Guests of members", "Guests of members"],
+        *rows,
+    ]
+
+
+@EXAMPLES
+@given(labels=LABELS.filter(lambda labels: len(labels) > 2), values=st.lists(NUMBERS, min_size=12))
+def test_a_label_belongs_to_its_row_where_lines_are_drawn_between_the_values_alone(
+    labels: list[str], values: list[str]
+) -> None:
+    rows = [list(row) for row in zip(labels, values, values[::-1], strict=False)]
+    inner = [("INNERGRID", (1, 1), (-1, -1), 0.5, colors.black)]
+    style = [*RULES, *COLUMNS, *inner]
+    table = Table([["Item", "Before", "After"], *rows], colWidths=[160, 90, 90], style=style)
+
+    assert rows_of(read(build([table]))) == [["Item", "Before", "After"], *rows]
+
+
+@EXAMPLES
+@given(labels=LABELS.filter(lambda labels: len(labels) > 3), data=st.data())
+def test_a_line_that_heads_some_rows_leaves_the_table_whole(
+    labels: list[str], data: st.DataObject
+) -> None:
+    group, *others = labels
+    values = st.lists(st.integers(1_000, 9_999).map(str), min_size=3, max_size=3)
+    rows = [[label, *data.draw(values)] for label in others]
+    head = ["Item", "Small", "Large", "All"]
+    table = Table([head, rows[0], [group, "", "", ""], *rows[1:]], colWidths=[160, 90, 90, 90])
+
+    assert rows_of(read(build([table]))) == [head, rows[0], [group], *rows[1:]]

@@ -87,6 +87,58 @@ def test_numbers_of_items_and_rows_stay(lines: list[str]) -> None:
     assert page.left_out == ()
 
 
+@pytest.mark.parametrize("pitch", [11, 16])
+@pytest.mark.parametrize("is_numbered", [False, True])
+def test_code_keeps_its_lines_its_indentation_and_its_empty_lines(
+    pitch: int, is_numbered: bool
+) -> None:
+    code = ["def total(rows):", "    found = 0", "", "    for row in rows:", "        found += row"]
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.drawString(60, 780, "The function adds the amounts of all rows of a table.")
+    for at, line in enumerate(code):
+        if is_numbered and line:
+            canvas.setFont("Helvetica", 7)
+            canvas.drawString(50, 750 - pitch * at, str(at + 1))
+        canvas.setFont("Courier", 9)
+        canvas.drawString(60, 750 - pitch * at, line)
+    canvas.save()
+
+    page = pdf.read(file.getvalue(), "a.pdf")
+
+    if is_numbered:
+        code = [f"{at} {line}" if line else "" for at, line in enumerate(code, start=1)]
+    assert page.blocks[1].text == "\n".join(("```", *code, "```"))
+
+
+@pytest.mark.parametrize(
+    ("first", "largest", "title"),
+    [
+        ("Front cover", "Care of pumps", "Care of pumps"),
+        ("Chapter one", "4", "Chapter one"),
+        ("Care of pumps", "", "Care of pumps"),
+    ],
+)
+def test_the_largest_line_of_the_first_page_is_its_title(
+    first: str, largest: str, title: str
+) -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.setTitle("")
+    canvas.setFont("Helvetica-Bold", 14)
+    canvas.bookmarkPage("first")
+    canvas.addOutlineEntry(first, "first", 0)
+    canvas.drawString(60, 700, first)
+    canvas.setFont("Helvetica-Bold", 26)
+    canvas.drawString(60, 640, largest)
+    canvas.setFont("Helvetica", 11)
+    canvas.drawString(60, 560, "Pumps are cleaned once a week, and oiled every month.")
+    canvas.drawString(60, 545, "Each pump has a name, which stands on its plate.")
+    canvas.save()
+
+    assert pdf.read(file.getvalue(), "a.pdf").title == title
+
+
 def test_headings_come_from_the_outline() -> None:
     outline = (
         "/Outlines << /Type /Outlines /Count 1 /First << /Title (Peak hours) "
