@@ -6,6 +6,8 @@ from pydantic import JsonValue
 
 from citations.sources import MOST_PAGES, list_labels, list_nearest_pages
 from envelope.conversation import (
+    BY_PERSON,
+    PERSON_REPLY,
     ClarificationReason,
     ConversationAct,
     Pause,
@@ -311,6 +313,8 @@ def _describe_author(state: State) -> Reply:
     """Return the author of the answer (owner, model or search), with the found passages."""
     if state.verified_answer:
         return {"answered_by": VERIFIED}
+    if state.command == PERSON_REPLY:
+        return {"answered_by": BY_PERSON}
     author = state.answered_by
     if author != SEARCH:
         return {"answered_by": author} if author else {}
