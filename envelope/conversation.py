@@ -9,8 +9,8 @@ PERSON_REPLY = "person reply"
 """The command that adds a person's answer to a conversation; its arguments are the language and the
 text. Users cannot type it, because commands in messages contain no blanks.
 """
-REPLY_OF_PERSON = "person-"
-"""The beginning of the ids of these messages."""
+BY_PERSON = "person"
+"""The author of such an answer (`answered_by`)."""
 HANDED_OVER = "handed over"
 """The command that reports whether a person was asked; its arguments are the language, and `sent`
 or `failed`. Users cannot type it either.

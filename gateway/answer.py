@@ -9,7 +9,7 @@ and one with a user name are rejected.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 from urllib.parse import quote
 
@@ -27,6 +27,7 @@ from citations.links import (
     link_addresses,
     plain_line,
 )
+from envelope.conversation import BY_PERSON
 from envelope.json_values import read_list, read_objects, read_text
 from envelope.outcome import Outcome
 from envelope.place import Place
@@ -372,10 +373,14 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     clarification_reason: str | None = None
     question: str | None = Field(None, description="the question as Refdesk understood it")
     model: str | None = Field(None, description="model that wrote the answer, if one did")
-    answered_by: Literal["model", "search", "verified"] | None = Field(
+    answered_by: Literal["model", "search", "verified", "person"] | None = Field(
         None,
         description="of an answered question: `model` if a model wrote the answer; `search` if "
-        "there are only passages, which nobody judged (see `passages`)",
+        "there are only passages, which nobody judged (see `passages`); `verified` if the owner "
+        "wrote it for everybody, `person` if a person wrote it in this conversation",
+    )
+    links: tuple[str, ...] = Field(
+        (), description="addresses of the text that a person wrote, and that may be opened"
     )
     fallback_reason: str | None = Field(
         None,
@@ -517,9 +522,12 @@ def safe_reply(
     """Return a reply with safe texts, and the parts that were removed from its text."""
     sources = [_source(one, opens, link_hosts) for one in read_objects(reply.get("sources"))]
     linked = {str(address) for one in sources for address in read_list(one.get("links"))}
+    written = _list_written(reply)
+    opened = sorted(one for one in written if _web(one))
+    linked.update(opened)
     actions = [_action(one, opens) for one in read_objects(reply.get("suggested_actions"))]
     actions += _list_reports(reply, opens)
-    allowed = _collect_allowed(sources, actions, reply)
+    allowed = _collect_allowed(sources, actions, reply, written)
     kept = keep_links(str(reply.get("text") or ""), allowed)
     safe: dict[str, JsonValue] = {
         **reply,
@@ -527,6 +535,8 @@ def safe_reply(
         "sources": [*sources],
         "suggested_actions": [*actions],
     }
+    if opened:
+        safe["links"] = [*opened]
     if isinstance(passages := reply.get("passages"), dict):
         safe["passages"] = _passages(passages, allowed, linked)
     safe |= {name: _unlink(reply[name]) for name in _WORDS_OF_MODELS if name in reply}
@@ -538,6 +548,12 @@ def safe_reply(
     if isinstance(question := reply.get("question"), str):
         safe["question"] = clean_text(question)
     return safe, kept.removed
+
+
+def _list_written(reply: Named) -> set[str]:
+    """Return the addresses that a person wrote into an answer: the owner trusts them."""
+    is_by_person = reply.get("answered_by") == BY_PERSON
+    return set(addresses_of(str(reply.get("text") or ""))) if is_by_person else set()
 
 
 def _source(source: Named, opens: Opens, link_hosts: Collection[str]) -> dict[str, JsonValue]:
@@ -638,7 +654,9 @@ def _web(url: JsonValue) -> str | None:
     return url if isinstance(url, str) and page_of(url) is not None else None
 
 
-def _collect_allowed(sources: Sequence[Named], actions: Sequence[Named], reply: Named) -> Allowed:
+def _collect_allowed(
+    sources: Sequence[Named], actions: Sequence[Named], reply: Named, written: Iterable[str]
+) -> Allowed:
     """Return the allowed targets of links: the links of the sources, and the pages that are
     offered.
     """
@@ -654,5 +672,6 @@ def _collect_allowed(sources: Sequence[Named], actions: Sequence[Named], reply: 
         for name in ("addresses", "other_addresses")
         for address in read_list(source.get(name))
     )
-    held |= addresses_of(str(reply.get("contact") or ""))
+    held |= addresses_of(str(reply.get("contact") or "")) | set(written)
+    pages += [LinkedPage(address) for address in written if _web(address)]
     return allow(pages, held=held, any_host=True)

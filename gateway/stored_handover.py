@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 import structlog
 
 from broker.ports import ReplyReader
-from envelope.conversation import PERSON_REPLY, REPLY_OF_PERSON
+from envelope.conversation import PERSON_REPLY
 from envelope.question import CHANNEL_MARK, HTTP, Question
 from gateway.chat_channels import CHAT_CHANNELS
 from gateway.conversations import Conversations
@@ -176,7 +176,7 @@ class StoredHandOver:
         message = Message(
             text=self._words("person_answered", ticket.language),
             conversation_id=asked.conversation_id,
-            message_id=f"{REPLY_OF_PERSON}{name}",
+            message_id=f"person-{name}",
             command=PERSON_REPLY,
             arguments=(ticket.language, text),
             language=ticket.language,

@@ -8,6 +8,8 @@ from citations.addresses import addresses_of
 from citations.links import Allowed, is_free_of_foreign_links, keep_links
 from citations.sources import MOST_PAGES, list_labels, list_nearest_pages
 from envelope.conversation import (
+    BY_PERSON,
+    PERSON_REPLY,
     ClarificationReason,
     ConversationAct,
     Pause,
@@ -315,6 +317,8 @@ def _describe_author(state: State) -> Reply:
     """Return the author of the answer (owner, model or search), with the found passages."""
     if state.verified_answer:
         return {"answered_by": VERIFIED}
+    if state.command == PERSON_REPLY:
+        return {"answered_by": BY_PERSON}
     author = state.answered_by
     if author != SEARCH:
         return {"answered_by": author} if author else {}

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Protocol
 import structlog
 from fastapi import APIRouter, Query, Request, Response
 
-from envelope.conversation import REPLY_OF_PERSON
+from envelope.conversation import BY_PERSON
 from envelope.question import Question
 from gateway.console.access import (
     ConsoleRefusedError,
@@ -30,7 +30,7 @@ from gateway.console.oidc import OidcProvider
 from gateway.console.pages import HEADERS, PATH, render_answer
 from gateway.console.sign_in import SignIn
 from gateway.static_files import read_design
-from records.record import COMMAND, PERSON, Record
+from records.record import PERSON, Record
 from records.store import PAGE, RecordStore, Selection
 
 log = structlog.get_logger("gateway")
@@ -261,9 +261,7 @@ def find_requests(store: RecordStore, selection: Selection) -> Sequence[Record]:
 def _is_answered(store: RecordStore, request: Record) -> bool:
     """Return whether a person wrote into the conversation after a request."""
     return any(
-        one.way == COMMAND
-        and one.message_id.startswith(REPLY_OF_PERSON)
-        and one.ended_at >= request.ended_at
+        one.answered_by == BY_PERSON and one.ended_at >= request.ended_at
         for one in store.find_conversation(request.id, limit=LONGEST_SEARCH)
     )
 

@@ -133,7 +133,7 @@ class WritingPages:
         text = form.read("text", most=LONGEST_TEXT)
         if not title or not text:
             raise ConsoleRefusedError(400, "Not saved", "Enter both a title and a text.")
-        file = form.read("file", most=1_000)
+        file = find_name(form.read("file", most=2_000))
         if not self._read_own(form.assistant, file):
             file = f"{FOLDER}/{name_file(title)}"
             if self._read_own(form.assistant, file):
@@ -195,8 +195,15 @@ class WritingPages:
 
     def _read_own(self, name: Assistant, source: str) -> str | None:
         """Return the text of a page that was written here; None for any other source."""
-        place = re.fullmatch(rf"(?:.+/)?({FOLDER}/[^/]{{1,200}}\.md)", source)
-        return None if place is None else self._files.read_file(name, place[1])
+        file = find_name(source)
+        return self._files.read_file(name, file) if file else None
+
+
+def find_name(source: str) -> str:
+    """Return the name of the file of a page that was written here; empty for another source."""
+    folder, _, name = source.rpartition("/")
+    is_own = folder.rpartition("/")[2] == FOLDER and name.endswith(".md")
+    return f"{FOLDER}/{name}" if is_own else ""
 
 
 def name_file(title: str) -> str:

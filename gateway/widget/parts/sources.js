@@ -9,13 +9,13 @@ const OPENS = { target: "_blank", rel: "noopener noreferrer" };
 
 /** The sources of one answer. */
 export class Sources {
-  constructor(sources, { words, template, server }) {
+  constructor(sources, { words, template, server, links: written = [] }) {
     this.words = words;
     this.shown = figuresOf(sources ?? [], server);
     this.places = grouped(sources ?? [], template);
     this.items = new Map();
     const opened = (sources ?? []).flatMap(({ url, link, links = [] }) => [url, link, ...links]);
-    this.pages = new Set([...this.places.map(({ address }) => address), ...opened].map(pageOf));
+    this.pages = new Set([...this.places.map(({ address }) => address), ...opened, ...written].map(pageOf));
   }
 
   /** Return a whole address where it is the page of a source, else null: a text leads nowhere else. */

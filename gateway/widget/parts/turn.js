@@ -124,7 +124,7 @@ export class TurnView {
     this.answer.dir = directionOf(answer.language);
     this.answer.dataset.outcome = answer.outcome;
     const { words, template, server } = this;
-    this.sources = new Sources(answer.sources, { words, template, server });
+    this.sources = new Sources(answer.sources, { words, template, server, links: answer.links });
     const { text, actions } = untwined(answer);
     this.body = answer.passages ? this.#passages(answer, text) : this.#prose(text, answer);
     this.tools = answer.outcome === "superseded" ? null : this.#tools();
