@@ -320,6 +320,8 @@ async def make_worker_specs(
         quarantine=quarantine,
         drafts=drafts,
     )
+    if any(one.tool_set is not None for one in served):
+        lazily = False  # A wrong file of tools ends the start, also where another way answers.
     usual = {stage.role.value for flow in _list_flows(served) for stage in flow.stages.values()}
     specs = [
         WorkerSpec(

@@ -91,11 +91,11 @@ def test_a_text_whose_links_were_kept_once_stays_free_of_foreign_ones(text: str)
 
 @pytest.mark.parametrize("number", range(len(MONSTERS)))
 def test_no_text_takes_long(number: int) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
 
     keep_links(MONSTERS[number], ALLOWED)
 
-    assert time.perf_counter() - began < 20  # what is quadratic takes minutes
+    assert time.thread_time() - began < 20  # what is quadratic takes minutes
 
 
 @pytest.mark.parametrize(
