@@ -315,6 +315,21 @@ def turn_box(turn: TextDirection, box: Box, size: Size) -> Box:
     return left, bottom, right, top
 
 
+def cut_segment(segment: Segment, gutters: Sequence[tuple[float, float]]) -> list[Segment]:
+    """Return a segment as several, which end at the gutters where it has a gap."""
+    pieces: list[Segment] = []
+    for part in segment.parts or [segment]:
+        before = pieces[-1] if pieces else None
+        if before is None or any(
+            before.right - 1 < right and left < part.left + 1 for left, right in gutters
+        ):
+            pieces.append(replace(part, parts=[]))
+        else:
+            before.text = f"{before.text} {part.text}"
+            before.right = max(before.right, part.right)
+    return pieces if len(pieces) > 1 else [segment]
+
+
 def _take_segments(
     text_page: "PdfTextPage", glyphs: Iterator[_Glyph], edges_of_cells: "_CellEdges"
 ) -> Iterator[tuple[TextDirection, Segment]]:
@@ -390,21 +405,6 @@ def _finish(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke
                 _extend(part, "", glyph)
             segment.parts.append(_write_text(part, own, strikes))
     return segment
-
-
-def cut_segment(segment: Segment, gutters: Sequence[tuple[float, float]]) -> list[Segment]:
-    """Return a segment as several, which end at the gutters where it has a gap."""
-    pieces: list[Segment] = []
-    for part in segment.parts or [segment]:
-        before = pieces[-1] if pieces else None
-        if before is None or any(
-            before.right - 1 < right and left < part.left + 1 for left, right in gutters
-        ):
-            pieces.append(replace(part, parts=[]))
-        else:
-            before.text = f"{before.text} {part.text}"
-            before.right = max(before.right, part.right)
-    return pieces if len(pieces) > 1 else [segment]
 
 
 def _find_script(current: Segment, glyph: _Glyph) -> Script:
