@@ -39,6 +39,7 @@ _MOST_TOKENS = 5
 LONGEST_MAIL = 1_000_000
 LONGEST_REPLY = 8_000
 _TOKEN = re.compile(r"[a-z2-7]{32}", re.ASCII)
+_ADDRESSED = re.compile(rb"\+([a-z2-7]{32})@")
 _UID = re.compile(rb"\bUID ([0-9]{1,12})")
 _SIZE = re.compile(rb"RFC822\.SIZE ([0-9]{1,12})")
 _SIGNATURE = "-- "
@@ -332,11 +333,7 @@ def _find_token(mail: ParsedMail, address: str) -> str:
 
 def _fetch_tokens(client: imaplib.IMAP4, uids: Sequence[str], address: str) -> dict[str, list[str]]:
     """Return the tokens that the recipients of each mail contain; nothing is parsed."""
-    local, _, domain = address.partition("@")
-    pattern = re.compile(
-        rb"%b\+([a-z2-7]{32})@%b" % (re.escape(local).encode(), re.escape(domain).encode()),
-        re.IGNORECASE,
-    )
+    local, _, domain = address.lower().encode().partition(b"@")
     names = " ".join(_RECIPIENTS).upper()
     asked = f"(UID BODY.PEEK[HEADER.FIELDS ({names})]<0.{_MOST_RECIPIENTS}>)"
     parts = _expect(client.uid("FETCH", ",".join(uids), asked))
@@ -347,8 +344,14 @@ def _fetch_tokens(client: imaplib.IMAP4, uids: Sequence[str], address: str) -> d
             continue
         after = b"" if isinstance(following, tuple) else bytes(following or b"")
         if (uid := _UID.search(part[0]) or _UID.search(after)) is not None:
-            found = dict.fromkeys(one.decode().lower() for one in pattern.findall(part[1]))
-            tokens[uid[1].decode()] = list(found)[:_MOST_TOKENS]
+            headers = part[1].lower()
+            own = (
+                match[1].decode()
+                for match in _ADDRESSED.finditer(headers)
+                if headers.endswith(local, 0, match.start())
+                and headers.startswith(domain, match.end())
+            )
+            tokens[uid[1].decode()] = list(dict.fromkeys(own))[:_MOST_TOKENS]
     return tokens
 
 

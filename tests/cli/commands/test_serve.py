@@ -78,7 +78,7 @@ def _open_console(client: httpx.Client, folder: Path) -> str:
     assert client.get(told.stdout.split()[0], follow_redirects=True).status_code == 200
 
     def look() -> str:
-        page = client.get("/console/questions").text
+        page = client.get("/console/questions?all=true").text
         return page if "/help" in page else ""
 
     found: str = block_until(look)

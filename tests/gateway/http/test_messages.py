@@ -89,7 +89,7 @@ async def test_events_show_only_what_is_meant_to_be_seen(http_server: HttpServer
     assert "nobody" not in str([event.data for event in seen])
     assert fields <= {
         "conversation_id", "message_id", "stage", "attempt", "text", "offset", "outcome",
-        "language", "sources", "suggested_actions", "question", "quality_score",
+        "language", "links", "sources", "suggested_actions", "question", "quality_score",
         "termination_reason", "processing_seconds",
     }  # fmt: skip
 
