@@ -21,7 +21,7 @@ from deploy.assembly.gateways.http_gateway import check_public_path
 from deploy.errors import CommandError
 from tests.cli.commands.test_serve_process import serving
 from tests.support.app_harness import ROOT, refdesk
-from tests.support.browser import BrowserVisitor, chromium
+from tests.support.browser import BrowserVisitor, chromium, open_context
 from tests.support.ports import free_port
 from tests.support.waiting import block_until
 
@@ -107,7 +107,7 @@ async def test_the_start_page_answers_and_opens_the_cited_page(desk: tuple[str, 
     public, data = desk
     key = create_key(data, "--public", "--origin", public.removesuffix("/desk"))
     async with chromium() as browser:
-        context = await browser.new_context(ignore_https_errors=True)
+        context = await open_context(browser, ignore_https_errors=True)
         wrong = await open_browser(context, public)
         visitor = BrowserVisitor(context, public)
 
@@ -132,7 +132,7 @@ async def test_every_page_of_the_console_opens_and_a_session_ends(desk: tuple[st
     public, data = desk
     link = refdesk(data, "console", public_url=public).stdout.strip()
     async with chromium() as browser:
-        context = await browser.new_context(ignore_https_errors=True)
+        context = await open_context(browser, ignore_https_errors=True)
         wrong = await open_browser(context, public)
         visitor = BrowserVisitor(context, public)
 

@@ -21,7 +21,6 @@ from playwright.async_api import (
 )
 
 from gateway.widget.routes import part
-from tests.support.waiting import PATIENCE_SECONDS
 
 CHROMIUM = "chromium"
 FLAGS = [
@@ -80,9 +79,16 @@ async def chromium() -> AsyncIterator[Browser]:
     """Have a browser while inside; it gets a new folder."""
     path = find_chromium()
     async with async_playwright() as driver:
-        browser = await driver.chromium.launch(executable_path=path, args=FLAGS)
+        browser = await driver.chromium.launch(executable_path=path, args=FLAGS, timeout=0)
         yield browser
         await browser.close()
+
+
+async def open_context(browser: Browser, **options: Any) -> BrowserContext:
+    """Return a new person's context, in which waiting has no limit but that of the test."""
+    context = await browser.new_context(**options)
+    context.set_default_timeout(0)
+    return context
 
 
 @dataclass
@@ -173,8 +179,7 @@ class DisplayedMessage:
 
     async def until(self, condition: str, argument: Any = None) -> None:
         """Wait for a condition in the page."""
-        milliseconds = PATIENCE_SECONDS * 1000
-        await self.page.wait_for_function(condition, arg=argument, timeout=milliseconds)
+        await self.page.wait_for_function(condition, arg=argument)
 
     async def said(self) -> list[str]:
         """What a screen reader announced."""

@@ -24,7 +24,7 @@ from gateway.console.routes import Console, ConsolePart, console_router
 from gateway.people import PersonalData
 from records.record import Record
 from records.store import RecordStore, connect_store
-from tests.support.browser import chromium, violations
+from tests.support.browser import chromium, open_context, violations
 
 DESK, OTHER = ("acme", "desk"), ("acme", "hr")
 ORIGIN = "http://desk"
@@ -196,9 +196,8 @@ async def find_faults(
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     found: list[str] = []
     async with serving(app, listener, asyncio.Event()), chromium() as browser:
-        context = await browser.new_context(
-            viewport={"width": width, "height": 800},
-            color_scheme=scheme,  # type: ignore[arg-type]
+        context = await open_context(
+            browser, viewport={"width": width, "height": 800}, color_scheme=scheme
         )
         await context.add_cookies([{"name": COOKIE, "value": owner.cookies[COOKIE], "url": url}])
         page = await context.new_page()

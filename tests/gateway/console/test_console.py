@@ -18,7 +18,7 @@ from gateway.console.frame import Frame
 from gateway.console.people import PeoplePages
 from records.record import Record
 from records.store import RecordStore
-from tests.support.browser import chromium, violations
+from tests.support.browser import chromium, open_context, violations
 from tests.support.console import (
     FakeKeys,
     browser_of,
@@ -229,9 +229,8 @@ async def test_every_page_is_readable_for_everybody(
 
 
 async def look_at_pages(browser: Browser, url: str, width: int, scheme: str) -> None:
-    context = await browser.new_context(
-        viewport={"width": width, "height": 800},
-        color_scheme=scheme,  # type: ignore[arg-type]
+    context = await open_context(
+        browser, viewport={"width": width, "height": 800}, color_scheme=scheme
     )
     page = await context.new_page()
     await page.goto(f"{url}/console")

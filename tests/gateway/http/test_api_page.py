@@ -11,7 +11,7 @@ from importlib.resources import files
 import pytest
 from playwright.async_api import Route
 
-from tests.support.browser import chromium
+from tests.support.browser import chromium, open_context
 from tests.support.http_server import HttpServerFixture
 
 EXAMPLE = re.compile(r"```(bash|python)\n(.*?)```", re.DOTALL)
@@ -29,7 +29,7 @@ async def test_the_page_shows_every_operation_without_another_server(
         await route.abort()
 
     async with chromium() as browser:
-        page = await browser.new_page()
+        page = await (await open_context(browser)).new_page()
         faults: list[str] = []
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("console", lambda message: faults.append(message.text))

@@ -8,7 +8,7 @@ from playwright.async_api import Browser
 
 from gateway.widget.routes import PageContents, widget_router
 from tests.gateway.widget.sample_documents import DOCUMENTS
-from tests.support.browser import BrowserVisitor, chromium
+from tests.support.browser import BrowserVisitor, chromium, open_context
 from tests.support.http_server import FakeDocuments, HttpServerFixture, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
@@ -44,7 +44,7 @@ async def come(browser: Browser, http_server: HttpServerFixture) -> AsyncIterato
     visitors = []
 
     async def comes(url: str = "", **options: Any) -> BrowserVisitor:
-        context = await browser.new_context(**options)
+        context = await open_context(browser, **options)
         visitors.append(BrowserVisitor(context, url or http_server.url))
         return visitors[-1]
 

@@ -9,7 +9,7 @@ from playwright.async_api import Browser, Page
 
 from envelope.role import Role
 from tests.gateway.widget.conftest import Come
-from tests.support.browser import serve_parts
+from tests.support.browser import open_context, serve_parts
 from tests.support.http_server import HttpServerFixture
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
@@ -75,7 +75,7 @@ SECONDS_MS = 4_000
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def workbench(browser: Browser) -> AsyncIterator[Page]:
     """A page in which Markdown is read as the widget reads it."""
-    context = await browser.new_context()
+    context = await open_context(browser)
     await serve_parts(context)
     await context.route(
         "http://bench.localhost/", lambda route: route.fulfill(body="<!doctype html>")
