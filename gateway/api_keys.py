@@ -61,7 +61,7 @@ without a key, even if Redis has lost its keys. Remove it only if no key is need
 MINUTE_SECONDS = 60
 
 
-class Key(BaseModel, frozen=True, extra="forbid"):
+class Key(BaseModel, frozen=True, extra="ignore"):
     """A stored key; its quotas count over all gateway processes, None: no limit."""
 
     id: str = Field(pattern=r"^[0-9a-f]{12}$")

@@ -43,7 +43,7 @@ FindAdvice = Callable[[QuestionKind, str], Awaitable[tuple[str, ...]]]
 """Returns the advice for a kind of question; the second is the strategy that is used otherwise."""
 
 
-class SwarmOutcome(BaseModel, frozen=True, extra="forbid"):
+class SwarmOutcome(BaseModel, frozen=True, extra="ignore"):
     """How one swarm did.
 
     `judge` is the score of the judge, 1 to 10, None if nobody judged; `thumb` is 1 or -1, 0: none.
@@ -67,7 +67,7 @@ class SwarmOutcome(BaseModel, frozen=True, extra="forbid"):
         return _JUDGE * judge + _THUMB * thumb + _COST * cost + _TIME * time
 
 
-class ChoiceRecord(BaseModel, frozen=True, extra="forbid"):
+class ChoiceRecord(BaseModel, frozen=True, extra="ignore"):
     """The decaying sums of one choice: weights, values, squared values."""
 
     weight: float = 0.0
@@ -99,7 +99,7 @@ class ChoiceRecord(BaseModel, frozen=True, extra="forbid"):
         )
 
 
-class SwarmMemory(BaseModel, frozen=True, extra="forbid"):
+class SwarmMemory(BaseModel, frozen=True, extra="ignore"):
     """The records of one assistant, by kind of question and choice."""
 
     strategies: dict[str, dict[str, ChoiceRecord]] = {}
