@@ -52,7 +52,7 @@ PauseKind = Literal["clarification", "information", "approval"]
 FIELD_NAME = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
 
 
-class Turn(BaseModel, frozen=True, extra="forbid"):
+class Turn(BaseModel, frozen=True, extra="ignore"):
     """One message or one answer of a conversation.
 
     `meant` is the complete question if the text is a short reply such as "2" or "And 7?".
@@ -69,7 +69,7 @@ class Turn(BaseModel, frozen=True, extra="forbid"):
     groups: tuple[str, ...] | None = None
 
 
-class Preferences(BaseModel, frozen=True, extra="forbid"):
+class Preferences(BaseModel, frozen=True, extra="ignore"):
     """The language and the form in which the user wants answers; None: nothing is known.
 
     An `explicit` choice of a language takes precedence over a detected language.
@@ -105,7 +105,7 @@ class ConversationAct(StrEnum):
     """The user says how all further answers should be."""
 
 
-class ClarificationOption(BaseModel, frozen=True, extra="forbid"):
+class ClarificationOption(BaseModel, frozen=True, extra="ignore"):
     """What a question may mean: a place in the documents, to which `crumbs` lead.
 
     With `is_worded`, a model has worded what the question may mean, perhaps without a place.
@@ -116,7 +116,7 @@ class ClarificationOption(BaseModel, frozen=True, extra="forbid"):
     is_worded: bool = False
 
 
-class SuggestedAction(BaseModel, frozen=True, extra="forbid"):
+class SuggestedAction(BaseModel, frozen=True, extra="ignore"):
     """A button that a channel can show; pressing it sends `value` as the next message.
 
     A `source` is a page to open instead: by `url`, or by the fields from which a channel makes a
@@ -133,7 +133,7 @@ class SuggestedAction(BaseModel, frozen=True, extra="forbid"):
     anchor: str | None = None
 
 
-class InputField(BaseModel, frozen=True, extra="forbid"):
+class InputField(BaseModel, frozen=True, extra="ignore"):
     """A typed value that the user is asked for; a date has the form 2026-01-31."""
 
     name: str = Field(pattern=FIELD_NAME)
@@ -142,7 +142,7 @@ class InputField(BaseModel, frozen=True, extra="forbid"):
     required: bool = True
 
 
-class PauseQuestion(BaseModel, frozen=True, extra="forbid"):
+class PauseQuestion(BaseModel, frozen=True, extra="ignore"):
     """One question of a pause: with a field it asks for a value, without one for an approval."""
 
     id: str = Field(min_length=1, max_length=128)
@@ -151,7 +151,7 @@ class PauseQuestion(BaseModel, frozen=True, extra="forbid"):
     field: InputField | None = None
 
 
-class PauseReply(BaseModel, frozen=True, extra="forbid"):
+class PauseReply(BaseModel, frozen=True, extra="ignore"):
     """A typed reply to a pause: the approval or its denial, or values of fields by name.
 
     None as a value: the user does not know it or does not say it, so the work goes on without it.
@@ -162,7 +162,7 @@ class PauseReply(BaseModel, frozen=True, extra="forbid"):
     fields: dict[str, str | int | float | None] = {}
 
 
-class Pause(BaseModel, frozen=True, extra="forbid"):
+class Pause(BaseModel, frozen=True, extra="ignore"):
     """A question to the user that waits for a reply; the next message may answer it. `groups` as in
     a `Turn`. The reply to a clarification begins at the start like any question, and continues in
     `flow` once it is recognised as the reply. A pause of another kind has `questions`, and its

@@ -37,7 +37,7 @@ MOST_GROUPS = 64
 _GROUP_SEPARATOR = ","
 
 
-class Question(BaseModel, frozen=True, extra="forbid"):
+class Question(BaseModel, frozen=True, extra="ignore"):
     """The full identity of one message, unique over all tenants and assistants."""
 
     tenant: str = Field(pattern=NAME)

@@ -10,14 +10,14 @@ MOST_PICTURES = 4
 """The pictures of one source that are shown with an answer."""
 
 
-class SourcePicture(BaseModel, frozen=True, extra="forbid"):
+class SourcePicture(BaseModel, frozen=True, extra="ignore"):
     """A picture that stands in a section; its bytes stay in the index, with its document."""
 
     id: str
     caption: str = Field(default="", description="its own; no claim of the document")
 
 
-class FoundPart(BaseModel, frozen=True, extra="forbid"):
+class FoundPart(BaseModel, frozen=True, extra="ignore"):
     """A chunk that the search compared with the question, inside the text of its section."""
 
     rank: int = Field(ge=0, description="among all chunks that the search found; 0 is the best")
@@ -25,7 +25,7 @@ class FoundPart(BaseModel, frozen=True, extra="forbid"):
     end: int = Field(ge=0)
 
 
-class SearchResult(Place, frozen=True, extra="forbid"):
+class SearchResult(Place, frozen=True, extra="ignore"):
     """A part of one section that a search gives; `search_context` contains its text.
 
     `chunk_id`, `score` and `levels` are those of its best chunk.
@@ -46,7 +46,7 @@ class SearchResult(Place, frozen=True, extra="forbid"):
     pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
 
 
-class SearchStats(BaseModel, frozen=True, extra="forbid"):
+class SearchStats(BaseModel, frozen=True, extra="ignore"):
     """The statistics of a search."""
 
     total_results: int = Field(ge=0)
@@ -62,7 +62,7 @@ class SearchStats(BaseModel, frozen=True, extra="forbid"):
     from_cache: bool = Field(default=False, description="whether an equal search found it before")
 
 
-class SourceReference(Place, frozen=True, extra="forbid"):
+class SourceReference(Place, frozen=True, extra="ignore"):
     """A source that an answer may cite by its number, which starts at 1."""
 
     number: int = Field(ge=1)
@@ -74,7 +74,7 @@ class SourceReference(Place, frozen=True, extra="forbid"):
     pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
 
 
-class SourceUsed(Place, frozen=True, extra="forbid"):
+class SourceUsed(Place, frozen=True, extra="ignore"):
     """A source that the answer cites; `number` is the number in the answer's text."""
 
     number: int = Field(ge=1)
@@ -91,7 +91,7 @@ class SourceUsed(Place, frozen=True, extra="forbid"):
     pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
 
 
-class WrittenAnswer(BaseModel, frozen=True, extra="forbid"):
+class WrittenAnswer(BaseModel, frozen=True, extra="ignore"):
     """An answer before something was removed from it; `refused` are the removed addresses."""
 
     text: str
@@ -99,7 +99,7 @@ class WrittenAnswer(BaseModel, frozen=True, extra="forbid"):
     refused: tuple[str, ...] = ()
 
 
-class ShownPassage(BaseModel, frozen=True, extra="forbid"):
+class ShownPassage(BaseModel, frozen=True, extra="ignore"):
     """A part of a document that is shown unchanged; `number` is that of its source."""
 
     number: int = Field(ge=1)
@@ -110,7 +110,7 @@ class ShownPassage(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-class FoundPassages(BaseModel, frozen=True, extra="forbid"):
+class FoundPassages(BaseModel, frozen=True, extra="ignore"):
     """The passages that are shown if no model wrote an answer."""
 
     notice: str = Field(
@@ -122,7 +122,7 @@ class FoundPassages(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-class ClaimCheck(BaseModel, frozen=True, extra="forbid"):
+class ClaimCheck(BaseModel, frozen=True, extra="ignore"):
     """The judge's finding about one claim of an answer."""
 
     claim: str
@@ -132,7 +132,7 @@ class ClaimCheck(BaseModel, frozen=True, extra="forbid"):
     reason: str = ""
 
 
-class ValidationResult(BaseModel, frozen=True, extra="forbid"):
+class ValidationResult(BaseModel, frozen=True, extra="ignore"):
     """The judge's findings about a complete answer."""
 
     claims: tuple[ClaimCheck, ...]

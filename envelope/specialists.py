@@ -78,7 +78,7 @@ PHASES: Mapping[SpecialistName, ExecutionPhase] = {
 }
 
 
-class CompletedSequence(BaseModel, frozen=True, extra="forbid"):
+class CompletedSequence(BaseModel, frozen=True, extra="ignore"):
     """A sequence of valid names, ordered so that each specialist comes after those it depends on.
 
     `notes` are sentences about names that were left out and specialists that were added.
@@ -98,7 +98,7 @@ class ErrorSeverity(StrEnum):
     HIGH = "high"
 
 
-class SpecialistError(BaseModel, frozen=True, extra="forbid"):
+class SpecialistError(BaseModel, frozen=True, extra="ignore"):
     """A failure of one specialist; the others continued. `error_id` is in the log, too."""
 
     error_id: str
@@ -111,7 +111,7 @@ class SpecialistError(BaseModel, frozen=True, extra="forbid"):
         return f"[{self.error_id}] {self.specialist}: {self.text}"
 
 
-class ReviewScope(BaseModel, frozen=True, extra="forbid"):
+class ReviewScope(BaseModel, frozen=True, extra="ignore"):
     """The documents to review and the rules to review them against, by ids of the index.
     `specialists` take part, with those that they depend on; empty: all. `language` is that of the
     answer and the report, ISO 639-1; empty: that of the text.
@@ -123,7 +123,7 @@ class ReviewScope(BaseModel, frozen=True, extra="forbid"):
     language: str = Field("", pattern="^([a-z]{2,3})?$")
 
 
-class StoredPart(BaseModel, frozen=True, extra="forbid"):
+class StoredPart(BaseModel, frozen=True, extra="ignore"):
     """The result of a part: how many items it has, and where it is stored; or why it failed."""
 
     reference: str = ""
@@ -133,7 +133,7 @@ class StoredPart(BaseModel, frozen=True, extra="forbid"):
     failure: str = Field(default="", description="why there is no result; another round may try")
 
 
-class PartPlan(BaseModel, frozen=True, extra="forbid"):
+class PartPlan(BaseModel, frozen=True, extra="ignore"):
     """A part of a specialist's work, which a separate branch does.
 
     `first` and `last` count units of the documents, or requirements of the checklist, from 0; the
@@ -161,7 +161,7 @@ class PartPlan(BaseModel, frozen=True, extra="forbid"):
         return (self.document_id, *self.more_documents)
 
 
-class ExtractedPassage(BaseModel, frozen=True, extra="forbid"):
+class ExtractedPassage(BaseModel, frozen=True, extra="ignore"):
     """A passage that the extractor found for the question."""
 
     chunk_id: str
@@ -172,7 +172,7 @@ class ExtractedPassage(BaseModel, frozen=True, extra="forbid"):
     score: float = 0.0
 
 
-class ReviewedDocument(BaseModel, frozen=True, extra="forbid"):
+class ReviewedDocument(BaseModel, frozen=True, extra="ignore"):
     """A document of the review as the index lists it; `source` is its file."""
 
     document_id: str
@@ -182,7 +182,7 @@ class ReviewedDocument(BaseModel, frozen=True, extra="forbid"):
     units: int = Field(default=0, ge=0)
 
 
-class Extracted(BaseModel, frozen=True, extra="forbid"):
+class Extracted(BaseModel, frozen=True, extra="ignore"):
     """The output of the extractor: the documents of the review, and passages for the question."""
 
     analysis: str = ""
@@ -196,7 +196,7 @@ class Extracted(BaseModel, frozen=True, extra="forbid"):
     decided_by: str = ""
 
 
-class StoredChecklist(BaseModel, frozen=True, extra="forbid"):
+class StoredChecklist(BaseModel, frozen=True, extra="ignore"):
     """The output of the requirement extractor; the requirements themselves are stored.
 
     Every unit of the law is in exactly one of `units_read` and `units_unread`.
@@ -213,7 +213,7 @@ class StoredChecklist(BaseModel, frozen=True, extra="forbid"):
     decided_by: tuple[str, ...] = ()
 
 
-class StoredVerdicts(BaseModel, frozen=True, extra="forbid"):
+class StoredVerdicts(BaseModel, frozen=True, extra="ignore"):
     """The output of compliance: counts, and where the verdicts are stored."""
 
     reference: str
@@ -232,7 +232,7 @@ class StoredVerdicts(BaseModel, frozen=True, extra="forbid"):
     decided_by: tuple[str, ...] = ()
 
 
-class FindingList(BaseModel, frozen=True, extra="forbid"):
+class FindingList(BaseModel, frozen=True, extra="ignore"):
     """The output of a specialist that lists findings: how many, and where they are stored."""
 
     reference: str = ""
@@ -241,7 +241,7 @@ class FindingList(BaseModel, frozen=True, extra="forbid"):
     decided_by: str = ""
 
 
-class ReportReference(BaseModel, frozen=True, extra="forbid"):
+class ReportReference(BaseModel, frozen=True, extra="ignore"):
     """The final report: the report itself if it is small, else where it is stored.
 
     `report` is a `agents.review.review_report.ReviewReport` as JSON. `reference`
@@ -265,7 +265,7 @@ class ReportReference(BaseModel, frozen=True, extra="forbid"):
     report: dict[str, JsonValue] | None = None
 
 
-class CitationCheck(BaseModel, frozen=True, extra="forbid"):
+class CitationCheck(BaseModel, frozen=True, extra="ignore"):
     r"""The result of checking the `\cite{id}` of the synthesis: ids that exist, and ids that do
     not."""
 
@@ -274,7 +274,7 @@ class CitationCheck(BaseModel, frozen=True, extra="forbid"):
     valid: bool = True
 
 
-class FurtherRound(BaseModel, frozen=True, extra="forbid"):
+class FurtherRound(BaseModel, frozen=True, extra="ignore"):
     """A further round that the synthesis asked for: the specialists that work again, and the
     reason.
     """
@@ -283,7 +283,7 @@ class FurtherRound(BaseModel, frozen=True, extra="forbid"):
     focus: str = Field(default="", max_length=500)
 
 
-class SpecialistProfile(BaseModel, frozen=True, extra="forbid"):
+class SpecialistProfile(BaseModel, frozen=True, extra="ignore"):
     """How a specialist works: a file of `config/specialists`.
 
     `prompt` is the name of a file in the folder of the profile, else of the product. `model` is as

@@ -30,7 +30,7 @@ class QueryType(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Triage(BaseModel, frozen=True, extra="forbid"):
+class Triage(BaseModel, frozen=True, extra="ignore"):
     """The decision about the way of one question, with its reasons."""
 
     way: Literal[WayName.SEARCH, WayName.TOOLS, WayName.SPECIALISTS, WayName.SWARM]
@@ -90,7 +90,7 @@ class PlanRound(BaseModel, frozen=True, extra="ignore"):
     tools: tuple[str, ...] = Field(default=(), description="the names of the tools that it calls")
 
 
-class AnswerAssessment(BaseModel, frozen=True, extra="forbid"):
+class AnswerAssessment(BaseModel, frozen=True, extra="ignore"):
     """The assessment of an answer on four criteria, each 1 to 10; `quality` is their mean."""
 
     completeness: float = Field(ge=1, le=10)
@@ -106,7 +106,7 @@ class AnswerAssessment(BaseModel, frozen=True, extra="forbid"):
     assessed_by: str = Field(description="the model that assessed")
 
 
-class KeptAnswer(BaseModel, frozen=True, extra="forbid"):
+class KeptAnswer(BaseModel, frozen=True, extra="ignore"):
     """The best assessed answer of the loop so far, with the sources that it was written from."""
 
     response: str

@@ -10,7 +10,7 @@ OWNERS_PAGE = "#verified"
 """Suffix of the `chunk_id` of a source that the owner cites as a whole page."""
 
 
-class CitedPage(BaseModel, frozen=True, extra="forbid"):
+class CitedPage(BaseModel, frozen=True, extra="ignore"):
     """A document that a verified answer cites, as it was when the owner last saw it."""
 
     document_id: str
@@ -25,7 +25,7 @@ class CitedPage(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-class VerifiedAnswer(BaseModel, frozen=True, extra="forbid"):
+class VerifiedAnswer(BaseModel, frozen=True, extra="ignore"):
     """The question in the owner's words, and the answer, which is sent unchanged."""
 
     id: str

@@ -64,7 +64,7 @@ PUBLIC_PER_MINUTE = 600
 """The default limit of a public key in requests per minute: everybody can read such a key."""
 
 
-class Key(BaseModel, frozen=True, extra="forbid"):
+class Key(BaseModel, frozen=True, extra="ignore"):
     """A stored key; its quotas count over all gateway processes, None: no limit."""
 
     id: str = Field(pattern=r"^[0-9a-f]{12}$")

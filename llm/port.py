@@ -61,7 +61,7 @@ OFFLINE = "offline"
 _calls: ContextVar[tuple[list[ModelCall], ...]] = ContextVar("model_calls", default=())
 
 
-class ToolUse(BaseModel, frozen=True, extra="forbid"):
+class ToolUse(BaseModel, frozen=True, extra="ignore"):
     """A call of a tool in a message of a model.
 
     `arguments` is an object, or the text that the model wrote if that is no object.
@@ -75,7 +75,7 @@ class ToolUse(BaseModel, frozen=True, extra="forbid"):
     signature: str = ""
 
 
-class Remark(BaseModel, frozen=True, extra="forbid"):
+class Remark(BaseModel, frozen=True, extra="ignore"):
     """Why the model is asked once more, which the prompt `remark` says to it."""
 
     has_read_nothing: bool = False
@@ -85,7 +85,7 @@ class Remark(BaseModel, frozen=True, extra="forbid"):
     analysis: str = Field(default="", description="what the check of the answer says")
 
 
-class UserMessage(BaseModel, frozen=True, extra="forbid"):
+class UserMessage(BaseModel, frozen=True, extra="ignore"):
     """The task, or what the model is asked next: a text, or a remark that a prompt words."""
 
     kind: Literal["user"] = "user"
@@ -93,7 +93,7 @@ class UserMessage(BaseModel, frozen=True, extra="forbid"):
     remark: Remark | None = None
 
 
-class ModelMessage(BaseModel, frozen=True, extra="forbid"):
+class ModelMessage(BaseModel, frozen=True, extra="ignore"):
     """What a model wrote: a text, calls of tools, or both."""
 
     kind: Literal["model"] = "model"
@@ -101,7 +101,7 @@ class ModelMessage(BaseModel, frozen=True, extra="forbid"):
     calls: tuple[ToolUse, ...] = ()
 
 
-class ToolMessage(BaseModel, frozen=True, extra="forbid"):
+class ToolMessage(BaseModel, frozen=True, extra="ignore"):
     """The result of one call. Its text is data, whatever it says.
 
     `sources` are the ids of the passages that it relies on, best first; `text` names them too.
@@ -289,7 +289,7 @@ class ToolChoice(StrEnum):
     REQUIRED = "required"
 
 
-class ToolDescription(BaseModel, frozen=True, extra="forbid"):
+class ToolDescription(BaseModel, frozen=True, extra="ignore"):
     """A tool as a model knows it; `input_schema` is a JSON schema of an object."""
 
     name: str
@@ -297,7 +297,7 @@ class ToolDescription(BaseModel, frozen=True, extra="forbid"):
     input_schema: dict[str, JsonValue]
 
 
-class ToolConversation(BaseModel, frozen=True, extra="forbid"):
+class ToolConversation(BaseModel, frozen=True, extra="ignore"):
     """A conversation up to the point where the model writes next.
 
     `task` names the kind of call in the journal. The results of all calls of a message follow that

@@ -66,7 +66,7 @@ class FaultKind(StrEnum):
     STALE_CONTEXT = "stale_context"
 
 
-class FoundFault(BaseModel, frozen=True, extra="forbid"):
+class FoundFault(BaseModel, frozen=True, extra="ignore"):
     """One fault; `subject` is the id of the work or of the source."""
 
     kind: FaultKind

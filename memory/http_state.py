@@ -119,7 +119,7 @@ return found
 NEW = "new:"
 
 
-class Feedback(BaseModel, frozen=True, extra="forbid"):
+class Feedback(BaseModel, frozen=True, extra="ignore"):
     """The rating of an answer by a person; `at` in Unix seconds.
 
     Ratings that were stored before version 0.2 name it `thumb`.

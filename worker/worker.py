@@ -30,7 +30,7 @@ from broker.values import (
     Settlement,
 )
 from envelope.encoding import brief
-from envelope.envelope import DecodeError, Envelope, Hop
+from envelope.envelope import DecodeError, Envelope, Hop, NewerVersionError
 from envelope.memory_access import MemoryRead
 from envelope.question import Question
 from envelope.role import Role
@@ -280,6 +280,10 @@ class Worker:
             known = delivery.decoded
             envelope = open_envelope(delivery) if known is None else known
             delivery.branch = envelope.branch
+        except NewerVersionError as error:
+            # During an update a newer worker takes it; the deadline of the question limits this.
+            self._record_failure(delivery, "newer_version", error)
+            return Retry(delivery.whole(), str(error))
         except DecodeError as error:
             self._record_failure(delivery, "undecodable", error)
             return Bury(reason="undecodable", error=str(error))

@@ -26,7 +26,7 @@ _INPUT_TYPES: Mapping[FieldType, str] = {
 }
 
 
-class CollectedInfo(BaseModel, frozen=True, extra="forbid"):
+class CollectedInfo(BaseModel, frozen=True, extra="ignore"):
     """The facts that were given, by field, and the questions for those that were not."""
 
     values: dict[str, JsonValue] = {}

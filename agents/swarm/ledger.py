@@ -45,7 +45,7 @@ class NextStep(StrEnum):
     FINISH = "finish"
 
 
-class SwarmProgress(BaseModel, frozen=True, extra="forbid"):
+class SwarmProgress(BaseModel, frozen=True, extra="ignore"):
     """The counters of a swarm; `best_score` is that of the best answer so far, 1 to 10."""
 
     rounds: int = Field(default=0, ge=0)
@@ -56,7 +56,7 @@ class SwarmProgress(BaseModel, frozen=True, extra="forbid"):
     best_round: int = 0
 
 
-class ProgressDecision(BaseModel, frozen=True, extra="forbid"):
+class ProgressDecision(BaseModel, frozen=True, extra="ignore"):
     """The counters after a round, and what follows."""
 
     progress: SwarmProgress

@@ -50,7 +50,7 @@ class ItemTable:
         return self.cells.get((_fold(item), _fold(criterion)), "").strip()
 
 
-class NumberedSource(BaseModel, frozen=True, extra="forbid"):
+class NumberedSource(BaseModel, frozen=True, extra="ignore"):
     """A source of an answer with its text."""
 
     number: int
@@ -58,7 +58,7 @@ class NumberedSource(BaseModel, frozen=True, extra="forbid"):
     text: str
 
 
-class WrittenFinding(BaseModel, frozen=True, extra="forbid"):
+class WrittenFinding(BaseModel, frozen=True, extra="ignore"):
     """What one worker wrote, with the numbers of its sources; `problem`: why it has no result.
 
     `is_failed`: it could not look, so nobody knows whether the documents say it.
@@ -72,7 +72,7 @@ class WrittenFinding(BaseModel, frozen=True, extra="forbid"):
     is_failed: bool = False
 
 
-class SwarmMaterial(BaseModel, frozen=True, extra="forbid"):
+class SwarmMaterial(BaseModel, frozen=True, extra="ignore"):
     """All findings in the order of the plan; `left_out` counts passages that found no room."""
 
     sources: tuple[NumberedSource, ...]

@@ -27,7 +27,7 @@ _MOST_CRITERIA, _LONGEST_CRITERION = 16, 200
 _ITEM_PASSAGES = 20
 
 
-class OfferedTool(BaseModel, frozen=True, extra="forbid"):
+class OfferedTool(BaseModel, frozen=True, extra="ignore"):
     """A tool that a plan may use, as far as planning needs to know it."""
 
     name: str
@@ -35,7 +35,7 @@ class OfferedTool(BaseModel, frozen=True, extra="forbid"):
     effect: EffectClass = EffectClass.READ
 
 
-class Allocation(BaseModel, frozen=True, extra="forbid"):
+class Allocation(BaseModel, frozen=True, extra="ignore"):
     """The tools of a worker, and those that it was not given, with the reason for each."""
 
     tools: tuple[str, ...]

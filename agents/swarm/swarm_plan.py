@@ -124,7 +124,7 @@ class FieldType(StrEnum):
     YES_NO = "yes_no"
 
 
-class RequiredInfoField(BaseModel, frozen=True, extra="forbid"):
+class RequiredInfoField(BaseModel, frozen=True, extra="ignore"):
     """A fact that a worker needs: `cues` are words before or in the value, for extraction.
 
     `default` is used when the field is not required and the user does not say anything.
@@ -139,7 +139,7 @@ class RequiredInfoField(BaseModel, frozen=True, extra="forbid"):
     default: JsonValue = None
 
 
-class TypedQuestion(BaseModel, frozen=True, extra="forbid"):
+class TypedQuestion(BaseModel, frozen=True, extra="ignore"):
     """A question for the user, with the form of its answer and the workers that wait for it."""
 
     id: str
@@ -149,7 +149,7 @@ class TypedQuestion(BaseModel, frozen=True, extra="forbid"):
     workers: tuple[str, ...] = ()
 
 
-class PlanCost(BaseModel, frozen=True, extra="forbid"):
+class PlanCost(BaseModel, frozen=True, extra="ignore"):
     """Bounds of a plan: calls of models and tools, and micro-USD of priced tools."""
 
     workers: int
@@ -159,7 +159,7 @@ class PlanCost(BaseModel, frozen=True, extra="forbid"):
     model_usd: Decimal | None = None
 
 
-class TaskMove(BaseModel, frozen=True, extra="forbid"):
+class TaskMove(BaseModel, frozen=True, extra="ignore"):
     """One move; `at` is the time that the broker stated, ISO 8601."""
 
     task_id: str
@@ -169,7 +169,7 @@ class TaskMove(BaseModel, frozen=True, extra="forbid"):
     at: str = ""
 
 
-class TaskInfo(BaseModel, frozen=True, extra="forbid"):
+class TaskInfo(BaseModel, frozen=True, extra="ignore"):
     """One task; `attempts` counts how often it was begun."""
 
     task_id: str
@@ -180,7 +180,7 @@ class TaskInfo(BaseModel, frozen=True, extra="forbid"):
     error: str = ""
 
 
-class TaskLedger(BaseModel, frozen=True, extra="forbid"):
+class TaskLedger(BaseModel, frozen=True, extra="ignore"):
     """The tasks of a plan in its order, with the moves that were made."""
 
     tasks: tuple[TaskInfo, ...] = ()

@@ -123,7 +123,7 @@ class WorkerRegistry:
         return tuple(sorted(self._types))
 
 
-class WorkerProgress(BaseModel, frozen=True, extra="forbid"):
+class WorkerProgress(BaseModel, frozen=True, extra="ignore"):
     """Where a worker stopped to wait for the user: its messages, and the results of its calls."""
 
     messages: tuple[dict[str, JsonValue], ...] = ()

@@ -29,7 +29,7 @@ NEVER_AGAIN = "inf"
 """The revision of a withdrawn message."""
 
 
-class BurstMessage(BaseModel, frozen=True, extra="forbid"):
+class BurstMessage(BaseModel, frozen=True, extra="ignore"):
     """The text of one message of a burst, and its order; an empty text: it was withdrawn."""
 
     order: float

@@ -71,7 +71,7 @@ ELLIPSIS = "…"
 """The text of the further posts of a long answer before they get their part."""
 
 
-class Choice(BaseModel, frozen=True, extra="forbid"):
+class Choice(BaseModel, frozen=True, extra="ignore"):
     """The meaning of a button: a text to ask, a rating, or a language to answer in.
 
     `answers_pause`: it approves, denies or fills in what only the person who asked may answer.

@@ -1,6 +1,7 @@
 """Settlements that are refused, repeated or fail; leases that end; entries that nobody can read."""
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -238,6 +239,25 @@ async def test_an_entry_that_nobody_can_decode_becomes_a_dead_letter_and_the_que
         ("manager", "undecodable")
     ]
     assert meter.failures == {("manager", "undecodable"): 1}
+
+
+async def test_an_envelope_of_a_newer_version_waits_for_a_newer_worker(
+    harness: WorkerHarness,
+) -> None:
+    desk, meter = harness.desk(), CountingMeter()
+    await harness.broker.prepare(["manager"])
+    await desk.submit(MESSAGE)
+    [(entry_id, fields)] = await harness.client.xrange("rd:{0}:stream:manager")
+    newer = {**json.loads(fields[b"f"]), "schema_version": 99, "novelty": True}
+    await harness.client.xdel("rd:{0}:stream:manager", entry_id)
+    await harness.client.xadd("rd:{0}:stream:manager", {**fields, b"f": json.dumps(newer).encode()})
+
+    async with harness.open(meter=meter):
+        await wait_until(lambda: meter.failures.get(("manager", "newer_version"), 0) > 1)
+        letters = await list_letters(harness)
+
+    assert letters == []
+    assert list(meter.failures) == [("manager", "newer_version")]
 
 
 async def test_a_manager_that_fails_at_every_attempt_ends_the_question_with_a_dead_letter(
