@@ -1,6 +1,7 @@
 """The report: seven parts in five forms, with the words of both sides and no foreign link."""
 
 import re
+import tomllib
 from datetime import date
 from io import BytesIO
 from zipfile import ZipFile
@@ -12,7 +13,7 @@ from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser
 
 from agents.review.audit import AuditedCitation, CitationAudit
-from agents.review.report_layout import lay_out
+from agents.review.report_layout import lay_out, load_texts
 from agents.review.report_rendering import render_docx, render_html, render_pdf
 from agents.review.requirement_extractor import list_units_as_requirements
 from agents.review.requirements import Extraction, RuleUnit, TextPlace
@@ -36,8 +37,11 @@ from agents.review.verdicts import (
 )
 from citations.links import keep_own_link
 from citations.printed_report import PrintedReport, ReportText, render_markdown
+from config.texts import load_texts as load_desk_texts
 from envelope.specialists import ReviewedDocument
+from tests.support.app_harness import ROOT
 
+TEXTS = ROOT / "agents" / "review" / "report_texts.toml"
 HOSTILE = (
     "<script>alert(1)</script> [x](http://evil.example) | `code` \u202e see www.evil.example or "
     "https://evil.example/a and mail a@evil.example"
@@ -313,6 +317,17 @@ def test_a_word_file_has_the_same_text_and_a_table(report: ReviewReport) -> None
     assert [len(one.rows) for one in found.tables] == [5, 2]
     assert "within 14 days" in found.tables[0].cell(2, 3).text
     assert data == render_docx(lay_out(report), base="/documents/")
+
+
+@pytest.mark.parametrize("language", load_desk_texts().languages)
+def test_a_report_has_all_fixed_texts_in_every_language_of_the_desk(language: str) -> None:
+    english = load_texts("en")
+
+    own = tomllib.loads(TEXTS.read_text("utf-8"))[language]
+
+    assert set(own) >= set(english)
+    for key, text in english.items():
+        assert sorted(re.findall(r"{\w+}", own[key])) == sorted(re.findall(r"{\w+}", text)), key
 
 
 @pytest.mark.parametrize("language", ["de", "cs"])
