@@ -58,6 +58,7 @@ _OF_ONE_MESSAGE = (
 _OF_THE_REPLY = (
     State.client_keeps_history,
     State.history_kept,
+    State.model_usage,
     State.people,
     State.preferences,
     State.shows_drafts,

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -16,6 +16,7 @@ from envelope.role import Role
 LONGEST_STEP = 300
 """Characters of a text in a step of the trace."""
 MOST_STEPS = 400
+NOT_DONE = "not_done"
 """Steps of the trace that are kept; a question of hundreds of branches has more."""
 MOST_NEAREST = 3
 """Pages near the question that are kept."""
@@ -107,7 +108,8 @@ def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record |
     A request to the process that owns the index is a message, but no question of a person: None.
 
     Each step of the trace has `kind` (a kind of the journal), `at` (seconds since acceptance) and,
-    where they apply, `role`, `branch`, `seconds`, `text`, `model`, `tokens`, `cost_usd`.
+    where they apply, `role`, `branch`, `seconds`, `text`, `model`, `tokens`, `cost_usd`. Steps of
+    the kind `not_done` are what the specialist of a `role` could not do, and why.
     """
     if not entries or entries[0].kind != "accepted" or entries[-1].kind != "finished":
         return None
@@ -145,7 +147,10 @@ def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record |
         cost_usd=_sum_cost(calls),
         seconds=round(finished.at - accepted.at, 3),
         stage_seconds=_sum_stages(entries),
-        steps=tuple(_make_step(entry, accepted.at) for entry in entries[:MOST_STEPS]),
+        steps=(
+            *(_make_step(entry, accepted.at) for entry in entries[:MOST_STEPS]),
+            *_list_undone(reply, round(finished.at - accepted.at, 3)),
+        ),
         nearest=_list_nearest(written),
         groups=tuple(map(str, read_list(accepted.fields.get("groups")))),
     )
@@ -237,6 +242,14 @@ def _make_step(entry: JournalEntry, accepted_at: float) -> dict[str, JsonValue]:
     if reason:
         step["text"] = str(reason)[:LONGEST_STEP]
     return step
+
+
+def _list_undone(reply: Mapping[str, JsonValue], at: float) -> Iterator[dict[str, JsonValue]]:
+    """Yield each error of a specialist once."""
+    errors = read_objects(reply.get("errors"))
+    named = ((read_text(one, "specialist"), read_text(one, "text")) for one in errors)
+    for role, text in list(dict.fromkeys(named))[:MOST_STEPS]:
+        yield {"kind": NOT_DONE, "at": at, "role": role, "text": text[:LONGEST_STEP]}
 
 
 def _keep_place(source: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

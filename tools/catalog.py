@@ -63,7 +63,13 @@ Combinations = Mapping[str, tuple[str, ...]]
 _SET = TypeAdapter(dict[str, ToolSetEntry])
 _COMBINED = TypeAdapter(dict[str, tuple[str, ...]])
 Node = dict[str, JsonValue]
-_DROPPED = frozenset({"title"})
+_USUAL: tuple[tuple[str, JsonValue], ...] = (
+    ("additionalProperties", False),
+    ("default", ""),
+    ("default", []),
+)
+_DROPPED = frozenset({"title", "minLength", "maxLength"})
+"""Keywords that tell a model nothing: a value that breaks a limit comes back with the reason."""
 
 
 class ToolCatalog:
@@ -126,6 +132,11 @@ class ToolCatalog:
         known = {**self._tools, **self._presets}
         return [known[name] for name in sorted(self.names(allowed))]
 
+    def select_distinct(self) -> list[Tool[Any, Any]]:
+        """Return the tools, without those that another one is under a name of the operator."""
+        renamed = {one.renames for one in self._tools.values() if isinstance(one, NamedTool)}
+        return [one for one in self.select() if one.name not in renamed]
+
     def extend(self, tools: Iterable[Tool[Any, Any]]) -> "ToolCatalog":
         """Return a catalogue of these and further tools."""
         return ToolCatalog((*self._tools.values(), *tools), self.combinations)
@@ -154,6 +165,11 @@ class NamedTool(Tool[BaseModel, BaseModel]):
         self.output = tool.output
         self._entry = entry
         self._tool = tool
+
+    @property
+    def renames(self) -> str:
+        """The name of the tool that this one is with all arguments; empty if it changes some."""
+        return "" if self._entry.fixed or self._entry.templates else self._tool.name
 
     def read_inputs(self, arguments: JsonValue) -> BaseModel:
         if not isinstance(arguments, dict):
@@ -238,6 +254,7 @@ def combine_tools(catalog: ToolCatalog, combinations: Combinations, source: str)
 def describe_tool(tool: Tool[Any, Any]) -> ToolDescription:
     """Return the description of a tool for a model."""
     schema = inline_references(tool.describe_inputs())
+    schema.pop("description", None)
     schema.setdefault("type", "object")
     schema.setdefault("properties", {})
     schema.setdefault("required", [])
@@ -250,7 +267,8 @@ def describe_tools(tools: Iterable[Tool[Any, Any]]) -> tuple[ToolDescription, ..
 
 
 def inline_references(schema: Mapping[str, JsonValue]) -> Node:
-    """Return a schema without titles, in which every reference is replaced by its definition.
+    """Return a schema without what a model does not need, each reference replaced by its
+    definition.
 
     Raises `ValueError` for a definition that contains itself: a tool has no such input.
     """
@@ -338,7 +356,7 @@ def _inline(
         if key == "properties" and isinstance(one, dict)
         else _inline(one, definitions, inside)
         for key, one in value.items()
-        if key not in _DROPPED
+        if key not in _DROPPED and (key, one) not in _USUAL
     }
 
 

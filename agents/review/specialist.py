@@ -42,7 +42,7 @@ from llm.port import (
 from llm.tasks.review import SpecialistInputs
 from llm.tasks.search import HYDE_EXPANSION, HydeExpansionInputs
 from tools.calls import ToolErrorType, ToolResult
-from tools.catalog import ToolCatalog, describe_tools
+from tools.catalog import ToolCatalog, describe_tools, inline_references
 from tools.dialogue import Dialogue, DialogueLimits, describe_calls
 from tools.executor import CRITICAL, shorten
 
@@ -422,7 +422,7 @@ class Toolbox:
     def _open(self, task: Task[I, O], inputs: I, turns: LoopTurns) -> Dialogue:
         """Return the dialogue so far; at its limits the output is asked for by its schema."""
         catalog = self.tools if self.tools is not None else ToolCatalog(())
-        schema = task.output.model_json_schema()
+        schema = inline_references(task.output.model_json_schema())
         question = inputs.question if isinstance(inputs, SpecialistInputs) else ""
         opening = ToolConversation(
             task=task.name,

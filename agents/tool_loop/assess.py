@@ -37,6 +37,7 @@ class Reads(BaseModel, frozen=True):
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
     kept_answer: KeptAnswer | None = None
     answered_by: Literal["", "model", "search"] = ""
+    assessment: AnswerAssessment | None = None
 
 
 class Writes(MayAsk, frozen=True):
@@ -92,7 +93,7 @@ class AssessAgent(Agent[Reads, Writes]):
         except ModelError as error:
             best = reads.kept_answer or _keep(reads, 0.0)
             return Wrote(_write_back(best, None, f"{type(error).__name__}: {error}"))
-        assessment = self._judge(given.output, given.model, len(reads.plan_messages))
+        assessment = self._judge(given.output, given.model, reads)
         rank = _rank(assessment)
         kept = reads.kept_answer
         # Of two that are as good, the later one is written from more sources.
@@ -113,24 +114,27 @@ class AssessAgent(Agent[Reads, Writes]):
                 for one in reads.source_references
             ),
             unanswered=reads.missing,
+            searched=() if reads.assessment is None else reads.assessment.missing,
         )
         return await self._model.ask(ASSESS, inputs, self.run)
 
-    def _judge(self, output: AssessOutput, model: str, rounds: int) -> AnswerAssessment:
+    def _judge(self, output: AssessOutput, model: str, reads: Reads) -> AnswerAssessment:
         parts = (output.completeness, output.accuracy, output.clarity, output.specificity)
         quality = round(sum(parts) / len(parts), 2)
         listed = (" ".join(one.split())[:_MISSING_CHARACTERS] for one in output.missing)
         missing = tuple(one for one in listed if one)[:_MOST_MISSING]
         is_sound = min(output.completeness, output.accuracy) >= FLOOR
+        # What was searched for in vain is not looked for again, however little was found.
+        is_exhausted = reads.assessment is not None and bool(reads.assessment.missing)
         return AnswerAssessment(
             completeness=output.completeness,
             accuracy=output.accuracy,
             clarity=output.clarity,
             specificity=output.specificity,
             quality=quality,
-            is_enough=quality >= self._threshold and is_sound and not missing,
+            is_enough=not missing and (is_exhausted or (quality >= self._threshold and is_sound)),
             missing=missing,
-            round=max(1, rounds),
+            round=max(1, len(reads.plan_messages)),
             assessed_by=model,
         )
 

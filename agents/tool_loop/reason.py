@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 OUT_OF_SCOPE = "out_of_scope_handler"
 """The tool that a model calls for a question that is not about the documents."""
+_OF_OTHER_STEPS = frozenset({"assess_confidence", "format_report", "verify_citation"})
+"""Tools that a planner is not offered: other steps write the answer and check it."""
 _INTENTS = tuple(one.value for one in Intent if one not in {Intent.OUT_OF_SCOPE, Intent.MULTI_TOOL})
 _WRITE = "write"
 _PROPERTIES: dict[str, JsonValue] = {
@@ -139,7 +141,8 @@ class ReasonAgent(Agent[Reads, Writes]):
         now: Callable[[], datetime] = _read_clock,
     ) -> None:
         self._model = model
-        self._tools = tuple(map(_add_stated, describe_tools(tools.select())))
+        offered = [one for one in tools.select_distinct() if one.name not in _OF_OTHER_STEPS]
+        self._tools = tuple(map(_add_stated, describe_tools(offered)))
         self._list_versions = list_versions
         self._list_documents = list_documents
         self._limits = limits

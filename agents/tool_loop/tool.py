@@ -30,6 +30,8 @@ from tools.executor import ToolBudget, ToolExecutor
 from tools.tool import TIMEOUT_SECONDS
 
 _MARKS = frozenset("`<>[]@/:")
+_INVISIBLE = range(0xE0000, 0xE1000)
+"""Tags and variation selectors, which Unicode calls printable and replies do not show."""
 _LEVELS = (frozenset("`"), _MARKS, _MARKS | frozenset(". "))
 """Characters that are escaped, from the most readable form to the safest."""
 MOST_QUOTED_CHARACTERS = 12_000
@@ -207,7 +209,7 @@ def _escape(text: str, escaped: frozenset[str]) -> Iterator[str]:
 
 
 def _write_sign(sign: str, escaped: frozenset[str]) -> str:
-    if not sign.isprintable():
+    if not sign.isprintable() or ord(sign) in _INVISIBLE:
         return json.dumps(sign)[1:-1]
     return f"\\u{ord(sign):04x}" if sign in escaped else sign
 

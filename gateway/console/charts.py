@@ -90,7 +90,8 @@ def list_lanes(steps: Sequence[Mapping[str, Any]]) -> list[Lane]:
         elif step["kind"] == "model_call":
             label = f"{step.get('task', '')} · {step.get('model', '')}".strip(" ·")
             price = step.get("cost_usd")
-            detail = f"{step.get('tokens', 0)} tokens" + (f", ${price}" if price else "")
+            shown = f"${price}" if price else "price unknown"
+            detail = f"{step.get('tokens', 0)} tokens, {shown}"
         elif step["kind"] in {"retried", "dead_lettered", "memory_failed", "budget_exhausted"}:
             label, detail = str(step["kind"]).replace("_", " "), str(step.get("text", ""))
         else:

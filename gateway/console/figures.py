@@ -62,6 +62,8 @@ class PeriodFigures:
     cost_usd: Decimal
     unknown_costs: int
     """Questions with a model call whose price is not known; `cost_usd` is without them."""
+    mean_cost_usd: Decimal | None
+    """Of the questions whose price is known; None if there are none."""
     days: Sequence[DayFigures]
     reasons: Sequence[tuple[str, str, int]]
     """Outcome, reason and number, the most frequent first."""
@@ -102,6 +104,7 @@ def compute_figures(
         slow_seconds=_percentile(seconds, 95),
         cost_usd=_sum(costs),
         unknown_costs=costs.count(None),
+        mean_cost_usd=_sum(costs) / known if (known := len(costs) - costs.count(None)) else None,
         days=_count_days(rows, since, until, zone),
         reasons=[(outcome, reason, count) for (outcome, reason), count in reasons.most_common()],
         groups={name: _group(rows, name) for name in ("channel", "assistant", "way")},

@@ -82,6 +82,9 @@ class AssessInputs(BaseModel, frozen=True):
     sources: tuple[AssessedSource, ...] = ()
     left_out: int = Field(default=0, ge=0, description="sources for which there was no room")
     unanswered: str = Field(default="", description="what the writer says that the sources lack")
+    searched: tuple[str, ...] = Field(
+        default=(), description="what the last assessment missed, and the last round searched for"
+    )
 
 
 class AssessOutput(BaseModel, frozen=True):

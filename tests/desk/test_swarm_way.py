@@ -400,6 +400,7 @@ async def test_facts_in_the_words_of_the_user_are_read_by_the_model_and_the_plan
         "seats": 12.0, "country": "Austria", "start_day": "2026-12-01",
     }  # fmt: skip
     assert (answered["outcome"], answered["way"]) == ("answered", "swarm")
+    assert answered["model_usage"]["by_agent"]["read_facts"]["calls"] == 1
     assert len(model.find_asked("plan_swarm")) == 1
 
 

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from broker.values import Fields, Finish, JournalEntry
 from envelope.outcome import Outcome
@@ -41,7 +42,9 @@ class Desk:
             broker.ended, broker.replies, self.store, rules, find, pause_seconds=pause_seconds
         )
 
-    async def answer(self, message: str = "m1", text: str = "30 days.", **reply: str) -> Question:
+    async def answer(
+        self, message: str = "m1", text: str = "30 days.", **reply: JsonValue
+    ) -> Question:
         asked = question(message)
         await self.harness.submit(asked)
         journal = (JournalEntry("model_call", CALL), JournalEntry("agent_run", RUN))
@@ -74,6 +77,18 @@ async def test_an_ended_message_is_recorded_once_with_its_work(desk: Desk) -> No
     assert [step["kind"] for step in found.steps] == [
         "accepted", "model_call", "agent_run", "finished",
     ]  # fmt: skip
+
+
+async def test_what_a_specialist_could_not_do_is_recorded_once(desk: Desk) -> None:
+    failed: JsonValue = {"specialist": "risk_verifier", "text": "the model gave no answer"}
+    await desk.answer(errors=[failed, failed])
+
+    await desk.recorder().record_next()
+
+    (found,) = desk.records()
+    assert [(step["role"], step["text"]) for step in found.steps if step["kind"] == "not_done"] == [
+        ("risk_verifier", "the model gave no answer")
+    ]
 
 
 async def test_an_ingestion_by_the_owner_of_the_index_is_not_recorded_as_a_question(

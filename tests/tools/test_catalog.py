@@ -12,6 +12,7 @@ from tools.catalog import (
     inline_references,
     list_builtin,
     load_tool_set,
+    make_tool_set,
 )
 from tools.errors import InvalidToolSet
 from tools.executor import ToolExecutor
@@ -193,8 +194,6 @@ def test_a_schema_has_no_references_and_keeps_its_fields() -> None:
         "description": "Does nothing.",
         "input_schema": {
             "type": "object",
-            "description": Inputs.__doc__,
-            "additionalProperties": False,
             "properties": {
                 "span": {
                     "type": "object",
@@ -206,6 +205,22 @@ def test_a_schema_has_no_references_and_keeps_its_fields() -> None:
             "required": ["span", "title"],
         },
     }
+
+
+def test_a_tool_that_has_another_name_in_the_tool_set_is_offered_once(
+    catalog: ToolCatalog,
+) -> None:
+    named = {
+        "find_rule": {"tool": "search", "description": "Find a rule."},
+        "find_fine": {"tool": "lookup", "description": "Find a fine.", "fixed": {"limit": 1}},
+    }
+    extended = catalog.extend(make_tool_set(named, catalog, "own.toml"))
+
+    offered = {tool.name for tool in extended.select_distinct()}
+
+    assert offered - {tool.name for tool in catalog.select()} == {"find_rule", "find_fine"}
+    assert "search" not in offered
+    assert "lookup" in offered, "the other tool fixes an argument"
 
 
 def test_every_builtin_tool_has_a_schema_that_describes_each_argument(catalog: ToolCatalog) -> None:

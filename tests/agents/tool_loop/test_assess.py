@@ -46,6 +46,19 @@ async def test_an_answer_at_the_threshold_is_enough() -> None:
     assert (poor.assessment.is_enough, poor.assessment.missing) == (False, ("who pays it",))
 
 
+async def test_what_was_searched_for_in_vain_is_not_looked_for_again() -> None:
+    first = await assess(ScriptedModel([score(4.0, "who pays it")]))
+    model = ScriptedModel([score(4.0)])
+
+    second = await assess(model, assessment=first.assessment)
+
+    [call] = model.calls
+    assert isinstance(call.inputs, AssessInputs)
+    assert call.inputs.searched == ("who pays it",)
+    assert second.assessment is not None
+    assert second.assessment.is_enough, "nothing is left to search for"
+
+
 async def test_a_source_is_assessed_with_its_place_and_version() -> None:
     model = ScriptedModel([score(7.0)])
 

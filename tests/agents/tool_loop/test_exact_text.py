@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
@@ -15,6 +15,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
+@example("A variation selector: \U000e0100")
 def test_what_is_shown_is_the_value_and_no_reply_changes_it(value: JsonValue) -> None:
     shown = write_exactly(value, 10_000)
 

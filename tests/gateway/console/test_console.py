@@ -58,6 +58,8 @@ RECORD = Record(
         {"kind": "agent_run", "role": "response", "at": 1.8, "seconds": 1.5, "status": "completed"},
         {"kind": "model_call", "task": "response", "model": "small@house", "at": 1.7,
          "seconds": 1.4, "tokens": 900, "cost_usd": "0.0042"},
+        {"kind": "model_call", "task": "judge", "model": "own@house", "at": 1.9, "tokens": 7},
+        {"kind": "not_done", "role": "risk_verifier", "at": 2.0, "text": "the model refused"},
     ),
 )  # fmt: skip
 REFUSED = replace(
@@ -159,6 +161,7 @@ async def test_one_question_is_shown_whole(owner: httpx.AsyncClient) -> None:
     for part in (
         "Number of days of leave", "<strong>30 days</strong>", "leave --days", "leave.md",
         "1200 + 80 tokens", "$0.0042", "response · small@house", "Who won the cup?",
+        "What was not done", "risk verifier", "the model refused", "7 tokens, price unknown",
     ):  # fmt: skip
         assert part in page
 

@@ -41,6 +41,7 @@ def test_an_unknown_price_is_counted_and_not_taken_for_nothing() -> None:
 
     assert str(figures.cost_usd) == "0.02"
     assert figures.unknown_costs == 1
+    assert str(figures.mean_cost_usd) == "0.01", "of the two whose price is known"
     costs = {group.name: group.cost_usd for group in figures.groups["channel"]}
     assert str(costs["http"]) == "0.01"
     assert str(costs["slack"]) == "0.01"
