@@ -15,8 +15,9 @@ from envelope.role import Role
 
 LONGEST_STEP = 300
 """Characters of a text in a step of the trace."""
-MOST_STEPS = 400
 NOT_DONE = "not_done"
+"""The kind of a step that states what a specialist could not do."""
+MOST_STEPS = 400
 """Steps of the trace that are kept; a question of hundreds of branches has more."""
 MOST_NEAREST = 3
 """Pages near the question that are kept."""
