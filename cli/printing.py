@@ -18,9 +18,9 @@ from pydantic import JsonValue
 from citations.links import clean_text
 from citations.marking import show_brackets
 from config.texts import load_texts
-from envelope.json_values import read_list, read_objects
+from envelope.json_values import read_objects
 from envelope.sources import TOOL_SOURCE
-from gateway.answer import safe_reply
+from gateway.answer import Source, SourcePage, group_sources, safe_reply
 
 _RULE = re.compile(r"\|?[\s:|-]+\|?")
 _BAR = re.compile(r"(?<!\\)\|")
@@ -132,25 +132,6 @@ def wrap(text: str, width: int = WIDTH) -> list[str]:
     return lines
 
 
-def format_place(source: Fields, language: str) -> str:
-    """Return the place of a source: URL, or path, with its anchor."""
-    where = source.get("url") or source.get("path") or source.get("chunk_id")
-    if str(where).startswith(TOOL_SOURCE):
-        return load_texts().text("tool_result", language)
-    anchor = source.get("anchor")
-    fragment = f"#{anchor}" if anchor and "#" not in str(where) else ""
-    return f"{where}{fragment}"
-
-
-def heading(source: Fields) -> str:
-    """Return the title of a source's page and the headings above the cited place."""
-    headings = [str(part) for part in read_list(source.get("heading_path"))]
-    title = str(source.get("title") or "")
-    version = source.get("version")
-    shown = f"{title} ({version})" if version else title
-    return " > ".join([shown, *(part for part in headings if part != title)])
-
-
 def choices(reply: Fields) -> list[Fields]:
     """Return the choices of the person in the order of the displayed numbers."""
     return [action for action in _actions(reply) if action.get("kind") != "source"]
@@ -159,10 +140,13 @@ def choices(reply: Fields) -> list[Fields]:
 def _markdown_lines(reply: Fields) -> list[str]:
     """Return a reply as lines of Markdown, which are not wrapped."""
     safe, _ = safe_reply(reply)
-    sources = _sources(safe)
-    lines = [*_add_places(safe).split("\n"), *_options(safe), *sources[:2]]
-    for title, place in zip(sources[2::2], sources[3::2], strict=True):
-        lines += [f"- {title.strip()}: {place.strip()}"]
+    lines = [*_add_places(safe).split("\n"), *_options(safe), *_title_of_sources(safe)]
+    for page in _group_sources(safe):
+        if len(page.sections) == 1:
+            lines.append(f"- {_name_source(page)}: {_find_place(page.sections[0].source, safe)}")
+            continue
+        lines.append(f"- {page.title}: {page.place}")
+        lines += [f"  - {one.numbers} {one.name}{_anchor(one.source)}" for one in page.sections]
     return [*lines, "", *_describe_end(safe), _foot(safe)]
 
 
@@ -285,19 +269,48 @@ def _add_places(reply: Fields) -> str:
 
 
 def _sources(reply: Fields) -> list[str]:
-    sources = read_objects(reply.get("sources"))
-    if not sources:
-        return []
-    language = _find_language(reply)
-    # Several passages of one section have different numbers but are shown as one place.
-    numbers: dict[tuple[str, str], str] = {}
-    for source in sources:
-        where = (heading(source), format_place(source, language))
-        numbers[where] = f"{numbers.get(where, '')}[{source.get('number')}]"
-    lines = ["", load_texts().text("push_sources", language)]
-    for (title, address), cited in numbers.items():
-        lines += [f"  {cited} {title}", f"      {address}"]
+    """Return the cited pages, each once with its sections."""
+    lines = _title_of_sources(reply)
+    for page in _group_sources(reply):
+        if len(page.sections) == 1:
+            place = _find_place(page.sections[0].source, reply)
+            lines += [f"  {_name_source(page)}", f"      {place}"]
+            continue
+        place = _find_place(page.sections[0].source, reply).partition("#")[0]
+        lines += [f"  {page.title}", f"      {place}"]
+        lines += [f"    {one.numbers} {one.name}{_anchor(one.source)}" for one in page.sections]
     return lines
+
+
+def _title_of_sources(reply: Fields) -> list[str]:
+    if not reply.get("sources"):
+        return []
+    return ["", load_texts().text("push_sources", _find_language(reply))]
+
+
+def _group_sources(reply: Fields) -> list[SourcePage]:
+    return group_sources(
+        map(Source.model_validate, read_objects(reply.get("sources"))), separator=" > "
+    )
+
+
+def _name_source(page: SourcePage) -> str:
+    """Return a page with its only section and the numbers of its citations."""
+    [one] = page.sections
+    names = dict.fromkeys((page.title, one.name) if one.name != one.source.title else (page.title,))
+    return f"{one.numbers} {' > '.join(names)}"
+
+
+def _find_place(source: Source, reply: Fields) -> str:
+    """Return the address or path of a source, with its anchor."""
+    where = source.place or source.chunk_id or ""
+    if where.startswith(TOOL_SOURCE):
+        return load_texts().text("tool_result", _find_language(reply))
+    return where
+
+
+def _anchor(source: Source) -> str:
+    return f" (#{source.anchor})" if source.anchor else ""
 
 
 def _describe_end(reply: Fields) -> list[str]:

@@ -1,5 +1,7 @@
 """An answer that the owner wrote for a question and for all questions with the same meaning."""
 
+from datetime import UTC, datetime
+
 from pydantic import BaseModel, Field
 
 from envelope.sources import SourceUsed
@@ -32,6 +34,12 @@ class VerifiedAnswer(BaseModel, frozen=True, extra="ignore"):
     question: str
     answer: str = Field(description="Markdown")
     pages: tuple[CitedPage, ...] = ()
+    written_at: float = Field(0.0, description="Unix seconds; 0: not known")
+
+    @property
+    def date(self) -> str:
+        """The day on which it was written (UTC), as in 2026-11-29; empty if it is not known."""
+        return f"{datetime.fromtimestamp(self.written_at, UTC):%Y-%m-%d}" if self.written_at else ""
 
     def list_sources(self) -> tuple[SourceUsed, ...]:
         """Return the cited pages as sources, numbered as the owner listed them."""

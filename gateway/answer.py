@@ -10,6 +10,7 @@ and one with a user name are rejected.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote
 
@@ -285,6 +286,28 @@ class Source(Place, frozen=True, extra="ignore"):
         return at(self.url or self.path or "", self.anchor or "")
 
 
+@dataclass(frozen=True, slots=True)
+class CitedSection:
+    """A cited section of a page: the numbers of its citations, and its headings below the title."""
+
+    numbers: str
+    name: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePage:
+    """A page with its cited sections, in the order of their first citations."""
+
+    title: str
+    sections: tuple[CitedSection, ...]
+
+    @property
+    def place(self) -> str:
+        """The address or path of the page, without a section."""
+        return self.sections[0].source.place.partition("#")[0]
+
+
 class Passage(BaseModel, frozen=True, extra="ignore"):
     """A part of a document, as it stands there; `number` is that of its source."""
 
@@ -514,6 +537,34 @@ def answer_of(
         return answer
     key = STOPPED if answer.termination_reason == STOPPED else Outcome.SUPERSEDED.value
     return answer.model_copy(update={"text": words(key, language), "language": language})
+
+
+def group_sources(sources: Iterable[Source], separator: str = " › ") -> list[SourcePage]:
+    """Return the pages of sources, each once, with their sections."""
+    pages: dict[tuple[object, ...], dict[tuple[object, ...], list[Source]]] = {}
+    for source in sources:
+        page = ((source.url or "").partition("#")[0], source.path, source.title, source.version)
+        section = (source.heading_path, source.place)
+        pages.setdefault(page, {}).setdefault(section, []).append(source)
+    return [
+        SourcePage(
+            _name_page(next(iter(sections.values()))[0]),
+            tuple(
+                CitedSection(
+                    "".join(f"[{one.number}]" for one in cited),
+                    separator.join(part for part in cited[0].heading_path if part != cited[0].title)
+                    or cited[0].title,
+                    cited[0],
+                )
+                for cited in sections.values()
+            ),
+        )
+        for sections in pages.values()
+    ]
+
+
+def _name_page(source: Source) -> str:
+    return f"{source.title} ({source.version})" if source.version else source.title
 
 
 def safe_reply(

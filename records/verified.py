@@ -48,6 +48,7 @@ class VerifiedStore:
                     question=row["question"],
                     answer=row["answer"],
                     pages=tuple(map(CitedPage.model_validate, json.loads(row["sources"]))),
+                    written_at=row["changed_at"],
                 ),
                 row["changed_at"],
             )

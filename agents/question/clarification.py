@@ -82,6 +82,7 @@ class Reads(ReadsLanguage, frozen=True):
     asking_stage: str = ""
     history: tuple[Turn, ...] = ()
     search_results: tuple[SearchResult, ...] = ()
+    search_quality: Literal["excellent", "good", "poor"] = "good"
     document_languages: tuple[str, ...] = ()
     message_reference: str = ""
     model_failure: str = ""
@@ -245,6 +246,9 @@ class ClarificationAgent(Agent[Reads, Writes]):
         self, reason: ClarificationReason, reads: Reads
     ) -> tuple[SuggestedAction, ...]:
         if reason in _WITHOUT_PAGES:
+            return ()
+        if reason in REFUSALS and reads.search_quality == "poor":
+            # The calibration says that what the search found is not about the question.
             return ()
         if reason in REFUSALS:
             return list_nearest_pages(reads.search_results) or tuple(

@@ -202,6 +202,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         note = "" if self._texts is None else self._texts.text(
             "verified_note", language, question=plain_line(found.question)
         )  # fmt: skip
+        note = f"{note} ({found.date})" if note and found.date else note
         return Writes(
             within_scope=True,
             guardrails_analysis=f"the owner has answered this question: {found.question}",

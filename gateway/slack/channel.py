@@ -22,7 +22,7 @@ from pydantic import JsonValue
 from broker.values import Fields
 from envelope.question import Question
 from envelope.texts import Texts
-from gateway.answer import Source, split_off_passages
+from gateway.answer import Source, SourcePage, group_sources, split_off_passages
 from gateway.chat.marked_text import (
     Mark,
     Marked,
@@ -44,6 +44,8 @@ SOURCES = 20
 SOURCES_CHARACTERS = 6_000
 """The maximum encoded length of all sources, and of all buttons, so that both fit one message."""
 SOURCE_CHARACTERS = 150
+INDENT = "\u2003"
+"""Before a section of a page: Slack removes blanks."""
 CONTEXT_ELEMENTS = 10
 LABEL_CHARACTERS = 75
 ROW = 5
@@ -225,12 +227,9 @@ def _sources(sources: Sequence[Source], title: str) -> list[Fields]:
     if not sources:
         return []
     lines = [f"*{escape(title)}*"]
-    places: dict[str, list[int]] = {}
-    for source in sources:
-        places.setdefault(_place(source), []).append(source.number)
+    places = [line for page in group_sources(sources) for line in _list_lines(page)]
     shown = 0
-    for place, numbers in list(places.items())[:SOURCES]:
-        line = f"{''.join(f'[{number}]' for number in numbers)} {place}"
+    for line in places[:SOURCES]:
         if _measure_json([_context([*lines, line])]) > SOURCES_CHARACTERS:
             break
         lines.append(line)
@@ -247,9 +246,23 @@ def _measure_json(blocks: Sequence[Fields]) -> int:
     return len(json.dumps(blocks, ensure_ascii=False))
 
 
-def _place(source: Source) -> str:
-    """Return the place of a source without its number: equal places are listed once."""
-    name = plain_title(" › ".join(dict.fromkeys((source.title, *source.heading_path))))
+def _list_lines(page: SourcePage) -> Iterator[str]:
+    """Yield the line of a page, and below it those of its sections if it has several."""
+    if len(page.sections) == 1:
+        [one] = page.sections
+        names = dict.fromkeys(
+            (page.title, one.name) if one.name != one.source.title else [page.title]
+        )
+        yield f"{one.numbers} {_place(one.source, ' › '.join(names))}"
+        return
+    yield escape(plain_title(page.title)[:SOURCE_CHARACTERS])
+    for one in page.sections:
+        yield f"{INDENT}{one.numbers} {_place(one.source, one.name)}"
+
+
+def _place(source: Source, name: str) -> str:
+    """Return a link to a source below a name; the name and the place without an address."""
+    name = plain_title(name)
     shown = escape(name[:SOURCE_CHARACTERS]).replace("|", "¦")
     place = source.place
     if place.startswith(("https://", "http://")) and len(place) <= LINK_CHARACTERS:

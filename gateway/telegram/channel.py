@@ -17,7 +17,7 @@ from telegram import MessageEntity
 from broker.values import Fields
 from envelope.question import Question
 from envelope.texts import Texts
-from gateway.answer import Source, split_off_passages
+from gateway.answer import Source, group_sources, split_off_passages
 from gateway.chat.marked_text import (
     Mark,
     Marked,
@@ -148,15 +148,28 @@ def with_sources(answer: Marked, sources: Sequence[Source], *, title: str) -> Ma
     if not sources:
         return answer
     text, marks = f"{answer.text}\n\n{title}", list(answer.marks)
-    for source in sources:
-        name = plain_title(" › ".join(dict.fromkeys((source.title, *source.heading_path))))
-        text += f"\n[{source.number}] "
-        place = source.place
+    for before, name, source in _list_places(sources):
+        text += f"\n{before}"
+        place = "" if source is None else source.place
         if place.startswith(WEB):
             marks.append(Mark(len(text), len(text) + len(name), "link", place))
-        linked = source.link or source.url
+        linked = None if source is None else source.link or source.url
         text += name if linked is not None or not place else f"{name} ({place})"
     return Marked(text, tuple(marks))
+
+
+def _list_places(sources: Sequence[Source]) -> Iterator[tuple[str, str, Source | None]]:
+    """Yield what stands before each line of the sources, its name, and where it leads."""
+    for page in group_sources(sources):
+        is_single = len(page.sections) == 1
+        if not is_single:
+            yield "", plain_title(page.title), None
+        for one in page.sections:
+            is_whole = one.name == one.source.title
+            name = (
+                page.title if is_whole else f"{page.title} › {one.name}" if is_single else one.name
+            )
+            yield f"{'' if is_single else '  '}{one.numbers} ", plain_title(name), one.source
 
 
 def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:

@@ -31,17 +31,17 @@ def reply(**more: JsonValue) -> dict[str, JsonValue]:
     return {"outcome": "answered", "text": "Open it [1].", "language": "en", **more}
 
 
-def test_passages_of_one_section_are_shown_as_one_place_with_all_their_numbers() -> None:
+def test_sections_of_a_page_stand_below_it_each_once_with_all_its_numbers() -> None:
     sources: list[JsonValue] = [source(1, "Rules"), source(2, "Routes"), source(3, "Rules")]
 
     lines = reply_lines(reply(sources=sources))
 
     assert lines[2:7] == [
         "Sources:",
-        "  [1][3] Routing > Rules",
-        "      routing.md#rules",
-        "  [2] Routing > Routes",
-        "      routing.md#routes",
+        "  Routing",
+        "      routing.md",
+        "    [1][3] Rules (#rules)",
+        "    [2] Routes (#routes)",
     ]
 
 
@@ -213,8 +213,7 @@ def test_markdown_is_the_text_as_written_with_lists_of_its_options_and_sources(
 
     assert capsys.readouterr().out.startswith(
         f"{text}\n\n1. Open it\n\nSources:\n"
-        "- [1][3] Routing > Rules: routing.md#rules\n"
-        "- [2] Routing > Routes: routing.md#routes\n\n(answered"
+        "- Routing: routing.md\n  - [1][3] Rules (#rules)\n  - [2] Routes (#routes)\n\n(answered"
     )
 
 

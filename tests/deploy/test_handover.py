@@ -41,7 +41,7 @@ from tests.support.waiting import wait_until
 CONVERSATION = "/v1/conversations/c1"
 HANDOVER = f"{CONVERSATION}/handover"
 SECRET = "whsec_bmV3IHNlY3JldCBvZiB0aGUgd2ViaG9va3Mh"  # noqa: S105 - of nothing
-ANSWER = "You may take the bicycle. <b>Ask Ada.</b>"
+ANSWER = "You may take the bicycle: https://acme.test/keys. <b>Ask Ada.</b>"
 
 
 @pytest.fixture
@@ -140,6 +140,7 @@ async def test_a_person_is_asked_by_mail_and_their_answer_is_in_the_conversation
     assert (page.status_code, sent.status_code, repeated.status_code) == (200, 200, 200)
     assert len(messages) == 2
     assert messages[1]["answer"]["text"] == f"A person answered:\n\n{ANSWER}"
+    assert messages[1]["answer"]["links"] == ["https://acme.test/keys"]
 
 
 async def test_a_form_that_is_not_the_one_of_the_page_is_refused(

@@ -91,3 +91,15 @@ def test_chats_show_such_a_link() -> None:
     kept = keep_source_links(parse_marked(f"Open <{PORTAL}> or <{ELSEWHERE}>."), [source])
 
     assert [mark.detail for mark in kept.marks if mark.kind == "link"] == [PORTAL]
+
+
+def test_addresses_that_a_person_wrote_stay_and_only_those_of_the_web_are_links() -> None:
+    text = "See [the form](https://acme.test/form), write to me@acme.test or <javascript:go()>."
+
+    by_person, _ = safe_reply({"text": text, "answered_by": "person"})
+    by_model, _ = safe_reply({"text": text, "answered_by": "model"})
+
+    assert "[the form](https://acme.test/form), write to `me@acme.test`" in str(by_person["text"])
+    assert by_person["links"] == ["https://acme.test/form"]
+    assert "https://acme.test/form" not in str(by_model["text"])
+    assert "links" not in by_model

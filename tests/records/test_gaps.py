@@ -80,6 +80,17 @@ async def test_a_question_that_no_model_could_interpret_is_no_gap(store: RecordS
     assert [gap.title for gap in found] == ["car one"]
 
 
+async def test_a_question_outside_the_topic_is_no_gap_unless_it_was_rated_down(
+    store: RecordStore,
+) -> None:
+    store.write([ask(1, "leave one", reason="out_of_scope"), ask(2, "car", reason="out_of_scope")])
+    store.rate(ask(2, "").id, "down", "")
+
+    found = await make_finder(store).find(DESK)
+
+    assert [gap.title for gap in found] == ["car"]
+
+
 async def test_a_question_back_counts_once_nobody_replies_and_not_after_an_answer(
     store: RecordStore,
 ) -> None:

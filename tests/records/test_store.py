@@ -174,6 +174,62 @@ def test_a_process_that_dies_while_it_makes_the_tables_leaves_none(tmp_path: Pat
     store.write([RECORD])
 
 
+def test_answered_questions_are_divided_and_unresolved_ones_are_about_the_topic(
+    store: RecordStore,
+) -> None:
+    kinds = {
+        "written": {},
+        "passages": {"answered_by": "search"},
+        "refused": {"outcome": "refused", "reason": "insufficient_context"},
+        "foreign": {"outcome": "refused", "reason": "out_of_scope"},
+        "greeting": {"way": "courtesy"},
+    }
+    store.write(replace(RECORD, message_id=one, **more) for one, more in kinds.items())  # type: ignore[arg-type]
+    store.write([replace(RECORD, message_id="down")])
+    store.rate(replace(RECORD, message_id="down").id, "down", "")
+
+    def ids(outcome: str) -> set[str]:
+        wanted = Selection(outcome=outcome, asks=True)
+        found = {one.message_id for one in store.find(wanted)}
+        assert len(found) == store.count(wanted)
+        return found
+
+    assert ids("written") == {"written", "down"}
+    assert ids("passages") == {"passages"}
+    assert ids("unresolved") == {"refused", "down"}
+    assert "greeting" not in ids("")
+
+
+def test_a_request_for_a_person_is_marked_as_done(store: RecordStore) -> None:
+    store.write([replace(RECORD, reason="person"), OTHER])
+
+    assert store.close_request(RECORD.id)
+    assert not store.close_request(RECORD.id)
+    assert not store.close_request(OTHER.id)
+
+    assert store.find(Selection(reason="person")) == []
+
+
+def test_earlier_greetings_and_commands_get_ways_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "records.sqlite3"
+    store = connect_store(f"sqlite:///{path}")
+    store.prepare()
+    rows = {"hello": "essence.courtesy", "help": "start.command", "asked": "essence.completed"}
+    store.write(
+        replace(RECORD, message_id=one, steps=({"kind": "routed", "row": row},))
+        for one, row in rows.items()
+    )
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0004'")
+        connection.commit()
+
+    store.prepare()
+
+    ways = {one.message_id: one.way for one in store.find(Selection())}
+    assert ways == {"hello": "courtesy", "help": "command", "asked": "search"}
+    store.close()
+
+
 def test_tables_of_a_newer_release_are_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "records.sqlite3"
     store = connect_store(f"sqlite:///{path}")

@@ -17,7 +17,7 @@ from envelope.question import Question
 from gateway.api_keys import Key
 from gateway.connections.server import listening, serving
 from gateway.console.access import COOKIE, Assistant, ConsoleRole, Gate, SignedInIdentity
-from gateway.console.attention import FindConcerns
+from gateway.console.attention import FindConcerns, FindSetup
 from gateway.console.frame import Frame
 from gateway.console.oidc import OidcProvider
 from gateway.console.routes import Console, ConsolePart, console_router
@@ -123,11 +123,19 @@ def make_router(
     provider: OidcProvider | None = None,
     parts: Sequence[ConsolePart] = (),
     concerns: Sequence[FindConcerns] = (),
+    find_setup: FindSetup | None = None,
 ) -> APIRouter:
     """Return the routes of a console."""
     gate = Gate(sessions or FakeSessions(), assistants, roles or {})
     return console_router(
-        Console(gate, Frame(store, 90.0), provider=provider, parts=parts, concerns=concerns)
+        Console(
+            gate,
+            Frame(store, 90.0),
+            provider=provider,
+            parts=parts,
+            concerns=concerns,
+            find_setup=find_setup,
+        )
     )
 
 

@@ -127,8 +127,13 @@ class FakeCatalog:
     ) -> list[CatalogEntry]:
         kept = self.kept.get((tenant, assistant), {})
         wanted = [*(selection.ids or ()), *(selection.patterns or ())]
+        text = selection.text.casefold()
         is_all = selection == CatalogSelection()
-        return [kept[id_] for id_ in sorted(kept) if is_all or id_ in wanted]
+        return [
+            kept[id_]
+            for id_ in sorted(kept)
+            if is_all or id_ in wanted or (text and text in kept[id_].title.casefold())
+        ]
 
 
 class FakeLibrary:

@@ -7,6 +7,8 @@ const ESCAPED = /[!-/:-@[-`{-~]/;
 const BARE_ADDRESS = /https?:\/\/[^\s<>"'`{}|\\^]{1,1900}/y;
 const CITED = /\[(\d{1,4})\]/y;
 const WORD = /[\p{L}\p{N}]/u;
+const ENDED = /[.!?…。！？]["'”»)*_]{0,3}\s{0,3}(?:\[\d{1,3}\]\s?){0,9}$/u; // before a citation
+const ENDING_LENGTH = 80;
 const BEHIND = /[.,;:!?…。、，！？)\]»”]+(?![(\p{L}\p{N}])/uy; // what may not begin a line
 const EMPHASIS = [
   ["**", "strong"],
@@ -125,9 +127,12 @@ class Line {
     if (!node) return false;
     this.plain = this.plain.replace(/ $/, "\u00a0"); // never alone on a line
     BEHIND.lastIndex = CITED.lastIndex;
-    const [behind] = BEHIND.exec(this.text) ?? [""];
+    const [following] = BEHIND.exec(this.text) ?? [""];
+    // A sentence that has ended before its citation ends once.
+    const before = this.text.slice(Math.max(0, this.at - ENDING_LENGTH), this.at);
+    const behind = ENDED.test(before) && following === "." ? "" : following;
     const joined = behind ? make("span", { class: "joined" }, node, behind) : node;
-    return this.#put(joined, CITED.lastIndex + behind.length);
+    return this.#put(joined, CITED.lastIndex + following.length);
   }
 
   /** Read `[text](address)`, or with `mark` an image, of which the text is left. */

@@ -14,6 +14,7 @@ import pytest
 from playwright.async_api import Browser
 
 from gateway.connections.server import listening, serving
+from gateway.console.attention import find_steps
 from gateway.console.frame import Frame
 from gateway.console.people import PeoplePages
 from records.record import Record
@@ -143,6 +144,44 @@ async def test_the_overview_counts_what_happened_and_names_what_needs_attention(
     assert (figures["Questions"], figures["Not answered"]) == ("2", "50 %")
     assert "outside the topic" in page
     assert "Who won the cup?" in page.split("<h2>Needs you")[1]
+
+
+async def test_a_request_for_a_person_stands_first_until_a_person_answered_or_cared(
+    owner: httpx.AsyncClient, store: RecordStore
+) -> None:
+    asking = replace(RECORD, way="courtesy", reason="person", question="A human, please?")
+    other = replace(asking, conversation_id="c8", message_id="m8", question="Anybody?")
+    reply = replace(RECORD, conversation_id="c8", message_id="m9", answered_by="person",
+                    way="command", ended_at=NOW)  # fmt: skip
+    store.write([asking, other])
+    first = (await owner.get("/console")).text
+    store.write([reply])
+    answered = (await owner.get("/console")).text
+    form = {"tenant": "acme", "assistant": "desk", "conversation": "c1", "message": "m1"}
+
+    await post(owner, "/console/question/done", {**form, "csrf": read_forgery_token(answered)})
+
+    waiting = first.split("<h2>Waiting for a person")[1].split("<h2>Needs you")[0]
+    assert "A human, please?" in waiting
+    assert "Anybody?" in waiting
+    assert "Anybody?" not in answered
+    assert "Waiting for a person" not in (await owner.get("/console")).text
+
+
+async def test_a_new_desk_shows_one_next_step(store: RecordStore) -> None:
+    async def count(_: object) -> int:
+        return 1
+
+    async def has_keys() -> bool:
+        return False
+
+    for has_model, action in ((False, "See the settings"), (True, "Create a key")):
+        steps = find_steps(count, has_keys, has_model=has_model)
+        async with browser_of(make_console(store, find_setup=steps)) as client:
+            await client.get("/console/login?code=code")
+            page = (await client.get("/console")).text.split("Get started")[-1]
+
+        assert page.partition('class="button"')[2].partition(">")[2].startswith(action)
 
 
 async def test_questions_are_found_by_words_and_filters(owner: httpx.AsyncClient) -> None:

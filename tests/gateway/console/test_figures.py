@@ -1,4 +1,5 @@
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from gateway.console.figures import compute_figures
 
@@ -24,6 +25,30 @@ def test_passages_of_the_search_are_no_answers_of_a_model() -> None:
         "answered": 1, "passages": 1, "refused": 1,
     }  # fmt: skip
     assert ("refused", "out_of_scope", 1) in figures.reasons
+
+
+def test_resolved_are_questions_about_the_topic_with_a_written_answer_that_nobody_rated_down() -> (
+    None
+):
+    rows = [
+        row(), row(), row(rating="down"), row(outcome="refused", reason="insufficient_context"),
+        row(outcome="refused", reason="out_of_scope"), row(answered_by="search"),
+        row(way="courtesy"), row(way="command"),
+    ]  # fmt: skip
+
+    figures = compute_figures(rows, since=DAY * 10, until=DAY * 11)
+
+    assert (figures.total, figures.resolved, figures.unresolved) == (6, 2, 2)
+    assert (figures.resolution, figures.out_of_scope) == (0.5, 1)
+    assert compute_figures([rows[5]], since=DAY * 10, until=DAY * 11).resolution is None
+
+
+def test_days_begin_in_the_time_zone_of_the_console() -> None:
+    late = row(ended_at=DAY * 10 + 20 * 3600)
+
+    figures = compute_figures([late], since=DAY * 10, until=DAY * 11, zone=ZoneInfo("Asia/Tokyo"))
+
+    assert [day.day for day in figures.days if day.total] == ["1970-01-12"]
 
 
 def test_a_day_without_questions_is_a_day_all_the_same() -> None:

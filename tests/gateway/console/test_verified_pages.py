@@ -130,6 +130,17 @@ async def test_an_answer_is_stale_once_a_page_changed_or_went_or_others_may_read
         assert "Verified answers may be out of date" in (await answers.owner.get("/console")).text
 
 
+async def test_pages_are_found_by_their_titles_and_what_was_written_stays(
+    answers: OwnersAnswers,
+) -> None:
+    shown = await answers.save(**{"page-0": "", "do": "find", "find": "leave"})
+
+    assert shown.status_code == 200
+    assert 'value="hr/leave"> <span><bdi>Leave' in shown.text
+    assert "30 days [1]." in shown.text
+    assert answers.published == {}
+
+
 async def test_a_viewer_reads_answers_and_writes_none(answers: OwnersAnswers) -> None:
     await answers.save()
     sessions = FakeSessions()

@@ -10,7 +10,7 @@ from envelope.role import Role
 from gateway.answer import Source
 from gateway.chat.marked_text import plain_title
 from gateway.chat.ports import Button
-from gateway.slack.channel import messages
+from gateway.slack.channel import INDENT, messages
 from tests.citations.shapes import PAGE, SHAPES, SOURCE, leads_elsewhere
 from tests.support.chat_harness import TEXTS, WITH_DRAFTS
 from tests.support.drafting import DraftedAnswer
@@ -85,6 +85,21 @@ def test_a_place_that_several_numbers_cite_is_listed_once() -> None:
     ((_, *lines),) = contexts(render_blocks(PLAIN, twice, []))
 
     assert lines == ["[1][3] Page 1 (p/1.md)", "[2] Page 2 (p/2.md)"]
+
+
+def test_sections_of_a_page_stand_below_it() -> None:
+    cited = [
+        Source(number=number, title="Rules", url="https://x.test/a#" + name, heading_path=(name,))
+        for number, name in ((1, "Create"), (2, "Test"), (3, "Create"))
+    ]
+
+    ((_, *lines),) = contexts(render_blocks(PLAIN, cited, []))
+
+    assert lines == [
+        "Rules",
+        f"{INDENT}[1][3] <https://x.test/a#Create|Create>",
+        f"{INDENT}[2] <https://x.test/a#Test|Test>",
+    ]
 
 
 def test_a_source_leads_to_its_place_and_can_say_nothing_to_slack() -> None:

@@ -111,6 +111,19 @@ def test_sources_are_linked_where_they_have_an_address() -> None:
     assert message["text"] == "a 😀\n\nSources\n[1] Rules 😀 › Create\n[2] Page (a/b.md)"
 
 
+def test_sections_of_a_page_stand_below_it() -> None:
+    cited = [
+        Source(number=number, title="Rules", path="a.md", anchor=name, heading_path=(name,))
+        for number, name in ((1, "Create"), (2, "Test"), (3, "Create"))
+    ]
+
+    (message,) = messages("a", cited, title="Sources")
+
+    assert message["text"] == (
+        "a\n\nSources\nRules\n  [1][3] Create (a.md#Create)\n  [2] Test (a.md#Test)"
+    )
+
+
 def test_too_many_entities_keep_code_and_links_before_styles() -> None:
     text = " ".join(f"**b{number}** `c{number}`" for number in range(80))
 

@@ -144,6 +144,21 @@ async def test_no_line_of_an_answer_begins_with_the_mark_behind_a_citation(
     assert (await shown.part(".prose .cite").count(), broken) == (60, 0)
 
 
+async def test_a_sentence_that_ended_before_its_citation_ends_once(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    text = "It is open. [1]. It is *free.* [1][1]. Not yet [1]. Is it? [1]!"
+    http_server.harness.script.next(
+        Role.RESPONSE, {"response": text, "sources_used": [{**NAMED, "number": 1}]}
+    )
+    shown = await (await come()).opens()
+
+    await shown.asks("How do I add a rule?")
+    (answer,) = await shown.has_answers(1)
+
+    assert " ".join(answer.split()) == "It is open. 1 It is free. 11 Not yet 1. Is it? 1!"
+
+
 async def test_of_many_sources_the_first_are_shown_and_the_others_unfold(
     http_server: HttpServerFixture, come: Come
 ) -> None:
