@@ -53,7 +53,9 @@ class SheetRow:
     hidden: int = 0
 
 
-def write_table(rows: Sequence[Sequence[Cell]], anchor: str | None = None) -> Iterator[Block]:
+def write_table(
+    rows: Sequence[Sequence[Cell]], anchor: str | None = None, *, has_header: bool = True
+) -> Iterator[Block]:
     """Yield a table as blocks: a caption where one cell spans the first row, then the table.
 
     A merged cell belongs to every row that it spans, and to every column unless it spans them all.
@@ -72,7 +74,7 @@ def write_table(rows: Sequence[Sequence[Cell]], anchor: str | None = None) -> It
     if len(grid[0]) == 1:
         yield from (Block(BlockKind.TEXT, row[0], anchor=anchor) for row in grid)
         return
-    above = count_header_rows(rows)
+    above = count_header_rows(rows) if has_header else 0
     columns = zip(*grid[:above], strict=True) if above else [()] * len(grid[0])
     header = [_join_distinct(column) for column in columns]
     yield Block(BlockKind.TABLE, write_rows(header, grid[above:]), anchor=anchor)

@@ -174,7 +174,7 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
     pages = list(reading.read())
     left_out = remove_furniture(pages)
     left_out.add("comment", "comments on pages are not part of the text", reading.comments)
-    laid_out = settle_hyphens(list(write_blocks(pages, _read_outline(document))))
+    laid_out = settle_hyphens(list(write_blocks(pages, _read_outline(document), left_out)))
     shown = insert_pictures(list(laid_out), pages, reading.shown)
     blocks = tuple(_insert_recognised(shown, reading.recognised))
     if not blocks and reading.pictures:

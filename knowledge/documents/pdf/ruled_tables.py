@@ -13,6 +13,7 @@ from knowledge.documents.pdf.text_lines import (
     Line,
     TextTable,
     find_lines,
+    hold_values_beside,
     is_wrapped,
     join_lines,
     merge_intervals,
@@ -101,7 +102,13 @@ def take_tables(
         columns = list(pairwise(grid.lefts))
         rows = list(_list_rows(grid, cells))
         lowest = min(segment.base for segment in inside)
-        tables[id(mark)] = TextTable(page, columns, rows, lowest, inside)
+        table = TextTable(page, columns, rows, lowest, inside)
+        if any(
+            hold_values_beside(line.segments for line in chain.from_iterable(column))
+            for column in _list_columns(grid, cells)
+        ):
+            table.unclear = [line.text for line in find_lines(inside)]
+        tables[id(mark)] = table
         left = [*outside, mark]
     return tables, left
 
@@ -306,6 +313,11 @@ def _stand_for(grid: DrawnGrid, inside: Sequence[Segment]) -> Segment:
     )  # fmt: skip
 
 
+def _list_columns(grid: DrawnGrid, cells: CellLines) -> Iterator[list[list[Line]]]:
+    for at in range(len(grid.lefts) - 1):
+        yield [lines for cell, lines in cells.items() if cell.column == at]
+
+
 def _list_row(cells: CellLines, row: int) -> CellLines:
     return {cell: lines for cell, lines in cells.items() if cell.row == row}
 
@@ -315,7 +327,12 @@ def _list_rows(grid: DrawnGrid, cells: CellLines) -> Iterator[list[Cell]]:
         own = [cell for cell in grid.cells if cell.row == row]
         bases = _find_bases(_list_row(cells, row))
         if not bases or any(cell.rows > 1 for cell in own):
-            yield [Cell(join_lines(cells.get(cell, ())), cell.columns, cell.rows) for cell in own]
+            is_whole = row == 0 and not any(cell.columns > 1 for cell in own)
+            is_head = is_whole and _is_bold_head(grid, cells)
+            yield [
+                Cell(join_lines(cells.get(cell, ())), cell.columns, cell.rows, is_header=is_head)
+                for cell in own
+            ]
             continue
         for base, end in pairwise((*bases, float("-inf"))):
             yield [
@@ -328,6 +345,16 @@ def _list_rows(grid: DrawnGrid, cells: CellLines) -> Iterator[list[Cell]]:
                 )
                 for cell in own
             ]  # fmt: skip
+
+
+def _is_bold_head(grid: DrawnGrid, cells: CellLines) -> bool:
+    """Return whether the first row is bold, and others are not."""
+    bold = {
+        row: all(line.is_bold for lines in _list_row(cells, row).values() for line in lines)
+        for row in range(len(grid.tops) - 1)
+        if _list_row(cells, row)
+    }
+    return bold.get(0, False) and not all(bold.values())
 
 
 def _find_bases(row: CellLines) -> list[float]:

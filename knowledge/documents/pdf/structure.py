@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from math import inf
 
-from knowledge.documents.page import Block, BlockKind, make_code
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, make_code
 from knowledge.documents.pdf.page_layout import LaidOutPage, remove_leaders
 from knowledge.documents.pdf.page_text import DrawnRule, Segment, cut_segment
 from knowledge.documents.pdf.tags import Tag
@@ -17,6 +17,7 @@ from knowledge.documents.pdf.text_lines import (
     TextTable,
     continue_table,
     fills_page,
+    hold_values_beside,
     is_wrapped,
     join_lines,
     merge_intervals,
@@ -43,6 +44,7 @@ _FURTHEST_CODE = 4.5
 """Lines of code are one block up to here, in sizes: two of them may be empty."""
 _LARGEST_GAP = 4.0
 _MOST_ROW_LINES = 12
+_UNCLEAR = "its columns are unclear, so its lines are shown as they stand"
 _LEAST_VALUED = 2
 _LEAST_GROUPED = 3
 _FURTHEST_ROW = 2.0
@@ -85,13 +87,20 @@ class _Measures:
     has_tagged_headings: bool = False
 
 
-def write_blocks(pages: Sequence[LaidOutPage], outline: Outline) -> Iterator[Block]:
-    """Yield the blocks of all pages; every block's place is its page."""
+def write_blocks(
+    pages: Sequence[LaidOutPage], outline: Outline, left_out: LeftOutCounts
+) -> Iterator[Block]:
+    """Yield the blocks of all pages; every block's place is its page.
+
+    The structure of a table whose columns are unclear is left out: its lines are shown instead.
+    """
     measures = _measure(pages)
     parts = list(_join_tables(_find_parts(pages, measures, outline)))
     levels = _rank(part for part in parts if isinstance(part, _HeadingLines))
     for part in parts:
         if isinstance(part, TextTable):
+            if part.unclear:
+                left_out.add("structure of a table", _UNCLEAR, name=f"page {part.page}")
             yield from write_text_table(part)
         elif isinstance(part, _HeadingLines):
             yield _write_heading(part, levels)
@@ -298,12 +307,29 @@ def _write_paragraph(paragraph: _ParagraphLines) -> Block:
     first = paragraph.lines[0]
     if first.is_code:
         return make_code(_write_code(paragraph.lines), anchor=place)
-    text = remove_leaders(join_lines(paragraph.lines))
+    text = "\n".join(remove_leaders(join_lines(lines)) for lines in _part_lines(paragraph.lines))
     if _BULLET.match(text):
         return Block(BlockKind.ITEM, _BULLET.sub("- ", text, count=1), anchor=place)
     is_item = _LABEL.match(text) or (first.tag is not None and first.tag.kind == "LI")
     kind = BlockKind.ITEM if is_item else BlockKind.TEXT
     return Block(kind, text, anchor=place)
+
+
+def _part_lines(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
+    """Yield the lines of a paragraph as one text, or one by one if all end before they are full.
+
+    So do labels with their values, addresses and verses. Nothing says so of the longest line.
+    """
+    right = max(line.segments[-1].right for line in lines)
+    breaks = [
+        above.text.endswith("-") or is_wrapped(above.segments[-1], line.segments[0], right)
+        for above, line in pairwise(lines)
+        if above.segments[-1].right < right
+    ]
+    if breaks and not any(breaks):
+        yield from ([line] for line in lines)
+    else:
+        yield lines
 
 
 def _write_code(lines: Sequence[Line]) -> str:
@@ -486,10 +512,29 @@ def _build(page: LaidOutPage, lines: Sequence[Line]) -> TextTable:
             for column in _list_spanned(columns, segment, is_head=is_head):
                 rows[-1][column].append(segment.text)
         above = line
-    texts = [[Cell(" ".join(cell)) for cell in row] for row in rows]
+    is_head = lines[0].is_bold and not all(line.is_bold for line in lines)
+    texts = [
+        [Cell(" ".join(cell), is_header=is_head and not at) for cell in row]
+        for at, row in enumerate(rows)
+    ]
     lowest = lines[-1].base
     return TextTable(
-        page.number, columns, texts, lowest, fills_page=fills_page(lowest, page.text.height)
+        page.number,
+        columns,
+        texts,
+        lowest,
+        fills_page=fills_page(lowest, page.text.height),
+        unclear=[line.text for line in lines] if _are_unclear(columns, lines) else (),
+    )
+
+
+def _are_unclear(columns: Sequence[tuple[float, float]], lines: Sequence[Line]) -> bool:
+    """Return whether values stand beside each other in a column."""
+    return any(
+        hold_values_beside(
+            [one for one in line.segments if _find_column(columns, one) == at] for line in lines
+        )
+        for at in range(len(columns))
     )
 
 

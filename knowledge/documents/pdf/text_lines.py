@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from knowledge.documents.page import Block
+from knowledge.documents.page import Block, BlockKind
 from knowledge.documents.pdf.page_text import Segment, is_right_to_left
 from knowledge.documents.pdf.tags import Tag
 from knowledge.documents.tables import (
@@ -26,6 +26,8 @@ _CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]+)\u00ad([^\W\d_]+)")
 _LEAST_PART = 3
 _UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _BASELINE = 0.5
+_LABEL_AND_VALUE = 2
+_LEAST_BESIDE = 2
 _LOWER_MARGIN = 0.2
 """Of the height of a page."""
 _SPACE = 0.25
@@ -37,6 +39,7 @@ class TextTable:
     """The rows of a table on one page, where its columns begin and end, and its lowest line.
 
     A drawn table has its segments. `fills_page`: it ends where a page has no room for more rows.
+    `unclear` are its lines in reading order, if its columns cannot be told apart.
     """
 
     page: int
@@ -45,6 +48,19 @@ class TextTable:
     lowest: float = 0.0
     segments: list[Segment] = field(default_factory=list)
     fills_page: bool = False
+    unclear: Sequence[str] = ()
+
+    @property
+    def has_header(self) -> bool:
+        """Whether a row may head the columns: labels and their values have no such row.
+
+        Of two columns, the head is bold, or numbers stand below a word.
+        """
+        if len(self.columns) != _LABEL_AND_VALUE or any(cell.is_header for cell in self.rows[0]):
+            return True
+        first, *others = (row[-1] for row in expand_cells(self.rows))
+        numbered = sum(any(map(str.isdecimal, text)) for text in others)
+        return not any(map(str.isdecimal, first)) and 2 * numbered > len(others)
 
 
 @dataclass(slots=True)
@@ -200,7 +216,7 @@ def continue_table(before: TextTable, table: TextTable) -> TextTable:
         min(one[1], other[1]) - max(one[0], other[0]) > -10
         for one, other in zip(before.columns, table.columns, strict=True)
     )
-    if not table.rows or not is_near:
+    if not table.rows or not is_near or before.unclear or table.unclear:
         return table
     header = _take_header(before)
     own = table.rows
@@ -212,8 +228,18 @@ def continue_table(before: TextTable, table: TextTable) -> TextTable:
 
 
 def write_text_table(table: TextTable) -> Iterator[Block]:
-    """Yield a table as blocks whose place is its page."""
-    return write_table(table.rows, f"page={table.page}")
+    """Yield a table as blocks whose place is its page; one of unclear columns as its lines."""
+    place = f"page={table.page}"
+    if table.unclear:
+        yield Block(BlockKind.TEXT, "\n".join(table.unclear), anchor=place)
+    else:
+        yield from write_table(table.rows, place, has_header=table.has_header)
+
+
+def hold_values_beside(lines: Iterable[Sequence[Segment]]) -> bool:
+    """Return whether several lines of a column have values beside each other."""
+    beside = sum(len(line) > 1 and all(is_value(one.text) for one in line) for line in lines)
+    return beside >= _LEAST_BESIDE
 
 
 def _put_in_order(segments: Sequence[Segment]) -> list[Segment]:
@@ -267,6 +293,8 @@ def _is_continuation(before: TextTable, table: TextTable, header: int) -> bool:
 
 
 def _take_header(table: TextTable) -> list[list[Cell]]:
+    if not table.has_header:
+        return []
     first = 0
     while first + 1 < len(table.rows) and len(table.rows[first]) == 1 and len(table.columns) > 1:
         first += 1

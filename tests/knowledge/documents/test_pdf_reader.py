@@ -139,6 +139,55 @@ def test_the_largest_line_of_the_first_page_is_its_title(
     assert pdf.read(file.getvalue(), "a.pdf").title == title
 
 
+def test_a_table_without_clear_columns_is_shown_as_its_lines_and_listed() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.setFont("Helvetica", 10)
+    rows = [("Alder", 210), ("Birch", 225), ("Cedar", 212), ("Elm", 228)]
+    for at, (name, left) in enumerate(rows):
+        canvas.drawString(60, 700 - 14 * at, name)
+        canvas.drawString(left, 700 - 14 * at, f"1{at}5")
+        canvas.drawString(left + 26, 700 - 14 * at, f"2{at}7")
+    canvas.save()
+
+    page = pdf.read(file.getvalue(), "a.pdf")
+
+    assert [block.text for block in page.blocks] == [
+        "Alder 105 207\nBirch 115 217\nCedar 125 227\nElm 135 237"
+    ]
+    assert [(one.what, one.names) for one in page.left_out] == [
+        ("structure of a table", ("page 1",))
+    ]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Customer: Diaz", "Vehicle: Jeep, red, four doors", "Damage: 2,100 euros"],
+        ["Ines Kraus", "12 Long Street, third floor", "Springfield"],
+        ["Opens at 8", "Closes at 17:30 on all days", "Sundays only by phone"],
+    ],
+)
+def test_lines_that_end_before_they_are_full_stay_lines(lines: list[str]) -> None:
+    page = pdf.read(print_pdf([["Notes.", *lines]]), "a.pdf")
+
+    assert "\n".join(lines) in page.content
+
+
+def test_no_row_of_labels_and_texts_is_a_header() -> None:
+    rows = [("Customer", "Diaz"), ("Vehicle", "Jeep"), ("Damage", "a broken door")]
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    for at, (label, text) in enumerate(rows):
+        canvas.drawString(60, 700 - 14 * at, label)
+        canvas.drawString(200, 700 - 14 * at, text)
+    canvas.save()
+
+    table = pdf.read(file.getvalue(), "a.pdf").blocks[0].text
+
+    assert table.split("\n") == ["|  |  |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
+
+
 def test_headings_come_from_the_outline() -> None:
     outline = (
         "/Outlines << /Type /Outlines /Count 1 /First << /Title (Peak hours) "
