@@ -31,6 +31,7 @@ NOTICES = {
     "as_stated": "Saved. Its source decides who may read it, from its next reading on.",
     "added": "Added. It is read by its schedule.",
     "syncing": "The source is being read. Reload this page to see the result.",
+    "stopped": "Reading was stopped. What was read stays; the next reading goes on from there.",
     "reading": "The document is being read. Reload this page to see the result.",
     "sent": "The question was sent again, from its start, as a new message.",
 }
