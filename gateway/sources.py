@@ -84,6 +84,10 @@ class SourceKeeper(Protocol):
         """Begin to read a source; False if there is none, or if it is being read."""
         ...
 
+    def stop_reading(self, assistant: Assistant, place: str) -> bool:
+        """Stop reading a source; what was read stays. False if it is not being read."""
+        ...
+
     async def remove_source(self, assistant: Assistant, place: str) -> int:
         """Remove a source and its documents from the index; return the number of documents."""
         ...

@@ -6,6 +6,7 @@ KnowledgeError                  the root
 |-- IndexMismatch               the index was written with another embedding model or format
 |-- SourceError                 a source cannot be named like this, or their list is damaged
 |-- ConnectorError              a source of documents cannot be opened: its documents stay
+|-- IngestionStopped            somebody stopped an ingestion: the next one goes on
 |-- EmbeddingFailed             texts could not be embedded: search by keywords
 `-- RerankingFailed             passages could not be scored: their order stays
 """
@@ -23,6 +24,10 @@ class IndexUnavailable(KnowledgeError):  # noqa: N818 - names a state
 
 class IndexOwned(IndexUnavailable):
     """Another process owns the embedded index."""
+
+
+class IngestionStopped(KnowledgeError):  # noqa: N818 - as above
+    """An ingestion was stopped; what it has written stays."""
 
 
 class IndexMismatch(KnowledgeError):  # noqa: N818 - as above

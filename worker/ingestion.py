@@ -11,7 +11,7 @@ from envelope.envelope import Envelope
 from envelope.json_values import read_list
 from envelope.outcome import Outcome
 from envelope.role import Role
-from knowledge.errors import KnowledgeError
+from knowledge.errors import IngestionStopped, KnowledgeError
 from knowledge.ingestion_report import IngestionResult, ProgressReport
 from knowledge.open_index import OpenIndex
 from knowledge.ordered_tasks import open_tasks
@@ -27,7 +27,7 @@ from knowledge.owner_requests import (
 from knowledge.source_registry import FetchedSource
 
 PROGRESS_SECONDS = 1.0
-"""How often the progress of an ingestion is told, if it has changed."""
+"""How often the progress of an ingestion is told."""
 MOST_NOTES = 1000
 """The most warnings about files that the owner's process returns to the command."""
 REPLACED = (
@@ -104,18 +104,18 @@ class IngestionHandler:
         return fields
 
     async def _tell(self, delivery: Delivery, report: ProgressReport) -> None:
-        """Write the progress into the journal of a request, each in the place of the one before."""
-        told, last = report.counts, ""
+        """Write the progress into the journal of a request, each in the place of the one before.
+
+        Raises `IngestionStopped` when the request has ended: nobody waits for its result.
+        """
+        last = ""
         while self._drafts is not None:
             await asyncio.sleep(PROGRESS_SECONDS)
-            if report.counts == told:
-                continue
-            fields: Fields = {"draft": report.root, "text": report.format()}
-            told = report.counts
+            told: Fields = {"draft": report.root, COUNTS: list(report.counts)}
             try:
-                last = await self._drafts.write_draft(
-                    delivery, {**fields, COUNTS: list(told)}, replaces=last
-                )
+                last = await self._drafts.write_draft(delivery, told, replaces=last)
             except BrokerUnavailableError:
                 # The next one tells more.
                 continue
+            if not last:
+                raise IngestionStopped("it was stopped")

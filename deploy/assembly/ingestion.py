@@ -228,7 +228,8 @@ async def ingest_by_owner(
         total, *counts = _COUNTS.validate_python(draft.get(COUNTS))
         if shown != (shown := str(draft["draft"])):
             report.start(shown, total)
-        report.advance(*counts)
+        if total:
+            report.advance(*counts)
 
     reply = await ask_owner(broker, assistant_key, payload, on_draft=show)
     result = RESULT.validate_python(reply)

@@ -32,6 +32,7 @@ NOTICES = {
     "as_stated": "Saved. Its source decides who may read it, from its next reading on.",
     "added": "Added. It is read by its schedule.",
     "syncing": "The source is being read. Reload this page to see the result.",
+    "stopped": "Reading was stopped. What was read stays; the next reading goes on from there.",
     "reading": "The document is being read. Reload this page to see the result.",
     "written": "The page was read, and is used in answers from now on.",
     "ask": "The page was read. Ask the questions again to see what is answered now.",

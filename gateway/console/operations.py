@@ -62,8 +62,7 @@ class ConsoleOperations:
         self._read_settings = read_settings
         self._jobs = jobs
         self._tasks = tasks
-        self._running: dict[tuple[Assistant, str], ProgressReport] = {}
-        self._reading: set[asyncio.Task[bool]] = set()
+        self._running: dict[tuple[Assistant, str], tuple[ProgressReport, asyncio.Task[bool]]] = {}
         self._turn = asyncio.Lock()
 
     def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
@@ -95,6 +94,11 @@ class ConsoleOperations:
             return False
         self._begin(assistant, spec)
         return True
+
+    def stop_reading(self, assistant: Assistant, place: str) -> bool:
+        """Stop reading a source; what was read stays. False if it is not being read."""
+        running = self._running.get((assistant, place))
+        return running is not None and running[1].cancel()
 
     async def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
         """Add a source, or change its schedule; raise `ValueError` for one that is refused."""
@@ -144,24 +148,21 @@ class ConsoleOperations:
 
     def _show_progress(self, assistant: Assistant, place: str) -> str:
         running = self._running.get((assistant, place))
-        return "" if running is None else running.format()
+        return "" if running is None else running[0].format()
 
     def _begin(self, assistant: Assistant, spec: SourceSpec) -> None:
-        self._running[assistant, spec.root] = ProgressReport()
-        read = partial(self._read, assistant, spec)
+        report, key = ProgressReport(), (assistant, spec.root)
+        read = partial(self._read, assistant, spec, report)
         task = self._tasks.create_task(self._jobs.attempt("source_reading", read))
-        self._reading.add(task)
-        task.add_done_callback(self._reading.discard)
+        self._running[key] = report, task
+        task.add_done_callback(lambda _: self._running.pop(key))
 
     async def stop(self) -> None:
         """Cancel running reads."""
-        await cancel_until_done(list(self._reading))
+        await cancel_until_done([task for _, task in self._running.values()])
 
-    async def _read(self, assistant: Assistant, spec: SourceSpec) -> None:
+    async def _read(self, assistant: Assistant, spec: SourceSpec, report: ProgressReport) -> None:
         tenant, name = assistant
         source = RegisteredSource(tenant=tenant, assistant=name, spec=spec, read_at=time.time())
-        try:
-            async with self._turn:
-                await self._refresh(assistant, source, self._running[assistant, spec.root])
-        finally:
-            del self._running[assistant, spec.root]
+        async with self._turn:
+            await self._refresh(assistant, source, report)

@@ -35,6 +35,7 @@ class SourcePages:
         changed = {
             "sources/add": self.add,
             "sources/read": self.read_again,
+            "sources/stop": self.stop,
             "sources/remove": self.remove,
         }
         add_pages(router, "POST", changed)
@@ -82,6 +83,13 @@ class SourcePages:
         form = await receive(request, ConsoleRole.EDITOR)
         is_begun = self._sources.read_again(form.assistant, form.read("place", most=2_000))
         return _lead_back(form.assistant, "syncing" if is_begun else "missing")
+
+    @require(ConsoleRole.EDITOR)
+    async def stop(self, request: Request) -> Response:
+        """Stop reading a source."""
+        form = await receive(request, ConsoleRole.EDITOR)
+        is_stopped = self._sources.stop_reading(form.assistant, form.read("place", most=2_000))
+        return _lead_back(form.assistant, "stopped" if is_stopped else "missing")
 
     @require(ConsoleRole.EDITOR)
     async def remove(self, request: Request) -> Response:

@@ -39,7 +39,8 @@ async def ask_owner(
     """Have the process that owns the index execute the request `payload` within `seconds`.
 
     `name` is that of the assistant; `on_draft` receives what the process tells meanwhile. A short
-    outage of Redis changes nothing: the request is executed once. Raises `IndexUnavailable`, and
+    outage of Redis changes nothing: the request is executed once. To cancel this call ends an
+    ingestion. Raises `IndexUnavailable`, and
     `BrokerUnavailableError` after a longer outage.
     """
     question = Question(
@@ -51,6 +52,22 @@ async def ask_owner(
     submission = _submission(question, payload, seconds)
     patience = min(seconds, OUTAGE_SECONDS)
     await _bridge_outage(lambda: broker.producer.submit(submission), patience)
+    try:
+        reply = await _await_end(broker, question, seconds, on_draft)
+    except asyncio.CancelledError:
+        await broker.producer.cancel(question)
+        raise
+    if reply.get("outcome") != "answered":
+        raise IndexUnavailable(
+            f"the process that owns the index could not execute the request: {reply.get('error')}"
+        )
+    return reply
+
+
+async def _await_end(
+    broker: Broker, question: Question, seconds: float, on_draft: Callable[[Fields], None]
+) -> Fields:
+    patience = min(seconds, OUTAGE_SECONDS)
     began, last = time.monotonic(), "0"
     while time.monotonic() - began < seconds:
         entries = await _bridge_outage(
@@ -63,13 +80,7 @@ async def ask_owner(
                 on_draft(entry.fields)
         if any(entry.kind == "finished" for entry in entries):
             reply = await _bridge_outage(lambda: broker.replies.read_reply(question), patience)
-            reply = {} if reply is None else reply
-            if reply.get("outcome") != "answered":
-                raise IndexUnavailable(
-                    f"the process that owns the index could not execute the request: "
-                    f"{reply.get('error')}"
-                )
-            return reply
+            return {} if reply is None else reply
     raise IndexUnavailable(
         f"the process that owns the index did not finish within {seconds:.0f} seconds"
     )

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
+from broker.background_jobs import cancel_until_done
 from cli.printing import list_operator_notes
 from deploy.assembly.agent_factory import open_own_index
 from deploy.assembly.gateways.documents import make_catalog
@@ -46,11 +47,16 @@ class HeldEmbedder(UniformEmbedder):
     def __init__(self, embedder: Embedder) -> None:
         self.name, self.dimensions, self.forms = embedder.name, embedder.dimensions, embedder.forms
         self.reached, self.released = asyncio.Event(), asyncio.Event()
+        self.stopped = asyncio.Event()
         self._embedder = embedder
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         self.reached.set()
-        await self.released.wait()
+        try:
+            await self.released.wait()
+        except asyncio.CancelledError:
+            self.stopped.set()
+            raise
         return await self._embedder.embed_documents(texts)
 
 
@@ -183,6 +189,28 @@ async def test_the_owner_tells_how_far_an_ingestion_has_come(
     files = len(ALL) + 1
     assert told[-1] == (files, files)
     assert result.added == 1
+
+
+@pytest.mark.slow
+async def test_an_ingestion_for_which_nobody_waits_any_more_is_stopped_and_the_next_goes_on(
+    owner: Runtime, tmp_path: Path, embedder: Embedder
+) -> None:
+    held = HeldEmbedder(embedder)
+    assert owner.knowledge is not None
+    (tmp_path / "docs" / "new.md").write_text("# Parking\n\nCars park behind the building.\n")
+    source = FetchedSource(spec=parse_source(str(tmp_path / "docs")))
+    working = replace(owner, knowledge=replace(owner.knowledge, embedder=held))
+    name = (owner.settings.tenant, owner.settings.assistant)
+
+    async with open_other_process(working), asyncio.TaskGroup() as tasks:
+        asking = tasks.create_task(ingest_by_owner(owner.broker, name, [source], ProgressReport()))
+        await held.reached.wait()
+        await cancel_until_done([asking])
+        await held.stopped.wait()
+        held.released.set()
+        result = await ingest_by_owner(owner.broker, name, [source], ProgressReport())
+
+    assert (result.added, result.unchanged, result.failed) == (1, len(ALL), ())
 
 
 async def test_without_the_owner_the_documents_are_unavailable(owner: Runtime) -> None:

@@ -149,6 +149,7 @@ async def test_a_source_is_added_read_listed_and_removed(owner: Runtime, folder:
             return bool(one["state"] == "read")
 
         await wait_until(is_read)
+        stopped = await client.post(f"{place}/stop")
         (listed,) = (await client.get(SOURCES)).json()["sources"]
         documents = (await client.get("/v1/documents", params={"pattern": "served"})).json()
         codes = [(await client.delete(place)).status_code for _ in range(2)]
@@ -156,6 +157,7 @@ async def test_a_source_is_added_read_listed_and_removed(owner: Runtime, folder:
 
     assert (added.status_code, added.json()["state"]) == (201, "waiting")
     assert (begun.status_code, begun.json()["state"]) == (202, "reading")
+    assert (stopped.status_code, stopped.json()["state"]) == (202, "read")
     assert (listed["schedule"], listed["failed"]) == ("0 6 * * *", 0)
     assert listed["next_at"].endswith("T06:00:00Z")
     assert [one["id"] for one in documents["documents"]] == ["served/lamps"]

@@ -88,6 +88,15 @@ def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
         keeper.read_again(own, (await _find(keeper, own, source_id)).place)
         return _show(await _find(keeper, own, source_id))
 
+    @router.post(f"{BASE}/{{source_id}}/stop", status_code=202, summary="Stop reading a source")
+    async def stop_source(
+        caller: Annotated[Principal, writer], source_id: SourceId, assistant: AssistantName = None
+    ) -> SourceEntry:
+        """Stop reading a source, if it is being read; the next reading goes on where it stopped."""
+        own = _name(channel, caller, assistant)
+        keeper.stop_reading(own, (await _find(keeper, own, source_id)).place)
+        return _show(await _find(keeper, own, source_id))
+
     return router
 
 

@@ -89,6 +89,10 @@ class FakeDesk:
         self.done.append(("read", assistant, place))
         return True
 
+    def stop_reading(self, assistant: Assistant, place: str) -> bool:
+        self.done.append(("stop", assistant, place))
+        return True
+
     async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:
         if not name.endswith(".md"):
             raise ValueError("Expected a document.")
@@ -199,6 +203,7 @@ async def test_an_editor_adds_reads_and_removes_sources(
     sent = await send_form(editor, page, f"{page}/add", source=docs, schedule="0 5 * * *")
     await send_form(editor, page, f"{page}/add", source=f"{docs}b/", schedule="")
     await send_form(editor, page, f"{page}/read", place=docs)
+    await send_form(editor, page, f"{page}/stop", place=docs)
     await send_form(editor, page, f"{page}/remove", place=docs)
 
     assert desk.done == [
@@ -206,6 +211,7 @@ async def test_an_editor_adds_reads_and_removes_sources(
         ("add", DESK, f"{docs}b/", ""),
         ("read", DESK, f"{docs}b/"),
         ("read", DESK, docs),
+        ("stop", DESK, docs),
         ("remove", DESK, docs),
     ]
     assert "It is read by its schedule" in (await editor.get(sent.headers["location"])).text
