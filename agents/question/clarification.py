@@ -247,7 +247,8 @@ class ClarificationAgent(Agent[Reads, Writes]):
     ) -> tuple[SuggestedAction, ...]:
         if reason in _WITHOUT_PAGES:
             return ()
-        if reason in REFUSALS and reads.search_quality == "poor":
+        is_unread = reads.asking_stage in _UNREAD
+        if reason in REFUSALS and is_unread and reads.search_quality == "poor":
             # The calibration says that what the search found is not about the question.
             return ()
         if reason in REFUSALS:
