@@ -236,6 +236,9 @@ class Worker:
         backoff: Backoff | None = None,
     ) -> None:
         if isinstance(kept, BrokerUnavailableError):
+            if run.key not in self.runs.by_key:
+                # Called off at shutdown: another worker takes over its entry.
+                return
             backoff = backoff or Backoff("settle", self._outage, role=self.role)
             run.task = self._runners.spawn(self._settle_again(run, settlement, kept, backoff))
             return

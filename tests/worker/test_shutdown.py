@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -12,7 +13,8 @@ from structlog.testing import capture_logs
 from broker.background_jobs import cancel_until_done
 from broker.errors import BrokerUnavailableError
 from broker.ports import Consumer
-from broker.values import JournalEntry
+from broker.redis_broker import RedisBroker
+from broker.values import ConsumerDemand, Delivery, JournalEntry, Settled, Settlement
 from envelope.role import Role
 from gateway.desk import Desk, Message
 from tests.support.waiting import wait_until, within
@@ -157,6 +159,46 @@ async def test_a_hop_that_outlasts_the_grace_period_is_handed_back_and_runs_once
     assert [entry.kind for entry in after].count("finished") == 1
     assert await count_left_in_streams(harness) == 0
     assert set(every) < {role.value for role in WRITES}
+
+
+class BrokerThatGoesAway(RedisBroker):
+    """A broker whose settlements of the search agent wait at a gate, and fail behind it."""
+
+    sent: asyncio.Event
+    gate: asyncio.Event
+
+    async def settle_and_take(
+        self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[ConsumerDemand]
+    ) -> Settled:
+        if any(delivery.role == "search" for delivery, _ in settlements):
+            self.sent.set()
+            await self.gate.wait()
+            raise BrokerUnavailableError("connection refused")
+        return await super().settle_and_take(settlements, wants)
+
+
+async def test_a_settlement_that_fails_after_the_grace_period_is_left_to_the_next_process(
+    harness: WorkerHarness,
+) -> None:
+    usual, stop = harness.broker, asyncio.Event()
+    broker = BrokerThatGoesAway(harness.client, lease_seconds=LONG_LEASE)
+    broker.sent, broker.gate = asyncio.Event(), asyncio.Event()
+    harness.broker = broker
+    process = harness.process(grace_seconds=NO_GRACE)
+
+    async with within(), asyncio.TaskGroup() as tasks:
+        tasks.create_task(work_until(process, stop))
+        await harness.desk().submit(QUESTION)
+        await broker.sent.wait()
+        stop.set()
+        await wait_until(lambda: not any(len(worker.runs) for worker in process.workers))
+        broker.gate.set()
+
+    harness.broker = usual
+    async with harness.open() as desk:
+        reply = await desk.outcome(desk.question(QUESTION))
+    assert reply["outcome"] == "answered"
+    assert runs_of(await journal_of(harness, desk)).count("search") == 1
 
 
 class LeavingBroker:
