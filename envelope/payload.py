@@ -215,7 +215,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("worker_outputs", dict[str, JsonValue], "what workers found, by worker", merge=MergeRule.MERGE),
     Attribute("worker_progress", dict[str, JsonValue], "messages and results of workers that wait for the user, by worker", merge=MergeRule.MERGE),
     Attribute("way_fallback", str, "the row of the flow by which a way failed and the search answered instead"),
-    Attribute("best_answer", dict[str, JsonValue] | None, "the grounded answer with the highest score so far"),
+    Attribute("best_answer", dict[str, JsonValue] | None, "the grounded answer with the highest score so far; before a judgement, the one that the tool loop wrote"),
     Attribute("termination_reason", str, "the reason if the message ended, or its work was stopped, before an approval"),
     Attribute("language", str, "of the user's text, or in which the user wants the answer, ISO 639-1"),
     Attribute("texts_language", str, "of the texts around the answer, BCP 47: `language`, with its script where texts exist in two"),

@@ -24,7 +24,7 @@ from manager.branches import (
 )
 from manager.evidence_checks import list_faults
 from manager.flow import RESUME_EVENTS, Counter, Ending, Flow, PauseFor, Scatter, Stage, StageEvent
-from manager.flows.stages import ESSENCE
+from manager.flows.stages import ASSESS, ESSENCE, WRITE
 from manager.machine import Decision, End
 from manager.pauses import Pauses
 from manager.state import State
@@ -32,6 +32,7 @@ from memory.conversation import KeptPayload
 
 READ_CHARACTERS = 200
 """The journal entry of a decision omits longer values; the hop that wrote them recorded them."""
+_HAS_WRITTEN = frozenset({StageEvent.DONE, StageEvent.ENOUGH, StageEvent.AGAIN})
 Decide = Callable[[Stage, StageEvent], Decision]
 """Asks the machine again, for another stage and event of the same hop."""
 log = structlog.get_logger("manager")
@@ -136,7 +137,8 @@ def record_progress(
     *,
     quality_threshold: float = 0.0,
 ) -> Envelope:
-    """Record the best answer after a judgement, and the round of an answered clarification.
+    """Record the best answer after a judgement or in the tool loop, and the round of an answered
+    clarification.
 
     The reply to a clarification belongs to the question that was asked: it goes on by the flow of
     that question, whichever way its own message names. All of `flows` share the road in, so that
@@ -144,6 +146,8 @@ def record_progress(
     """
     if stage.role is Role.QUALITY and did is not StageEvent.FAILED:
         return _record_best_answer(envelope, quality_threshold)
+    if stage in (WRITE, ASSESS) and did in _HAS_WRITTEN:
+        return _record_unjudged(envelope, is_chosen=stage is ASSESS)
     if stage is not ESSENCE:
         return envelope
     state = State(envelope.payload)
@@ -168,6 +172,19 @@ def _record_best_answer(envelope: Envelope, quality_threshold: float) -> Envelop
         return envelope
     state = State(envelope.payload)
     best = replies.best_answer(state, quality_threshold)
+    return envelope.replace(payload=state.changed(best_answer=best).json)
+
+
+def _record_unjudged(envelope: Envelope, *, is_chosen: bool) -> Envelope:
+    """Record an answer of the tool loop, so that no end before the judge loses it.
+
+    One that the loop has chosen (`is_chosen`) among its answers replaces an unjudged one.
+    """
+    state = State(envelope.payload)
+    best = replies.unjudged_answer(state)
+    before = state.best_answer
+    if best is None or (before is not None and not (is_chosen and before.is_unjudged)):
+        return envelope
     return envelope.replace(payload=state.changed(best_answer=best).json)
 
 

@@ -126,6 +126,7 @@ class Limits:
 class Context:
     """The input of the machine besides stage and event; the manager collects it.
 
+    `has_best_answer`: a judged one. `has_unjudged_answer`: one that was written and not judged yet.
     `stop_reason`: why no further work begins, such as an exhausted budget.
     """
 
@@ -133,6 +134,7 @@ class Context:
     total_seconds: float = 0.0
     remaining_seconds: float = float("inf")
     has_best_answer: bool = False
+    has_unjudged_answer: bool = False
     reason: ClarificationReason | None = None
     in_branch: bool = False
     stop_reason: str = ""
@@ -184,6 +186,11 @@ def _take(flow: Flow, row: Row, counters: Counters, limits: Limits, context: Con
     if row.is_fallback and context.stop_reason == TOPIC_CHANGE:
         end = End(Ending.BEST, None)
         return Decision(row.name, (end,), counters, context.reason, termination_reason=TOPIC_CHANGE)
+    if row.is_fallback and context.has_unjudged_answer:
+        # A search would begin anew, and its judgement replace the answer that is written.
+        why = f"{row.after}_failed" if row.did is StageEvent.FAILED else NO_BETTER
+        end = End(Ending.BEST, None)
+        return Decision(row.name, (end,), counters, context.reason, termination_reason=why)
     if row.counts is None:
         return _go(row, row.go_to, counters, context)
     taken = counters.get(row.counts, 0)

@@ -29,6 +29,7 @@ from manager.classify import classify_result
 from manager.evidence_checks import OnFault, ignore_fault, report_faults
 from manager.flow import Flow, FlowError, PauseFor, Return, Scatter, Stage, StageEvent, find_flow
 from manager.flows.stages import (
+    ASSESS,
     CLARIFICATION,
     ESSENCE,
     GATHER,
@@ -40,6 +41,7 @@ from manager.flows.stages import (
     SEARCH,
     SHOWN,
     START,
+    WRITE,
 )
 from manager.hop_decision import HopDecision, record_progress
 from manager.machine import Context, Decision, End, Limits, Send, decide
@@ -59,7 +61,10 @@ _GIVES_A_REASON = frozenset(
 )
 _SWARM = (GATHER, RESUMED_WORK, LEDGER)
 _CHANGES_LAST_RESORT = frozenset(
-    {"", *(stage.name for stage in (LANG, ESSENCE, SEARCH, QUALITY, JUDGE, *_SWARM))}
+    {
+        "",
+        *(stage.name for stage in (LANG, ESSENCE, SEARCH, WRITE, ASSESS, QUALITY, JUDGE, *_SWARM)),
+    }
 )
 OnRouted = Callable[[str, str], None]
 """Receives the stage and the event of each decision."""
@@ -359,12 +364,14 @@ def _find_person(envelope: Envelope) -> str | None:
 def _make_context(
     envelope: Envelope, state: State, stage: Stage, did: StageEvent, remaining_seconds: float
 ) -> Context:
+    best = state.best_answer
     # Positional arguments take half the time of keyword arguments here.
     context = Context(
         envelope.process_count - state.branch_hops,
         envelope.total_processing_time,
         remaining_seconds,
-        state.best_answer is not None,
+        best is not None and not best.is_unjudged,
+        best is not None and best.is_unjudged,
         _find_reason(envelope, state, stage, did),
         envelope.branch != "",
         lifetime_seconds=envelope.deadline_ts - envelope.create_ts,

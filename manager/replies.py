@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from citations.addresses import addresses_of
+from citations.claims import without_citations
 from citations.links import Allowed, is_free_of_foreign_links, keep_links
 from citations.sources import MOST_PAGES, list_labels, list_nearest_pages
 from envelope.conversation import (
@@ -89,7 +90,8 @@ _WHY = {
 COURTESIES = frozenset(ConversationAct) - {ConversationAct.REPHRASE, ConversationAct.CORRECTION}
 """Acts that a fixed text answers; they are not stored as turns."""
 SEARCH = "search"
-_IS_APPROVED = BestAnswer.is_approved.name
+_IS_APPROVED, _IS_UNJUDGED = BestAnswer.is_approved.name, BestAnswer.is_unjudged.name
+_FOR_MANAGER = frozenset({_IS_APPROVED, _IS_UNJUDGED})
 _LEAVE_NO_TURN = frozenset({Outcome.FAILED, Outcome.SUPERSEDED})
 LANGUAGE_CONFIDENCE = 0.8
 """The least confidence with which a detected language is stored."""
@@ -181,14 +183,28 @@ def best_answer(state: State, threshold: float = 0.0) -> Json | None:
     An answer that was judged ungrounded is ignored. One below `threshold` is not approved.
     """
     before, score, validation = state.best_answer, state.quality_score, state.validation_result
-    kept = None if before is None else before.json
     is_ungrounded = validation is not None and validation.grounded is False
+    if before is not None and before.is_unjudged and (score is not None or is_ungrounded):
+        before = None  # It has been judged now.
+    kept = None if before is None else before.json
     if score is None or is_ungrounded or not state.response:
         return kept
     is_approved = validation is not None and validation.approved and score >= threshold
     if before is not None and _rank(before) >= (is_approved, score):
         return kept
     return _answer(state) | ({_IS_APPROVED: True} if is_approved else {})
+
+
+def unjudged_answer(state: State) -> Json | None:
+    """Return the answer that a model wrote, as one that nobody has judged; None if there is none,
+    or if the judge has turned it down.
+    """
+    judged = state.judged_answer
+    if not state.response or state.answered_by != "model":
+        return None
+    if judged is not None and without_citations(judged.text) == without_citations(state.response):
+        return None
+    return {**_answer(state), "quality_score": None, _IS_UNJUDGED: True}
 
 
 def remember(envelope: Envelope, reply: Reply) -> Ended:
@@ -346,7 +362,12 @@ def _end_with_best(
         return _apologise(envelope.message_id, texts, language, termination_reason, pages)
     if best.is_approved:
         return {**best.json, "outcome": Outcome.ANSWERED.value}
-    note = texts.text(name_best_answer_text(termination_reason), language)
+    key = name_best_answer_text(termination_reason)
+    if best.is_unjudged:
+        key = "steps_ended" if key == "attempts_reached" else key
+        note = f"{texts.text(key, language)}\n\n{texts.text('not_checked', language)}"
+    else:
+        note = texts.text(key, language)
     return {**best.json, "outcome": Outcome.ANSWERED.value, "text": f"{note}\n\n{best.text}"}
 
 
@@ -397,7 +418,7 @@ def _with_system(
         "language": language,
         "sources": [],
         "suggested_actions": [],
-        **{name: value for name, value in reply.items() if name != _IS_APPROVED},
+        **{name: value for name, value in reply.items() if name not in _FOR_MANAGER},
         "question": _describe_question(state) or None,
         "termination_reason": termination_reason,
         "conversation_id": envelope.conversation_id,

@@ -386,6 +386,14 @@ class BestAnswer(JsonObject):
     quality_score = _optional_number()
     is_approved = _flag()
     """Whether the judge approved it: it then needs no note above it."""
+    is_unjudged = _flag()
+    """Whether its question went on before a judge had read it: it is sent with that note."""
+
+
+class WrittenView(JsonObject):
+    """An answer that the judge has not approved, as it was written."""
+
+    text = _text()
 
 
 class UsageView(JsonObject):
@@ -595,6 +603,7 @@ class State(JsonObject):
     worker_progress = _object()
     way_fallback = _text()
     best_answer = _view(BestAnswer)
+    judged_answer = _view(WrittenView)
     termination_reason = _text()
     language = _text()
     texts_language = _text()

@@ -127,6 +127,35 @@ async def test_an_approved_answer_goes_out_with_what_it_lacks_and_without_a_doub
     )
 
 
+FAULTS = [ValueError("a fault")] * 9
+"""More than the times that a hop is tried."""
+
+
+@pytest.mark.parametrize(
+    ("plans", "assessed"),
+    [
+        ([plan(SEARCH), DONE], FAULTS),
+        ([plan(SEARCH), DONE, *FAULTS], [score(4.0, "the interval")]),
+    ],
+    ids=["assess", "reason"],
+)
+async def test_a_fault_after_an_answer_was_written_sends_it_and_says_that_it_is_not_judged(
+    open_app: OpenApp, plans: list[Any], assessed: list[Any]
+) -> None:
+    model = PartlyScriptedModel(
+        reason=plans, respond=[cite_first("up to 8 times", missing="the interval")],
+        assess=assessed,
+    )  # fmt: skip
+
+    async with open_app(model, way="tools") as harness:
+        reply = await harness.driver().say(RETRIES)
+
+    fault, note, answer = reply["text"].split("\n\n")[:3]
+    assert fault.startswith("A fault on our side ended the work on this question early.")
+    assert note.startswith("This answer was not checked")
+    assert (reply["outcome"], answer) == ("answered", f"{ANSWER} [1]")
+
+
 async def test_without_any_answer_a_round_without_new_calls_ends_in_the_refusal(
     open_app: OpenApp,
 ) -> None:

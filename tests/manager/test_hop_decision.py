@@ -5,12 +5,16 @@ from collections.abc import Mapping
 import pytest
 from pydantic import JsonValue
 
-from envelope.envelope import Envelope
+from envelope.envelope import Envelope, Hop
 from envelope.role import Role
-from manager.flow import StageEvent
+from manager import replies
+from manager.flow import Ending, Stage, StageEvent
 from manager.flows import FLOWS, NEWEST
-from manager.flows.stages import ESSENCE, LANG
+from manager.flows.stages import ASSESS, ESSENCE, LANG, QUALITY, WRITE
 from manager.hop_decision import record_progress
+from manager.machine import Decision, End
+from manager.state import State
+from tests.support.worker_harness import FixedTexts
 
 SEARCH, SPECIALISTS = NEWEST["search"], NEWEST["specialists"]
 
@@ -71,6 +75,62 @@ def test_a_turn_that_leans_on_the_open_question_counts_as_a_round_on_its_own_way
     assert (counted.flow, counted.payload["counters"]) == (SEARCH, {"round": 2})
     assert record_progress(thanks, ESSENCE, StageEvent.DONE, FLOWS) is thanks
     assert record_progress(offered, ESSENCE, StageEvent.DONE, FLOWS) is offered
+
+
+WRITTEN: dict[str, JsonValue] = {"response": "The fee is 3. [1]", "answered_by": "model"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "note"),
+    [
+        ("deadline", "limit_reached/en"),
+        ("process_count_limit", "steps_ended/en"),
+        ("reason_failed", "fault_reached/en"),
+    ],
+)
+@pytest.mark.parametrize(("stage", "did"), [(WRITE, StageEvent.DONE), (ASSESS, StageEvent.AGAIN)])
+def test_an_answer_of_the_tool_loop_outlives_a_limit_and_says_that_it_is_not_judged(
+    stage: Stage, did: StageEvent, reason: str, note: str
+) -> None:
+    written = record_progress(envelope(WRITTEN), stage, did, FLOWS)
+    later = written.replace(payload={**written.payload, "response": ""})
+
+    end, decision = End(Ending.BEST, None), Decision("row", (), {}, None, reason)
+    reply = replies.end_reply(later, decision, end, FixedTexts())
+
+    assert reply["outcome"] == "answered"
+    assert reply["text"] == f"{note}\n\nnot_checked/en\n\nThe fee is 3. [1]"
+    assert "is_unjudged" not in reply
+
+
+def test_the_judgement_of_an_answer_replaces_the_unjudged_one() -> None:
+    written = record_progress(envelope(WRITTEN), ASSESS, StageEvent.ENOUGH, FLOWS)
+    refused: dict[str, JsonValue] = {
+        **written.payload,
+        "quality_score": 0.0,
+        "validation_result": {"grounded": False},
+        "judged_answer": {"text": "The fee is 3. [2]", "sources_used": []},
+    }
+    judged = written.replace(
+        payload=refused, hop=Hop(role=Role.QUALITY, status="wrote", wrote=("quality_score",))
+    )
+
+    after = record_progress(judged, QUALITY, StageEvent.LOW, FLOWS)
+    again = record_progress(after, ASSESS, StageEvent.ENOUGH, FLOWS)
+    other = after.replace(payload={**after.payload, "response": "The fee is 4. [1]"})
+    found = after.replace(payload={**other.payload, "answered_by": "search"})
+
+    assert State(written.payload).best_answer is not None
+    assert State(after.payload).best_answer is None
+    assert State(again.payload).best_answer is None, "it is the answer that was turned down"
+    assert State(record_progress(other, WRITE, StageEvent.DONE, FLOWS).payload).best_answer
+    assert record_progress(found, WRITE, StageEvent.DONE, FLOWS) is found
+
+
+def test_an_unjudged_answer_replaces_no_judged_one() -> None:
+    judged = envelope({**WRITTEN, "best_answer": {"text": "judged", "quality_score": 0.4}})
+
+    assert record_progress(judged, ASSESS, StageEvent.AGAIN, FLOWS) is judged
 
 
 def test_another_question_keeps_its_own_way() -> None:

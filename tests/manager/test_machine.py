@@ -22,6 +22,7 @@ from manager.machine import (
 
 LIMITS = Limits(parallel_workers=5)
 BEST = Context(has_best_answer=True)
+UNJUDGED = Context(has_unjudged_answer=True)
 BRANCH = Context(in_branch=True)
 UNCLEAR = Context(reason=Reason.AMBIGUOUS_QUERY)
 LATER_NOTHING = Context(has_best_answer=True, reason=Reason.INSUFFICIENT_CONTEXT)
@@ -98,6 +99,12 @@ TOOLS = [
     (at.REASON, E.FAILED, {}, Context(), "search"),
     (at.RESULTS, E.FAILED, {}, Context(), "search"),
     (at.REFLECT, E.NOTHING, {}, Context(), "search"),
+    # but never from an answer that is written
+    (at.REASON, E.FAILED, {Counter.ITERATION: 1}, UNJUDGED, "end best by reason_failed"),
+    (at.REFLECT, E.NOTHING, {Counter.ITERATION: 1}, UNJUDGED, "end best by no_better_answer"),
+    (at.ASSESS, E.FAILED, {}, UNJUDGED, "end best by assess_failed"),
+    # which the judge still reads where a limit allows it
+    (at.ASSESS, E.AGAIN, {}, Context(has_unjudged_answer=True, stop_reason="budget_usd"), "quality by budget_usd"),
     # rounds are counted; the last goes on to the judge even with a better answer before
     (at.ASSESS, E.AGAIN, {}, Context(), "reason"),
     (at.ASSESS, E.AGAIN, {Counter.ITERATION: LIMITS.iterations}, BEST, "quality"),
