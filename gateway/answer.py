@@ -563,10 +563,6 @@ def group_sources(sources: Iterable[Source], separator: str = " › ") -> list[S
     ]
 
 
-def _name_page(source: Source) -> str:
-    return f"{source.title} ({source.version})" if source.version else source.title
-
-
 def safe_reply(
     reply: Named, opens: Opens = _nowhere, link_hosts: Collection[str] = ()
 ) -> tuple[dict[str, JsonValue], tuple[str, ...]]:
@@ -599,6 +595,10 @@ def safe_reply(
     if isinstance(question := reply.get("question"), str):
         safe["question"] = clean_text(question)
     return safe, kept.removed
+
+
+def _name_page(source: Source) -> str:
+    return f"{source.title} ({source.version})" if source.version else source.title
 
 
 def _list_written(reply: Named) -> set[str]:

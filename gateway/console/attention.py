@@ -188,7 +188,7 @@ def find_in_figures(figures: PeriodFigures, days: int, down: Sequence[Record]) -
             text = f"{count} questions were answered with passages instead: {about}."
             found.append(_link("Models did not answer", text, days, "passages", reason))
         elif outcome == "failed":
-            text = f"{count} questions ended without an answer: {about}."
+            text = f"{count} question{'' if count == 1 else 's'} ended without an answer: {about}."
             found.append(_link("Questions failed", text, days, "failed", reason))
     return found
 

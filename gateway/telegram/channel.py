@@ -158,20 +158,6 @@ def with_sources(answer: Marked, sources: Sequence[Source], *, title: str) -> Ma
     return Marked(text, tuple(marks))
 
 
-def _list_places(sources: Sequence[Source]) -> Iterator[tuple[str, str, Source | None]]:
-    """Yield what stands before each line of the sources, its name, and where it leads."""
-    for page in group_sources(sources):
-        is_single = len(page.sections) == 1
-        if not is_single:
-            yield "", plain_title(page.title), None
-        for one in page.sections:
-            is_whole = one.name == one.source.title
-            name = (
-                page.title if is_whole else f"{page.title} › {one.name}" if is_single else one.name
-            )
-            yield f"{'' if is_single else '  '}{one.numbers} ", plain_title(name), one.source
-
-
 def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
     """Return rows of buttons: one option per row, both feedback buttons in one row."""
     rows: list[list[Fields]] = []
@@ -186,6 +172,20 @@ def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
         elif button.url.startswith(WEB):
             rows.append([{"text": label, "url": button.url}])
     return [*rows, ratings] if ratings else rows
+
+
+def _list_places(sources: Sequence[Source]) -> Iterator[tuple[str, str, Source | None]]:
+    """Yield what stands before each line of the sources, its name, and where it leads."""
+    for page in group_sources(sources):
+        is_single = len(page.sections) == 1
+        if not is_single:
+            yield "", plain_title(page.title), None
+        for one in page.sections:
+            is_whole = one.name == one.source.title
+            name = (
+                page.title if is_whole else f"{page.title} › {one.name}" if is_single else one.name
+            )
+            yield f"{'' if is_single else '  '}{one.numbers} ", plain_title(name), one.source
 
 
 def _add_folded(text: Marked, more: Marked) -> Marked:
