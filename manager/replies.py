@@ -315,6 +315,7 @@ def _own_words(state: State, decision: Decision, end: End, texts: Texts, languag
         "suggested_actions": state.suggested_actions,
         "clarification_type": state.clarification_type or None,
         "clarification_reason": decision.reason.value if decision.reason is not None else None,
+        **({"answered_by": BY_PERSON} if state.command == PERSON_REPLY else {}),
     }
 
 
@@ -333,8 +334,6 @@ def _describe_author(state: State) -> Reply:
     """Return the author of the answer (owner, model or search), with the found passages."""
     if state.verified_answer:
         return {"answered_by": VERIFIED}
-    if state.command == PERSON_REPLY:
-        return {"answered_by": BY_PERSON}
     author = state.answered_by
     if author != SEARCH:
         return {"answered_by": author} if author else {}
