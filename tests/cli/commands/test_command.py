@@ -247,8 +247,9 @@ def test_an_answer_shows_its_sources_and_can_be_traced(served: Run) -> None:
     assert (result.status, result.err) == (0, "")
     assert "[1]" in result.out
     source = result.out.split("\nSources:\n")[1].splitlines()
-    assert re.fullmatch(r"  \[1\] \S.*", source[0])
-    assert re.fullmatch(r"      routing/\S+\.md#\S+", source[1])
+    assert source[0] == "  Configure SMS routing rules"
+    assert source[1] == "      routing/configure-routing-rules.md"
+    assert re.fullmatch(r"    \[1\] \S.* \(#\S+\)", source[2])
     foot = re.search(
         r"\(answered, language en, found by the search, no model; message (\w+)\)", result.out
     )
