@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tests.support.app_harness import ROOT, command, environment
+from tests.support.app_harness import ROOT, environment
 from tests.support.ports import free_port
 from tests.support.waiting import block_until
 
@@ -37,7 +38,9 @@ class InstalledWorker:
         self._log = folder / "log.jsonl"
         self._output = folder / "output.txt"
         self._port = free_port()
-        self._words = command("worker", "--role", *roles, "--port", str(self._port))
+        # This module has its name in every version.
+        words = ("-m", "refdesk", "worker", "--role", *roles, "--port", str(self._port))
+        self._words = (sys.executable, *words)
         self._environment = environment(
             folder, redis_url=redis_url, log_level="info", lease_seconds="4", **settings
         )
@@ -47,7 +50,12 @@ class InstalledWorker:
     def __enter__(self) -> "InstalledWorker":
         with self._log.open("wb") as errors, self._output.open("wb") as output:
             self._process = subprocess.Popen(
-                self._words, env=self._environment, stdout=output, stderr=errors
+                self._words,
+                # Python looks for modules there first.
+                cwd=self._log.parent,
+                env=self._environment,
+                stdout=output,
+                stderr=errors,
             )
         block_until(self._has_started, patience_seconds=START_SECONDS)
         return self

@@ -21,6 +21,8 @@ from tests.support.app_harness import ROOT, settings_of
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 AT_LEAST = 20
+COMPILES = ""
+"""The value of `PYTHONDONTWRITEBYTECODE` with which Python keeps what it compiles."""
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +45,11 @@ def url() -> Iterator[str]:
         yield place
 
 
+def has_run(code: Path) -> bool:
+    """Return whether a process has imported this code, which Python compiles then."""
+    return any(code.glob("worker/__pycache__/worker.*.pyc"))
+
+
 async def ask_on(own: Desk, stop: asyncio.Event, outcomes: dict[str, str]) -> None:
     """Ask one question after the other until `stop` is set."""
     while not stop.is_set() or len(outcomes) < AT_LEAST:
@@ -60,7 +67,7 @@ async def test_a_rolling_update_loses_and_doubles_no_question(
     outcomes, stop = dict[str, str](), asyncio.Event()
 
     def worker(name: str, code: Path) -> InstalledWorker:
-        return InstalledWorker(tmp_path / name, url, code=code)
+        return InstalledWorker(tmp_path / name, url, code=code, pythondontwritebytecode=COMPILES)
 
     async with connect_runtime(settings) as runtime, run_maintenance(runtime):
         own = desk(runtime, "cli")
@@ -69,6 +76,7 @@ async def test_a_rolling_update_loses_and_doubles_no_question(
         for one in old:
             await asyncio.to_thread(one.__enter__)
         try:
+            assert has_run(last_version)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(ask_on(own, stop, outcomes))
                 for leaving, coming in zip(old, new, strict=True):
