@@ -38,6 +38,9 @@ class Reads(BaseModel, frozen=True):
     kept_answer: KeptAnswer | None = None
     answered_by: Literal["", "model", "search"] = ""
     assessment: AnswerAssessment | None = None
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
 
 
 class Writes(MayAsk, frozen=True):
@@ -151,16 +154,17 @@ class AssessAgent(Agent[Reads, Writes]):
         )
 
     def _restore(self, reads: Reads) -> Writes:
-        """Return the answer of an earlier round, or the reason why there is none."""
+        """Return the answer of an earlier round, or why the writer wrote none."""
         if reads.kept_answer is not None:
             return _write_back(reads.kept_answer, None, "")
-        reason = ClarificationReason.INSUFFICIENT_CONTEXT
+        asked = reads.clarification_reason if reads.needs_clarification else None
+        reason = asked or ClarificationReason.INSUFFICIENT_CONTEXT
         if reads.generation_error:
             reason = ClarificationReason.INTERNAL_FAULT
         return Writes(
             needs_clarification=True,
             clarification_reason=reason,
-            clarification_message=reads.missing
+            clarification_message=(reads.clarification_message if asked else reads.missing)
             or "The passages that were found do not answer this.",
         )
 

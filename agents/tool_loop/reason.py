@@ -68,7 +68,7 @@ _MOST_PASSAGES = 10
 
 
 class Reads(BaseModel, frozen=True):
-    """The question, the rounds before, and what the last answer lacked."""
+    """The question, the rounds before, and what the last answer lacked or its writer asked for."""
 
     canonical_question: str
     language: str = "en"
@@ -82,6 +82,8 @@ class Reads(BaseModel, frozen=True):
     judged_answer: WrittenAnswer | None = None
     kept_answer: KeptAnswer | None = None
     response: str = ""
+    needs_clarification: bool = False
+    clarification_message: str = ""
 
 
 class Writes(BaseModel, frozen=True):
@@ -299,6 +301,8 @@ def _list_gaps(reads: Reads) -> tuple[str, ...] | None:
     """Return what the answer of the last round lacked; None if there was no answer yet."""
     if not reads.plan_messages or reads.continues_planning:
         return None
+    if reads.needs_clarification and reads.clarification_message:
+        return (reads.clarification_message,)
     if reads.assessment is not None and not reads.assessment.is_enough:
         return reads.assessment.missing
     return (reads.missing,) if reads.missing else ()

@@ -127,6 +127,25 @@ async def test_an_approved_answer_goes_out_with_what_it_lacks_and_without_a_doub
     )
 
 
+async def test_what_a_writer_misses_in_the_question_is_asked_where_no_call_finds_it(
+    open_app: OpenApp,
+) -> None:
+    asks = RespondOutput(status="missing_details", missing="the account that the event is about")
+    model = PartlyScriptedModel(
+        reason=[plan(SEARCH), DONE, plan(SEARCH)], respond=[lambda _inputs: asks]
+    )
+
+    async with open_app(model, way="tools") as harness:
+        driver = harness.driver()
+        reply = await driver.say(RETRIES)
+        roles = await driver.roles(reply)
+
+    last = model.find_asked("reason")[-1].messages[-1]
+    assert last.remark.lacks == ("the account that the event is about",)
+    assert (reply["outcome"], reply["clarification_reason"]) == ("clarification", "missing_details")
+    assert roles[-4:] == ["response", "reason", "assess", "clarification"]
+
+
 FAULTS = [ValueError("a fault")] * 9
 """More than the times that a hop is tried."""
 

@@ -115,6 +115,17 @@ async def test_without_any_answer_the_true_reason_is_given() -> None:
 
     assert silent.clarification_reason is ClarificationReason.INSUFFICIENT_CONTEXT
     assert silent.clarification_message == "the fee of 2026"
+    asking = await assess(
+        ScriptedModel([]),
+        response="",
+        missing="",
+        needs_clarification=True,
+        clarification_reason="missing_details",
+        clarification_message="the year",
+    )
+
+    assert asking.clarification_reason is ClarificationReason.MISSING_DETAILS
+    assert asking.clarification_message == "the year"
     assert broken.clarification_reason is ClarificationReason.INTERNAL_FAULT
 
 

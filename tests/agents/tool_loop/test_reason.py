@@ -228,6 +228,27 @@ async def test_a_further_round_reads_the_gaps_of_the_answer_before(catalog: Tool
     assert writes.strategy is Strategy.SWITCH_TOOL
 
 
+async def test_a_round_after_a_writer_that_asks_reads_what_it_asks_for(
+    catalog: ToolCatalog,
+) -> None:
+    model = ScriptedModel([ModelMessage(calls=(use("lookup", name="Article 83"),))])
+    earlier = ModelMessage(calls=(use("search", "r1-1", query="fee"),))
+
+    await plan(
+        make_agent(catalog, model),
+        plan_messages=(earlier.model_dump(mode="json"),),
+        multi_tool_results=carry(make_result("r1-1")),
+        assessment=ASSESSED,
+        needs_clarification=True,
+        clarification_message="the year of the fee",
+    )
+
+    asked = model.calls[0].inputs
+    assert isinstance(asked, ToolConversation)
+    told = Remark(is_incomplete=True, lacks=("the year of the fee",))
+    assert asked.messages[-1] == UserMessage(remark=told)
+
+
 async def test_a_round_whose_results_are_all_lost_leaves_no_empty_message(
     catalog: ToolCatalog,
 ) -> None:
