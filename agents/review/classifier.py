@@ -41,8 +41,9 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
     """Reads each document in parts, up to a limit; a question without a document, those of its
     passages.
 
-    A document of which not all was read states which share was. Without a model there is only the
-    language, as the index detected it.
+    A document of which not all was read states which share was; documents beyond the eighth are
+    named in an entry of `errors`. Without a model there is only the language, as the index detected
+    it.
     """
 
     role = Role.CLASSIFIER
@@ -54,13 +55,15 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
         found = reads.extracted if reads.extracted is not None else Extracted()
-        named = [one.document_id for one in (*found.documents, *found.against)]
-        named = named or [one.document_id for one in found.chunks_data]
-        documents = await self.toolbox.read_documents(named[:_MOST_DOCUMENTS], reads.groups)
+        titles = {one.document_id: one.title for one in (*found.documents, *found.against)}
+        titles = titles or {one.document_id: one.title for one in found.chunks_data}
+        chosen, beyond = [*titles][:_MOST_DOCUMENTS], [*titles.values()][_MOST_DOCUMENTS:]
+        documents = await self.toolbox.read_documents(chosen, reads.groups)
         if not documents:
             return Wrote(Writes(errors=(self.toolbox.make_error("no document to classify"),)))
         if self.toolbox.is_offline:
-            return Wrote(Writes(classification=tuple(map(_name_language, documents))))
+            languages = tuple(map(_name_language, documents))
+            return Wrote(Writes(classification=languages, errors=self._name_beyond(beyond)))
         inputs = [
             ClassifierInputs(
                 question=reads.question, language=reads.language, documents=tuple(map(_show, own))
@@ -86,7 +89,17 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
         ]
         lost = [one.listed.title for one in documents if one.listed.id not in classes]
         unnamed = self._name_lost(lost) if not given.errors else ()
-        return Wrote(Writes(classification=tuple(classified), errors=(*given.errors, *unnamed)))
+        errors = (*given.errors, *unnamed, *self._name_beyond(beyond))
+        return Wrote(Writes(classification=tuple(classified), errors=errors))
+
+    def _name_beyond(self, titles: Sequence[str]) -> tuple[SpecialistError, ...]:
+        if not titles:
+            return ()
+        text = (
+            f"only the first {_MOST_DOCUMENTS} documents are classified; "
+            f"{len(titles)} more are not: {'; '.join(titles)}"
+        )
+        return (self.toolbox.make_error(text, ErrorSeverity.MEDIUM),)
 
     def _name_lost(self, lost: Sequence[str]) -> tuple[SpecialistError, ...]:
         if not lost:

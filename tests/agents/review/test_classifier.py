@@ -52,13 +52,16 @@ def classify(inputs: ClassifierInputs) -> ClassifierOutput:
     )
 
 
-async def run(paragraphs: int, answers: Sequence[Any]) -> Writes:
+async def run(paragraphs: int, answers: Sequence[Any], further: Sequence[str] = ()) -> Writes:
     library: Any = OneDocument(paragraphs)
     profile = SpecialistProfile(name=SpecialistName.CLASSIFIER)
     agent = ClassifierAgent(Toolbox(profile, ScriptedModel(list(answers)), library, NOTHING))
-    lease = ReviewedDocument(document_id="lease", title="Lease", language="en")
+    documents = tuple(
+        ReviewedDocument(document_id=title.lower(), title=title, language="en")
+        for title in ("Lease", *further)
+    )
     outcome = await agent.work(
-        Reads(canonical_question="Which kind is it?", extracted=Extracted(documents=(lease,)))
+        Reads(canonical_question="Which kind is it?", extracted=Extracted(documents=documents))
     )
     assert isinstance(outcome, Wrote)
     return outcome.writes
@@ -100,3 +103,12 @@ async def test_classes_of_another_document_are_reported_as_none() -> None:
 
     assert written.classification == ()
     assert [one.text for one in written.errors] == ["the model gave no classes of: Lease"]
+
+
+async def test_documents_beyond_the_eighth_are_named_with_their_number() -> None:
+    written = await run(1, [classify], further=[f"Annex {at}" for at in range(1, 10)])
+
+    assert [one["document_id"] for one in written.classification] == ["lease"]
+    assert [one.text for one in written.errors] == [
+        "only the first 8 documents are classified; 2 more are not: Annex 8; Annex 9"
+    ]

@@ -101,13 +101,15 @@ async def test_an_unknown_tool_is_a_result_that_names_the_nearest_one(
     ("agent", "tool", "runs"),
     [
         ("classifier", "search", True),
+        ("classifier", "general_search", True),
+        ("classifier", "hybrid_search", False),
         ("classifier", "lookup", False),
         ("classifier", "search_fees", False),
         ("an unknown agent", "search", False),
         ("", "search_fees", True),
     ],
 )
-async def test_a_specialist_calls_the_tools_of_its_list_and_no_other_name_of_them(
+async def test_a_specialist_calls_the_tools_of_its_list_also_by_an_alias_and_no_others(
     catalog: ToolCatalog, agent: str, tool: str, runs: bool
 ) -> None:
     entry = {"search_fees": {"tool": "search", "description": "Find fees."}}
