@@ -212,8 +212,9 @@ class Executor:
                 self._runners.add(self, run)
 
     def _call_off(self, run: Execution) -> None:
-        if run.task is None:
+        if run.task is None or run.settling:
+            # The next attempt to settle may not have begun: cancelled then, it ends nothing.
             self.end(run)
-        elif not run.called_off:
+        if run.task is not None and not run.called_off:
             run.called_off = True
             run.task.cancel()

@@ -201,6 +201,34 @@ async def test_a_settlement_that_fails_after_the_grace_period_is_left_to_the_nex
     assert runs_of(await journal_of(harness, desk)).count("search") == 1
 
 
+async def test_a_settlement_that_is_called_off_before_its_next_attempt_begins_keeps_no_process(
+    harness: WorkerHarness,
+) -> None:
+    stop = asyncio.Event()
+
+    class CallingOff(RedisBroker):
+        async def settle_and_take(
+            self,
+            settlements: Sequence[tuple[Delivery, Settlement]],
+            wants: Sequence[ConsumerDemand],
+        ) -> Settled:
+            if any(delivery.role == "search" for delivery, _ in settlements):
+                for worker in process.workers:
+                    # Comes before the task that the failed settlement creates.
+                    asyncio.get_running_loop().call_soon(worker.runs.call_off)
+                stop.set()
+                raise BrokerUnavailableError("connection refused")
+            return await super().settle_and_take(settlements, wants)
+
+    harness.broker = CallingOff(harness.client, lease_seconds=LONG_LEASE)
+    process = harness.process(grace_seconds=NO_GRACE)
+    async with within(), asyncio.TaskGroup() as tasks:
+        tasks.create_task(work_until(process, stop))
+        await harness.desk().submit(QUESTION)
+
+    assert not any(len(worker.runs) for worker in process.workers)
+
+
 class LeavingBroker:
     """The part of a broker that ends consumers; Redis is away for some of them."""
 
