@@ -71,7 +71,6 @@ class ToolUse(BaseModel, frozen=True, extra="ignore"):
     call_id: str
     name: str
     arguments: JsonValue = Field(default_factory=dict)
-    depends_on: tuple[str, ...] = ()
     signature: str = ""
 
 

@@ -264,7 +264,6 @@ class PlannedCall(JsonObject):
     call_id = _text()
     tool = _text()
     arguments = _object()
-    depends_on = _texts()
 
 
 class ToolExecutionView(JsonObject):

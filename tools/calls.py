@@ -61,8 +61,8 @@ class ToolErrorType(StrEnum):
 class ToolCall(BaseModel, frozen=True, extra="forbid"):
     """A call as a model or a planner wrote it; nothing about it is checked yet.
 
-    `depends_on` has the ids of calls whose results this one needs. `arguments` is an object, or
-    whatever else the model wrote in its place.
+    `arguments` is an object, or whatever else the model wrote in its place. Calls of earlier
+    releases have `depends_on`; nothing reads it.
     """
 
     call_id: str

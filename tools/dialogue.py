@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from graphlib import CycleError, TopologicalSorter
 
 from pydantic import JsonValue
 
@@ -27,8 +26,8 @@ from llm.port import (
     UserMessage,
 )
 from llm.prices import find_smallest_window
-from tools.calls import CitedPassage, ToolCall, ToolCaller, ToolErrorType, ToolResult
-from tools.executor import LONGEST_TEXT, ToolBudget, ToolExecutor, shorten
+from tools.calls import CitedPassage, ToolErrorType, ToolResult
+from tools.executor import LONGEST_TEXT, shorten
 from tools.listed_parts import split_questions
 
 MOST_STEPS = 10
@@ -166,21 +165,14 @@ class Dialogue:
     def number(self, calls: Sequence[ToolUse]) -> tuple[ToolUse, ...]:
         """Return the calls that were not made before, with ids of this message."""
         known = {_make_key(use) for message in self.messages for use in message.calls}
-        ids: dict[str, str] = {}
         fresh: list[ToolUse] = []
         for use in calls:
             if _make_key(use) in known or len(fresh) == self.limits.most_calls:
                 continue
             known.add(_make_key(use))
             own = f"{self.prefix}{len(self.messages) + 1}-{len(fresh) + 1}"
-            ids.setdefault(use.call_id, own)
             fresh.append(use.model_copy(update={"call_id": own}))
-        return tuple(
-            use.model_copy(
-                update={"depends_on": tuple(ids.get(one, one) for one in use.depends_on)}
-            )
-            for use in fresh
-        )
+        return tuple(fresh)
 
     def converse(self, longest_results: int = 0) -> ToolConversation:
         """Return the conversation so far: each message, and the results of its calls.
@@ -229,14 +221,6 @@ class Dialogue:
                 yield from (citation.chunk_id for citation in result.citations)
 
 
-@dataclass(frozen=True, slots=True)
-class Waves:
-    """Calls in the order in which they can run, and results of those that never can."""
-
-    waves: tuple[tuple[ToolCall, ...], ...]
-    refused: tuple[ToolResult, ...] = ()
-
-
 def measure_room(model: str) -> int:
     """Return the characters that all results together may take; 0 where the window is unknown."""
     window = find_smallest_window(model)
@@ -264,7 +248,6 @@ def describe_calls(calls: Sequence[ToolUse], agent: str = "") -> tuple[dict[str,
             "call_id": use.call_id,
             "tool": use.name,
             "arguments": use.arguments,
-            "depends_on": list(use.depends_on),
             **own,
         }
         for use in calls
@@ -292,43 +275,6 @@ def list_passages(results: Sequence[ToolResult]) -> list[CitedPassage]:
     for citation in cited:
         found.setdefault(citation.chunk_id, citation)
     return list(found.values())
-
-
-async def execute_calls(
-    executor: ToolExecutor,
-    calls: Sequence[ToolCall],
-    caller: ToolCaller,
-    budget: ToolBudget | None = None,
-) -> list[ToolResult]:
-    """Return the results of calls, wave by wave; calls that can never run are refused."""
-    arranged = arrange_waves(calls)
-    results = list(arranged.refused)
-    for wave in arranged.waves:
-        results += await executor.execute_wave(wave, caller, budget)
-    return results
-
-
-def arrange_waves(calls: Sequence[ToolCall], *, done: frozenset[str] = frozenset()) -> Waves:
-    """Return calls by wave; `done` are the ids of earlier calls that have results already.
-
-    A call that depends on itself, on a call that does not exist, or on one that is refused, is
-    refused with a reason. So are calls with the id of another one, and all calls of a cycle.
-    """
-    refused: dict[str, str] = {}
-    known: dict[str, ToolCall] = {}
-    doubled: list[ToolResult] = []
-    for call in calls:
-        if call.call_id in known or call.call_id in done:
-            doubled.append(_refuse(call, "expected an id that no other call has"))
-        else:
-            known[call.call_id] = call
-    while problems := _find_problems(known, done):
-        refused |= problems
-        for call_id in problems:
-            del known[call_id]
-    by_id = {call.call_id: call for call in calls}
-    results = (*(_refuse(by_id[name], reason) for name, reason in refused.items()), *doubled)
-    return Waves(tuple(_sort(known, done)), results)
 
 
 def plan_searches(
@@ -369,50 +315,6 @@ def _share_room(results: Sequence[ToolResult], room: int) -> dict[str, ToolResul
 
 def _make_key(use: ToolUse) -> tuple[str, str]:
     return use.name, json.dumps(remove_stated(use).arguments, sort_keys=True)
-
-
-def _find_problems(known: dict[str, ToolCall], done: frozenset[str]) -> dict[str, str]:
-    problems = {
-        name: f"expected ids of other calls in depends_on, found {missing[0][:80]!r}"
-        for name, call in known.items()
-        if (missing := [one for one in call.depends_on if one not in known and one not in done])
-    }
-    if problems:
-        return problems
-    try:
-        TopologicalSorter(_list_needs(known, done)).prepare()
-    except CycleError as error:
-        cycle = error.args[1]
-        shown = " -> ".join(str(name)[:80] for name in cycle)
-        return dict.fromkeys(
-            cycle, f"expected calls without a cycle of dependencies, found {shown}"
-        )
-    return {}
-
-
-def _sort(known: dict[str, ToolCall], done: frozenset[str]) -> list[tuple[ToolCall, ...]]:
-    sorter = TopologicalSorter(_list_needs(known, done))
-    sorter.prepare()
-    waves = []
-    while sorter.is_active():
-        ready = set(sorter.get_ready())
-        waves.append(tuple(call for name, call in known.items() if name in ready))
-        sorter.done(*ready)
-    return waves
-
-
-def _list_needs(known: dict[str, ToolCall], done: frozenset[str]) -> dict[str, set[str]]:
-    return {name: set(call.depends_on) - done for name, call in known.items()}
-
-
-def _refuse(call: ToolCall, reason: str) -> ToolResult:
-    return ToolResult(
-        call_id=call.call_id,
-        tool=call.tool,
-        success=False,
-        error_type=ToolErrorType.VALIDATION,
-        error=reason,
-    )
 
 
 def _search(query: str, limit: int, shown: Sequence[str] = ()) -> ToolUse:

@@ -9,7 +9,7 @@ it happens once (`effects.receipts`).
 import asyncio
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, Protocol
@@ -44,7 +44,6 @@ LONGEST_TEXT = 1_500
 LONGEST_STORED = 12_000
 """Characters of a result that are kept for models with a large window."""
 RETRY_COUNT = 2
-MOST_PARALLEL = 3
 MOST_DATA_BYTES = 32_000
 MOST_ARGUMENT_BYTES = 64_000
 MOST_QUOTED = 60
@@ -117,25 +116,6 @@ class ToolExecutor:
         result, attempts = await self._check_and_run(call, caller, budget)
         milliseconds = (perf_counter() - started) * 1000
         return result, self._note(call, caller, result, attempts, milliseconds, timestamp)
-
-    async def execute_wave(
-        self,
-        calls: Sequence[ToolCall],
-        caller: ToolCaller,
-        budget: ToolBudget | None = None,
-        *,
-        most_parallel: int = MOST_PARALLEL,
-    ) -> list[ToolResult]:
-        """Return the results of independent calls in their order, some of them run in parallel."""
-        limit = asyncio.Semaphore(most_parallel)
-
-        async def execute_one(call: ToolCall) -> ToolResult:
-            async with limit:
-                return await self.execute(call, caller, budget)
-
-        async with asyncio.TaskGroup() as group:
-            running = [group.create_task(execute_one(call)) for call in calls]
-        return [task.result() for task in running]
 
     async def _check_and_run(
         self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None

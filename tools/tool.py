@@ -54,8 +54,6 @@ class Tool(ABC, Generic[I, O]):
     effect: EffectClass = EffectClass.READ
     timeout_seconds: float = TIMEOUT_SECONDS
     is_source: bool = False
-    carries_data: bool = False
-    """Whether the typed output goes on with the result: what follows reads it instead of text."""
     most_cost_micros: int | None = None
     """The most that one call costs, in millionths of a USD; None: not known."""
     inputs: type[I]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic import BaseModel, Field, JsonValue
 
 from agents.swarm.swarm_plan import SwarmPlan, TaskLedger, TaskState, UnknownName, WorkerPlan
 from envelope.sources import TOOL_SOURCE
@@ -279,7 +279,7 @@ def dump_outputs(outputs: Iterable[WorkerOutput]) -> dict[str, JsonValue]:
 
 
 def _read_passages(worker_id: str, results: Sequence[ToolResult]) -> Iterator[FoundPassage]:
-    """Yield the passages of results, each once; where the data is not there, what they quote.
+    """Yield the passages that results quote, each once.
 
     A result that is a source itself, such as a calculation, is a passage with the tool's name.
     """
@@ -287,21 +287,11 @@ def _read_passages(worker_id: str, results: Sequence[ToolResult]) -> Iterator[Fo
     for result in results:
         if result.error_type is not ToolErrorType.SUCCESS:
             continue
-        passages = _read_found(result.data) or _read_quoted(result.quoted)
+        passages = _read_quoted(result.quoted)
         for passage in passages or _read_cited(result.citations) or _read_own(worker_id, result):
             if passage.citation.chunk_id not in seen:
                 seen.add(passage.citation.chunk_id)
                 yield passage
-
-
-def _read_found(data: JsonValue) -> list[FoundPassage]:
-    listed = data.get("passages") if isinstance(data, dict) else None
-    if not isinstance(listed, list):
-        return []
-    try:
-        return [FoundPassage.model_validate(one) for one in listed]
-    except ValidationError:
-        return []  # a tool from outside may call something else by this name
 
 
 def _read_quoted(quoted: Iterable[PassageText]) -> list[FoundPassage]:

@@ -178,9 +178,7 @@ class ToolAgent(Agent[Reads, Writes]):
             if room < 0 and quoted:
                 break
             quoted.append(one)
-        tool = self._catalog.find(result.tool)
-        data = result.data if tool is not None and tool.carries_data else None
-        return result.model_copy(update={"data": data, "quoted": tuple(quoted), "approval": None})
+        return result.model_copy(update={"data": None, "quoted": tuple(quoted), "approval": None})
 
 
 def write_exactly(value: JsonValue, longest: int) -> str | None:

@@ -35,7 +35,7 @@ from knowledge.sections import document_of
 from llm.port import ModelMessage, ToolConversation
 from tools.calls import ToolCall, ToolCaller
 from tools.catalog import make_builtin
-from tools.dialogue import Dialogue, execute_calls, list_passages, plan_searches
+from tools.dialogue import Dialogue, list_passages, plan_searches
 from tools.executor import ToolExecutor
 from tools.tool import ToolParts
 
@@ -143,7 +143,7 @@ async def run_worker(worker: WorkerPlan, executor: ToolExecutor) -> WorkerOutput
         made = [
             ToolCall(call_id=one.call_id, tool=one.name, arguments=one.arguments) for one in calls
         ]
-        found = await execute_calls(executor, made, caller)
+        found = [await executor.execute(one, caller) for one in made]
         dialogue = replace(
             dialogue,
             messages=(*dialogue.messages, ModelMessage(calls=calls)),
@@ -294,7 +294,8 @@ class ToolsWay:
                 ToolCall(call_id=one.call_id, tool=one.name, arguments=one.arguments)
                 for one in calls
             ]
-            found = await execute_calls(self._executor, made, ToolCaller(agent="reason"))
+            caller = ToolCaller(agent="reason")
+            found = [await self._executor.execute(one, caller) for one in made]
             dialogue = replace(
                 dialogue,
                 messages=(*dialogue.messages, ModelMessage(calls=calls)),

@@ -26,9 +26,7 @@ def list_calls(state: State) -> Sequence[BranchItem]:
 
 
 def _make_item(call: PlannedCall) -> BranchItem:
-    return BranchItem(
-        call.call_id, {"tool_call": call.json}, call.depends_on, label=_make_label(call)
-    )
+    return BranchItem(call.call_id, {"tool_call": call.json}, label=_make_label(call))
 
 
 def _make_label(call: PlannedCall) -> str:

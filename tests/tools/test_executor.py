@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, JsonValue
 
 from tests.support.local_tools import CallLimit, LocalReceipts
-from tests.support.waiting import wait_until
 from tools.calls import (
     CitedPassage,
     EffectClass,
@@ -251,27 +250,12 @@ async def test_only_valid_calls_use_the_budget_and_it_is_never_exceeded() -> Non
     bad = ToolCall(call_id="bad", tool="read", arguments={"count": -1})
     calls = [bad, *(ToolCall(call_id=str(number), tool="read") for number in range(200))]
 
-    results = await executor.execute_wave(calls, CALLER, budget)
+    results = [await executor.execute(one, CALLER, budget) for one in calls]
 
     kinds = [one.error_type for one in results]
     assert (kinds.count(ToolErrorType.SUCCESS), kinds.count(ToolErrorType.BUDGET)) == (5, 195)
     assert tool.runs == 5
     assert [one.call_id for one in results] == [call.call_id for call in calls]
-
-
-async def test_at_most_three_calls_of_a_wave_run_at_once() -> None:
-    gate = asyncio.Event()
-    tool = Faulty("slow", gate)
-    executor = ToolExecutor(ToolCatalog([tool]))
-    calls = [ToolCall(call_id=str(number), tool="slow") for number in range(9)]
-
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(executor.execute_wave(calls, CALLER))
-        await wait_until(lambda: tool.runs == 3)
-        gate.set()
-
-    assert tool.runs == 9
-    assert len(running.result()) == 9
 
 
 async def test_a_cancellation_is_not_turned_into_a_result() -> None:

@@ -1,7 +1,6 @@
 """What becomes of the results of a worker's calls."""
 
 import pytest
-from pydantic import JsonValue
 
 from agents.swarm.workers import (
     LONGEST_PASSAGE,
@@ -12,18 +11,18 @@ from agents.swarm.workers import (
     write_output,
 )
 from tests.agents.swarm.builders import make_output, make_passage, make_worker
-from tools.calls import ToolErrorType, ToolResult
+from tools.calls import PassageText, ToolErrorType, ToolResult
 from tools.passages import FoundPassage
 
 
 def make_result(*passages: FoundPassage, success: bool = True) -> ToolResult:
-    data: JsonValue = {"passages": [one.model_dump(mode="json") for one in passages]}
+    quoted = tuple(PassageText(citation=one.citation, text=one.text) for one in passages)
     return ToolResult(
         call_id="1",
         tool="search",
         success=success,
         error_type=ToolErrorType.SUCCESS if success else ToolErrorType.TIMEOUT,
-        data=data,
+        quoted=quoted,
         error=None if success else "expected a result within 30 s, found none",
     )
 
