@@ -73,21 +73,23 @@ def find_scope(
     contains a name that no document has.
     """
     named = list_named(question, documents)
-    rules = [one for one in named if one.is_rule]
-    reviewed = [one for one in named if not one.is_rule]
+    rules = [document for document in named if document.is_rule]
+    reviewed = [document for document in named if not document.is_rule]
     if not rules and len(reviewed) > 1:
-        rules = [one for one in reviewed if _follows_against(question, one)]
+        rules = [document for document in reviewed if _follows_against(question, document)]
         rules = rules if len(rules) < len(reviewed) else []
-        reviewed = [one for one in reviewed if one not in rules]
+        reviewed = [document for document in reviewed if document not in rules]
     unknown = list_unknown_names(question, documents, language)
     if unknown and not (rules and reviewed):
         shown = ", ".join(unknown)
         return FoundScope(tuple(reviewed), tuple(rules), (f"no document is named {shown}",))
     notes: list[str] = []
     if not rules:
-        rules = _assume([one for one in documents if one.is_rule], _RULE, notes)
+        rules = _assume([document for document in documents if document.is_rule], _RULE, notes)
     if not reviewed:
-        others = [one for one in documents if not one.is_rule and one not in rules]
+        others = [
+            document for document in documents if not document.is_rule and document not in rules
+        ]
         reviewed = _assume(others, "document to review", notes)
     return FoundScope(tuple(reviewed), tuple(rules), tuple(notes))
 
@@ -99,25 +101,25 @@ def list_named(question: str, documents: Sequence[TitledDocument]) -> list[Title
     """
     asked = _split(question) - _load("empty") - STOP_WORDS
     generic = _load("rules") | _load("reviewed")
-    names = {one.id: _list_names(one) for one in documents}
+    names = {document.id: _list_names(document) for document in documents}
     counts = Counter(word for own in names.values() for word in frozenset().union(*own))
     weights = {word: math.log(1 + len(documents) / count) for word, count in counts.items()}
     found: list[tuple[float, TitledDocument]] = []
     meant = set(identify_frameworks(question))
-    for one in documents:
-        if meant.intersection(identify_frameworks(one.title)):
-            found.append((1.0, one))
+    for document in documents:
+        if meant.intersection(identify_frameworks(document.title)):
+            found.append((1.0, document))
             continue
-        share = max((_share(own & asked, own, weights) for own in names[one.id]), default=0.0)
+        share = max((_share(own & asked, own, weights) for own in names[document.id]), default=0.0)
         rare = {
             word
-            for word in (frozenset().union(*names[one.id]) & asked) - generic
+            for word in (frozenset().union(*names[document.id]) & asked) - generic
             if counts[word] == 1 and len(word) >= _LEAST_LETTERS and not word.isdigit()
         }
         if share >= _LEAST_SHARE or rare:
-            found.append((max(share, 0.5 * bool(rare)), one))
+            found.append((max(share, 0.5 * bool(rare)), document))
     found.sort(key=lambda pair: (-pair[0], make_sort_key(pair[1].source)))
-    return [one for _, one in found[:_MOST_DOCUMENTS]]
+    return [document for _, document in found[:_MOST_DOCUMENTS]]
 
 
 def list_unknown_names(
@@ -129,7 +131,7 @@ def list_unknown_names(
     German, where every noun has a capital, it is in quotation marks or follows its kind: "Vertrag
     Foo", "Gesetz Bar".
     """
-    known = {word for one in documents for name in _list_names(one) for word in name}
+    known = {word for document in documents for name in _list_names(document) for word in name}
     known |= {word for name in _frameworks_of(documents) for word in name}
     names = _list_after_kind if language in _CAPITAL_NOUNS else _list_capitals
     found = [shown for own, shown in names(question) if not _split(own) & known]
@@ -145,13 +147,13 @@ def list_offers(
     """
     asked = _split(question) - _load("empty") - _load("rules") - _load("reviewed")
     kinds = [
-        [one for one in documents if one.is_rule] if rules else [],
-        [one for one in documents if not one.is_rule] if reviewed else [],
+        [document for document in documents if document.is_rule] if rules else [],
+        [document for document in documents if not document.is_rule] if reviewed else [],
     ]
     offered: list[list[str]] = []
     for own in kinds:
         own.sort(key=lambda one: _rank_offer(one, asked))
-        offered.append(list(dict.fromkeys(_name_offer(one, own) for one in own)))
+        offered.append(list(dict.fromkeys(_name_offer(document, own) for document in own)))
     pairs = zip_longest(*reversed(offered))
     return list(dict.fromkeys(name for pair in pairs for name in pair if name))
 
@@ -173,7 +175,10 @@ async def offer_documents(
         *await library.list_attached(groups, run),
         *await library.list_documents(groups),
     ]
-    known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
+    known = [
+        TitledDocument(document.id, document.title, document.source, document.language)
+        for document in listed
+    ]
     offers = list_offers(
         known,
         question,
@@ -182,9 +187,9 @@ async def offer_documents(
     )
     names = list_unknown_names(question, known, language)[:_MOST_NAMES]
     return {
-        "unknown_documents": tuple(one[:_LONGEST] for one in names),
+        "unknown_documents": tuple(name[:_LONGEST] for name in names),
         "clarification_options": tuple(
-            ClarificationOption(label=one[:_LONGEST]) for one in offers[:_MOST_OFFERS]
+            ClarificationOption(label=offer[:_LONGEST]) for offer in offers[:_MOST_OFFERS]
         ),
     }
 
@@ -207,7 +212,7 @@ def list_names(framework: str) -> tuple[str, ...]:
 def _assume(
     candidates: Sequence[TitledDocument], role: str, notes: list[str]
 ) -> list[TitledDocument]:
-    folders = {str(PurePosixPath(one.source).parent) for one in candidates}
+    folders = {str(PurePosixPath(candidate.source).parent) for candidate in candidates}
     is_one_folder = len(folders) == 1 and not folders & {".", "/"}
     if len(candidates) == 1 or (is_one_folder and role == _RULE):
         name = folders.pop() if len(candidates) > 1 else candidates[0].title
@@ -219,7 +224,7 @@ def _assume(
 
 def _frameworks_of(documents: Sequence[TitledDocument]) -> Iterator[frozenset[str]]:
     """Yield the words of all names of the frameworks that documents are."""
-    for framework in identify_frameworks(*(one.title for one in documents)):
+    for framework in identify_frameworks(*(document.title for document in documents)):
         for name in list_names(framework):
             yield _split(name)
 
@@ -235,7 +240,7 @@ def _list_capitals(question: str) -> Iterator[tuple[str, str]]:
             end += 1
         own = words[at:end]
         if own:
-            kind = [one for one in words[end : end + 1] if one.casefold() in generic]
+            kind = [word for word in words[end : end + 1] if word.casefold() in generic]
             yield " ".join(own), " ".join([*own, *kind])
         at = max(end, at + 1)
 

@@ -149,9 +149,9 @@ def marker(item: str) -> str:
 def write_complaints(summary: str, unsupported: Sequence[Complaint], missing: Sequence[str]) -> str:
     """Return the analysis as text; `summary` is its first line."""
     lines = [_line(summary)]
-    for one in unsupported:
-        lines.append(f"{_UNSUPPORTED}{_line(one.claim)}")
-        lines += [f"{_REASON}{_line(one.reason)}"] if one.reason else []
+    for complaint in unsupported:
+        lines.append(f"{_UNSUPPORTED}{_line(complaint.claim)}")
+        lines += [f"{_REASON}{_line(complaint.reason)}"] if complaint.reason else []
     lines += [f'- missing: "{_line(part)}"' for part in missing]
     return "\n".join(line for line in lines if line)
 
@@ -215,7 +215,7 @@ def _numbers(cite: str) -> list[int]:
     if inner.isascii() and inner.isdigit():
         return [_number(inner)]  # nearly every citation
     found: list[int] = []
-    ones = (one.split("](")[0].split("\u2020")[0] for one in _ONE.findall(cite))
+    ones = (match.split("](")[0].split("\u2020")[0] for match in _ONE.findall(cite))
     for first, last in (pair for one in ones for pair in _NUMBERS.findall(one)):
         low, high = _number(first), _number(last or first)
         found += range(low, high + 1) if 0 <= high - low < _WIDEST_RANGE else (low, high)

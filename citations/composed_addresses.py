@@ -80,8 +80,8 @@ class StatedParts:
         """Return whether the segments are those of a server, then those of a path."""
         servers, paths = {self.servers}, set[Templates]()
         for segment in segments:
-            servers = {one for branch in servers for one in branch.find_next(segment)}
-            paths = {one for branch in paths for one in branch.find_next(segment)}
+            servers = {templates for branch in servers for templates in branch.find_next(segment)}
+            paths = {templates for branch in paths for templates in branch.find_next(segment)}
             if any(branch.is_end for branch in servers):
                 paths.add(self.paths)
         return any(branch.is_end for branch in paths)
@@ -101,7 +101,7 @@ def read_stated_parts(text: str) -> StatedParts:
     paths = {_split(path)[1:] for path in _PATH.findall(plain)}
     return StatedParts(
         servers=_make_tree(locations | {(origin,) for origin in origins_of(plain)}),
-        paths=_make_tree(paths | {one[1:] for one in locations} | {()}),
+        paths=_make_tree(paths | {location[1:] for location in locations} | {()}),
         words=frozenset(_WORD.findall(plain)),
     )
 

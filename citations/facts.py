@@ -173,7 +173,7 @@ def _select(text: str, known: Collection[float]) -> tuple[tuple[Number, ...], li
 
 
 def _values_among(numbers: Iterable[Number], known: Collection[float]) -> frozenset[float]:
-    return frozenset(value for one in numbers for value in one.values if value in known)
+    return frozenset(value for number in numbers for value in number.values if value in known)
 
 
 def _add_up(found: Iterable[Number], unknown: Collection[Number]) -> float:

@@ -110,14 +110,15 @@ class CheckedAnswer:
     def given(self) -> SourceTexts:
         """All sources that the writer had, under the numbers of the prompt."""
         return SourceTexts(
-            ProofSource(one.number, text_of(one, self.context)) for one in self.references
+            ProofSource(reference.number, text_of(reference, self.context))
+            for reference in self.references
         )
 
     @cached_property
     def cited(self) -> dict[int, str]:
         """The texts of the sources under the numbers of the answer."""
         numbered = references_by_number(self.used, self.references).items()
-        return {number: text_of(one, self.context) for number, one in numbered}
+        return {number: text_of(reference, self.context) for number, reference in numbered}
 
     @cached_property
     def allowed(self) -> Allowed:
@@ -234,7 +235,7 @@ class _Checks:
         """
         plain = code.translate(_DOTS)
         named = addresses_of(plain) if plain != code else ()
-        yield from (one for one in (*named, *_ADDRESS.findall(code)) if not self._has(one))
+        yield from (match for match in (*named, *_ADDRESS.findall(code)) if not self._has(match))
         yield from filter(self._numbers.find_unknown, _LONG_NUMBER.findall(code))
 
     def _leads_elsewhere(self, code: str) -> bool:
@@ -311,7 +312,11 @@ def references_by_number(
 ) -> dict[int, SourceReference]:
     """Return the references by their numbers in an answer."""
     by_chunk = {reference.chunk_id: reference for reference in references}
-    return {one.number: by_chunk[one.chunk_id] for one in used if one.chunk_id in by_chunk}
+    return {
+        source_used.number: by_chunk[source_used.chunk_id]
+        for source_used in used
+        if source_used.chunk_id in by_chunk
+    }
 
 
 def text_of(reference: SourceReference, context: str) -> str:

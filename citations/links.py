@@ -172,13 +172,13 @@ class _Keeper:
     def _label(self, label: str, page: LinkedPage) -> str:
         """Return a label, or the title or host of its page if it is empty or names another host."""
         host = host_of(page.address)
-        others = [one for one in find_addresses(label) if host_of(one.text) != host]
+        others = [address for address in find_addresses(label) if host_of(address.text) != host]
         if label.strip() and not others:
             return label
         if others:
             self.note("label", label)
         title = page.title.translate(str.maketrans("", "", "[]<>\\`")).strip()
-        is_honest = all(host_of(one.text) == host for one in find_addresses(title))
+        is_honest = all(host_of(address.text) == host for address in find_addresses(title))
         return title if title and is_honest else host
 
     def _addresses(self, prose: str) -> str:

@@ -48,7 +48,7 @@ class LiteralBrackets:
     """The numbers in brackets that stand in texts of documents, with the words around them."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        every = {one for text in texts for one in _read_contexts(text)}
+        every = {context for text in texts for context in _read_contexts(text)}
         # At the end of a sentence the word before is enough, but not a number: [2][4] are marks.
         at_end = {(word, number, "") for word, number, _ in every if not word.isdecimal()}
         self._found = every | at_end
@@ -203,7 +203,7 @@ def _read_contexts(text: str) -> list[tuple[str, str, str]]:
     found: list[tuple[str, str, str]] = []
 
     def read(prose: str) -> str:
-        found.extend(_context(prose, one) for one in _BRACKETS.finditer(prose))
+        found.extend(_context(prose, match) for match in _BRACKETS.finditer(prose))
         return prose
 
     if "[" in text:

@@ -92,7 +92,7 @@ def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
 
 
 def _render(text: ReportText, base: Base) -> str:
-    return "<br>".join(_render_line(one, base) for one in (text, *text.more))
+    return "<br>".join(_render_line(report_text, base) for report_text in (text, *text.more))
 
 
 def _render_line(text: ReportText, base: Base) -> str:

@@ -55,7 +55,7 @@ class SourceTexts:
 
     def __init__(self, sources: Iterable[ProofSource]) -> None:
         self.sources: Sequence[ProofSource] = tuple(sources)
-        self.literal = LiteralBrackets(one.text for one in self.sources)
+        self.literal = LiteralBrackets(source.text for source in self.sources)
         self._found: dict[tuple[str, str], tuple[int, ...]] = {}
 
     @property
@@ -94,7 +94,7 @@ class SourceTexts:
         bare = remove_marks(text)
         folded = _fold(bare)
         if len(folded) >= _LEAST_VERBATIM:
-            whole = [one.number for one in self.sources if f" {folded} " in one.words]
+            whole = [source.number for source in self.sources if f" {folded} " in source.words]
             if whole or (whole := list(self._find_runs(folded.split()[:_MOST_WORDS]))):
                 return whole
         unique = self._find_by_identifiers(bare)
@@ -119,26 +119,26 @@ class SourceTexts:
         if len(spans) + len(numbers) < 2 and not any(len(span) >= _LONG_SPAN for span in spans):
             return []
         return [
-            one.number
-            for one in self.sources
-            if all(span in one.letters for span in spans)
-            and numbers <= set(_NUMBER.findall(one.text))
+            source.number
+            for source in self.sources
+            if all(span in source.letters for span in spans)
+            and numbers <= set(_NUMBER.findall(source.text))
         ]
 
     def _find_code(self, code: str) -> Iterable[int]:
         lines = ["".join(line.split()) for line in code.split("\n")]
         lines = [line for line in lines if line]
         return [
-            one.number
-            for one in self.sources
-            if lines and all(line in one.letters for line in lines)
+            source.number
+            for source in self.sources
+            if lines and all(line in source.letters for line in lines)
         ]
 
     def _find_row(self, parts: Sequence[str]) -> Iterable[int]:
         return [
-            one.number
-            for one in self.sources
-            if len(parts) > 1 and any(all(part in line for part in parts) for line in one.lines)
+            source.number
+            for source in self.sources
+            if len(parts) > 1 and any(all(part in line for part in parts) for line in source.lines)
         ]
 
 

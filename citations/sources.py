@@ -28,8 +28,12 @@ def collect_allowed(
     all sources that the writer had: those of a cited document count when an address is composed.
     """
     cited, own = tuple(cited), tuple(typed)
-    pages = [LinkedPage(one.url, one.title) for one in cited if one.url is not None]
-    texts = (*(_text(one, context) for one in cited), *own)
+    pages = [
+        LinkedPage(reference.url, reference.title)
+        for reference in cited
+        if reference.url is not None
+    ]
+    texts = (*(_text(reference, context) for reference in cited), *own)
     return allow(
         pages,
         held=addresses_held(texts),
@@ -69,8 +73,8 @@ def with_addresses(
         return used
     allowed = collect_allowed(references_of(used, references), context, typed, references)
     own = frozenset(filter(allowed.shows, shown))
-    texts = {one.chunk_id: _text(one, context) for one in references}
-    in_text = [own & addresses_of(texts.get(one.chunk_id, "")) for one in used]
+    texts = {reference.chunk_id: _text(reference, context) for reference in references}
+    in_text = [own & addresses_of(texts.get(source_used.chunk_id, "")) for source_used in used]
     others = own.difference(*in_text)
     first, *further = (
         source.model_copy(update={"addresses": tuple(sorted(held))}) if held else source
@@ -97,9 +101,16 @@ def choose_alternatives(
         by_label = {option.label.casefold(): option for option in reversed(distinct)}
         kept = [option for option in distinct if by_label[option.label.casefold()] is option]
         return tuple(kept)[:most] if len(kept) > 1 else ()
-    lowest = [option for option in distinct if not any(_is_above(option, one) for one in distinct)]
+    lowest = [
+        option
+        for option in distinct
+        if not any(_is_above(option, clarification_option) for clarification_option in distinct)
+    ]
     chosen = lowest if len(lowest) > 1 else distinct
-    worded = {option.label: option for option in (_word(one, chosen) for one in chosen)}
+    worded = {
+        option.label: option
+        for option in (_word(clarification_option, chosen) for clarification_option in chosen)
+    }
     return tuple(worded.values())[:most] if len(worded) > 1 else ()
 
 
@@ -124,10 +135,12 @@ def _join_documents(
     cited: Collection[SourceReference], references: Iterable[SourceReference], context: str
 ) -> Iterator[str]:
     """Yield the text of each cited document, as far as the sources contain it."""
-    texts: dict[str, dict[tuple[int, int], str]] = {_document_of(one): {} for one in cited}
-    for one in (*cited, *references):
-        if (document := _document_of(one)) in texts:
-            texts[document][one.span] = _text(one, context)
+    texts: dict[str, dict[tuple[int, int], str]] = {
+        _document_of(reference): {} for reference in cited
+    }
+    for reference in (*cited, *references):
+        if (document := _document_of(reference)) in texts:
+            texts[document][reference.span] = _text(reference, context)
     yield from ("\n".join(text for _, text in sorted(parts.items())) for parts in texts.values())
 
 

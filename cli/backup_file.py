@@ -153,7 +153,7 @@ async def read_backup(settings: Settings, source: Path, *, overwrite: bool) -> B
 
 def read_record(stated: dict[str, Any]) -> Record:
     """Return a record from a line of a backup; unknown fields are ignored."""
-    known = {one.name for one in fields(Record)} & stated.keys()
+    known = {field.name for field in fields(Record)} & stated.keys()
     return Record(**{name: _READERS.get(name, _same)(stated[name]) for name in known})
 
 
@@ -180,8 +180,8 @@ async def _write_parts(settings: Settings, archive: tarfile.TarFile) -> BackupRe
                 )
             files = _add_files(archive, Path(copied), PurePosixPath(DATA, "index"))
             pointers = list((settings.refdesk_data / "index").glob("*.json"))
-            for one in pointers:
-                archive.add(one, f"{DATA}/index/{one.name}")
+            for pointer in pointers:
+                archive.add(pointer, f"{DATA}/index/{pointer.name}")
             files += len(pointers) + _add_data(archive, settings.refdesk_data)
     records = _add_records(archive, connect_records(settings.records_url, settings.refdesk_data))
     _add_json(archive, END, {"keys": keys, "records": records, "files": files})
@@ -194,8 +194,8 @@ async def _copy_index(settings: Settings, folder: Path) -> bool:
     from knowledge.owner_requests import OwnerRequest
 
     copied = []
-    for one in settings.of_assistants():
-        reply = await request_documents(one, OwnerRequest(action="copy", new=str(folder)))
+    for assistant in settings.of_assistants():
+        reply = await request_documents(assistant, OwnerRequest(action="copy", new=str(folder)))
         copied.append(bool(reply.get("copied")))
     return all(copied)
 
@@ -223,9 +223,9 @@ async def _copy_keys(snapshot: RedisSnapshot, lines: IO[bytes]) -> int:
 
 
 def _add_files(archive: tarfile.TarFile, folder: Path, place: PurePosixPath) -> int:
-    found = [one for one in sorted(folder.rglob("*")) if one.is_file() and not one.is_symlink()]
-    for one in found:
-        archive.add(one, str(place / one.relative_to(folder).as_posix()), recursive=False)
+    found = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
+    for path in found:
+        archive.add(path, str(place / path.relative_to(folder).as_posix()), recursive=False)
     return len(found)
 
 
@@ -404,11 +404,11 @@ def _write_files(archive: tarfile.TarFile, folder: Path) -> int:
 def _replace_files(written: Path, folder: Path) -> None:
     """Move files into the data folder, which needs no space."""
     shutil.rmtree(folder / "index", ignore_errors=True)
-    for one in sorted(written.rglob("*")):
-        if one.is_file():
-            target = folder / one.relative_to(written)
+    for path in sorted(written.rglob("*")):
+        if path.is_file():
+            target = folder / path.relative_to(written)
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            one.replace(target)
+            path.replace(target)
 
 
 def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:

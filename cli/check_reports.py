@@ -23,32 +23,32 @@ def describe_run(run: CheckRun) -> dict[str, Any]:
     result = run.result
     return {
         **{state: result.count(state) for state in STATES},
-        "newly_answered": sum(one.newly_answered for one in result.results),
+        "newly_answered": sum(question_result.newly_answered for question_result in result.results),
         "documents": {
             "added": result.added, "changed": result.changed, "removed": result.removed,
         },
         "seconds": round(run.seconds, 3),
         "notes": list(run.notes),
-        "questions": [_describe_result(one) for one in result.results],
+        "questions": [_describe_result(question_result) for question_result in result.results],
         "answers": [
-            {"id": one.question.id, "question": one.question.text, "before": one.before,
-             "after": one.after, "error": one.error,
-             "lost": [{"sentence": text, "reason": reason} for text, reason in one.lost]}
-            for one in run.answers
+            {"id": answer.question.id, "question": answer.question.text, "before": answer.before,
+             "after": answer.after, "error": answer.error,
+             "lost": [{"sentence": text, "reason": reason} for text, reason in answer.lost]}
+            for answer in run.answers
         ],
     }  # fmt: skip
 
 
 def make_table(run: CheckRun, *, with_unchanged: bool = False) -> Iterator[str]:
     """Yield the lines for a terminal of 80 columns."""
-    for one in run.result.results:
-        if one.state == "unchanged" and not (with_unchanged or one.missing):
+    for result in run.result.results:
+        if result.state == "unchanged" and not (with_unchanged or result.missing):
             continue
         yield from textwrap.wrap(
-            clean_text(one.question.text), WIDTH,
-            initial_indent=f"{_name(one):<{len(_INDENT)}}", subsequent_indent=_INDENT,
+            clean_text(result.question.text), WIDTH,
+            initial_indent=f"{_name(result):<{len(_INDENT)}}", subsequent_indent=_INDENT,
         )  # fmt: skip
-        for reason in one.reasons:
+        for reason in result.reasons:
             yield from textwrap.wrap(
                 clean_text(reason), WIDTH, initial_indent=f"{_INDENT}- ",
                 subsequent_indent=f"{_INDENT}  ", break_long_words=False, break_on_hyphens=False,
@@ -76,13 +76,13 @@ def make_junit(run: CheckRun) -> bytes:
     suite = ET.SubElement(
         root, "testsuite", {**counts, "name": "refdesk check", "time": f"{run.seconds:.3f}"}
     )
-    for one in run.result.results:
+    for result in run.result.results:
         case = ET.SubElement(
-            suite, "testcase", classname=f"refdesk.{one.question.origin}",
-            name=clean_text(one.question.text),
+            suite, "testcase", classname=f"refdesk.{result.question.origin}",
+            name=clean_text(result.question.text),
         )  # fmt: skip
-        text = clean_text("\n".join(one.reasons))
-        if one.state == "broken":
+        text = clean_text("\n".join(result.reasons))
+        if result.state == "broken":
             ET.SubElement(case, "failure", message=text.partition("\n")[0]).text = text
         elif text:
             ET.SubElement(case, "system-out").text = text
@@ -92,26 +92,28 @@ def make_junit(run: CheckRun) -> bytes:
 
 def make_annotations(run: CheckRun) -> Iterator[str]:
     """Yield the commands by which GitHub marks the files of a pull request."""
-    for one in run.result.results:
-        if one.state == "unchanged":
+    for result in run.result.results:
+        if result.state == "unchanged":
             continue
-        kind = "error" if one.state == "broken" else "notice"
-        place = _find_file(one)
+        kind = "error" if result.state == "broken" else "notice"
+        place = _find_file(result)
         file = f"file={_escape(place, in_property=True)}," if place else ""
-        title = _escape(f"Question {_name(one).lower()}", in_property=True)
-        text = "\n".join([one.question.text, *one.reasons])
+        title = _escape(f"Question {_name(result).lower()}", in_property=True)
+        text = "\n".join([result.question.text, *result.reasons])
         yield f"::{kind} {file}title={title}::{_escape(text)}"
 
 
 def make_markdown(run: CheckRun) -> str:
     """Return the summary for a pull request."""
-    shown = [one for one in run.result.results if one.state != "unchanged"]
+    shown = [result for result in run.result.results if result.state != "unchanged"]
     lines = ["### Questions and this change", "", summarize(run) + "."]
     if shown:
         lines += ["", "| | Question | What changed |", "|---|---|---|"]
-    for one in shown[:_MOST_ROWS]:
-        reasons = "<br>".join(map(_cell, one.reasons))
-        lines.append(f"| {_name(one)} | {_cell(one.question.text)} | {reasons} |")
+    for question_result in shown[:_MOST_ROWS]:
+        reasons = "<br>".join(map(_cell, question_result.reasons))
+        lines.append(
+            f"| {_name(question_result)} | {_cell(question_result.question.text)} | {reasons} |"
+        )
     if len(shown) > _MOST_ROWS:
         lines.append(f"\nand {len(shown) - _MOST_ROWS} more")
     for each in run.answers:

@@ -34,11 +34,11 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 def make_table_lines(variants: Sequence[MeasuredVariant]) -> list[str]:
     """Return the tables of all variants, and the worst answers of each."""
     figures = [summarize(variant) for variant in variants]
-    lines = [_head("Answers", _QUALITY), *(_quality_line(one) for one in figures), ""]
+    lines = [_head("Answers", _QUALITY), *(_quality_line(figure) for figure in figures), ""]
     lines += [_head("Refusals", (("right", 9), ("wrong", 10))), *map(_refusal_line, figures), ""]
-    lines += [_head("What it took", _EFFORT), *(_effort_line(one) for one in figures)]
-    for variant, one in zip(variants, figures, strict=True):
-        lines += ["", *_make_verdict_lines(one), "", *_make_worst_lines(variant)]
+    lines += [_head("What it took", _EFFORT), *(_effort_line(figure) for figure in figures)]
+    for variant, figure in zip(variants, figures, strict=True):
+        lines += ["", *_make_verdict_lines(figure), "", *_make_worst_lines(variant)]
     return lines
 
 
@@ -90,7 +90,7 @@ def make_page(variants: Sequence[MeasuredVariant]) -> str:
         parts.append(f"<section><h2>{_html(case.id)}: {_html(case.question)}</h2>")
         parts += [f'<p class="small">{_html(line)}</p>' for line in _describe_case(answers[0])]
         parts.append('<div class="answers">')
-        parts += [_article(name, one) for name, one in zip(names, answers, strict=True)]
+        parts += [_article(name, answer) for name, answer in zip(names, answers, strict=True)]
         parts.append("</div></section>")
     return "\n".join([*parts, "</body></html>", ""])
 
@@ -134,17 +134,17 @@ def _make_verdict_lines(figures: Figures) -> list[str]:
 
 
 def _make_worst_lines(variant: MeasuredVariant) -> list[str]:
-    worst = [one for one in variant.worst_first if not one.useful][:WORST_SHOWN]
+    worst = [measure for measure in variant.worst_first if not measure.useful][:WORST_SHOWN]
     if not worst:
         return ["Every answer is useful."]
     lines = ["The worst answers"]
-    for one in worst:
-        why = f"{one.verdict} ({one.reason})" if one.reason else one.verdict
-        lines.append(f"  {fit(one.asked.case.id, 20)} {fit(why, 57)}".rstrip())
-        lines.append(f"{'':23}{fit(one.asked.case.question, WIDTH - 23)}".rstrip())
-        if one.missing and one.ended == "answer":
+    for measure in worst:
+        why = f"{measure.verdict} ({measure.reason})" if measure.reason else measure.verdict
+        lines.append(f"  {fit(measure.asked.case.id, 20)} {fit(why, 57)}".rstrip())
+        lines.append(f"{'':23}{fit(measure.asked.case.question, WIDTH - 23)}".rstrip())
+        if measure.missing and measure.ended == "answer":
             lines.append(
-                f"{'':23}{fit('not said: ' + '; '.join(one.missing), WIDTH - 23)}".rstrip()
+                f"{'':23}{fit('not said: ' + '; '.join(measure.missing), WIDTH - 23)}".rstrip()
             )
     return lines
 
@@ -152,7 +152,7 @@ def _make_worst_lines(variant: MeasuredVariant) -> list[str]:
 def _sort_cases(variants: Sequence[MeasuredVariant]) -> list[tuple[AnswerMeasure, ...]]:
     """Return the answers to each question, one per variant, sorted by the worst of them."""
     by_case = list(zip(*(variant.measures for variant in variants), strict=True))
-    return sorted(by_case, key=lambda answers: min(one.rank for one in answers))
+    return sorted(by_case, key=lambda answers: min(answer.rank for answer in answers))
 
 
 def _article(name: str, measure: AnswerMeasure) -> str:
@@ -197,11 +197,13 @@ def _describe_verdict(measure: AnswerMeasure) -> str:
 def _describe_faults(measure: AnswerMeasure) -> list[str]:
     faults = [f"not said: {one}" for one in measure.missing if measure.ended == "answer"]
     faults += [f"said, although forbidden: {one}" for one in measure.forbidden]
-    faults += [f"cites nothing: {one.text}" for one in measure.sentences if not one.cites]
     faults += [
-        f"not supported, according to the judge: {one.text} ({one.reason})"
-        for one in measure.sentences
-        if one.cites and one.supported is False
+        f"cites nothing: {sentence.text}" for sentence in measure.sentences if not sentence.cites
+    ]
+    faults += [
+        f"not supported, according to the judge: {sentence.text} ({sentence.reason})"
+        for sentence in measure.sentences
+        if sentence.cites and sentence.supported is False
     ]
     return faults
 

@@ -94,7 +94,7 @@ class LocalReview:
         """Return what the review takes before it begins."""
         client = self.runtime.endpoint.client()
         access = vendor_access(self.runtime.settings)
-        rules, own = (sum(one.chunks for one in group) for group in (against, documents))
+        rules, own = (sum(entry.chunks for entry in group) for group in (against, documents))
         try:
             return await estimate_review(model, access, client, rules, own)
         finally:
@@ -114,9 +114,9 @@ class LocalReview:
         self.skipped += [str(place) for place, _ in (*listing.skipped, *listing.warnings)]
         files = sorted(listing.files, key=lambda one: make_sort_key(str(one.path)))
         found: dict[str, DocumentEntry] = {}
-        for one in files:
+        for file in files:
             # An unread part of a law must not look like a part without requirements.
-            entry = await self._attach_named(one.location, str(one.path))
+            entry = await self._attach_named(file.location, str(file.path))
             found[entry.id] = entry
         return tuple(found.values())
 

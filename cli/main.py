@@ -214,7 +214,7 @@ def _configure_logging() -> None:
 def _sole(error: Exception) -> Exception:
     """Return the error inside the exception groups that task groups raise."""
     while isinstance(error, ExceptionGroup):
-        own = [one for one in error.exceptions if _is_own(one)]
+        own = [exception for exception in error.exceptions if _is_own(exception)]
         error = own[0] if own else error.exceptions[0]
     return error
 

@@ -146,7 +146,10 @@ def _markdown_lines(reply: Fields) -> list[str]:
             lines.append(f"- {_name_source(page)}: {_find_place(page.sections[0].source, safe)}")
             continue
         lines.append(f"- {page.title}: {page.place}")
-        lines += [f"  - {one.numbers} {one.name}{_anchor(one.source)}" for one in page.sections]
+        lines += [
+            f"  - {section.numbers} {section.name}{_anchor(section.source)}"
+            for section in page.sections
+        ]
     return [*lines, "", *_describe_end(safe), _foot(safe)]
 
 
@@ -278,7 +281,10 @@ def _sources(reply: Fields) -> list[str]:
             continue
         place = _find_place(page.sections[0].source, reply).partition("#")[0]
         lines += [f"  {page.title}", f"      {place}"]
-        lines += [f"    {one.numbers} {one.name}{_anchor(one.source)}" for one in page.sections]
+        lines += [
+            f"    {section.numbers} {section.name}{_anchor(section.source)}"
+            for section in page.sections
+        ]
     return lines
 
 

@@ -50,7 +50,7 @@ class WebhookEndpoint(BaseModel, frozen=True, extra="forbid"):
     def secrets(self) -> tuple[bytes, ...]:
         """The keys that sign, the newest first."""
         given = (self.secret, self.earlier_secret)
-        return tuple(_decode(one) for one in given if one is not None)
+        return tuple(_decode(secret) for secret in given if secret is not None)
 
 
 class NotificationSettings(BaseModel):

@@ -119,22 +119,24 @@ class Settings(
         further = [
             self.model_copy(
                 update={
-                    "tenant": one.tenant or self.tenant,
-                    "assistant": one.assistant,
-                    "domain_name": one.domain_name,
-                    "domain_scope": one.domain_scope,
-                    "glossary": one.glossary,
-                    "prompts_folder": one.prompts_folder,
-                    "documentation_url": one.documentation_url,
-                    "way": _choose(one.way, self.way),
-                    "tool_set": _choose(one.tool_set, self.tool_set),
-                    "domain_tone": _choose(one.domain_tone, self.domain_tone),
-                    "domain_formatting": _choose(one.domain_formatting, self.domain_formatting),
+                    "tenant": assistant.tenant or self.tenant,
+                    "assistant": assistant.assistant,
+                    "domain_name": assistant.domain_name,
+                    "domain_scope": assistant.domain_scope,
+                    "glossary": assistant.glossary,
+                    "prompts_folder": assistant.prompts_folder,
+                    "documentation_url": assistant.documentation_url,
+                    "way": _choose(assistant.way, self.way),
+                    "tool_set": _choose(assistant.tool_set, self.tool_set),
+                    "domain_tone": _choose(assistant.domain_tone, self.domain_tone),
+                    "domain_formatting": _choose(
+                        assistant.domain_formatting, self.domain_formatting
+                    ),
                 }
             )
-            for one in self.assistants
+            for assistant in self.assistants
         ]
-        named = {one.assistant_key: one for one in further}
+        named = {settings.assistant_key: settings for settings in further}
         return [named.pop(self.assistant_key, self), *named.values()]
 
     @property
@@ -151,7 +153,7 @@ class Settings(
     @property
     def keeps_records(self) -> bool:
         """Whether the questions of any assistant are recorded."""
-        served = (one.assistant_key for one in self.of_assistants())
+        served = (settings.assistant_key for settings in self.of_assistants())
         return any(self.records_days_of(*assistant) > 0 for assistant in served)
 
     @property

@@ -217,7 +217,7 @@ def digest_attribute(name: str, value: JsonValue) -> dict[str, str]:
         case EvidenceForm.BRIEFS, dict():
             workers = value.get("workers")
             briefs = [one for one in _list(workers)[:_MOST_NAMES] if isinstance(one, dict)]
-            pieces = {f"{piece}/{one.get('id')}": one for one in briefs}
+            pieces = {f"{piece}/{brief.get('id')}": brief for brief in briefs}
         case EvidenceForm.BRIEF, dict():
             worker = value.get("worker")
             pieces = {f"{piece}/{worker.get('id')}": worker} if isinstance(worker, dict) else {}
@@ -295,9 +295,9 @@ def _list_chunks(values: Iterable[JsonValue]) -> list[str]:
 
 
 def _list_done(executions: JsonValue) -> Iterator[str]:
-    for one in executions if isinstance(executions, list) else ():
-        if isinstance(one, dict) and isinstance(one.get("call_id"), str):
-            yield str(one["call_id"])
+    for execution in executions if isinstance(executions, list) else ():
+        if isinstance(execution, dict) and isinstance(execution.get("call_id"), str):
+            yield str(execution["call_id"])
 
 
 def _list_named(wrote: Mapping[str, JsonValue]) -> list[str]:

@@ -333,20 +333,29 @@ def plan_further_round(name: SpecialistName, done: Sequence[str]) -> tuple[Speci
     Specialists whose output it needs and that have not run yet come first. Those that use its
     output run again.
     """
-    needed = [one for one in complete_sequence([name]).names if one == name or one not in done]
+    needed = [
+        specialist_name
+        for specialist_name in complete_sequence([name]).names
+        if specialist_name == name or specialist_name not in done
+    ]
     again = set(needed)
     order = complete_sequence([*done, *needed]).names
-    for one in order:
-        if again & {*NEEDS[one], *USES.get(one, ())}:
-            again.add(one)
-    return tuple(one for one in order if one in again)
+    for specialist_name in order:
+        if again & {*NEEDS[specialist_name], *USES.get(specialist_name, ())}:
+            again.add(specialist_name)
+    return tuple(specialist_name for specialist_name in order if specialist_name in again)
 
 
 def list_waves(names: Sequence[str]) -> tuple[tuple[SpecialistName, ...], ...]:
     """Return the specialists in groups that can work at once; unknown names are left out."""
     own = [SpecialistName(name) for name in names if name in set(SpecialistName)]
     before = {
-        name: [one for one in (*NEEDS[name], *USES.get(name, ())) if one in own] for name in own
+        name: [
+            specialist_name
+            for specialist_name in (*NEEDS[name], *USES.get(name, ()))
+            if specialist_name in own
+        ]
+        for name in own
     }
     sorter = TopologicalSorter(before)
     sorter.prepare()

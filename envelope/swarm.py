@@ -49,12 +49,12 @@ def list_tasks(payload: Mapping[str, JsonValue]) -> list[Task]:
     """Return the tasks of the ledger; none if the question was not divided."""
     ledger = payload.get("task_ledger")
     tasks = ledger.get("tasks") if isinstance(ledger, dict) else None
-    return [one for one in tasks if isinstance(one, dict)] if isinstance(tasks, list) else []
+    return [task for task in tasks if isinstance(task, dict)] if isinstance(tasks, list) else []
 
 
 def list_open(tasks: Iterable[Mapping[str, JsonValue]]) -> list[str]:
     """Return the titles of the tasks that have not ended."""
-    return [str(one.get("title")) for one in tasks if one.get("state", PENDING) in _OPEN]
+    return [str(task.get("title")) for task in tasks if task.get("state", PENDING) in _OPEN]
 
 
 def cancel_open(
@@ -66,10 +66,10 @@ def cancel_open(
     """
     done = frozenset(completed)
     return [
-        {**one, "state": COMPLETED if one.get("task_id") in done else CANCELLED}
-        if one.get("state", PENDING) in _OPEN
-        else dict(one)
-        for one in tasks
+        {**task, "state": COMPLETED if task.get("task_id") in done else CANCELLED}
+        if task.get("state", PENDING) in _OPEN
+        else dict(task)
+        for task in tasks
     ]
 
 

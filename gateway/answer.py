@@ -568,7 +568,7 @@ def safe_reply(
 ) -> tuple[dict[str, JsonValue], tuple[str, ...]]:
     """Return a reply with safe texts, and the parts that were removed from its text."""
     sources = [_source(one, opens, link_hosts) for one in read_objects(reply.get("sources"))]
-    linked = {str(address) for one in sources for address in read_list(one.get("links"))}
+    linked = {str(address) for source in sources for address in read_list(source.get("links"))}
     written = _list_written(reply)
     opened = sorted(one for one in written if _web(one))
     linked.update(opened)
@@ -617,7 +617,7 @@ def _source(source: Named, opens: Opens, link_hosts: Collection[str]) -> dict[st
         "crumbs": [plain_line(str(part)) for part in read_list(source.get("crumbs"))],
     }
     addresses = map(str, read_list(source.get("addresses")))
-    shown["links"] = [one for one in addresses if host_and_port(one) in link_hosts]
+    shown["links"] = [address for address in addresses if host_and_port(address) in link_hosts]
     for name in ("path", "anchor"):
         value = source.get(name)
         shown[name] = clean_text(value) if isinstance(value, str) else None

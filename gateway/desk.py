@@ -510,7 +510,7 @@ def make_dead_letter_changes(words: Words, language: str) -> Fields:
 async def list_cancelled(replies: ReplyReader, question: Question) -> Fields:
     """Return what the reply of a cancelled question has: its tasks, the open ones cancelled."""
     entries = await replies.read_journal(question)
-    tasks = read_cancelled(one.fields for one in entries if one.kind == "agent_run")
+    tasks = read_cancelled(entry.fields for entry in entries if entry.kind == "agent_run")
     return {"tasks": [*tasks]} if tasks else {}
 
 

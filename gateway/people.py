@@ -69,7 +69,7 @@ class PersonalData:
 
     async def forget(self, assistants: Assistants, person: str) -> ForgottenPerson:
         """Erase what a person chose, and their conversations, `AT_ONCE` of them at most."""
-        chosen = [await self.choices.forget(_name(one), person) for one in assistants]
+        chosen = [await self.choices.forget(_name(assistant), person) for assistant in assistants]
         found: Sequence[Question] = ()
         if self.store is not None:
             find = self.store.find_conversations_of

@@ -60,7 +60,7 @@ class PersonTokens:
     """Reads tokens of both kinds; the algorithm decides the kind, and each has its own keys."""
 
     def __init__(self, issuers: Sequence[TrustedIssuer] = ()) -> None:
-        self._issuers = {(one.tenant, one.issuer): one for one in issuers}
+        self._issuers = {(issuer.tenant, issuer.issuer): issuer for issuer in issuers}
 
     async def read(self, token: str, key: Key) -> StatedPerson:
         """Return what a token states.

@@ -217,10 +217,10 @@ class StoredHandOver:
         """Return the turns from the journals, which chat channels may read."""
         recent = await self._conversations.recent_messages(question, limit=MOST_TURNS)
         turns = []
-        for one in recent:
-            turns.append(("user", str(one.first.fields.get("text") or "")))
-            if one.last.kind == "finished":
-                turns.append(("assistant", str(one.last.fields.get("text") or "")))
+        for message in recent:
+            turns.append(("user", str(message.first.fields.get("text") or "")))
+            if message.last.kind == "finished":
+                turns.append(("assistant", str(message.last.fields.get("text") or "")))
         return tuple(turns)
 
 

@@ -97,18 +97,20 @@ class Trajectory:
 
     def compute_metrics(self) -> TrajectoryMetrics:
         """Return the counts and rates of these steps."""
-        kinds = Counter(one.kind for one in self.steps)
-        actions = [one for one in self.steps if one.kind is StepKind.ACTION]
-        seen = [one for one in self.steps if one.kind is StepKind.OBSERVATION]
-        distinct = {(one.agent, one.tool_name, to_json(one.tool_input)) for one in actions}
-        invented = sum(one.error_type == _HALLUCINATION for one in seen)
+        kinds = Counter(step.kind for step in self.steps)
+        actions = [step for step in self.steps if step.kind is StepKind.ACTION]
+        seen = [step for step in self.steps if step.kind is StepKind.OBSERVATION]
+        distinct = {
+            (action.agent, action.tool_name, to_json(action.tool_input)) for action in actions
+        }
+        invented = sum(step.error_type == _HALLUCINATION for step in seen)
         return TrajectoryMetrics(
             steps=len(self.steps),
             thoughts=kinds[StepKind.THOUGHT],
             tool_calls=len(actions),
-            unique_tools=len({one.tool_name for one in actions}),
+            unique_tools=len({action.tool_name for action in actions}),
             repeated_calls=len(actions) - len(distinct),
-            success_rate=_divide(sum(one.success is True for one in seen), len(seen)),
+            success_rate=_divide(sum(step.success is True for step in seen), len(seen)),
             hallucination_rate=_divide(invented, len(seen)),
             model_calls=self.model_calls,
             tokens=self.tokens,
@@ -212,9 +214,9 @@ def _read_run(
     iteration = turns[role, branch]
     for text in thoughts:
         found.add_thought(text, iteration, agent=role, **place)
-    for one in calls:
-        tool = str(one.get("tool"))
-        found.add_action(tool, one.get("arguments"), iteration, agent=role, **place)
+    for call in calls:
+        tool = str(call.get("tool"))
+        found.add_action(tool, call.get("arguments"), iteration, agent=role, **place)
 
 
 def _add_execution(
@@ -250,16 +252,16 @@ def _divide(part: int, whole: int) -> float:
 
 def _add_up(agent: str, runs: Sequence[Fields], calls: Sequence[Fields]) -> AgentTotals:
     """Return the totals of an agent; without a price of one call, the cost is unknown."""
-    times = [one.get("milliseconds") for one in runs]
-    prices = [one.get("cost_usd") for one in calls]
+    times = [run.get("milliseconds") for run in runs]
+    prices = [call.get("cost_usd") for call in calls]
     known = [Decimal(str(price)) for price in prices if price is not None]
     return AgentTotals(
         agent=agent,
         runs=len(runs),
-        total_time_ms=round(sum(one for one in times if isinstance(one, int | float)), 3),
+        total_time_ms=round(sum(time for time in times if isinstance(time, int | float)), 3),
         model_calls=len(calls),
-        input_tokens=sum(read_whole(one.get("input_tokens")) for one in calls),
-        output_tokens=sum(read_whole(one.get("output_tokens")) for one in calls),
+        input_tokens=sum(read_whole(call.get("input_tokens")) for call in calls),
+        output_tokens=sum(read_whole(call.get("output_tokens")) for call in calls),
         cost_usd=str(sum(known, Decimal(0))) if len(known) == len(prices) else None,
         error_count=sum(map(_count_errors, runs)),
     )

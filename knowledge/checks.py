@@ -204,7 +204,9 @@ class _Comparison:
         expected = self._before.expected[question.id]
         pages = self._find_changes(Citation(name, is_page=True) for name in expected)
         relied = self._find_changes(_list_relied(question, before, expected))
-        elsewhere = {place: one for place, one in pages.items() if one and one.fate != "changed"}
+        elsewhere = {
+            place: page for place, page in pages.items() if page and page.fate != "changed"
+        }
         sections = tuple(filter(None, {**relied, **elsewhere, **cited}.values()))
         wanted = {place.document_id for place in (*cited, *pages)}
         moved = {self._targets[place] for place in (*cited, *pages) if place in self._targets}
@@ -322,7 +324,12 @@ async def take_snapshot(
     else:
         wanted = {document.id for document in _list_different(since.listed, listed)}
     documents = await opened.library.read(sorted(wanted & listed.keys()), groups)
-    return Snapshot(listed, results, expected, {one.listed.id: one for one in documents})
+    return Snapshot(
+        listed,
+        results,
+        expected,
+        {whole_document.listed.id: whole_document for whole_document in documents},
+    )
 
 
 def compare(questions: Sequence[CheckQuestion], before: Snapshot, after: Snapshot) -> CheckResult:
@@ -408,7 +415,11 @@ def _list_different(
 ) -> list[ListedDocument]:
     """Return the documents that were added or changed."""
     hashes = {name: document.content_hash for name, document in before.items()}
-    return [one for one in after.values() if hashes.get(one.id) != one.content_hash]
+    return [
+        listed_document
+        for listed_document in after.values()
+        if hashes.get(listed_document.id) != listed_document.content_hash
+    ]
 
 
 def _read_texts(sections: Mapping[str, Sequence[Section]], place: Citation) -> list[str]:

@@ -97,7 +97,7 @@ def name_chunks(passages: Iterable[ChunkText], document_id: str) -> tuple[Chunk,
             heading_path=passage.heading_path,
             anchor=passage.anchor,
             links=passage.links,
-            pictures=tuple((one.id, one.caption) for one in passage.pictures),
+            pictures=tuple((picture.id, picture.caption) for picture in passage.pictures),
         )
         for ordinal, passage in enumerate(passages)
     )

@@ -175,7 +175,11 @@ class _Ingestion:
             self._ledger.fail(error.source, str(error))
             return
         self._hashes = {document.id: document.content_hash for document in listed}
-        self._chosen = {one.id: one.groups for one in replaced if one.groups_chosen}
+        self._chosen = {
+            listed_document.id: listed_document.groups
+            for listed_document in replaced
+            if listed_document.groups_chosen
+        }
         self._ledger.open(found.root, find_owned(listed, found), len(found.walk.files))
         self._note(found.walk)
         repeated: dict[str, tuple[str, ...]] = {}

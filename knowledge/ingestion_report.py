@@ -99,13 +99,13 @@ class IngestionResult:
         counts = LeftOutCounts()
         for _, reason in self.skipped:
             counts.add("file", reason)
-        counts.take(replace(one, names=()) for _, one in self.left_out)
+        counts.take(replace(left_out, names=()) for _, left_out in self.left_out)
         return list(counts.list())
 
     def list_costs(self) -> list[str]:
         """Return a line on each kind of model that was asked, and on the waiting for limits."""
         costs = (self.descriptions, self.embedding, self.waits)
-        return [one.format() for one in costs if one is not None]
+        return [cost.format() for cost in costs if cost is not None]
 
 
 class Report(Protocol):

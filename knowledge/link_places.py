@@ -128,7 +128,7 @@ def _prove(links: Sequence[Link], places: Mapping[str, Sequence[_Place]]) -> Map
     for label, own in numbers.items():
         if len(own) == len(places[label]):
             proved.update(zip(own, places[label], strict=True))
-    end = max((one[-1] for one in places.values() if one), default=_BEFORE_ALL)[0] + 1, 0
+    end = max((place[-1] for place in places.values() if place), default=_BEFORE_ALL)[0] + 1, 0
     known = [_BEFORE_ALL, *(proved[at] for at in sorted(proved)), end]
     passed = 0
     between: list[tuple[int, int]] = []

@@ -76,8 +76,8 @@ class OpenIndex:
 
     def attach(self, attachments: AttachmentSource) -> None:
         """Find the documents of the conversation around a call by their ids, too."""
-        for one in (self, *self.others.values()):
-            one.library.attach(attachments)
+        for other in (self, *self.others.values()):
+            other.library.attach(attachments)
 
     async def warm(self) -> None:
         """Load what the first question needs."""

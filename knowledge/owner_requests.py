@@ -117,8 +117,14 @@ async def act_on_library(knowledge: "OpenIndex", request: OwnerRequest) -> "Fiel
         document = await _read(knowledge, request.id, groups)
         return {"document": None if document is None else document.model_dump(mode="json")}
     documents = sorted(await knowledge.library.list_documents(groups), key=lambda one: one.id)
-    page = [one for one in documents if one.id > request.after][: request.limit]
-    return {"documents": [_show_document(one).model_dump(mode="json") for one in page]}
+    page = [listed_document for listed_document in documents if listed_document.id > request.after][
+        : request.limit
+    ]
+    return {
+        "documents": [
+            _show_document(listed_document).model_dump(mode="json") for listed_document in page
+        ]
+    }
 
 
 async def _select(index: Index, request: OwnerRequest) -> list[ListedDocument]:
@@ -148,15 +154,15 @@ def _show_document(listed: ListedDocument, **more: Any) -> LibraryDocument:
 async def _read(
     knowledge: "OpenIndex", document_id: str, groups: Sequence[str]
 ) -> LibraryDocument | None:
-    for one in await knowledge.library.read([document_id], groups):
+    for document in await knowledge.library.read([document_id], groups):
         text = "\n\n".join(
             "\n\n".join([_write_heading(section.heading_path), section.text]).strip()
-            for section in one.sections
+            for section in document.sections
         )
         return _show_document(
-            one.listed,
-            crumbs=one.crumbs,
-            first_chunk_id=one.chunks[0].chunk.chunk_id,
+            document.listed,
+            crumbs=document.crumbs,
+            first_chunk_id=document.chunks[0].chunk.chunk_id,
             text=text[:MOST_CHARACTERS],
             is_cut=len(text) > MOST_CHARACTERS,
         )

@@ -155,7 +155,7 @@ def count_tokens(text: str) -> int:
 
 def _section(path: tuple[str, ...], anchor: str | None, chunks: Sequence[Chunk]) -> Section:
     text = join_texts([chunk.text for chunk in chunks]).text
-    pictures = tuple(dict.fromkeys(one for chunk in chunks for one in chunk.pictures))
-    links = tuple(dict.fromkeys(one for chunk in chunks for one in chunk.links))
+    pictures = tuple(dict.fromkeys(picture for chunk in chunks for picture in chunk.pictures))
+    links = tuple(dict.fromkeys(link for chunk in chunks for link in chunk.links))
     chunk_ids = frozenset(chunk.chunk_id for chunk in chunks)
     return Section(path, anchor, text, chunk_ids, pictures, links)

@@ -38,10 +38,10 @@ class SourceMetrics(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges; none where no source was read."""
         # One that was only added has no time of a reading.
-        sources = [one for one in self._registry.read().sources if one.read_at]
+        sources = [source for source in self._registry.read().sources if source.read_at]
         if not sources:
             return
-        oldest = max(0.0, time.time() - min(one.read_at for one in sources))
-        values = (len(sources), sum(one.failed for one in sources), oldest)
+        oldest = max(0.0, time.time() - min(source.read_at for source in sources))
+        values = (len(sources), sum(source.failed for source in sources), oldest)
         for (name, about), value in zip(_GAUGES, values, strict=True):
             yield GaugeMetricFamily(name, about, value=value)

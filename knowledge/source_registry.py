@@ -136,11 +136,14 @@ class SourceListFile(BaseModel, extra="forbid"):
     @field_validator("sources", mode="before")
     @classmethod
     def _read_entries(cls, entries: object) -> object:
-        return [_read_entry(one) for one in entries] if isinstance(entries, list) else entries
+        return [_read_entry(entry) for entry in entries] if isinstance(entries, list) else entries
 
     @field_serializer("sources")
     def _write_entries(self, sources: list[RegisteredSource]) -> list[JsonValue]:
-        return [one.model_dump(mode="json") if one.entry is None else one.entry for one in sources]
+        return [
+            source.model_dump(mode="json") if source.entry is None else source.entry
+            for source in sources
+        ]
 
 
 class FetchedSource(BaseModel, frozen=True, extra="forbid"):
@@ -191,7 +194,7 @@ def admit_over_http(spec: SourceSpec, prefixes: Sequence[str]) -> SourceSpec:
     folder = os.path.realpath(spec.repository) if spec.is_local else ""
     place = f"{GIT * spec.is_repository}{folder}" if folder else spec.place
     is_inside = ".." not in unquote(place).split("/")
-    named = [one for one in prefixes if is_inside and _begins_with(place, one)]
+    named = [prefix for prefix in prefixes if is_inside and _begins_with(place, prefix)]
     if not named:
         shown = ", ".join(prefixes) or "nothing"
         raise SourceError(
@@ -239,7 +242,7 @@ def check_schedule(text: str) -> str:
     fields = text.lower().split()
     is_known = len(fields) == _CRON_FIELDS or text.startswith("@")
     # The library would choose another random date (r, h) each time.
-    is_random = any(one.startswith(("r", "h")) for one in fields)
+    is_random = any(field.startswith(("r", "h")) for field in fields)
     if not is_known or is_random or not croniter.is_valid(text):
         raise SourceError(
             "expected a schedule in the format of cron with five fields, such as '0 6 * * *' for "
@@ -334,7 +337,9 @@ class SourceRegistry:
         """
         check_schedule(schedule)
         with self._changing() as listed:
-            known = next((one for one in listed.sources if self._is_own(one, spec.root)), None)
+            known = next(
+                (source for source in listed.sources if self._is_own(source, spec.root)), None
+            )
             tenant, assistant = self._owner
             added = RegisteredSource(tenant=tenant, assistant=assistant, spec=spec, read_at=0)
             if known is not None:
@@ -350,7 +355,9 @@ class SourceRegistry:
         `with_ownerless`: also the unreadable entries that state no assistant.
         """
         owners = (self._owner, _NOBODY) if with_ownerless else (self._owner,)
-        return [one for one in self.read().sources if (one.tenant, one.assistant) in owners]
+        return [
+            source for source in self.read().sources if (source.tenant, source.assistant) in owners
+        ]
 
     def forget(self, root: str, *, with_ownerless: bool = False) -> bool:
         """Remove a source from the list, and its copy; return whether it was in the list."""
@@ -362,9 +369,9 @@ class SourceRegistry:
             return False
         with self._changing() as listed:
             left = [
-                one
-                for one in listed.sources
-                if one.spec.root != root or (one.tenant, one.assistant) not in owners
+                source
+                for source in listed.sources
+                if source.spec.root != root or (source.tenant, source.assistant) not in owners
             ]
             is_known = len(left) < len(listed.sources)
             listed.sources = left
@@ -394,13 +401,21 @@ class SourceRegistry:
                     failed=failed,
                     reasons=reasons,
                 )
-                known = [one for one in listed.sources if self._is_own(one, spec.root)]
+                known = [
+                    registered_source
+                    for registered_source in listed.sources
+                    if self._is_own(registered_source, spec.root)
+                ]
                 before = [] if is_whole else [part for one in known for part in one.left_out]
                 update = {
                     "schedule": known[0].schedule if known else "",
                     "left_out": _merge(before, left_out),
                 }
-                others = [one for one in listed.sources if one not in known]
+                others = [
+                    registered_source
+                    for registered_source in listed.sources
+                    if registered_source not in known
+                ]
                 listed.sources = [*others, source.model_copy(update=update)]
 
     def _is_own(self, source: RegisteredSource, root: str) -> bool:
@@ -464,8 +479,8 @@ def _begins_with(place: str, prefix: str) -> bool:
 
 def _merge(before: Sequence[LeftOut], now: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
     """Return what is left out after a reading that did not read documents without changes."""
-    counts = {(one.what, one.reason): one for one in before}
-    for one in now:
-        known = counts.get((one.what, one.reason), one)
-        counts[one.what, one.reason] = max(known, one, key=lambda part: part.count)
+    counts = {(left_out.what, left_out.reason): left_out for left_out in before}
+    for left_out in now:
+        known = counts.get((left_out.what, left_out.reason), left_out)
+        counts[left_out.what, left_out.reason] = max(known, left_out, key=lambda part: part.count)
     return tuple(counts.values())

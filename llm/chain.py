@@ -208,7 +208,7 @@ class _Race(Generic[A]):
 
         Those that are left alone are passed over; a model without a vendor waits for its turn.
         """
-        following = (one for one in self._waiting if one.breaker is None or one.may_be_asked())
+        following = (link for link in self._waiting if link.breaker is None or link.may_be_asked())
         first = next(following, None)
         return first is not None and first.breaker is not None
 

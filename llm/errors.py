@@ -193,7 +193,9 @@ class UnknownReply(UnreadableOutput):
 def has_unusable_output(error: ModelError) -> bool:
     """Return whether a model that works gave an answer that cannot be used."""
     if isinstance(error, ChainExhausted):
-        return bool(error.errors) and all(has_unusable_output(one) for one in error.errors)
+        return bool(error.errors) and all(
+            has_unusable_output(model_error) for model_error in error.errors
+        )
     return isinstance(error, Refused | UnreadableOutput) and not isinstance(error, UnknownReply)
 
 
@@ -216,7 +218,7 @@ def name_failure(error: ModelError) -> str:
 def is_too_long(error: ModelError) -> bool:
     """Return whether the prompt did not fit into the context window of a model that was asked."""
     errors = error.errors if isinstance(error, ChainExhausted) else (error,)
-    return any(isinstance(one, PromptTooLong) for one in errors)
+    return any(isinstance(model_error, PromptTooLong) for model_error in errors)
 
 
 def find_wait_seconds(error: ModelError) -> float | None:
@@ -225,8 +227,8 @@ def find_wait_seconds(error: ModelError) -> float | None:
     A timeout is final: a model that was too slow once has had its time.
     """
     if isinstance(error, ChainExhausted):
-        waits = (find_wait_seconds(one) for one in error.errors)
-        return min((one for one in waits if one is not None), default=None)
+        waits = (find_wait_seconds(model_error) for model_error in error.errors)
+        return min((wait for wait in waits if wait is not None), default=None)
     if isinstance(error, QuotaExhausted | ModelTimeout) or not isinstance(error, ModelUnavailable):
         return None
     stated = error.retry_after_seconds

@@ -372,7 +372,9 @@ def shorten_results(conversation: ToolConversation) -> ToolConversation:
 
     Only the longest results lose text, at their end: the best passages come first.
     """
-    lengths = sorted(len(one.text) for one in conversation.messages if isinstance(one, ToolMessage))
+    lengths = sorted(
+        len(message.text) for message in conversation.messages if isinstance(message, ToolMessage)
+    )
     room, limit = sum(lengths) // 2, 0
     for place, length in enumerate(lengths):
         limit = room // (len(lengths) - place)
@@ -380,10 +382,10 @@ def shorten_results(conversation: ToolConversation) -> ToolConversation:
             break
         room -= length
     messages = (
-        one.model_copy(update={"text": _cut(one.text, limit)})
-        if isinstance(one, ToolMessage)
-        else one
-        for one in conversation.messages
+        message.model_copy(update={"text": _cut(message.text, limit)})
+        if isinstance(message, ToolMessage)
+        else message
+        for message in conversation.messages
     )
     return conversation.model_copy(update={"messages": tuple(messages)})
 

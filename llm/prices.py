@@ -39,7 +39,7 @@ def find_smallest_window(name: str) -> int | None:
     """
     models = [one.partition("@") for one in name.split(",") if one and one != OFFLINE]
     windows = [find_context_window(vendor, model) for model, _, vendor in models]
-    known = [one for one in windows if one is not None]
+    known = [window for window in windows if window is not None]
     return min(known) if known and len(known) == len(windows) else None
 
 

@@ -75,8 +75,14 @@ class _StoredStep(BaseModel, frozen=True):
 
 A = TypeVar("A")
 _ERRORS: dict[str, type[ModelError]] = {
-    one.__name__: one
-    for one in (AccessDenied, RejectedRequest, PromptTooLong, Refused, UnreadableOutput)
+    unreadable_output.__name__: unreadable_output
+    for unreadable_output in (
+        AccessDenied,
+        RejectedRequest,
+        PromptTooLong,
+        Refused,
+        UnreadableOutput,
+    )
 }
 _KEPT = TypeAdapter(_StoredAnswer)
 _KEPT_STEP = TypeAdapter(_StoredStep)
@@ -284,10 +290,10 @@ class StoredModel:
         """Store the speed of calls that were paid now; what they gave is stored before."""
         if self._speeds is None:
             return
-        for one in calls:
-            is_own = not one.from_store and not one.from_cache and one.error is None
-            if is_own and one.usage.output_tokens:
-                await self._speeds.add(one.model, one.usage.output_tokens, one.milliseconds)
+        for call in calls:
+            is_own = not call.from_store and not call.from_cache and call.error is None
+            if is_own and call.usage.output_tokens:
+                await self._speeds.add(call.model, call.usage.output_tokens, call.milliseconds)
 
     async def _pay(
         self, key: CallKey, store: CallStore, call: Callable[[], Awaitable[A]]
@@ -506,7 +512,7 @@ def _raise_stored(frame: bytes | None) -> None:
 
 def _is_for_time(error: ModelError) -> bool:
     if isinstance(error, ChainExhausted):
-        return all(isinstance(one, ModelTimeout) for one in error.errors)
+        return all(isinstance(model_error, ModelTimeout) for model_error in error.errors)
     return isinstance(error, ModelTimeout)
 
 

@@ -192,7 +192,7 @@ def _note(
     for name, digest in record.wrote.items():
         known.write(record.branch, name, digest)
     for path in record.joined:
-        roles = {one.role for one in work.get(path, ())} - {_MANAGER}
+        roles = {evidence_record.role for evidence_record in work.get(path, ())} - {_MANAGER}
         known.join(record.branch, path, is_call=roles <= FINDERS)
     known.found |= {*record.found}
     known.models |= {*record.models}

@@ -385,7 +385,9 @@ class Flow:
             stage = frontier.pop()
             rows = [row for row in self.rows if row.after is stage]
             following = {target for row in rows for target in row.targets}
-            following |= {each for row in rows for one in row.scatters for each in one.begins}
+            following |= {
+                each for row in rows for scatter in row.scatters for each in scatter.begins
+            }
             frontier.extend(following - found)
             found |= following
         return frozenset(found)

@@ -92,17 +92,23 @@ def end_with_pause(ending: Ending, state: State, texts: Texts, language: str) ->
 
 def make_pause_reply(pause: Pause, texts: Texts, language: str) -> Json:
     """Return the reply that asks the questions of a pause which are still open."""
-    missing = {one.name for one in list_missing(pause, pause.answers)}
-    asked = [one for one in pause.questions if one.field is None or one.field.name in missing]
+    missing = {field.name for field in list_missing(pause, pause.answers)}
+    asked = [
+        question
+        for question in pause.questions
+        if question.field is None or question.field.name in missing
+    ]
     asked = asked[:1] if pause.is_one_by_one else asked
     lead = texts.text(f"ask_{pause.kind}", language)
-    lines = [plain_line(one.text) for one in asked]
+    lines = [plain_line(question.text) for question in asked]
     if len(lines) > 1:
         # A single question has none: the choices below it are numbered.
         lines = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
-    actions = [one.model_dump(mode="json", exclude_none=True) for one in
+    actions = [action.model_dump(mode="json", exclude_none=True) for action in
                _make_actions(pause, asked, texts, language)]  # fmt: skip
-    questions: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in asked]
+    questions: list[JsonValue] = [
+        question.model_dump(mode="json", exclude_none=True) for question in asked
+    ]
     return {
         "outcome": "clarification",
         "text": "\n".join((lead, *lines)),
@@ -174,12 +180,12 @@ def may_be_reply(state: State) -> bool:
 
 def list_fields(pause: Pause) -> list[InputField]:
     """Return the fields of a pause."""
-    return [one.field for one in pause.questions if one.field is not None]
+    return [question.field for question in pause.questions if question.field is not None]
 
 
 def list_missing(pause: Pause, values: Mapping[str, str | float | None]) -> list[InputField]:
     """Return the required fields that the user has neither given nor declined."""
-    return [one for one in list_fields(pause) if one.required and one.name not in values]
+    return [field for field in list_fields(pause) if field.required and field.name not in values]
 
 
 def _make_actions(
@@ -205,7 +211,7 @@ def _is_code_of(pause: Pause | None, code: str, now: float) -> bool:
 
 def _read_lines(pause: Pause, lines: Sequence[str], *, is_own: bool) -> ReadReply:
     """Return the values of lines such as `name: value`, or of one text for the only open field."""
-    names = {one.name.casefold(): one.name for one in list_fields(pause)}
+    names = {field.name.casefold(): field.name for field in list_fields(pause)}
     named: dict[str, str | int | float | None] = {}
     for line in lines:
         name, colon, value = line.partition(":")
@@ -232,13 +238,13 @@ def _complete(pause: Pause, values: Values) -> ReadReply:
 def _read_values(pause: Pause, given: Mapping[str, str | int | float | None]) -> Values:
     """Return the values that are of the type of their field; the others are asked for again."""
     values: Values = {}
-    for one in list_fields(pause):
-        if one.name not in given:
+    for wanted in list_fields(pause):
+        if wanted.name not in given:
             continue
-        stated = given[one.name]
-        value = None if stated is None else _parse(one, stated)
+        stated = given[wanted.name]
+        value = None if stated is None else _parse(wanted, stated)
         if stated is None or value is not None:
-            values[one.name] = value
+            values[wanted.name] = value
     return values
 
 

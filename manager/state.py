@@ -69,7 +69,11 @@ class JsonObject:
     def copy(self, *attributes: "Property[Any]") -> Json:
         """Return those of the fields that the object has, as they are."""
         found = self.json
-        return {one.name: found[one.name] for one in attributes if one.name in found}
+        return {
+            attribute.name: found[attribute.name]
+            for attribute in attributes
+            if attribute.name in found
+        }
 
     def copy_filled(self, *attributes: "Property[Any]") -> Json:
         """Return those of the fields that are neither null nor empty, as they are."""

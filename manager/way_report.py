@@ -98,7 +98,7 @@ def describe_way(state: State, outcome: str = "") -> Reply:
     if (assessment := state.assessment) is not None:
         report["assessment"] = assessment.json
     if planned := state.plan_rounds:
-        report["plan_rounds"] = [one.json for one in planned[:_MOST_ROUNDS]]
+        report["plan_rounds"] = [json_object.json for json_object in planned[:_MOST_ROUNDS]]
     return report
 
 

@@ -413,7 +413,9 @@ def _fields(keys: ConversationKeys, ended: Ended, ttl_seconds: int) -> tuple[Mem
 
 def _read_style(stored: str | None) -> AnswerStyle | None:
     """Return a stored form of answers; None for one that only a later version knows."""
-    return next((one for one in get_args(AnswerStyle) if one and one == stored), None)
+    return next(
+        (argument for argument in get_args(AnswerStyle) if argument and argument == stored), None
+    )
 
 
 def _forget_history(keys: ConversationKeys) -> tuple[MemoryWrite, ...]:

@@ -49,7 +49,7 @@ class RedisJobReports:
 
     async def put(self, reports: Sequence[JobReport]) -> None:
         """Replace the reports of this process; they expire unless they are put again."""
-        own = json.dumps([one.model_dump() for one in reports])
+        own = json.dumps([report.model_dump() for report in reports])
         before, self._last = self._last or own, own
         arguments = (own, int(ALIVE_SECONDS * 1000), MOST, before)
         await await_answer(self._client.eval(ANNOUNCE, 1, job_reports_key(), *arguments))
@@ -64,7 +64,7 @@ class RedisJobReports:
         """Return the reports of all live processes, by name and process."""
         key, alive_ms = job_reports_key(), int(ALIVE_SECONDS * 1000)
         flat = await await_answer(self._client.eval(LIVING, 1, key, alive_ms))
-        found = [one for member in flat[::2] for one in _read(member)]
+        found = [report for member in flat[::2] for report in _read(member)]
         return sorted(found, key=lambda one: (one.name, one.process))
 
 

@@ -96,7 +96,7 @@ class WebhookSender:
         redact: Redact = str,
         delays_seconds: Sequence[float] = DELAYS_SECONDS,
     ) -> None:
-        self._endpoints = {one.name: one for one in endpoints}
+        self._endpoints = {endpoint.name: endpoint for endpoint in endpoints}
         self._queue = queue
         self._notices = notices
         self._replies = replies

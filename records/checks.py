@@ -142,7 +142,7 @@ async def find_asked(
         return []
     vectors = await embed([_find_text(records[0]) for records in most])
     least = find_least(np.array([normalise(one) for one in await embed(unrelated)]))
-    labels = group_vectors(np.array([normalise(one) for one in vectors]), least)
+    labels = group_vectors(np.array([normalise(vector) for vector in vectors]), least)
     groups: defaultdict[int, list[list[Record]]] = defaultdict(list)
     for label, records in zip(labels, most, strict=True):
         groups[label].append(records)
@@ -154,19 +154,23 @@ def read_answered(store: RecordStore, name: Name, now: float) -> Sequence[Record
     """Return the questions of the last days that were answered and not rated down."""
     selection = Selection(assistants=(name,), since=now - DAYS * _DAY_SECONDS, outcome="answered")
     found = store.find(selection, limit=_MOST_READ, without=_UNUSED)
-    return [one for one in found if one.rating != "down" and one.sources and _find_text(one)]
+    return [
+        record
+        for record in found
+        if record.rating != "down" and record.sources and _find_text(record)
+    ]
 
 
 def list_verified(answers: Iterable[VerifiedAnswer]) -> list[CheckQuestion]:
     """Return the questions of verified answers, which cite whole pages."""
     return [
         CheckQuestion(
-            id=one.id,
-            text=one.question,
+            id=answer.id,
+            text=answer.question,
             origin="verified",
-            citations=tuple(Citation(page.document_id, is_page=True) for page in one.pages),
+            citations=tuple(Citation(page.document_id, is_page=True) for page in answer.pages),
         )
-        for one in answers
+        for answer in answers
     ]
 
 

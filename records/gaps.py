@@ -106,7 +106,7 @@ class Gap:
     @property
     def reasons(self) -> Mapping[str, int]:
         """The number of questions by their `why`."""
-        return Counter(one.why for one in self.questions)
+        return Counter(question.why for question in self.questions)
 
 
 class GapFinder:
@@ -180,7 +180,7 @@ class GapFinder:
         of_gaps = (gaps.c.tenant == name[0]) & (gaps.c.assistant == name[1])
         states = select(
             func.count(), func.max(gaps.c.changed_at), *(
-                func.count().filter(gaps.c.state == one) for one in STATES
+                func.count().filter(gaps.c.state == state) for state in STATES
             ),
         ).where(of_gaps)  # fmt: skip
         with self._store.begin() as connection:
@@ -209,7 +209,7 @@ class GapFinder:
     def _find_refused(self, name: Name) -> list[Record]:
         """Return the refused questions; where a model failed, nothing is known of the documents."""
         refused = self._find(name, outcome="refused")
-        return [one for one in refused if one.reason != ClarificationReason.MODEL_FAILED]
+        return [record for record in refused if record.reason != ClarificationReason.MODEL_FAILED]
 
     def _find(self, name: Name, **wanted: str) -> Sequence[Record]:
         selection = Selection(assistants=(name,), **wanted)  # type: ignore[arg-type]
@@ -231,18 +231,18 @@ class GapFinder:
         with self._store.begin() as connection:
             ends = {row.conversation_id: row[1] for row in connection.execute(answered)}
         return [
-            one
-            for one in asked
-            if one.ended_at <= now - ANSWER_SECONDS
-            and ends.get(one.conversation_id, 0.0) < one.ended_at
+            record
+            for record in asked
+            if record.ended_at <= now - ANSWER_SECONDS
+            and ends.get(record.conversation_id, 0.0) < record.ended_at
         ]
 
     async def _add_vectors(self, questions: Sequence[GapQuestion]) -> dict[Key, Matrix]:
         """Return the vector of each question; those that are not stored yet are computed."""
         known = await asyncio.to_thread(self._read_vectors, questions)
-        missing = [one for one in questions if one.key not in known]
+        missing = [question for question in questions if question.key not in known]
         if missing:
-            made = await self._embed([one.text for one in missing])
+            made = await self._embed([question.text for question in missing])
             for one, vector in zip(missing, made, strict=True):
                 known[one.key] = normalise(vector)
         if self._least is None and questions:
@@ -274,9 +274,9 @@ class GapFinder:
     ) -> Sequence[Gap]:
         groups: defaultdict[int, list[GapQuestion]] = defaultdict(list)
         if questions and self._least is not None:
-            matrix = np.array([vectors[one.key] for one in questions])
-            for label, one in zip(group_vectors(matrix, self._least), questions, strict=True):
-                groups[label].append(one)
+            matrix = np.array([vectors[question.key] for question in questions])
+            for label, question in zip(group_vectors(matrix, self._least), questions, strict=True):
+                groups[label].append(question)
         states = self._keep(name, list(groups.values()), vectors, now)
         found = [
             _describe(gap, _sort_typical(group, vectors), now)
@@ -304,11 +304,11 @@ class GapFinder:
                 row["id"]: dict(row)
                 for row in connection.execute(select(gaps).where(is_own)).mappings()
             }
-            ids = match_groups([[one.key for one in group] for group in groups], before)
+            ids = match_groups([[question.key for question in group] for group in groups], before)
             states: list[Mapping[str, Any]] = [
                 known.get(gap_id) or _make_gap(name, gap_id, now) for gap_id in ids
             ]
-            if new := [one for one in states if one["id"] not in known]:
+            if new := [state for state in states if state["id"] not in known]:
                 connection.execute(insert(gaps), new)
             if gone := set(known) - set(ids):
                 connection.execute(delete(gaps).where(gaps.c.id.in_(gone)))
@@ -351,13 +351,13 @@ def _make_rows(
 ) -> list[dict[str, Any]]:
     return [
         {
-            **dict(zip(ID, one.key, strict=True)),
+            **dict(zip(ID, question.key, strict=True)),
             "model": model,
-            "vector": vectors[one.key].tobytes(),
+            "vector": vectors[question.key].tobytes(),
             "gap_id": gap_id,
         }
         for gap_id, group in zip(ids, groups, strict=True)
-        for one in group
+        for question in group
     ]
 
 
@@ -365,12 +365,12 @@ def _sort_typical(
     group: Sequence[GapQuestion], vectors: Mapping[Key, Matrix]
 ) -> Sequence[GapQuestion]:
     """Return the questions, those nearest to the mean of their vectors first."""
-    mean = np.sum([vectors[one.key] for one in group], axis=0)
+    mean = np.sum([vectors[question.key] for question in group], axis=0)
     return sorted(group, key=lambda one: (-float(vectors[one.key] @ mean), one.key))
 
 
 def _describe(gap: Mapping[str, Any], questions: Sequence[GapQuestion], now: float) -> Gap:
-    asked = [one.record.ended_at for one in questions]
+    asked = [question.record.ended_at for question in questions]
     week = TREND_DAYS * DAY_SECONDS
     return Gap(
         id=gap["id"],
@@ -379,7 +379,7 @@ def _describe(gap: Mapping[str, Any], questions: Sequence[GapQuestion], now: flo
         state=gap["state"],
         changed_at=gap["changed_at"],
         questions=questions,
-        pages=_count_pages(one.record for one in questions),
+        pages=_count_pages(question.record for question in questions),
         last_week=sum(at > now - week for at in asked),
         week_before=sum(now - 2 * week < at <= now - week for at in asked),
         since_change=sum(at > gap["changed_at"] for at in asked),

@@ -248,7 +248,7 @@ def _make_step(entry: JournalEntry, accepted_at: float) -> dict[str, JsonValue]:
 def _list_undone(reply: Mapping[str, JsonValue], at: float) -> Iterator[dict[str, JsonValue]]:
     """Yield each error of a specialist once."""
     errors = read_objects(reply.get("errors"))
-    named = ((read_text(one, "specialist"), read_text(one, "text")) for one in errors)
+    named = ((read_text(error, "specialist"), read_text(error, "text")) for error in errors)
     for role, text in list(dict.fromkeys(named))[:MOST_STEPS]:
         yield {"kind": NOT_DONE, "at": at, "role": role, "text": text[:LONGEST_STEP]}
 

@@ -244,8 +244,8 @@ class RecordStore:
         insert = (postgresql if self._engine.dialect.name == "postgresql" else sqlite).insert
         statement = insert(messages)
         kept = {*ID, "rating", "rating_reason"}
-        changed = {one.name: statement.excluded[one.name] for one in messages.c
-                   if one.name not in kept}  # fmt: skip
+        changed = {column.name: statement.excluded[column.name] for column in messages.c
+                   if column.name not in kept}  # fmt: skip
         with self.begin() as connection:
             connection.execute(
                 statement.on_conflict_do_update(index_elements=ID, set_=changed), rows
@@ -314,7 +314,7 @@ class RecordStore:
     ) -> Sequence[Record]:
         """Return records, those that ended last first; the columns `without` are left empty."""
         wanted = (
-            select(*(one for one in messages.c if one.name not in without))
+            select(*(column for column in messages.c if column.name not in without))
             .where(*_conditions(selection))
             .order_by(messages.c.ended_at.desc(), messages.c.message_id)
             .offset(offset)
@@ -365,7 +365,7 @@ class RecordStore:
             for table in _OWNED:
                 connection.execute(delete(table))
             for name, row in rows:
-                known = {one.name for one in tables[name].columns} & row.keys()
+                known = {column.name for column in tables[name].columns} & row.keys()
                 connection.execute(insert(tables[name]), {one: row[one] for one in known})
                 count += 1
         return count
@@ -568,7 +568,7 @@ def _migrate(connection: Connection) -> None:
 
 
 def _make_row(record: Record) -> dict[str, Any]:
-    row = {one.name: getattr(record, one.name) for one in fields(record)}
+    row = {field.name: getattr(record, field.name) for field in fields(record)}
     for name in _JSON_COLUMNS:
         row[name] = json.dumps(row[name], ensure_ascii=False)
     row["cost_usd"] = None if record.cost_usd is None else str(record.cost_usd)

@@ -80,9 +80,11 @@ class VerifiedFinder:
     async def _leave_unreadable(
         self, answers: Sequence[VerifiedAnswer], groups: Sequence[str]
     ) -> list[VerifiedAnswer]:
-        cited = dict.fromkeys(page.document_id for one in answers for page in one.pages)
+        cited = dict.fromkeys(page.document_id for answer in answers for page in answer.pages)
         readable = await self._find_readable(tuple(cited), groups)
-        return [one for one in answers if all(p.document_id in readable for p in one.pages)]
+        return [
+            answer for answer in answers if all(p.document_id in readable for p in answer.pages)
+        ]
 
     async def _look(self) -> None:
         if time.monotonic() < self._due:
@@ -93,7 +95,9 @@ class VerifiedFinder:
 
             answers = LISTED.validate_json(found) if found else ()
             vectors = (
-                await self._embed([one.question for one in answers], OUTSIDE) if answers else None
+                await self._embed([answer.question for answer in answers], OUTSIDE)
+                if answers
+                else None
             )
             if answers and self._vectors is None:
                 self._least = find_least(await self._embed(self._unrelated, OUTSIDE), CLOSENESS)

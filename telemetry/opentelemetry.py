@@ -186,11 +186,11 @@ class _BridgeExporter(MetricExporter):
         ]
         added = [
             ResourceMetrics(
-                one.resource,
-                [*one.scope_metrics, ScopeMetrics(self._scope, found, "")],
-                one.schema_url,
+                metrics.resource,
+                [*metrics.scope_metrics, ScopeMetrics(self._scope, found, "")],
+                metrics.schema_url,
             )
-            for one in metrics_data.resource_metrics
+            for metrics in metrics_data.resource_metrics
         ]
         return self._exporter.export(MetricsData(added), timeout_millis)
 
@@ -264,9 +264,9 @@ def _make_points(
     samples: Sequence[Sample], name: str, began: int, now: int
 ) -> list[NumberDataPoint]:
     return [
-        NumberDataPoint(dict(one.labels), began, now, one.value)
-        for one in samples
-        if one.name == name
+        NumberDataPoint(dict(sample.labels), began, now, sample.value)
+        for sample in samples
+        if sample.name == name
     ]
 
 
@@ -384,16 +384,18 @@ def _plan_call(fields: Mapping[str, JsonValue], start: float, end: float) -> Spa
 
 
 def _plan_tools(executions: Sequence[Mapping[str, JsonValue]], end: float) -> Iterator[SpanPlan]:
-    for one in executions:
-        took = _number(one.get("duration_ms")) / 1000
+    for execution in executions:
+        took = _number(execution.get("duration_ms")) / 1000
         attributes: Attributes = {
             "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": str(one.get("tool_name")),
-            "gen_ai.tool.call.id": str(one.get("call_id")),
+            "gen_ai.tool.name": str(execution.get("tool_name")),
+            "gen_ai.tool.call.id": str(execution.get("call_id")),
         }
-        kind = str(one.get("error_type"))
-        error = "" if one.get("success") else kind
-        yield SpanPlan(f"execute_tool {one.get('tool_name')}", end - took, end, attributes, error)
+        kind = str(execution.get("error_type"))
+        error = "" if execution.get("success") else kind
+        yield SpanPlan(
+            f"execute_tool {execution.get('tool_name')}", end - took, end, attributes, error
+        )
 
 
 def _pick_scalars(fields: Mapping[str, JsonValue]) -> Attributes:

@@ -134,8 +134,8 @@ class ToolCatalog:
 
     def select_distinct(self) -> list[Tool[Any, Any]]:
         """Return the tools, without those that another one is under a name of the operator."""
-        renamed = {one.renames for one in self._tools.values() if isinstance(one, NamedTool)}
-        return [one for one in self.select() if one.name not in renamed]
+        renamed = {tool.renames for tool in self._tools.values() if isinstance(tool, NamedTool)}
+        return [tool for tool in self.select() if tool.name not in renamed]
 
     def extend(self, tools: Iterable[Tool[Any, Any]]) -> "ToolCatalog":
         """Return a catalogue of these and further tools."""

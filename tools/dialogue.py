@@ -137,13 +137,13 @@ class Dialogue:
     @property
     def last_text(self) -> str:
         """The last text that the model wrote beside its calls; empty: none."""
-        return next((one.text for one in reversed(self.messages) if one.text), "")
+        return next((message.text for message in reversed(self.messages) if message.text), "")
 
     @property
     def ordered_results(self) -> tuple[ToolResult, ...]:
         """All results, in the order of their calls."""
         ids = (use.call_id for message in self.messages for use in message.calls)
-        return tuple(self.results[one] for one in ids if one in self.results)
+        return tuple(self.results[identifier] for identifier in ids if identifier in self.results)
 
     @property
     def pending(self) -> tuple[ToolUse, ...]:
@@ -207,13 +207,16 @@ class Dialogue:
         *before, last = self.messages
         if not self._has_searched(last) or not any(map(self._has_searched, before)):
             return False
-        known = {one for message in before for one in self._list_passages(message)}
+        known = {passage for message in before for passage in self._list_passages(message)}
         given = json.dumps([use.arguments for use in last.calls])
-        return all(one in known or one in given for one in self._list_passages(last))
+        return all(passage in known or passage in given for passage in self._list_passages(last))
 
     def _has_searched(self, message: ModelMessage) -> bool:
         found = (self.results.get(use.call_id) for use in message.calls)
-        return any(one is not None and one.success and one.tool in _SEARCHES for one in found)
+        return any(
+            tool_result is not None and tool_result.success and tool_result.tool in _SEARCHES
+            for tool_result in found
+        )
 
     def _list_passages(self, message: ModelMessage) -> Iterator[str]:
         for use in message.calls:
@@ -236,7 +239,7 @@ def remove_stated(use: ToolUse) -> ToolUse:
     """Return a call without what a planner states about it."""
     if not isinstance(use.arguments, dict):
         return use
-    own = {name: one for name, one in use.arguments.items() if name not in {INTENT, NEXT}}
+    own = {name: argument for name, argument in use.arguments.items() if name not in {INTENT, NEXT}}
     return use.model_copy(update={"arguments": own})
 
 
@@ -289,8 +292,8 @@ def plan_searches(
     parts = split_questions(question) or (question,)
     if not rounds and len(parts) > 1:
         share = max(1, most_passages // len(parts))
-        return dialogue.number([_search(one, share) for one in parts])
-    shown = [one.chunk_id for one in list_passages(dialogue.ordered_results)]
+        return dialogue.number([_search(part, share) for part in parts])
+    shown = [passage.chunk_id for passage in list_passages(dialogue.ordered_results)]
     left = most_passages - len(shown)
     if len(parts) > 1 or rounds >= most_rounds or left <= 0 or (rounds and not shown):
         return ()
@@ -305,11 +308,11 @@ def _share_room(results: Sequence[ToolResult], room: int) -> dict[str, ToolResul
     longest = LONGEST_TEXT
     left, shortest_first = room, sorted(results, key=lambda one: len(one.text))
     shown: dict[str, ToolResult] = {}
-    for place, one in enumerate(shortest_first):
+    for place, tool_result in enumerate(shortest_first):
         own = max(longest, left // (len(shortest_first) - place))
-        text = shorten(one.text, own)
+        text = shorten(tool_result.text, own)
         left -= len(text)
-        shown[one.call_id] = one.model_copy(update={"text": text})
+        shown[tool_result.call_id] = tool_result.model_copy(update={"text": text})
     return shown
 
 

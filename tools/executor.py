@@ -342,8 +342,8 @@ def _read_inputs(tool: AnyTool, call: ToolCall) -> BaseModel | str:
 
 def _list_problems(error: ValidationError) -> str:
     problems = [
-        f"{'.'.join(str(part)[:80] for part in one['loc']) or 'arguments'}: {one['msg']}"
-        for one in error.errors(include_url=False, include_input=False)[:_MOST_PROBLEMS]
+        f"{'.'.join(str(part)[:80] for part in details['loc']) or 'arguments'}: {details['msg']}"
+        for details in error.errors(include_url=False, include_input=False)[:_MOST_PROBLEMS]
     ]
     return "; ".join(problems)
 

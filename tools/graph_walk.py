@@ -123,7 +123,7 @@ class CandidatePool:
     def leave_out(cls, chunk_ids: Iterable[str]) -> "CandidatePool":
         """Return a pool without candidates of the documents of these passages."""
         passages = frozenset(chunk_ids)
-        return cls(frozenset(document_of(one) for one in passages), passages)
+        return cls(frozenset(document_of(passage) for passage in passages), passages)
 
     def is_open(self, document_id: str) -> bool:
         """Return whether a passage of a document may be added, and none is there yet."""
@@ -160,7 +160,7 @@ class _Start:
 
     @property
     def mentioned(self) -> list[str]:
-        found = (name for one in self.passages for name in find_names(one))
+        found = (name for passage in self.passages for name in find_names(passage))
         return list(dict.fromkeys(found))
 
 
@@ -226,9 +226,9 @@ class GraphWalker:
         )
         starts = await self._read_attached(wanted, walk)
         for chunk_id, ids in chunks.items():
-            own = tuple(passages[one] for one in ids if one in passages)
+            own = tuple(passages[identifier] for identifier in ids if identifier in passages)
             if own:
-                texts = (own[0].document.listed.title, *(one.chunk.text for one in own))
+                texts = (own[0].document.listed.title, *(passage.chunk.text for passage in own))
                 starts[chunk_id] = _Start(". ".join(texts), own, 1.0)
         decay = self._weights.decay
         return [
@@ -239,16 +239,18 @@ class GraphWalker:
     async def _read_attached(self, wanted: Sequence[str], walk: Walk) -> dict[str, _Start]:
         """Return the starts in documents of the conversation, which have no written edges."""
         ids = [one for one in wanted if is_attached_id(document_of(one))]
-        found = await self._library.read([document_of(one) for one in ids], walk.groups, walk.run)
+        found = await self._library.read(
+            [document_of(identifier) for identifier in ids], walk.groups, walk.run
+        )
         starts: dict[str, _Start] = {}
         for document in found:
             record = DocumentRecord(document.listed, document.crumbs, "")
-            for one in document.chunks:
-                text = f"{document.listed.title}. {one.chunk.text}"
-                starts[one.chunk.chunk_id] = _Start(
-                    text, (ConnectedPassage(record, one.chunk),), 1.0
+            for chunk in document.chunks:
+                text = f"{document.listed.title}. {chunk.chunk.text}"
+                starts[chunk.chunk.chunk_id] = _Start(
+                    text, (ConnectedPassage(record, chunk.chunk),), 1.0
                 )
-        return {one: starts[one] for one in ids if one in starts}
+        return {identifier: starts[identifier] for identifier in ids if identifier in starts}
 
     async def _add_sharing(
         self, graph: PassageGraph, pool: CandidatePool, starts: Sequence[_Start], walk: Walk
@@ -260,7 +262,7 @@ class GraphWalker:
         ]
         every = [name for names in by_start for name in names]
         shared = await graph.find_sharing(every, most_common=self._weights.most_common)
-        owners = [document_of(one) for ids in shared.values() for one in ids]
+        owners = [document_of(identifier) for ids in shared.values() for identifier in ids]
         documents = await graph.read_documents(owners)
         titles = None if walk.version else await graph.find_versions(documents.values())
         for start, names in zip(starts, by_start, strict=True):
@@ -293,8 +295,10 @@ class GraphWalker:
                 + weights.missing * lacking
             )
 
-        rated = sorted(((rate(one), one) for one in candidates), key=lambda pair: -pair[0])
-        return [_rescore(one, score) for score, one in rated[: walk.limit]]
+        rated = sorted(
+            ((rate(candidate), candidate) for candidate in candidates), key=lambda pair: -pair[0]
+        )
+        return [_rescore(candidate, score) for score, candidate in rated[: walk.limit]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,11 +345,13 @@ async def find_withdrawn(
         run=walk.run,
     )
     found = await searcher.search(request)
-    ids = [one.document_id for one in found.hits[:1] if one.document_id.count(before) == 1]
-    documents = await graph.read_documents([one.replace(before, newest) for one in ids])
+    ids = [hit.document_id for hit in found.hits[:1] if hit.document_id.count(before) == 1]
+    documents = await graph.read_documents(
+        [identifier.replace(before, newest) for identifier in ids]
+    )
     chunks = [f"{name}#0" for name in documents]
     passages = await graph.read_passages(chunks, documents)
-    return next((one for one in passages.values() if is_notice(one.chunk.text)), None)
+    return next((passage for passage in passages.values() if is_notice(passage.chunk.text)), None)
 
 
 def _list_chunks(chunk_id: str, document: DocumentRecord) -> list[str]:
@@ -355,12 +361,12 @@ def _list_chunks(chunk_id: str, document: DocumentRecord) -> list[str]:
 
 async def _find_called(graph: PassageGraph, starts: Sequence[_Start], walk: Walk) -> DocumentNames:
     """Return the documents that the query and the starts mention."""
-    links = [name for start in starts for one in start.passages for name in one.links]
-    titles = [one.document.listed.title for start in starts for one in start.passages[:1]]
+    links = [name for start in starts for passage in start.passages for name in passage.links]
+    titles = [passage.document.listed.title for start in starts for passage in start.passages[:1]]
     unlinked = [
         start.text[:_TEXT_OF_START]
         for start in starts
-        if any(not one.document.version for one in start.passages)
+        if any(not passage.document.version for passage in start.passages)
     ]
     return await graph.find_called(links, (walk.query, *titles, *unlinked))
 
@@ -369,12 +375,14 @@ async def _add_named(
     graph: PassageGraph, pool: CandidatePool, names: DocumentNames, walk: Walk
 ) -> None:
     found = names.find_in(walk.query, walk.version)
-    await _add_first(graph, pool, [one for name in found for one in name.document_ids])
+    await _add_first(
+        graph, pool, [identifier for name in found for identifier in name.document_ids]
+    )
     for name in found:
-        for one in name.document_ids:
-            if one in pool.by_key:
-                pool.by_key[one].named = 1.0
-                pool.by_key[one].relation = f"the query names {name.name!r}"
+        for identifier in name.document_ids:
+            if identifier in pool.by_key:
+                pool.by_key[identifier].named = 1.0
+                pool.by_key[identifier].relation = f"the query names {name.name!r}"
 
 
 async def _add_linked(
@@ -387,10 +395,12 @@ async def _add_linked(
     for start in starts:
         found = names.find_in(start.text, walk.version)
         value = start.weight * (_NOTICE_FACTOR if is_notice(start.text) else 1.0)
-        await _add_first(graph, pool, [one for name in found for one in name.document_ids])
+        await _add_first(
+            graph, pool, [identifier for name in found for identifier in name.document_ids]
+        )
         for name in found:
-            for one in name.document_ids:
-                candidate = pool.by_key.get(one)
+            for identifier in name.document_ids:
+                candidate = pool.by_key.get(identifier)
                 if candidate is not None and candidate.linked < value:
                     candidate.linked = value
                     candidate.relation = f"{name.name!r} {LINKED}"
@@ -398,9 +408,9 @@ async def _add_linked(
 
 async def _add_first(graph: PassageGraph, pool: CandidatePool, document_ids: list[str]) -> None:
     """Add the first passages of documents."""
-    wanted = [one for one in document_ids[:_MOST_LINKS] if pool.is_open(one)]
+    wanted = [identifier for identifier in document_ids[:_MOST_LINKS] if pool.is_open(identifier)]
     documents = await graph.read_documents(wanted)
-    first = [f"{one}#0" for one in documents]
+    first = [f"{document}#0" for document in documents]
     for passage in (await graph.read_passages(first, documents)).values():
         pool.add_passage(passage)
 
@@ -450,7 +460,9 @@ def _measure_rarity(
     """Return the weight of each term of the query: high where few candidates have it."""
     count = len(candidates)
     return {
-        term: math.log(1 + (count + 1) / (1 + sum(term in one.words for one in candidates)))
+        term: math.log(
+            1 + (count + 1) / (1 + sum(term in candidate.words for candidate in candidates))
+        )
         for term in sorted(asked)
     }
 

@@ -49,7 +49,7 @@ def split_questions(text: str) -> tuple[str, ...]:
     """
     read = text[:_LONGEST]
     lines = [found[1].strip() for found in _LISTED_LINE.finditer(read)]
-    found = lines if len(lines) > 1 else [one.strip() for one in _ASKED.findall(read)]
+    found = lines if len(lines) > 1 else [match.strip() for match in _ASKED.findall(read)]
     whole = [one for one in found if len(_list_subjects(one)) >= _LEAST_QUESTION_WORDS]
     parts = tuple(dict.fromkeys(whole))[:_MOST_QUESTIONS]
     return parts if len(parts) > 1 and len(whole) == len(found) else ()
@@ -105,7 +105,7 @@ def _leave_out_passages(message: str) -> str:
     """Return the sentences of a message that ask, if some do, without what they quote."""
     plain = _QUOTED.sub(" ", message)
     sentences = (one.strip() for one in _SENTENCE_END.split(plain))
-    asked = [one for one in sentences if one.endswith(_QUESTION_MARKS)]
+    asked = [sentence for sentence in sentences if sentence.endswith(_QUESTION_MARKS)]
     return " ".join(asked) or plain
 
 
@@ -175,7 +175,7 @@ def _share_head(things: Sequence[str]) -> list[str]:
     head = last.split()[1:][-1:]
     if not head or not all(map(_may_lack_head, others)):
         return list(things)
-    return [" ".join((one, *head)) for one in others] + [last]
+    return [" ".join((other, *head)) for other in others] + [last]
 
 
 def _may_lack_head(thing: str) -> bool:

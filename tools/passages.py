@@ -171,13 +171,13 @@ def cite_passages(passages: Iterable[FoundPassage]) -> list[CitedPassage]:
 def quote_passages(passages: Iterable[FoundPassage]) -> list[PassageText]:
     """Return the texts of passages, each passage once with all that is quoted of it."""
     by_id: dict[str, list[FoundPassage]] = {}
-    for one in passages:
-        by_id.setdefault(one.citation.chunk_id, []).append(one)
+    for passage in passages:
+        by_id.setdefault(passage.citation.chunk_id, []).append(passage)
     return [
         PassageText(
             citation=found[0].citation,
-            text="\n".join(dict.fromkeys(one.text for one in found)),
-            is_linked=any(LINKED in one.relation for one in found),
+            text="\n".join(dict.fromkeys(passage.text for passage in found)),
+            is_linked=any(LINKED in passage.relation for passage in found),
         )
         for found in by_id.values()
     ]
@@ -204,14 +204,14 @@ def describe_documents(
     Where there are more, those come first whose titles share the rarest words with the question.
     """
     shown = documents if len(documents) <= most else _sort_by_words(documents, question)
-    lines = [_describe(one) for one in shown[:most]]
+    lines = [_describe(document) for document in shown[:most]]
     left = len(documents) - len(lines)
     return (*lines, f"... and {left} further documents") if left else tuple(lines)
 
 
 def list_languages(documents: Iterable[ListedDocument]) -> tuple[str, ...]:
     """Return the languages of documents, ISO 639-1, the most frequent first."""
-    counts = Counter(one.language for one in documents if one.language)
+    counts = Counter(document.language for document in documents if document.language)
     return tuple(language for language, _ in counts.most_common(_MOST_LANGUAGES))
 
 
@@ -220,8 +220,8 @@ def _list_pictures(pictures: Sequence[tuple[str, str]]) -> tuple[SourcePicture, 
 
 
 def _render_section(place: str, passages: Sequence[FoundPassage]) -> str:
-    ids = " ".join(f"[{one.citation.chunk_id}]" for one in passages)
-    return f"{ids} {place}\n{join_texts([one.text for one in passages]).text}"
+    ids = " ".join(f"[{passage.citation.chunk_id}]" for passage in passages)
+    return f"{ids} {place}\n{join_texts([passage.text for passage in passages]).text}"
 
 
 def _divide(document: WholeDocument, numbers: Sequence[int]) -> list[list[int]]:
@@ -239,8 +239,8 @@ def _divide(document: WholeDocument, numbers: Sequence[int]) -> list[list[int]]:
 
 
 def _sort_by_words(documents: Sequence[ListedDocument], question: str) -> list[ListedDocument]:
-    asked = {one.language: set(terms(question, one.language)) for one in documents}
-    words = [set(terms(one.title, one.language)) for one in documents]
+    asked = {document.language: set(terms(question, document.language)) for document in documents}
+    words = [set(terms(document.title, document.language)) for document in documents]
     counts = Counter(word for own in words for word in own)
 
     def weigh(place: int) -> float:

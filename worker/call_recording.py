@@ -129,7 +129,7 @@ def fallbacks_of(writes: Fields) -> list[str]:
     """
     stats = writes.get("search_stats")
     levels = stats.get("fallbacks") if isinstance(stats, dict) else None
-    reasons = [_name_missing(str(one)) for one in levels] if isinstance(levels, list) else []
+    reasons = [_name_missing(str(level)) for level in levels] if isinstance(levels, list) else []
     reasons += ["links_removed"] if writes.get("removed_links") else []
     reasons += ["decided_without_model"] if writes.get("model_error") else []
     if writes.get("early_embedding") == "discarded":
@@ -186,8 +186,11 @@ def is_same_model(requested: str, answered_by: str, aliases: Mapping[str, str]) 
 def _encode_refusals(refusals: Sequence[BudgetRefusal]) -> tuple[JournalEntry, ...]:
     """Return the journal event of the first refusal of a hop; the others say the same."""
     return tuple(
-        JournalEntry("budget_exhausted", {"budget": one.name, "limit": one.limit, "used": one.used})
-        for one in refusals[:1]
+        JournalEntry(
+            "budget_exhausted",
+            {"budget": refusal.name, "limit": refusal.limit, "used": refusal.used},
+        )
+        for refusal in refusals[:1]
     )
 
 

@@ -201,7 +201,9 @@ class ClarificationAgent(Agent[Reads, Writes]):
             topic=self._topic,
             question=plain_line(_choose_quoted(reads))[:LONGEST_QUESTION],
             document_languages=self._name_languages(reads),
-            names=", ".join(f"“{plain_line(one)}”" for one in reads.unknown_documents or ()),
+            names=", ".join(
+                f"“{plain_line(document)}”" for document in reads.unknown_documents or ()
+            ),
         )
         return ClarifyInputs(
             reason=reason,
@@ -253,9 +255,9 @@ class ClarificationAgent(Agent[Reads, Writes]):
             return ()
         if reason in REFUSALS:
             return list_nearest_pages(reads.search_results) or tuple(
-                _make_option_action(one).model_copy(update={"kind": "source"})
-                for one in _choose_options(reads)
-                if one.crumbs
+                _make_option_action(clarification_option).model_copy(update={"kind": "source"})
+                for clarification_option in _choose_options(reads)
+                if clarification_option.crumbs
             )
         skip = self._texts.text("skip", reads.reply_language)
         leave = self._texts.text("exit_action", reads.reply_language)

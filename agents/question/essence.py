@@ -200,7 +200,7 @@ def _resume(
             ),
             clarification_result="search_again",
             assumption=chosen if reply.kind == "skip" else "",
-            remaining_questions=tuple(one for one in pause.options if one != chosen),
+            remaining_questions=tuple(option for option in pause.options if option != chosen),
             decided_by="rules",
         )
     places = pause.places[reply.option : reply.option + 1]
@@ -251,11 +251,14 @@ def _check_translations(
     """Return the translations that can be searched for: in a known language, and not empty."""
     found = (
         QuestionTranslation(
-            language=primary_of(read_tag(one.language)), question=one.question.strip()
+            language=primary_of(read_tag(translation.language)),
+            question=translation.question.strip(),
         )
-        for one in given[:MOST_TRANSLATED]
+        for translation in given[:MOST_TRANSLATED]
     )
-    return tuple(one for one in found if one.language and one.question)
+    return tuple(
+        translation for translation in found if translation.language and translation.question
+    )
 
 
 def _leave_open(question: Pause | None, *, is_open: bool) -> dict[str, object]:

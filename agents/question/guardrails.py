@@ -428,7 +428,9 @@ def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:
         "needs_clarification": True,
         "clarification_reason": ClarificationReason.MULTIPLE_TOPICS,
         "clarification_message": f"The message asks {len(questions)} questions at once.",
-        "clarification_options": tuple(ClarificationOption(label=one) for one in questions),
+        "clarification_options": tuple(
+            ClarificationOption(label=question) for question in questions
+        ),
     }
 
 
@@ -440,7 +442,9 @@ def _ask_whether(candidates: Sequence[VerifiedAnswer]) -> Writes:
         needs_clarification=True,
         clarification_reason=ClarificationReason.AMBIGUOUS_QUERY,
         clarification_message="The question may be one that the owner has answered.",
-        clarification_options=tuple(ClarificationOption(label=one.question) for one in candidates),
+        clarification_options=tuple(
+            ClarificationOption(label=candidate.question) for candidate in candidates
+        ),
         decided_by="rules",
     )
 

@@ -41,7 +41,7 @@ def make_place(path: tuple[str, ...]) -> ClarificationOption:
 
 def number_places(places: Sequence[ClarificationOption]) -> tuple[str, ...]:
     """Return places as a prompt lists them."""
-    return tuple(f"{n}. {' > '.join(one.crumbs)}" for n, one in enumerate(places, 1))
+    return tuple(f"{n}. {' > '.join(place.crumbs)}" for n, place in enumerate(places, 1))
 
 
 def word_meanings(

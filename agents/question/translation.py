@@ -403,15 +403,20 @@ def _take(
 
 
 def _restore_labels(protected: Protected, given: Sequence[Meaning]) -> list[Meaning]:
-    return [one.model_copy(update={"label": protected.restore_some(one.label)}) for one in given]
+    return [
+        meaning.model_copy(update={"label": protected.restore_some(meaning.label)})
+        for meaning in given
+    ]
 
 
 def _restore_translations(
     protected: Protected, given: Sequence[QuestionTranslation]
 ) -> tuple[QuestionTranslation, ...]:
     return tuple(
-        QuestionTranslation(language=one.language, question=protected.restore_some(one.question))
-        for one in given
+        QuestionTranslation(
+            language=translation.language, question=protected.restore_some(translation.question)
+        )
+        for translation in given
     )
 
 

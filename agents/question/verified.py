@@ -53,7 +53,7 @@ async def match_verified(
     if not found:
         return NOTHING
     wanted = {normalise(text) for text in texts}
-    same = next((one for one in found if normalise(one.question) in wanted), None)
+    same = next((answer for answer in found if normalise(answer.question) in wanted), None)
     if same is not None:
         return VerifiedMatch(same)
     if chosen or model is None:
@@ -66,8 +66,10 @@ async def _ask_model(
     asked: AskedQuestion, found: Sequence[VerifiedAnswer], model: Model, run: Run
 ) -> VerifiedMatch:
     listed = tuple(
-        AnsweredQuestion(number=number, question=one.question, answer=one.answer[:LONGEST_ANSWER])
-        for number, one in enumerate(found, start=1)
+        AnsweredQuestion(
+            number=number, question=answer.question, answer=answer.answer[:LONGEST_ANSWER]
+        )
+        for number, answer in enumerate(found, start=1)
     )
     text = "" if asked.text == asked.canonical else asked.text
     try:

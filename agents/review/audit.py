@@ -117,17 +117,21 @@ class CitationAudit(BaseModel, frozen=True):
     @property
     def is_valid(self) -> bool:
         """Whether every citation is good."""
-        return all(one.is_good for one in self.citations)
+        return all(citation.is_good for citation in self.citations)
 
     @property
     def used_citations(self) -> tuple[str, ...]:
         """The ids of the passages that good citations name, each once."""
-        return tuple(dict.fromkeys(one.passage_id for one in self.citations if one.is_good))
+        return tuple(
+            dict.fromkeys(citation.passage_id for citation in self.citations if citation.is_good)
+        )
 
     @property
     def invalid_citations(self) -> tuple[str, ...]:
         """The labels of the citations with a problem, each once."""
-        return tuple(dict.fromkeys(one.label for one in self.citations if not one.is_good))
+        return tuple(
+            dict.fromkeys(citation.label for citation in self.citations if not citation.is_good)
+        )
 
 
 def read_citations(text: str) -> ReadAnswer:
@@ -149,7 +153,7 @@ def read_citations(text: str) -> ReadAnswer:
         if not found and len(plain.split()) >= _LEAST_WORDS:
             uncited.append(plain)
         before = "" if found else plain
-    used = {one.label for one in claims}
+    used = {claim.label for claim in claims}
     unused = tuple(f"[{number}]" for number in listed if f"[{number}]" not in used)
     return ReadAnswer(tuple(claims), tuple(uncited), unused)
 
@@ -160,7 +164,7 @@ def audit_citations(answer: ReadAnswer, passages: Sequence[CitablePassage]) -> C
     for passage in passages:
         for name in passage.names:
             by_name.setdefault(normalise_name(name), []).append(passage)
-    is_mixed = {"number", "cite"} <= {one.form for one in answer.claims}
+    is_mixed = {"number", "cite"} <= {cited_claim.form for cited_claim in answer.claims}
     audited = tuple(
         audit_citation(claim, find_named(claim, by_name), is_mixed=is_mixed)
         for claim in answer.claims
@@ -174,7 +178,7 @@ def find_named(
     """Return the passages that a citation names, each once."""
     names = dict.fromkeys(map(normalise_name, claim.names))
     found = [passage for name in names for passage in by_name.get(name, ())]
-    return list({one.passage_id: one for one in found}.values())
+    return list({citable_passage.passage_id: citable_passage for citable_passage in found}.values())
 
 
 def audit_citation(
@@ -210,7 +214,10 @@ def choose_closest(claim: str, named: Sequence[CitablePassage]) -> CitablePassag
         return named[0] if named else None
     place = TextPlace(document_id="", unit_id="", start=0, end=0)
     search = PassageSearch(
-        [RulePassage(str(at), place, one.text, one.language) for at, one in enumerate(named)]
+        [
+            RulePassage(str(at), place, passage.text, passage.language)
+            for at, passage in enumerate(named)
+        ]
     )
     found = search.find(claim, named[0].language, 1)
     return named[int(found[0].id)] if found else named[0]
@@ -220,12 +227,12 @@ def check_facts(
     claim: str, closest: CitablePassage, named: Sequence[CitablePassage]
 ) -> Iterator[str]:
     """Yield the numbers, periods and references of a claim that its source does not have."""
-    every = "\n".join(f"{one.place}\n{one.text}" for one in named)
+    every = "\n".join(f"{passage.place}\n{passage.text}" for passage in named)
     known = list_measures(closest.text, closest.language)
     measured = list_measures(claim, closest.language)
-    for one in measured[:_MOST]:
-        yield from _compare(one, known, list_measures(every, closest.language))
-    stated = {one.value for one in measured} | list_numbers(every)
+    for measure in measured[:_MOST]:
+        yield from _compare(measure, known, list_measures(every, closest.language))
+    stated = {measure.value for measure in measured} | list_numbers(every)
     told = {number for one in measured for number in list_numbers(one.text)}
     missing = sorted(list_numbers(claim) - stated - told)
     yield from (f"the number {one} does not occur in the source" for one in missing[:_MOST])
@@ -241,15 +248,24 @@ def check_facts(
 def find_cited_documents(listed: Iterable[ListedDocument], wanted: set[str]) -> list[str]:
     """Return the ids of the documents that a normalised name means, or begins with."""
     return [
-        one.id
-        for one in listed
+        document.id
+        for document in listed
         if any(
             normalise_name(name) == asked or asked.startswith(f"{normalise_name(name)}#")
-            for name in (one.id, one.title, one.source, one.file, one.url or "")
+            for name in (
+                document.id,
+                document.title,
+                document.source,
+                document.file,
+                document.url or "",
+            )
             if name
             for asked in wanted
         )
-        or any(asked.startswith((f"{one.title.casefold()} >", f"{one.id}#")) for asked in wanted)
+        or any(
+            asked.startswith((f"{document.title.casefold()} >", f"{document.id}#"))
+            for asked in wanted
+        )
     ]
 
 
@@ -258,8 +274,8 @@ def list_citable_passages(document: WholeDocument) -> Iterator[CitablePassage]:
     listed = document.listed
     of_document = [one for one in (listed.id, listed.title, listed.source, listed.file) if one]
     of_document += [listed.url] if listed.url else []
-    for one in document.chunks:
-        chunk = one.chunk
+    for vector in document.chunks:
+        chunk = vector.chunk
         names = {chunk.chunk_id, *of_document, " > ".join((listed.title, *chunk.heading_path))}
         if chunk.heading_path and chunk.heading_path[0] == listed.title:
             names.add(" > ".join(chunk.heading_path))
@@ -341,7 +357,7 @@ def _read_entries(lines: Sequence[str]) -> dict[int, tuple[str, ...]]:
     for line in lines:
         entry = _ENTRY.match(line)
         if entry is not None:
-            numbers = tuple(int(one) for one in _NUMBER.findall(entry[1] or entry[2]))
+            numbers = tuple(int(match) for match in _NUMBER.findall(entry[1] or entry[2]))
             names = _list_names(entry[3])
         elif numbers and line.strip():
             names = _list_names(line)

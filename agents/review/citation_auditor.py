@@ -70,12 +70,12 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
         found = reads.extracted if reads.extracted is not None else Extracted()
-        names = [one.document_id for one in found.documents]
+        names = [document.document_id for document in found.documents]
         documents = await self.toolbox.read_documents(names, reads.groups)
         if not documents:
             text = "expected a document whose citations are checked, found none"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
-        claims = [claim for one in documents for claim in read_citations(one.text).claims]
+        claims = [claim for document in documents for claim in read_citations(document.text).claims]
         proved = await self._prove(claims, reads.groups)
         decided_by, errors = "", tuple[SpecialistError, ...]()
         if proved and not self.toolbox.is_offline:
@@ -92,21 +92,22 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
                 return Wrote(Writes(**given.as_writes()))
             errors = given.errors
             if not isinstance(given, NoOutput):
-                checked = {one.id: one for one in given.output.statements}
+                checked = {statement.id: statement for statement in given.output.statements}
                 proved = [
-                    (_add_judgement(one, checked.get(_name(at))), passage)
-                    for at, (one, passage) in enumerate(proved)
+                    (_add_judgement(citation, checked.get(_name(at))), passage)
+                    for at, (citation, passage) in enumerate(proved)
                 ]
                 decided_by = given.decided_by
-        audited = [*(one for one, _ in proved), *await self._compare_places(reads)]
-        wrong = [one for one in audited if not one.is_good]
+        audited = [*(citation for citation, _ in proved), *await self._compare_places(reads)]
+        wrong = [citation for citation in audited if not citation.is_good]
         return Wrote(
             Writes(
                 citation_audit=FindingList(
                     reference=await self.toolbox.store(CitationAudit(citations=tuple(audited))),
                     items=len(audited),
                     summary=tuple(
-                        f"{one.label}: {'; '.join(one.problems)}" for one in wrong[:_MOST_SUMMARY]
+                        f"{citation.label}: {'; '.join(citation.problems)}"
+                        for citation in wrong[:_MOST_SUMMARY]
                     ),
                     decided_by=decided_by,
                 ),
@@ -122,7 +123,11 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
         listed = await self.toolbox.library.list_documents(groups) if wanted else []
         read = await self.toolbox.read_documents(find_cited_documents(listed, wanted), groups)
         by_name: dict[str, list[CitablePassage]] = {}
-        for passage in (one for document in read for one in list_citable_passages(document)):
+        for passage in (
+            citable_passage
+            for document in read
+            for citable_passage in list_citable_passages(document)
+        ):
             for name in passage.names:
                 by_name.setdefault(normalise_name(name), []).append(passage)
         found = []
@@ -136,24 +141,28 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
         if reads.verdicts is None:
             return []
         review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
-        evidence = [(one.requirement_id, read) for one in review.verdicts for read in one.evidence]
+        evidence = [
+            (verdict.requirement_id, read)
+            for verdict in review.verdicts
+            for read in verdict.evidence
+        ]
         names = {read.place.document_id for _, read in evidence}
         read = await self.toolbox.read_documents(sorted(names), reads.groups)
         texts = {unit.unit_id: unit.text for one in read for unit in cut_document(one).units}
-        titles = {one.listed.id: one.listed.title for one in read}
+        titles = {document.listed.id: document.listed.title for document in read}
         found = []
-        for name, one in evidence:
-            stands = one.text in texts.get(one.place.unit_id, "")
-            place = " > ".join(one.place.heading_path)
-            title = titles.get(one.place.document_id, "the document")
+        for name, verdict_evidence in evidence:
+            stands = verdict_evidence.text in texts.get(verdict_evidence.place.unit_id, "")
+            place = " > ".join(verdict_evidence.place.heading_path)
+            title = titles.get(verdict_evidence.place.document_id, "the document")
             problem = f"the quotation is no longer in {title}, {place}"
             found.append(
                 AuditedCitation(
                     label=name,
-                    claim=one.text,
-                    exists=one.place.unit_id in texts,
+                    claim=verdict_evidence.text,
+                    exists=verdict_evidence.place.unit_id in texts,
                     says="yes" if stands else "no",
-                    passage_id=one.place.unit_id,
+                    passage_id=verdict_evidence.place.unit_id,
                     place=place,
                     problems=() if stands else (problem,),
                 )

@@ -55,8 +55,10 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
         found = reads.extracted if reads.extracted is not None else Extracted()
-        titles = {one.document_id: one.title for one in (*found.documents, *found.against)}
-        titles = titles or {one.document_id: one.title for one in found.chunks_data}
+        titles = {
+            document.document_id: document.title for document in (*found.documents, *found.against)
+        }
+        titles = titles or {passage.document_id: passage.title for passage in found.chunks_data}
         chosen, beyond = [*titles][:_MOST_DOCUMENTS], [*titles.values()][_MOST_DOCUMENTS:]
         documents = await self.toolbox.read_documents(chosen, reads.groups)
         if not documents:
@@ -79,15 +81,19 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
         shares: dict[str, int] = defaultdict(int)
         for own, outcome in given.outcomes:
             answered = outcome.output.documents if isinstance(outcome, GivenOutput) else ()
-            for name, one in _match(own.documents, answered):
-                classes[name].append(one)
+            for name, document in _match(own.documents, answered):
+                classes[name].append(document)
                 shares[name] += sum(len(part.text) for part in own.documents if part.id == name)
         classified = [
-            _merge(classes[one.listed.id], shares[one.listed.id] / max(len(one.text), 1))
-            for one in documents
-            if one.listed.id in classes
+            _merge(
+                classes[document.listed.id], shares[document.listed.id] / max(len(document.text), 1)
+            )
+            for document in documents
+            if document.listed.id in classes
         ]
-        lost = [one.listed.title for one in documents if one.listed.id not in classes]
+        lost = [
+            document.listed.title for document in documents if document.listed.id not in classes
+        ]
         unnamed = self._name_lost(lost) if not given.errors else ()
         errors = (*given.errors, *unnamed, *self._name_beyond(beyond))
         return Wrote(Writes(classification=tuple(classified), errors=errors))
@@ -120,7 +126,7 @@ class _Part:
 
 def _list_parts(documents: Sequence[WholeDocument]) -> Iterator[_Part]:
     """Yield the parts to read by document: each document's next part in turn, up to the limit."""
-    cut = [_cut(one) for one in documents]
+    cut = [_cut(document) for document in documents]
     in_turn = [part for row in zip_longest(*cut) for part in row if part is not None]
     chosen = set(map(id, in_turn[:_MOST_PARTS]))
     for own in cut:
@@ -138,7 +144,7 @@ def _cut(document: WholeDocument) -> list[_Part]:
 
 def _divide(parts: Iterator[_Part]) -> Iterator[Sequence[_Part]]:
     listed = list(parts)
-    sizes = [len(one.text) for one in listed]
+    sizes = [len(part.text) for part in listed]
     for first, last in divide_sizes(sizes, _CALL_CHARACTERS, _CALL_PARTS):
         yield listed[first : last + 1]
 
@@ -155,7 +161,7 @@ def _match(
     parts: Sequence[TextUnit], given: Sequence[ClassifiedDocument]
 ) -> Iterator[tuple[str, ClassifiedDocument]]:
     """Yield the first entry of each document of the parts."""
-    known = {one.document_id: one for one in reversed(given)}
+    known = {document.document_id: document for document in reversed(given)}
     for name in dict.fromkeys(part.id for part in parts):
         if name in known:
             yield name, known[name]
@@ -169,8 +175,8 @@ def _merge(own: Sequence[ClassifiedDocument], share: float) -> dict[str, JsonVal
     """
     joined = own[0].model_copy(
         update={
-            "complexity": max((one.complexity for one in own), key=_COMPLEXITIES.index),
-            "sensitivity": max((one.sensitivity for one in own), key=_rank_sensitivity),
+            "complexity": max((document.complexity for document in own), key=_COMPLEXITIES.index),
+            "sensitivity": max((document.sensitivity for document in own), key=_rank_sensitivity),
         }
     )
     return {**joined.model_dump(mode="json"), "share_read": min(round(share, 2), 1.0)}

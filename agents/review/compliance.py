@@ -150,14 +150,14 @@ class _Material:
         named = (word for word in heading if any(sign.isalpha() for sign in word))
         asked = " ".join((*named, rule.quotation))
         found = [self.search.find(asked, self.language_of(rule), most, _read_subject(rule.place))]
-        found += [self.search.find(one, self.language, most) for one in rule.wordings]
-        return tuple({one.id: one for own in found for one in own}.values())
+        found += [self.search.find(wording, self.language, most) for wording in rule.wordings]
+        return tuple({passage.id: passage for own in found for passage in own}.values())
 
 
 def _read_subject(place: TextPlace) -> str:
     """Return the heading above a rule without its number."""
     words = place.heading_path[-1].split() if place.heading_path else []
-    return " ".join(one for one in words if one.isalpha())
+    return " ".join(word for word in words if word.isalpha())
 
 
 class ComplianceAgent(SpecialistAgent[Reads, Writes]):
@@ -194,28 +194,28 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
 
     async def _collect(self, reads: Reads, checklist: StoredChecklist) -> _Material:
         found = reads.extracted if reads.extracted is not None else Extracted()
-        names = [one.document_id for one in found.documents]
+        names = [document.document_id for document in found.documents]
         read = await self.toolbox.read_documents(names, reads.groups)
         documents = tuple(map(cut_document, read))
         extraction = await self.toolbox.load(checklist.reference, Extraction)
-        languages = {one.document_id: one.language for one in found.against}
+        languages = {document.document_id: document.language for document in found.against}
         passages = cut_passages(list_units(documents))
         return _Material(extraction.rules, documents, passages, languages)
 
     async def _divide(self, reads: Reads, material: _Material) -> Writes | None:
         """Return the parts that are still to be read: all clauses first; None: there are none."""
         clauses = _plan_clauses(material)
-        missing = tuple(one for one in clauses if not reads.has_result(one))
+        missing = tuple(clause for clause in clauses if not reads.has_result(clause))
         if missing and reads.part_round < _CLAUSE_ROUNDS:
             return Writes(part_plan=missing, part_round=reads.part_round + 1)
         rules = _plan_rules(material)
-        missing = tuple(one for one in rules if not reads.has_result(one))
+        missing = tuple(rule for rule in rules if not reads.has_result(rule))
         if not missing or reads.part_round >= _ROUNDS:
             return None
         readings, notes = await self._load_readings(reads)
         reference = await self.toolbox.store(ReadClauses(readings=readings, notes=notes))
         return Writes(
-            part_plan=tuple(one.model_copy(update={"reference": reference}) for one in missing),
+            part_plan=tuple(plan.model_copy(update={"reference": reference}) for plan in missing),
             part_round=reads.part_round + 1,
         )
 
@@ -225,9 +225,11 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         stored = reads.stored_parts
         read = [stored[key] for key in sorted(stored) if key.startswith(_CLAUSES)]
         loaded = [
-            await self.toolbox.load(one.reference, ReadClauses) for one in read if not one.failure
+            await self.toolbox.load(stored_part.reference, ReadClauses)
+            for stored_part in read
+            if not stored_part.failure
         ]
-        readings = tuple(one for part in loaded for one in part.readings)
+        readings = tuple(reading for part in loaded for reading in part.readings)
         return readings, tuple(dict.fromkeys(note for part in loaded for note in part.notes))
 
     async def _read_part(self, reads: Reads, part: PartPlan, material: _Material) -> Writes:
@@ -247,13 +249,13 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         given = await self.toolbox.consult_each(COMPLIANCE, (inputs,), None, reads, by="passages")
         if not given.outputs:
             return _fail_part(part, given)
-        names, ids = {one.id for one in own}, {one.id for one in rules}
+        names, ids = {passage.id for passage in own}, {rule.id for rule in rules}
         found = ReadClauses(
             readings=tuple(
-                one
+                reading
                 for output in given.outputs
-                for one in output.readings
-                if one.passage in names and one.requirement_id in ids
+                for reading in output.readings
+                if reading.passage in names and reading.requirement_id in ids
             ),
             notes=tuple(note for output in given.outputs for note in output.notes),
         )
@@ -270,11 +272,13 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
             return _fail_part(part, given)
         outputs, errors = [*given.outputs], given.errors
         reasons = {
-            one.id: failed.errors[-1].text
+            requirement.id: failed.errors[-1].text
             for inputs_of_part, failed in given.failed
-            for one in inputs_of_part.requirements
+            for requirement in inputs_of_part.requirements
         }
-        if lost := [one for one in _list_lost(own, outputs) if one.id not in reasons]:
+        if lost := [
+            requirement for requirement in _list_lost(own, outputs) if requirement.id not in reasons
+        ]:
             wanted = inputs.model_copy(update={"requirements": compress_requirements(lost)})
             again = await self.toolbox.consult(COMPLIANCE, wanted, reads=reads)
             outputs += [] if isinstance(again, NoOutput) else [again.output]
@@ -305,12 +309,17 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         return ComplianceInputs(
             question=reads.question,
             language=reads.language,
-            document=name_documents([one.title for one in material.documents]),
+            document=name_documents([document.title for document in material.documents]),
             law="" if reads.checklist is None else reads.checklist.target_law,
             requirements=compress_requirements(rules),
             passages=tuple(
-                TextUnit(id=one.id, heading=one.heading, text=one.text, language=one.language)
-                for one in passages
+                TextUnit(
+                    id=passage.id,
+                    heading=passage.heading,
+                    text=passage.text,
+                    language=passage.language,
+                )
+                for passage in passages
             ),
             is_whole=len(passages) == len(material.passages),
         )
@@ -323,8 +332,8 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         material: _Material,
     ) -> ComplianceInputs:
         """Return the inputs for the verdicts of some requirements, with all that may matter."""
-        ids = {one.id for one in own}
-        known = tuple(one for one in readings if one.requirement_id in ids)
+        ids = {requirement.id for requirement in own}
+        known = tuple(reading for reading in readings if reading.requirement_id in ids)
         shown = _choose_passages(own, known, material)
         return self._make_inputs(reads, own, shown, material).model_copy(
             update={
@@ -336,20 +345,20 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
     async def _join(self, reads: Reads, material: _Material) -> Writes:
         stored = reads.stored_parts
         planned = _plan_rules(material)
-        read = [one for one in planned if reads.has_result(one)]
-        loaded = [await self.toolbox.load(stored[one.key].reference, DecidedPart) for one in read]
+        read = [plan for plan in planned if reads.has_result(plan)]
+        loaded = [await self.toolbox.load(stored[plan.key].reference, DecidedPart) for plan in read]
         _, notes = await self._load_readings(reads)
         joined = join_decisions(loaded)
-        decided = {one.requirement_id for one in joined.verdicts}
+        decided = {verdict.requirement_id for verdict in joined.verdicts}
         reasons = _list_reasons(planned, stored, material)
         lost = [
-            RuleVerdict(requirement_id=one.id, status=Status.UNDECIDED, note=reasons[one.id])
-            for one in material.rules
-            if one.id not in decided
+            RuleVerdict(requirement_id=rule.id, status=Status.UNDECIDED, note=reasons[rule.id])
+            for rule in material.rules
+            if rule.id not in decided
         ]
-        by_id = {one.requirement_id: one for one in (*joined.verdicts, *lost)}
+        by_id = {verdict.requirement_id: verdict for verdict in (*joined.verdicts, *lost)}
         result = ReviewResult(
-            verdicts=tuple(by_id[one.id] for one in material.rules),
+            verdicts=tuple(by_id[rule.id] for rule in material.rules),
             notes=tuple(dict.fromkeys((*joined.notes, *notes))),
             passages=len(material.passages),
         )
@@ -357,7 +366,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         if undecided := len(result.of_status(Status.UNDECIDED)):
             text = f"{undecided} of {len(material.rules)} requirements were not decided"
             errors = (self.toolbox.make_error(text),)
-        models = tuple(sorted({one.decided_by for one in stored.values()} - {""}))
+        models = tuple(sorted({part.decided_by for part in stored.values()} - {""}))
         return Writes(verdicts=await self._store(result, material, reads, models), errors=errors)
 
     async def _store(
@@ -367,14 +376,18 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         reads: Reads,
         models: tuple[str, ...],
     ) -> StoredVerdicts:
-        known = [one.confidence for one in result.verdicts if one.confidence is not None]
+        known = [
+            verdict.confidence for verdict in result.verdicts if verdict.confidence is not None
+        ]
         return StoredVerdicts(
             reference=await self.toolbox.store(result),
             requirements=len(material.rules),
             compliant=len(result.of_status(Status.COMPLIANT)),
             violations=len(result.of_status(Status.VIOLATION)),
             gaps=len(result.of_status(Status.GAP)),
-            undecided=tuple(one.requirement_id for one in result.of_status(Status.UNDECIDED)),
+            undecided=tuple(
+                verdict.requirement_id for verdict in result.of_status(Status.UNDECIDED)
+            ),
             confidence=round(sum(known) / len(known), 4) if known else None,
             frameworks=_identify_frameworks(reads),
             notes=result.notes,
@@ -418,30 +431,32 @@ def _find_problem(reads: Reads) -> str:
 def _identify_frameworks(reads: Reads) -> tuple[str, ...]:
     """Return the frameworks that the question, or a title of the rules, names."""
     found = reads.extracted if reads.extracted is not None else Extracted()
-    return identify_frameworks(reads.canonical_question, *(one.title for one in found.against))
+    return identify_frameworks(
+        reads.canonical_question, *(document.title for document in found.against)
+    )
 
 
 def _show_closest(material: _Material) -> ReviewResult:
     return ReviewResult(
         verdicts=tuple(
             RuleVerdict(
-                requirement_id=one.id,
+                requirement_id=rule.id,
                 status=Status.UNDECIDED,
-                closest=_list_evidence(material.find_closest(one, _CLOSEST)),
+                closest=_list_evidence(material.find_closest(rule, _CLOSEST)),
             )
-            for one in material.rules
+            for rule in material.rules
         ),
         passages=len(material.passages),
     )
 
 
 def _list_evidence(passages: Iterable[RulePassage]) -> tuple[VerdictEvidence, ...]:
-    return tuple(one.evidence for one in passages)
+    return tuple(passage.evidence for passage in passages)
 
 
 def _plan_clauses(material: _Material) -> tuple[PartPlan, ...]:
     """Return parts that have every passage of the documents once."""
-    sizes = [len(one.text) for one in material.passages]
+    sizes = [len(passage.text) for passage in material.passages]
     groups = _divide(sizes, _CLAUSE_CHARACTERS, _CLAUSE_ITEMS)
     return tuple(
         PartPlan(
@@ -461,7 +476,7 @@ def _plan_rules(material: _Material) -> tuple[PartPlan, ...]:
     start = 0
     for _, group in groupby(material.rules, key=material.language_of):
         own = list(group)
-        sizes = [len(one.statement) + len(one.quotation) for one in own]
+        sizes = [len(requirement.statement) + len(requirement.quotation) for requirement in own]
         for first, last in _divide(sizes, _PART_CHARACTERS, _PART_ITEMS):
             parts.append(
                 PartPlan(
@@ -491,17 +506,19 @@ def _name_range(*ends: str) -> str:
 
 def _choose_rules(own: Sequence[RulePassage], material: _Material) -> tuple[Requirement, ...]:
     """Return the requirements that clauses may touch: all, or those closest to them."""
-    if sum(len(one.statement) for one in material.rules) <= _RULE_CHARACTERS:
+    if sum(len(rule.statement) for rule in material.rules) <= _RULE_CHARACTERS:
         return material.rules
     worded = [
-        RulePassage(one.id, one.place, " ".join((one.quotation, *one.wordings)), material.language)
-        for one in material.rules
+        RulePassage(
+            rule.id, rule.place, " ".join((rule.quotation, *rule.wordings)), material.language
+        )
+        for rule in material.rules
     ]
     search = PassageSearch(worded)
-    texts = [one.text for one in own]
+    texts = [passage.text for passage in own]
     found = search.find_each(texts, material.language, _PER_TEXT, 2 * _MOST_SHOWN)
-    names = {one.id for one in found}
-    return tuple(one for one in material.rules if one.id in names)
+    names = {passage.id for passage in found}
+    return tuple(rule for rule in material.rules if rule.id in names)
 
 
 def _choose_passages(
@@ -509,15 +526,15 @@ def _choose_passages(
 ) -> tuple[RulePassage, ...]:
     """Return the whole document, or what may matter: by search, by the clauses, and beside them."""
     every = material.passages
-    if sum(len(one.text) for one in every) <= _WHOLE_CHARACTERS:
+    if sum(len(passage.text) for passage in every) <= _WHOLE_CHARACTERS:
         return every
-    found = [material.find_closest(one, _PER_TEXT) for one in own]
-    names: dict[str, None] = dict.fromkeys(one.passage for one in readings)
+    found = [material.find_closest(requirement, _PER_TEXT) for requirement in own]
+    names: dict[str, None] = dict.fromkeys(reading.passage for reading in readings)
     for rank in range(max((len(one) for one in found), default=0)):
         for closest in found:
             if rank < len(closest) and len(names) < _MOST_SHOWN:
                 names.setdefault(closest[rank].id)
-    at = {place for place, one in enumerate(every) if one.id in names}
+    at = {place for place, passage in enumerate(every) if passage.id in names}
     at |= {place - 1 for place in at if place and every[place].context}
     return tuple(every[place] for place in sorted(at))
 
@@ -526,11 +543,13 @@ def _compare_numbers(
     own: Sequence[Requirement], readings: Sequence[ClauseReading], material: _Material
 ) -> Iterator[ComparedMeasures]:
     """Yield the numbers of each requirement beside those of the passages closest to it."""
-    by_id = {one.id: one for one in material.passages}
+    by_id = {rule_passage.id: rule_passage for rule_passage in material.passages}
     for rule in own:
-        read = [by_id[one.passage] for one in readings if one.requirement_id == rule.id]
+        read = [by_id[reading.passage] for reading in readings if reading.requirement_id == rule.id]
         closest = material.find_closest(rule, _COMPARED)
-        for passage in {one.id: one for one in (*read, *closest)}.values():
+        for passage in {
+            rule_passage.id: rule_passage for rule_passage in (*read, *closest)
+        }.values():
             if lines := _compare(rule, passage, material):
                 yield ComparedMeasures(requirement_id=rule.id, passage=passage.id, lines=lines)
 
@@ -547,8 +566,8 @@ def _compare(rule: Requirement, passage: RulePassage, material: _Material) -> tu
 def _list_lost(
     own: Sequence[Requirement], outputs: Iterable[ComplianceOutput]
 ) -> list[Requirement]:
-    known = {one.requirement_id for output in outputs for one in output.verdicts}
-    return [one for one in own if one.id not in known]
+    known = {verdict.requirement_id for output in outputs for verdict in output.verdicts}
+    return [requirement for requirement in own if requirement.id not in known]
 
 
 def _decide_verdicts(
@@ -562,9 +581,9 @@ def _decide_verdicts(
 
     `reasons` states for some requirements why no model gave a verdict.
     """
-    by_id = {one.requirement_id: one for output in outputs for one in output.verdicts}
-    names = {one.id for one in inputs.passages}
-    shown = {one.id: one for one in material.passages if one.id in names}
+    by_id = {verdict.requirement_id: verdict for output in outputs for verdict in output.verdicts}
+    names = {passage.id for passage in inputs.passages}
+    shown = {passage.id: passage for passage in material.passages if passage.id in names}
     notes = [note for output in outputs for note in output.notes]
     verdicts = []
     for rule in own:
@@ -587,12 +606,16 @@ def _find_evidence(
     shown: Mapping[str, RulePassage],
     notes: list[str],
 ) -> Iterator[VerdictEvidence]:
-    for one in given.evidence:
-        passage = shown.get(one.passage)
+    for quoted_passage in given.evidence:
+        passage = shown.get(quoted_passage.passage)
         if passage is None:
             continue
-        found = passage.find_quotation(one.quotation) if one.quotation.strip() else None
-        if found is None and one.quotation.strip():
+        found = (
+            passage.find_quotation(quoted_passage.quotation)
+            if quoted_passage.quotation.strip()
+            else None
+        )
+        if found is None and quoted_passage.quotation.strip():
             notes.append(_NOT_VERBATIM.format(name=rule.id))
         yield passage.evidence if found is None else found
 
@@ -611,11 +634,11 @@ def _make_verdict(
         status, confidence = Status.UNDECIDED, None
     is_open = status in {Status.GAP, Status.UNDECIDED}
     closest = material.find_closest(rule, _CLOSEST)[:_CLOSEST] if is_open else ()
-    texts = {one.text for one in evidence}
+    texts = {verdict_evidence.text for verdict_evidence in evidence}
     compared = [
-        _compare(rule, one, material)
-        for one in material.passages
-        if any(text in one.text for text in texts)
+        _compare(rule, passage, material)
+        for passage in material.passages
+        if any(text in passage.text for text in texts)
     ]
     return RuleVerdict(
         requirement_id=rule.id,

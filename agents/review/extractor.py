@@ -88,9 +88,11 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
             candidates=await self._list_candidates(reads),
             passages=tuple(
                 TextUnit(
-                    id=one.citation.chunk_id, heading=describe_place(one.citation), text=one.text
+                    id=passage.citation.chunk_id,
+                    heading=describe_place(passage.citation),
+                    text=passage.text,
                 )
-                for one in passages
+                for passage in passages
             ),
             most_results=count_results(reads.triage),
         )
@@ -111,19 +113,20 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
     ) -> Writes:
         """Without a model: one search for the question, and the documents that it names."""
         tools = self.toolbox.profile.tools
-        name = next((one for one in _SEARCHES if one in tools), "")
+        name = next((search for search in _SEARCHES if search in tools), "")
         if name and not turns.messages and self.toolbox.tools is not None:
             arguments: JsonValue = {"query": inputs.question, "limit": inputs.most_results}
             call = ToolUse(call_id="extractor-1-1", name=name, arguments=arguments)
             asked = self.toolbox.call_tools([call], ModelMessage(calls=(call,)))
             return Writes(**asked.as_writes())
         known = [
-            TitledDocument(one.id, one.title, one.source, one.language) for one in inputs.candidates
+            TitledDocument(candidate.id, candidate.title, candidate.source, candidate.language)
+            for candidate in inputs.candidates
         ]
         scope = find_scope(inputs.question, known, reads.language)
         output = ExtractorOutput(
-            documents=tuple(one.id for one in scope.documents),
-            against=tuple(one.id for one in scope.against),
+            documents=tuple(document.id for document in scope.documents),
+            against=tuple(document.id for document in scope.against),
             notes=scope.notes,
         )
         return Writes(extracted=await self._collect(output, reads, passages, OFFLINE))
@@ -133,31 +136,34 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
         library = self.toolbox.library
         attached = await library.list_attached(reads.groups, self.run)
         listed = [*attached, *await library.list_documents(reads.groups)]
-        titled = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
+        titled = [
+            TitledDocument(document.id, document.title, document.source, document.language)
+            for document in listed
+        ]
         named = list_named(reads.canonical_question, titled)
-        others = [one for one in titled if one not in named]
+        others = [document for document in titled if document not in named]
         chosen = [*named[:_MOST_NAMED], *others[: max(0, _MOST_CANDIDATES - len(named))]]
-        given = {one.id for one in attached}
+        given = {document.id for document in attached}
         beginnings = await self._read_beginnings(
-            [one.id for one in chosen[:_MOST_READ]], reads.groups
+            [document.id for document in chosen[:_MOST_READ]], reads.groups
         )
         return tuple(
             CandidateDocument(
-                id=one.id,
-                title=one.title,
-                source=one.source,
-                language=one.language,
-                is_attached=one.id in given,
-                beginning=beginnings.get(one.id, ""),
+                id=document.id,
+                title=document.title,
+                source=document.source,
+                language=document.language,
+                is_attached=document.id in given,
+                beginning=beginnings.get(document.id, ""),
             )
-            for one in chosen
+            for document in chosen
         )
 
     async def _read_beginnings(self, names: Sequence[str], groups: Sequence[str]) -> dict[str, str]:
         if self.toolbox.is_offline:
             return {}
         read = await self.toolbox.read_documents(names, groups)
-        return {one.listed.id: one.text[:_BEGINNING] for one in read}
+        return {document.listed.id: document.text[:_BEGINNING] for document in read}
 
     async def _collect(
         self,
@@ -173,14 +179,18 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
         )
         found = await self._take(scope, reads.groups)
         wanted = frozenset(output.chunk_ids)
-        kept = [one for one in passages if one.citation.chunk_id in wanted] or list(passages)
+        kept = [passage for passage in passages if passage.citation.chunk_id in wanted] or list(
+            passages
+        )
         data = _bound_passages(kept)
         return found.model_copy(
             update={
                 "analysis": output.analysis[:2_000],
-                "chunk_ids": tuple(one.chunk_id for one in data),
+                "chunk_ids": tuple(passage.chunk_id for passage in data),
                 "chunks_data": data,
-                "citations": tuple(describe_place(one.citation) for one in kept[: len(data)]),
+                "citations": tuple(
+                    describe_place(passage_text.citation) for passage_text in kept[: len(data)]
+                ),
                 "notes": (*output.notes, *found.notes),
                 "decided_by": decided_by,
             }
@@ -189,17 +199,20 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
     async def _take(self, scope: ReviewScope, groups: Sequence[str]) -> Extracted:
         """Return the documents of a scope that exist; a note names each that does not."""
         wanted = (*scope.documents, *scope.against)
-        read = {one.listed.id: one for one in await self.toolbox.read_documents(wanted, groups)}
+        read = {
+            document.listed.id: document
+            for document in await self.toolbox.read_documents(wanted, groups)
+        }
         longest = max(_SHORTEST_TITLE, _TITLE_CHARACTERS // max(len(read), 1))
         known = {
             name: ReviewedDocument(
                 document_id=name,
-                title=one.listed.title[:longest],
-                language=one.listed.language,
-                source=one.listed.source[:longest],
-                units=len(cut_document(one).units),
+                title=document.listed.title[:longest],
+                language=document.listed.language,
+                source=document.listed.source[:longest],
+                units=len(cut_document(document).units),
             )
-            for name, one in read.items()
+            for name, document in read.items()
         }
         lost = [name for name in wanted if name not in known]
         return Extracted(
@@ -220,25 +233,25 @@ def count_results(triage: Triage) -> int:
 
 
 def _list_passages(turns: LoopTurns) -> list[PassageText]:
-    quoted = (one for result in turns.results for one in result.quoted)
-    return list({one.citation.chunk_id: one for one in quoted}.values())
+    quoted = (passage_text for result in turns.results for passage_text in result.quoted)
+    return list({passage_text.citation.chunk_id: passage_text for passage_text in quoted}.values())
 
 
 def _bound_passages(passages: Sequence[PassageText]) -> tuple[ExtractedPassage, ...]:
     found: list[ExtractedPassage] = []
     room = _MOST_CHARACTERS
-    for one in passages:
-        room -= len(one.text)
+    for passage in passages:
+        room -= len(passage.text)
         if room < 0 and found:
             break
         found.append(
             ExtractedPassage(
-                chunk_id=one.citation.chunk_id,
-                document_id=one.citation.document_id,
-                title=one.citation.title,
-                heading_path=one.citation.heading_path,
-                content=one.text,
-                score=one.citation.score,
+                chunk_id=passage.citation.chunk_id,
+                document_id=passage.citation.document_id,
+                title=passage.citation.title,
+                heading_path=passage.citation.heading_path,
+                content=passage.text,
+                score=passage.citation.score,
             )
         )
     return tuple(found)

@@ -41,13 +41,15 @@ class _Names:
 
     def __init__(self, requirements: Sequence[Requirement], law: str, document: str) -> None:
         self._law, self._document = law, document
-        articles = {one.id: _name_place(one.place, law) for one in requirements}
+        articles = {
+            requirement.id: _name_place(requirement.place, law) for requirement in requirements
+        }
         counts = Counter(articles.values())
         self._names = {
-            one.id: articles[one.id]
-            if counts[articles[one.id]] == 1
-            else f"{articles[one.id]} (“{_shorten(one.statement, _LONGEST_NAME)}”)"
-            for one in requirements
+            requirement.id: articles[requirement.id]
+            if counts[articles[requirement.id]] == 1
+            else f"{articles[requirement.id]} (“{_shorten(requirement.statement, _LONGEST_NAME)}”)"
+            for requirement in requirements
         }
 
     def rule(self, requirement: Requirement) -> str:
@@ -98,19 +100,23 @@ def describe_review(
     Violations and gaps whose ids `order` has come first. Further `gaps`, such as two clauses that
     contradict each other, come last.
     """
-    known = {one.id: one for one in extraction.requirements}
+    known = {requirement.id: requirement for requirement in extraction.requirements}
     names = _Names(extraction.rules, law, document)
     rank = {name: place for place, name in enumerate(order)}
     texts = load_finding_texts(language)
 
     def pair(verdicts: Iterable[RuleVerdict]) -> list[tuple[RuleVerdict, Requirement]]:
-        return [(one, known[one.requirement_id]) for one in verdicts if one.requirement_id in known]
+        return [
+            (verdict, known[verdict.requirement_id])
+            for verdict in verdicts
+            if verdict.requirement_id in known
+        ]
 
     shown = [Finding(_count_verdicts(review, texts, law, document, language))]
     undecided = pair(review.of_status(Status.UNDECIDED))
     if undecided and len(undecided) < len(review.verdicts):
         named = names.list(rule for _, rule in undecided)
-        reasons = _list_reasons((one for one, _ in undecided), language)
+        reasons = _list_reasons((verdict for verdict, _ in undecided), language)
         text = texts["undecided"].format(
             count=len(undecided), total=len(review.verdicts), reasons=reasons, ids=named
         )
@@ -127,7 +133,7 @@ def describe_review(
     if met[MOST_FINDINGS:]:
         others = names.list(rule for _, rule in met[MOST_FINDINGS:])
         shown.append(Finding(texts["fulfilled"].format(places=others), is_verdict=True))
-    shown += [Finding(one.summary, one.places) for one in gaps if one.kind != "regulatory"]
+    shown += [Finding(gap.summary, gap.places) for gap in gaps if gap.kind != "regulatory"]
     return tuple(shown)
 
 
@@ -136,16 +142,16 @@ def describe_closest(
 ) -> tuple[Finding, ...]:
     """Return that no model is in use, and the first units of the law with the closest passage."""
     texts = load_finding_texts(language)
-    known = {one.id: one for one in extraction.requirements}
+    known = {requirement.id: requirement for requirement in extraction.requirements}
     names = _Names(extraction.rules, law, document)
     first = texts["no_model"].format(law=law, document=document, total=len(review.verdicts))
     shown = []
-    for one in review.verdicts[:MOST_FINDINGS]:
-        rule = known[one.requirement_id]
+    for verdict in review.verdicts[:MOST_FINDINGS]:
+        rule = known[verdict.requirement_id]
         # A unit is quoted as a whole: its heading names it.
         named = {"place": _name_place(rule.place, law), "rule": quote(rule.quotation)}
-        if one.closest:
-            read = one.closest[0]
+        if verdict.closest:
+            read = verdict.closest[0]
             text = texts["closest"].format(
                 **named, read=quote(read.text), there=names.clause(read.place)
             )
@@ -175,11 +181,11 @@ def describe_checklist(
         Finding(
             # The sentence contains the statement: the article is enough of a name.
             texts["requirement"].format(
-                place=_name_place(one.place, law), rule=quote(one.statement)
+                place=_name_place(rule.place, law), rule=quote(rule.statement)
             ),
-            (one.place,),
+            (rule.place,),
         )
-        for one in rules[:MOST_FINDINGS]
+        for rule in rules[:MOST_FINDINGS]
     ]
     more = len(rules) - MOST_FINDINGS
     if more > 0:
@@ -197,8 +203,8 @@ def describe_notes(notes: Iterable[str], language: str) -> Iterator[Finding]:
 def list_errors(errors: Iterable[SpecialistError]) -> list[str]:
     """Return the errors as texts; of those that differ only in their ids, the first."""
     known: dict[tuple[str, str], str] = {}
-    for one in errors:
-        known.setdefault((one.specialist, one.text), str(one))
+    for error in errors:
+        known.setdefault((error.specialist, error.text), str(error))
     return list(known.values())
 
 
@@ -269,7 +275,7 @@ def _count_verdicts(
 
 
 def _list_reasons(verdicts: Iterable[RuleVerdict], language: str) -> str:
-    notes = (translate_note(one.note, language) for one in verdicts if one.note)
+    notes = (translate_note(verdict.note, language) for verdict in verdicts if verdict.note)
     return "; ".join(list(dict.fromkeys(map(quote, notes)))[:_MOST_REASONS]) or "–"
 
 
@@ -282,7 +288,9 @@ def _describe(
     reason = " ".join(translate_note(verdict.note, language).split())
     if verdict.status is Status.GAP or not verdict.evidence:
         text = texts["gap"].format(place=place, rule=rule, reason=reason)
-        judged = [one.place for one in (*verdict.evidence, *verdict.closest)][:_MOST_CLOSEST]
+        judged = [evidence.place for evidence in (*verdict.evidence, *verdict.closest)][
+            :_MOST_CLOSEST
+        ]
         if judged:
             there = "; ".join(dict.fromkeys(map(names.clause, judged)))
             text = f"{text} {texts['gap_closest'].format(there=there)}"

@@ -97,7 +97,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
             return Wrote(Writes(**asked.as_writes()))
         if not given.outputs:
             return Wrote(Writes(errors=given.errors))
-        found = [gap for one in given.outputs for gap in one.gaps]
+        found = [gap for output in given.outputs for gap in output.gaps]
         gaps = [*_list_regulatory(review, extraction), *_convert(found, extraction, passages)]
         kinds: dict[str, int] = {}
         for gap in gaps:
@@ -120,7 +120,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
         """Return the inputs without passages: what is not met, and some of what is."""
         met = review.of_status(Status.COMPLIANT)[:_MOST_MET]
         verdicts = compress_verdicts((*review.findings, *met))
-        names = [one.requirement_id for one in verdicts]
+        names = [verdict.requirement_id for verdict in verdicts]
         return GapSynthesizerInputs(
             question=reads.question,
             language=reads.language,
@@ -132,21 +132,23 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
 
     async def _cut(self, reads: Reads) -> tuple[RulePassage, ...]:
         found = reads.extracted if reads.extracted is not None else Extracted()
-        names = [one.document_id for one in found.documents]
+        names = [document.document_id for document in found.documents]
         read = await self.toolbox.read_documents(names, reads.groups)
-        return cut_passages(list_units([cut_document(one) for one in read]))
+        return cut_passages(list_units([cut_document(document) for document in read]))
 
     async def _list_wrong(self, audit: FindingList | None) -> tuple[str, ...]:
         if audit is None or not audit.reference:
             return ()
         found = await self.toolbox.load(audit.reference, CitationAudit)
         return tuple(
-            f"{one.label} {'; '.join(one.problems)}" for one in found.citations if not one.is_good
+            f"{citation.label} {'; '.join(citation.problems)}"
+            for citation in found.citations
+            if not citation.is_good
         )
 
 
 def _divide(passages: Sequence[RulePassage]) -> Iterator[Sequence[RulePassage]]:
-    sizes = [len(one.text) for one in passages]
+    sizes = [len(passage.text) for passage in passages]
     for first, last in divide_sizes(sizes, _BATCH_CHARACTERS, _BATCH_ITEMS):
         yield passages[first : last + 1]
 
@@ -173,18 +175,18 @@ def _convert(
     found: Sequence[FoundGap], extraction: Extraction, passages: Sequence[RulePassage]
 ) -> Iterator[SynthesizedGap]:
     """Yield the other gaps whose requirements and passages exist, each once."""
-    known = {one.id for one in extraction.requirements}
-    places: dict[str, TextPlace] = {one.id: one.place for one in passages}
+    known = {requirement.id for requirement in extraction.requirements}
+    places: dict[str, TextPlace] = {passage.id: passage.place for passage in passages}
     seen: set[tuple[object, ...]] = set()
-    for one in found:
-        is_known = known.issuperset(one.requirement_ids)
-        key = (one.kind, one.requirement_ids, one.passages or one.summary)
-        if one.kind == "regulatory" or not is_known or key in seen:
+    for gap in found:
+        is_known = known.issuperset(gap.requirement_ids)
+        key = (gap.kind, gap.requirement_ids, gap.passages or gap.summary)
+        if gap.kind == "regulatory" or not is_known or key in seen:
             continue
         seen.add(key)
         yield SynthesizedGap(
-            kind=one.kind,
-            summary=" ".join(one.summary.split())[:_LONGEST],
-            requirement_ids=one.requirement_ids,
-            places=tuple(places[name] for name in one.passages if name in places),
+            kind=gap.kind,
+            summary=" ".join(gap.summary.split())[:_LONGEST],
+            requirement_ids=gap.requirement_ids,
+            places=tuple(places[name] for name in gap.passages if name in places),
         )

@@ -52,7 +52,7 @@ class _Token:
 
 def list_measures(text: str, language: str = "en") -> tuple[Measure, ...]:
     """Return the numbers of a text with what they count, in order; numbers alone are left out."""
-    tokens = [_Token(one[0], one.start(), one.end()) for one in _TOKEN.finditer(text)]
+    tokens = [_Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
     found: list[Measure] = []
     at = 0
     while at < len(tokens) and len(found) < _MOST:
@@ -83,10 +83,10 @@ def compare_measures(
     """
     lines: dict[str, None] = {}
     own = list_measures(document, document_language)
-    around = [_list_words(document, one, document_language) for one in own]
+    around = [_list_words(document, measure, document_language) for measure in own]
     for wanted in list_measures(rule, rule_language):
         words = _list_words(rule, wanted, rule_language)
-        alike = [place for place, one in enumerate(own) if one.family == wanted.family]
+        alike = [place for place, measure in enumerate(own) if measure.family == wanted.family]
         about = [place for place in alike if words & around[place]] or alike
         for given in (own[place] for place in about):
             sign = "<" if given.value < wanted.value else ">" if given.value > wanted.value else "="
@@ -96,7 +96,7 @@ def compare_measures(
 
 def list_numbers(text: str) -> frozenset[Decimal]:
     """Return the values of all numbers of a text, in digits and in words."""
-    tokens = [_Token(one[0], one.start(), one.end()) for one in _TOKEN.finditer(text)]
+    tokens = [_Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
     values = set()
     at = 0
     while at < len(tokens):
@@ -163,9 +163,9 @@ def _find_unit(
     if before is not None and before[0].startswith("currency"):
         return before[0], before[1], tokens[after - 1].end
     following = tokens[after : after + 2]
-    for one in following:
-        if (known := units.get(one.text.lower())) is not None:
-            return known[0], known[1], one.end
+    for token in following:
+        if (known := units.get(token.text.lower())) is not None:
+            return known[0], known[1], token.end
     if not following or text[tokens[after - 1].end : following[0].start].strip():
         return None
     # A function word, such as in "by 2030 the", counts nothing: it is no term beside another one.

@@ -115,8 +115,8 @@ class PassageSearch:
     def __init__(self, passages: Sequence[RulePassage]) -> None:
         self.passages = tuple(passages)
         self._counts = [
-            Counter(terms(f"{one.heading} {one.context} {one.text}", one.language))
-            for one in passages
+            Counter(terms(f"{passage.heading} {passage.context} {passage.text}", passage.language))
+            for passage in passages
         ]
         self._documents = Counter(word for own in self._counts for word in own)
         lengths = np.array([max(own.total(), 1) for own in self._counts], dtype=float)
@@ -143,13 +143,13 @@ class PassageSearch:
 
         Each text has its best first, so that none is left out where there is no room for all.
         """
-        found = [self.find(one, language, most) for one in texts]
+        found = [self.find(text, language, most) for text in texts]
         chosen: dict[str, RulePassage] = {}
         for rank in range(most):
             for own in found:
                 if rank < len(own) and len(chosen) < at_most:
                     chosen.setdefault(own[rank].id, own[rank])
-        return tuple(one for one in self.passages if one.id in chosen)
+        return tuple(passage for passage in self.passages if passage.id in chosen)
 
     def _score(self, text: str, language: str) -> Scores:
         scores = np.zeros(len(self.passages))
@@ -179,7 +179,9 @@ class DocumentUnits:
 
     def find_chunk(self, place: TextPlace) -> str:
         """Return the id of the passage that contains a place; empty: there is none."""
-        unit = next((one for one in self.units if one.unit_id == place.unit_id), None)
+        unit = next(
+            (rule_unit for rule_unit in self.units if rule_unit.unit_id == place.unit_id), None
+        )
         found = self.chunks.get(place.unit_id, ())
         if unit is None or not found:
             return ""
@@ -243,7 +245,7 @@ def cut_passages(units: Iterable[RuleUnit], longest: int = LONGEST) -> tuple[Rul
 def cut_document(document: WholeDocument) -> DocumentUnits:
     """Return the units of a document: its sections, and pieces of those that are too long."""
     listed = document.listed
-    texts = {one.chunk.chunk_id: one.chunk.text for one in document.chunks}
+    texts = {chunk.chunk.chunk_id: chunk.chunk.text for chunk in document.chunks}
     ranks = {name: rank for rank, name in enumerate(texts)}
     units: list[RuleUnit] = []
     chunks: dict[str, tuple[tuple[str, str], ...]] = {}
@@ -298,12 +300,14 @@ def plan_parts(documents: Sequence[DocumentUnits]) -> tuple[PartPlan, ...]:
     Documents in the same language share parts, so that a law with a file for each article has no
     more parts than one in a single file.
     """
-    sizes = [len(unit.text) for one in documents for unit in one.units]
+    sizes = [len(unit.text) for document in documents for unit in document.units]
     longest = max(PART_CHARACTERS, 2 * sum(sizes) // MOST_PARTS)
     most = max(PART_ITEMS, 2 * len(sizes) // MOST_PARTS)
     parts: list[PartPlan] = []
     for _, group in groupby(documents, key=lambda one: one.language):
-        units = [(one, unit) for one in group for unit in one.units]
+        units = [
+            (document_units, unit) for document_units in group for unit in document_units.units
+        ]
         own = [len(unit.text) for _, unit in units]
         for first, last in divide_sizes(own, longest, most):
             parts.append(_plan_part(f"{len(parts)}", units, first, last))
@@ -312,14 +316,14 @@ def plan_parts(documents: Sequence[DocumentUnits]) -> tuple[PartPlan, ...]:
 
 def list_units(documents: Sequence[DocumentUnits]) -> tuple[RuleUnit, ...]:
     """Return the units of the documents of a part, as `PartPlan` counts them."""
-    return tuple(unit for one in documents for unit in one.units)
+    return tuple(unit for document in documents for unit in document.units)
 
 
 def join_digests(documents: Sequence[DocumentUnits]) -> str:
     """Return the digest of the content of the documents of a part."""
     if len(documents) == 1:
         return documents[0].digest
-    return hashlib.sha256("\0".join(one.digest for one in documents).encode()).hexdigest()
+    return hashlib.sha256("\0".join(document.digest for document in documents).encode()).hexdigest()
 
 
 def name_documents(titles: Sequence[str]) -> str:
@@ -450,13 +454,18 @@ def _join(unit: RuleUnit, group: Sequence[RuleSegment]) -> tuple[RuleUnit, int, 
 def _plan_part(
     key: str, units: Sequence[tuple[DocumentUnits, RuleUnit]], first: int, last: int
 ) -> PartPlan:
-    own = list({one.document_id: one for one, _ in units[first : last + 1]}.values())
-    skipped = next(at for at, (one, _) in enumerate(units) if one is own[0])
+    own = list(
+        {
+            document_units.document_id: document_units
+            for document_units, _ in units[first : last + 1]
+        }.values()
+    )
+    skipped = next(at for at, (document_units, _) in enumerate(units) if document_units is own[0])
     return PartPlan(
         key=key,
         label=_name_range(units[first], units[last]),
         document_id=own[0].document_id,
-        more_documents=tuple(one.document_id for one in own[1:]),
+        more_documents=tuple(document_units.document_id for document_units in own[1:]),
         digest=join_digests(own),
         first=first - skipped,
         last=last - skipped,
@@ -464,15 +473,15 @@ def _plan_part(
 
 
 def _name_range(*ends: tuple[DocumentUnits, RuleUnit]) -> str:
-    shown = [unit.heading_path[-1] if unit.heading_path else one.title for one, unit in ends]
+    shown = [unit.heading_path[-1] if unit.heading_path else units.title for units, unit in ends]
     return " - ".join(dict.fromkeys(shown))
 
 
 def _list_pages(document: WholeDocument) -> Iterator[tuple[str, int]]:
-    for one in document.chunks:
-        found = _PAGE.fullmatch(one.chunk.anchor or "")
+    for chunk in document.chunks:
+        found = _PAGE.fullmatch(chunk.chunk.anchor or "")
         if found is not None:
-            yield one.chunk.chunk_id, int(found[1])
+            yield chunk.chunk.chunk_id, int(found[1])
 
 
 def _plain(text: str) -> str:

@@ -158,15 +158,17 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
         batches = list(divide_findings(compress_verdicts(inputs.review.findings))) or [()]
         asked = [_make_task_inputs(reads, inputs, own) for own in batches]
         given = await self.toolbox.consult_each(REPORT_GENERATOR, asked, LoopTurns(), reads)
-        advice = tuple(one for output in given.outputs for one in output.recommendations)
+        advice = tuple(
+            recommendation for output in given.outputs for recommendation in output.recommendations
+        )
         summary = given.outputs[0].summary if given.outputs else ()
         return ReportGeneratorOutput(summary=summary, recommendations=advice), given.errors
 
     async def _cut(self, reads: Reads) -> dict[str, DocumentUnits]:
         found = reads.extracted if reads.extracted is not None else Extracted()
-        names = [one.document_id for one in (*found.documents, *found.against)]
+        names = [document.document_id for document in (*found.documents, *found.against)]
         read = await self.toolbox.read_documents(names, reads.groups)
-        return {one.listed.id: cut_document(one) for one in read}
+        return {document.listed.id: cut_document(document) for document in read}
 
     async def _collect(
         self,
@@ -186,7 +188,9 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
             gaps = await load(reads.gaps.reference, CollectedGaps)
         if reads.citation_audit is not None and reads.citation_audit.reference:
             audit = await load(reads.citation_audit.reference, CitationAudit)
-        document = name_documents([one.title for one in found.documents])
+        document = name_documents(
+            [reviewed_document.title for reviewed_document in found.documents]
+        )
         return ReportInputs(
             title=name_review(document, checklist.target_law, reads.language),
             law=checklist.target_law,
@@ -200,9 +204,9 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
             audit=audit,
             classes=_list_classes(reads),
             headings={
-                unit.unit_id: " > ".join(unit.heading_path) or one.title
-                for one in documents.values()
-                for unit in one.units
+                unit.unit_id: " > ".join(unit.heading_path) or units.title
+                for units in documents.values()
+                for unit in units.units
             },
             unit_texts={
                 (unit.document_id, unit.unit_id): unit.text
@@ -240,7 +244,7 @@ def _describe_sections(
             reads,
             names.GAP_SYNTHESIZER,
             reads.gaps,
-            [one for one in inputs.gaps if one.kind != "regulatory"],
+            [gap for gap in inputs.gaps if gap.kind != "regulatory"],
         ),
         "citations": _find_state(
             reads, names.CITATION_AUDITOR, audit, () if audit is None else audit.citations
@@ -251,9 +255,11 @@ def _describe_sections(
         ),
     }
     if inputs.is_judged:
-        return {name: _limit_by_verdicts(name, one, sections) for name, one in sections.items()}
+        return {
+            name: _limit_by_verdicts(name, section, sections) for name, section in sections.items()
+        }
     unjudged = {"state": SectionState.NOT_JUDGED}
-    return {name: one.model_copy(update=unjudged) for name, one in sections.items()}
+    return {name: section.model_copy(update=unjudged) for name, section in sections.items()}
 
 
 def _limit_by_verdicts(
@@ -278,7 +284,7 @@ def _judge_verdicts(review: ReviewResult) -> ReportedSection:
     return ReportedSection(
         state=SectionState.FAILED if is_lost else SectionState.INCOMPLETE,
         specialist=name,
-        reason="; ".join(dict.fromkeys(one.note for one in undecided if one.note)),
+        reason="; ".join(dict.fromkeys(verdict.note for verdict in undecided if verdict.note)),
     )
 
 
@@ -291,9 +297,9 @@ def _find_state(
 ) -> ReportedSection:
     """Return the state of the section of a specialist; `output` is None if it wrote nothing."""
     failures = [
-        one.text
-        for one in (*reads.errors, *errors)
-        if one.specialist == name and one.severity is not ErrorSeverity.LOW
+        error.text
+        for error in (*reads.errors, *errors)
+        if error.specialist == name and error.severity is not ErrorSeverity.LOW
     ]
     reason = "; ".join(dict.fromkeys(failures))
     if output is not None and failures:
@@ -310,7 +316,7 @@ def _find_state(
 def _make_task_inputs(
     reads: Reads, inputs: ReportInputs, findings: tuple[KnownVerdict, ...]
 ) -> ReportGeneratorInputs:
-    names = [one.requirement_id for one in findings]
+    names = [finding.requirement_id for finding in findings]
     return ReportGeneratorInputs(
         question=reads.question,
         language=reads.language,
@@ -322,8 +328,8 @@ def _make_task_inputs(
         },
         requirements=compress_requirements(inputs.extraction.requirements, names),
         verdicts=findings,
-        risks=tuple(describe_risk(one) for one in inputs.risks if one.requirement_id in names),
-        gaps=tuple(one.summary for one in inputs.gaps if one.kind != "regulatory"),
+        risks=tuple(describe_risk(risk) for risk in inputs.risks if risk.requirement_id in names),
+        gaps=tuple(gap.summary for gap in inputs.gaps if gap.kind != "regulatory"),
         errors=tuple(map(str, reads.errors)),
     )
 
@@ -331,13 +337,13 @@ def _make_task_inputs(
 def _order_advice(recommendations: Sequence[Recommendation]) -> dict[str, str]:
     """Return the advice by requirement in the model's order; of two for one, the first."""
     advice: dict[str, str] = {}
-    for one in recommendations:
-        advice.setdefault(one.requirement_id, one.advice[:_LONGEST])
+    for recommendation in recommendations:
+        advice.setdefault(recommendation.requirement_id, recommendation.advice[:_LONGEST])
     return advice
 
 
 def _clean(sentences: Sequence[str]) -> Iterator[str]:
-    yield from filter(None, (" ".join(one.split())[:_LONGEST] for one in sentences))
+    yield from filter(None, (" ".join(sentence.split())[:_LONGEST] for sentence in sentences))
 
 
 def _make_link(place: TextPlace, documents: Mapping[str, DocumentUnits]) -> str:

@@ -69,7 +69,9 @@ class _Layout:
         value = self._report.confidence
         if value is None:
             return self.say("overall_unmeasured")
-        measured = sum(one.confidence is not None for one in self._report.requirements)
+        measured = sum(
+            requirement.confidence is not None for requirement in self._report.requirements
+        )
         return self.say("overall_confidence", value=self._print_share(value), count=measured)
 
     def _describe_kind(self, one: ReportedRequirement) -> str:
@@ -86,8 +88,8 @@ class _Layout:
     def _list_states(self) -> Iterator[str]:
         """Yield the line that states of each section whether it was made."""
         states = (
-            f"{self.say(f'section_{name}')}: {self.say(f'state_{one.state.value}')}"
-            for name, one in self._report.sections.items()
+            f"{self.say(f'section_{name}')}: {self.say(f'state_{section.state.value}')}"
+            for name, section in self._report.sections.items()
         )
         if shown := "; ".join(states):
             yield self.say("sections", states=shown)
@@ -118,11 +120,13 @@ class _Layout:
         """Yield what was not judged, and why."""
         if self._report.is_judged:
             by_reason: dict[str, list[ReportedRequirement]] = {}
-            for one in self._report.undecided:
-                by_reason.setdefault(self._translate(one.reason), []).append(one)
+            for requirement in self._report.undecided:
+                by_reason.setdefault(self._translate(requirement.reason), []).append(requirement)
             for reason, own in by_reason.items():
-                numbers = ", ".join(str(one.number) for one in own)
-                places = "; ".join(dict.fromkeys(self._name_place(one.law) for one in own))
+                numbers = ", ".join(str(requirement.number) for requirement in own)
+                places = "; ".join(
+                    dict.fromkeys(self._name_place(requirement.law) for requirement in own)
+                )
                 yield self.say("not_judged", number=numbers, place=places, reason=reason)
         for heading in self._report.units_unread:
             yield self.say("not_read", place=heading)
@@ -131,10 +135,10 @@ class _Layout:
 
     def print_findings(self) -> ReportPart:
         report = self._report
-        items = [text for one in report.findings for text in self._print_finding(one)]
+        items = [text for finding in report.findings for text in self._print_finding(finding)]
         for gap in report.gaps:
             items.append(ReportText(f"{self._name('gap', gap.kind)}: {gap.summary}"))
-            items += [self._cite_gap(one) for one in gap.places]
+            items += [self._cite_gap(place) for place in gap.places]
         lines = self._explain("findings") if not items or report.undecided else []
         if report.is_judged and self._is_lacking("gaps"):
             lines += self._explain("gaps")
@@ -180,16 +184,18 @@ class _Layout:
             return self._print_closest()
         heads = ("number", "law", "status", "document")
         rows = [tuple(ReportText(self.say(head)) for head in heads)]
-        for one in self._report.requirements:
-            status = self._name("status", one.status)
-            kind = self._describe_kind(one)
-            confidence = "" if one.confidence is None else self._print_share(one.confidence)
+        for requirement in self._report.requirements:
+            status = self._name("status", requirement.status)
+            kind = self._describe_kind(requirement)
+            confidence = (
+                "" if requirement.confidence is None else self._print_share(requirement.confidence)
+            )
             rows.append(
                 (
-                    ReportText(str(one.number)),
-                    self._quote(one.law, *([ReportText(kind)] if kind else [])),
+                    ReportText(str(requirement.number)),
+                    self._quote(requirement.law, *([ReportText(kind)] if kind else [])),
                     ReportText(status, more=(ReportText(confidence),) if confidence else ()),
-                    _stack(map(self._quote, one.evidence)),
+                    _stack(map(self._quote, requirement.evidence)),
                 )
             )
         return ReportPart(
@@ -202,13 +208,13 @@ class _Layout:
         """Return each unit of the law in its order, with the passages closest to it."""
         heads = ("number", "law", "closest")
         rows = [tuple(ReportText(self.say(head)) for head in heads)]
-        languages = {one.id: one.language for one in self._report.documents}
-        for one in self._report.requirements:
-            law = self._quote(one.law)
-            words = find_duty_words(law.text, languages.get(one.law.document_id, ""))
+        languages = {document.id: document.language for document in self._report.documents}
+        for requirement in self._report.requirements:
+            law = self._quote(requirement.law)
+            words = find_duty_words(law.text, languages.get(requirement.law.document_id, ""))
             marked = ReportText(law.text, law.link, place=law.place, marks=tuple(words))
-            closest = _stack(map(self._quote, one.closest))
-            rows.append((ReportText(str(one.number)), marked, closest))
+            closest = _stack(map(self._quote, requirement.closest))
+            rows.append((ReportText(str(requirement.number)), marked, closest))
         return ReportPart(
             self.say("matrix"),
             (ReportText(self.say("closest_scale")),),
@@ -217,18 +223,23 @@ class _Layout:
 
     def print_risks(self) -> ReportPart:
         ranked = sorted(
-            (one for one in self._report.requirements if one.risk is not None),
+            (
+                requirement
+                for requirement in self._report.requirements
+                if requirement.risk is not None
+            ),
             key=lambda one: (-(one.risk.score if one.risk else 0), one.number),
         )
         if not ranked:
             return ReportPart(self.say("risks"), tuple(self._explain("risks")))
         heads = ("number", "category", "severity", "likelihood", "score", "reason_head")
         rows = [tuple(ReportText(self.say(head)) for head in heads)]
-        for one in ranked:
-            assert one.risk is not None  # noqa: S101 - chosen so
+        for requirement in ranked:
+            risk = requirement.risk
+            assert risk is not None  # noqa: S101 - chosen so
             values = (
-                str(one.number), self._name("category", one.risk.category), str(one.risk.severity),
-                str(one.risk.likelihood), str(one.risk.score), one.risk.reason,
+                str(requirement.number), self._name("category", risk.category), str(risk.severity),
+                str(risk.likelihood), str(risk.score), risk.reason,
             )  # fmt: skip
             rows.append(tuple(map(ReportText, values)))
         return ReportPart(
@@ -243,13 +254,14 @@ class _Layout:
     def print_citations(self) -> ReportPart:
         """Return the audit, and every place that the report quotes, once."""
         lines = []
-        wrong = [one for one in self._report.citations if one.problems]
+        wrong = [citation for citation in self._report.citations if citation.problems]
         if self._report.citations:
             good = len(self._report.citations) - len(wrong)
             total = len(self._report.citations)
             lines.append(ReportText(self.say("citation_counts", good=good, total=total)))
             unread = sum(
-                one.says == "unjudged" and not one.problems for one in self._report.citations
+                citation.says == "unjudged" and not citation.problems
+                for citation in self._report.citations
             )
             if unread:
                 lines.append(ReportText(self.say("citations_unjudged", count=unread, total=total)))
@@ -257,36 +269,43 @@ class _Layout:
             lines += self._explain("citations")
         items = [
             ReportText(
-                f"{one.label} {_shorten(one.claim)}: {self._translate('; '.join(one.problems))}"
+                f"{citation.label} {_shorten(citation.claim)}: "
+                f"{self._translate('; '.join(citation.problems))}"
             )
-            for one in wrong
+            for citation in wrong
         ]
         places = {
-            (one.document_id, one.heading, one.page): one
+            (place.document_id, place.heading, place.page): place
             for each in self._report.requirements
-            for one in (each.law, *each.evidence)
+            for place in (each.law, *each.evidence)
         }
-        items += [ReportText("", one.link, place=self._name_place(one)) for one in places.values()]
+        items += [
+            ReportText("", place.link, place=self._name_place(place)) for place in places.values()
+        ]
         return ReportPart(self.say("citations"), tuple(lines), tuple(items))
 
     def print_recommendations(self) -> ReportPart:
         items = []
         # Findings that only have what lessens their risk come after the model's recommendations.
-        ordered = [one for one in self._report.findings if one.urgency is not None]
+        ordered = [finding for finding in self._report.findings if finding.urgency is not None]
         ordered.sort(key=lambda one: one.urgency or 0)
-        others = [one for one in self._report.findings if one.urgency is None]
-        for one in (*ordered, *others):
-            advice = one.recommendation or (one.risk.mitigation if one.risk else "")
+        others = [finding for finding in self._report.findings if finding.urgency is None]
+        for other in (*ordered, *others):
+            advice = other.recommendation or (other.risk.mitigation if other.risk else "")
             if advice:
-                shown = self.say("recommendation", number=one.number, advice=advice)
-                items.append(ReportText(shown, one.law.link, place=self._name_place(one.law)))
+                shown = self.say("recommendation", number=other.number, advice=advice)
+                items.append(ReportText(shown, other.law.link, place=self._name_place(other.law)))
         is_whole = bool(items) and not self._is_lacking("recommendations")
         lines = () if is_whole else self._explain("recommendations", has_items=bool(items))
         return ReportPart(self.say("recommendations"), tuple(lines), tuple(items))
 
     def print_appendix(self) -> ReportPart:
         report = self._report
-        items = [ReportText(line) for one in report.documents for line in self._describe(one.id)]
+        items = [
+            ReportText(line)
+            for document in report.documents
+            for line in self._describe(document.id)
+        ]
         facts = {
             "units": str(report.units),
             "passages": str(report.passages),
@@ -299,27 +318,33 @@ class _Layout:
             reason = self._translate(unit.reason)
             items.append(ReportText(self.say("without", place=place, reason=reason)))
         items += [
-            ReportText(self.say("definition", text=_shorten(one))) for one in report.definitions
+            ReportText(self.say("definition", text=_shorten(definition)))
+            for definition in report.definitions
         ]
         lines = [ReportText(self.say("no_advice"))]
         if report.is_judged and self._is_lacking("classes"):
             name = self.say("section_classes")
-            lines += [ReportText(f"{name}: {one.text}") for one in self._explain("classes")]
+            lines += [
+                ReportText(f"{name}: {report_text.text}")
+                for report_text in self._explain("classes")
+            ]
         return ReportPart(self.say("appendix"), tuple(lines), tuple(items))
 
     def _describe(self, document_id: str) -> Iterator[str]:
         """Yield a document with its file and its language, and its classes."""
-        for one in self._report.documents:
-            if one.id == document_id:
-                role = self.say("law" if one.role == "law" else "document")
-                names = ", ".join(filter(None, (one.file or one.title, one.language)))
-                yield f"{role}: {one.title} ({names})"
+        for document in self._report.documents:
+            if document.id == document_id:
+                role = self.say("law" if document.role == "law" else "document")
+                names = ", ".join(
+                    filter(None, (document.file or document.title, document.language))
+                )
+                yield f"{role}: {document.title} ({names})"
                 classes = (
                     f"{self.say(f'class_{name}')}: {self._name(name, value)}"
-                    for name, value in one.classes.items()
+                    for name, value in document.classes.items()
                 )
                 if shown := "; ".join(classes):
-                    yield f"{one.title} – {shown}"
+                    yield f"{document.title} – {shown}"
 
     def _quote(self, place: QuotedPlace, *more: ReportText) -> ReportText:
         shown = _shorten(place.words)
@@ -332,9 +357,9 @@ class _Layout:
 def find_duty_words(text: str, language: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each such word; nothing in a language without a list."""
     words = _load_duty_words(language)
-    for one in _ONE_WORD.finditer(text):
-        if one[0].lower() in words:
-            yield one.start(), one.end()
+    for match in _ONE_WORD.finditer(text):
+        if match[0].lower() in words:
+            yield match.start(), match.end()
 
 
 def lay_out(report: ReviewReport) -> PrintedReport:

@@ -75,10 +75,10 @@ class _Writer:
             yield self._paragraph(notice, "Normal")
         for part in report.parts:
             yield self._paragraph(ReportText(part.heading), "Heading1")
-            for one in part.paragraphs:
-                yield self._paragraph(one, "Normal")
-            for one in part.items:
-                yield self._paragraph(one, "Normal", indent=850 if one.is_detail else 425)
+            for paragraph in part.paragraphs:
+                yield self._paragraph(paragraph, "Normal")
+            for item in part.items:
+                yield self._paragraph(item, "Normal", indent=850 if item.is_detail else 425)
             if part.table is not None:
                 yield self._table(part.table)
 
@@ -117,7 +117,9 @@ class _Writer:
         for cell, width in zip(row, widths, strict=True):
             if is_header:
                 cell = ReportText(cell.text, marks=((0, len(cell.text)),))
-            lines = "".join(self._paragraph(one, "Cell") for one in (cell, *cell.more))
+            lines = "".join(
+                self._paragraph(report_text, "Cell") for report_text in (cell, *cell.more)
+            )
             cells.append(
                 f'<w:tc><w:tcPr><w:tcW w:w="{width}" w:type="dxa"/></w:tcPr>{lines}</w:tc>'
             )
@@ -197,7 +199,7 @@ def render_html(report: PrintedReport, *, base: Base = "") -> str:
         lines.append(f"<p><strong>{_escape_html(report.notice)}</strong></p>")
     for part in report.parts:
         lines.append(f"<section><h2>{_escape_html(part.heading)}</h2>")
-        lines += [f"<p>{_render_html(one, base)}</p>" for one in part.paragraphs]
+        lines += [f"<p>{_render_html(paragraph, base)}</p>" for paragraph in part.paragraphs]
         if part.items:
             lines.append(_render_items(part.items, base))
         if part.table is not None:
@@ -235,9 +237,10 @@ def render_pdf(report: PrintedReport, *, base: Base = "") -> bytes:
         story.append(make_paragraph(ReportText(report.notice), "notice"))
     for part in report.parts:
         story += [Spacer(1, 8), make_paragraph(ReportText(part.heading), "heading")]
-        story += [make_paragraph(one, "text") for one in part.paragraphs]
+        story += [make_paragraph(paragraph, "text") for paragraph in part.paragraphs]
         story += [
-            make_paragraph(one, "detail" if one.is_detail else "text", "• ") for one in part.items
+            make_paragraph(item, "detail" if item.is_detail else "text", "• ")
+            for item in part.items
         ]
         if part.table is not None:
             width = A4[0] - 2 * _MARGIN
@@ -281,7 +284,7 @@ def _render_items(items: Sequence[ReportText], base: Base) -> str:
     """Return a list, in which details are a list below their item."""
     parts: list[str] = []
     for is_detail, own in groupby(items, key=lambda one: one.is_detail):
-        listed = "".join(f"<li>{_render_html(one, base)}</li>" for one in own)
+        listed = "".join(f"<li>{_render_html(report_text, base)}</li>" for report_text in own)
         if is_detail and parts:
             parts[-1] = f"{parts[-1].removesuffix('</li>')}<ul>{listed}</ul></li>"
         else:
@@ -300,7 +303,7 @@ def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
 
 
 def _render_html(text: ReportText, base: Base) -> str:
-    return "<br>".join(_render_line(one, base) for one in (text, *text.more))
+    return "<br>".join(_render_line(report_text, base) for report_text in (text, *text.more))
 
 
 def _render_line(text: ReportText, base: Base) -> str:

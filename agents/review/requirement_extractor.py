@@ -100,19 +100,22 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
         parts = plan_parts(laws)
         if not parts:
             return Wrote(Writes(errors=(self.toolbox.make_error(_NO_LAW),)))
-        missing = tuple(one for one in parts if one.key not in reads.stored_parts)
+        missing = tuple(part for part in parts if part.key not in reads.stored_parts)
         if missing and reads.part_round < _ROUNDS:
             return Wrote(Writes(part_plan=missing, part_round=reads.part_round + 1))
         return Wrote(await self._join(laws, parts, reads.stored_parts))
 
     async def _cut_laws(self, reads: Reads) -> list[DocumentUnits]:
         found = reads.extracted if reads.extracted is not None else Extracted()
-        names = [one.document_id for one in found.against]
-        return [cut_document(one) for one in await self.toolbox.read_documents(names, reads.groups)]
+        names = [document.document_id for document in found.against]
+        return [
+            cut_document(document)
+            for document in await self.toolbox.read_documents(names, reads.groups)
+        ]
 
     async def _read_part(self, reads: Reads, part: PartPlan) -> Writes:
         read = await self.toolbox.read_documents(part.documents, reads.groups)
-        laws = [cut_document(one) for one in read]
+        laws = [cut_document(document) for document in read]
         if len(laws) != len(part.documents) or join_digests(laws) != part.digest:
             text = f"the document {part.document_id!r} changed while it was read: {part.label}"
             return Writes(errors=(self.toolbox.make_error(text),))
@@ -146,15 +149,15 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
         return RequirementExtractorInputs(
             question=reads.question,
             language=reads.language,
-            target_law=name_documents([one.title for one in laws]),
+            target_law=name_documents([law.title for law in laws]),
             units=tuple(
                 TextUnit(
-                    id=one.unit_id,
-                    heading=" > ".join(one.heading_path),
-                    text=one.text,
-                    language=one.language,
+                    id=unit.unit_id,
+                    heading=" > ".join(unit.heading_path),
+                    text=unit.text,
+                    language=unit.language,
                 )
-                for one in units
+                for unit in units
             ),
             document_language=found.documents[0].language if found.documents else reads.language,
         )
@@ -165,15 +168,17 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
         parts: Sequence[PartPlan],
         stored: Mapping[str, StoredPart],
     ) -> Writes:
-        read = [one for one in parts if one.key in stored]
-        loaded = [await self.toolbox.load(stored[one.key].reference, ExtractedPart) for one in read]
+        read = [part for part in parts if part.key in stored]
+        loaded = [
+            await self.toolbox.load(stored[plan.key].reference, ExtractedPart) for plan in read
+        ]
         joined = join_extractions(loaded)
         unread = _list_unread(laws, joined)
         errors: tuple[SpecialistError, ...] = ()
         if unread:
-            text = f"{len(unread)} of {sum(len(one.units) for one in laws)} units were not read"
+            text = f"{len(unread)} of {sum(len(law.units) for law in laws)} units were not read"
             errors = (self.toolbox.make_error(text),)
-        decided_by = tuple(sorted({stored[one.key].decided_by for one in read}))
+        decided_by = tuple(sorted({stored[plan.key].decided_by for plan in read}))
         return Writes(checklist=await self._store(laws, joined, decided_by), errors=errors)
 
     async def _store(
@@ -182,13 +187,13 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
         unread = _list_unread(laws, joined)
         return StoredChecklist(
             reference=await self.toolbox.store(joined),
-            target_law=name_documents([one.title for one in laws]),
+            target_law=name_documents([law.title for law in laws]),
             requirements=len(joined.rules),
             definitions=len(joined.requirements) - len(joined.rules),
-            units_read=sum(len(one.units) for one in laws) - len(unread),
-            units_unread=tuple(one.unit_id for one in unread),
+            units_read=sum(len(law.units) for law in laws) - len(unread),
+            units_unread=tuple(unit.unit_id for unit in unread),
             units_without=sum(
-                not one.requirement_ids and one.reason != UNREAD for one in joined.units
+                not unit.requirement_ids and unit.reason != UNREAD for unit in joined.units
             ),
             notes=joined.notes,
             decided_by=decided_by,
@@ -201,7 +206,7 @@ def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
     What stands above the first heading of a law in one document introduces it: it is accounted for,
     and is no requirement.
     """
-    texts = [one for one in units if one.text.strip()]
+    texts = [rule_unit for rule_unit in units if rule_unit.text.strip()]
     above = _count_introduction(texts)
     own = texts[above:]
     return Extraction(
@@ -218,7 +223,7 @@ def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
             for number, unit in enumerate(own, start=1)
         ),
         units=(
-            *(UnitAccount(unit_id=one.unit_id, reason=INTRODUCTION) for one in texts[:above]),
+            *(UnitAccount(unit_id=text.unit_id, reason=INTRODUCTION) for text in texts[:above]),
             *(
                 UnitAccount(unit_id=unit.unit_id, requirement_ids=(f"REQ-{number:03d}",))
                 for number, unit in enumerate(own, start=1)
@@ -233,9 +238,9 @@ def list_unaccounted(
     """Return the units with text that no output names."""
     named = set()
     for output in outputs:
-        named |= {one.source_section for one in output.checklist}
-        named |= {one.source_section for one in output.without}
-    return [one for one in units if one.text.strip() and one.unit_id not in named]
+        named |= {requirement.source_section for requirement in output.checklist}
+        named |= {unit_without.source_section for unit_without in output.without}
+    return [unit for unit in units if unit.text.strip() and unit.unit_id not in named]
 
 
 def read_listed(
@@ -245,22 +250,26 @@ def read_listed(
 
     An entry that names no unit, or stands twice, is left out, and a note says so.
     """
-    listed = [one for output in outputs for one in output.checklist]
-    reasons = {one.source_section: one.reason for out in outputs for one in out.without}
+    listed = [requirement for output in outputs for requirement in output.checklist]
+    reasons = {
+        unit_without.source_section: unit_without.reason
+        for out in outputs
+        for unit_without in out.without
+    }
     names = {unit.unit_id for unit in units}
     known: list[Requirement] = []
     taken: set[tuple[str, str]] = set()
     unproved = 0
     for unit in units:
-        for one in listed:
-            key = (unit.unit_id, one.requirement)
-            if one.source_section != unit.unit_id or key in taken:
+        for requirement in listed:
+            key = (unit.unit_id, requirement.requirement)
+            if requirement.source_section != unit.unit_id or key in taken:
                 continue
             taken.add(key)
-            span = find_words(unit.text, one.quotation)
+            span = find_words(unit.text, requirement.quotation)
             unproved += span is None
-            known.append(_make_requirement(one, unit, span, f"REQ-{len(known) + 1:03d}"))
-    foreign = sum(one.source_section not in names for one in listed)
+            known.append(_make_requirement(requirement, unit, span, f"REQ-{len(known) + 1:03d}"))
+    foreign = sum(requirement.source_section not in names for requirement in listed)
     notes = [f"{foreign} entries of the checklist name no unit that was read"] if foreign else []
     if unproved:
         notes.append(
@@ -279,9 +288,9 @@ def _count_introduction(units: Sequence[RuleUnit]) -> int:
 
     A law with a file for each article has no introduction: the text below a title is the article.
     """
-    if len({one.document_id for one in units}) > 1:
+    if len({unit.document_id for unit in units}) > 1:
         return 0
-    return next((place for place, one in enumerate(units) if one.heading_path), 0)
+    return next((place for place, unit in enumerate(units) if unit.heading_path), 0)
 
 
 def _make_requirement(
@@ -313,7 +322,9 @@ def _make_place(unit: RuleUnit, start: int, end: int) -> TextPlace:
 
 
 def _account(unit: RuleUnit, known: Sequence[Requirement], reasons: dict[str, str]) -> UnitAccount:
-    own = tuple(one.id for one in known if one.place.unit_id == unit.unit_id)
+    own = tuple(
+        requirement.id for requirement in known if requirement.place.unit_id == unit.unit_id
+    )
     reason = "" if own else reasons.get(unit.unit_id, UNREAD)
     if not unit.text.strip():
         reason = _NO_TEXT
@@ -321,5 +332,5 @@ def _account(unit: RuleUnit, known: Sequence[Requirement], reasons: dict[str, st
 
 
 def _list_unread(laws: Sequence[DocumentUnits], joined: Extraction) -> list[RuleUnit]:
-    known = {one.unit_id for one in joined.units if one.reason != UNREAD}
+    known = {account.unit_id for account in joined.units if account.reason != UNREAD}
     return [unit for unit in list_units(laws) if unit.text.strip() and unit.unit_id not in known]

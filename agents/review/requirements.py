@@ -96,7 +96,9 @@ class Extraction(BaseModel, frozen=True):
     @property
     def rules(self) -> tuple[Requirement, ...]:
         """The requirements that a document can fulfil: all but definitions."""
-        return tuple(one for one in self.requirements if not one.is_definition)
+        return tuple(
+            requirement for requirement in self.requirements if not requirement.is_definition
+        )
 
 
 class ChecklistItem(BaseModel, frozen=True):
@@ -122,13 +124,17 @@ def make_checklist(requirements: Sequence[Requirement], target_law: str) -> Chec
         target_law=target_law,
         checklist=tuple(
             ChecklistItem(
-                id=one.id,
-                requirement=one.statement,
-                source_section=" > ".join(one.place.heading_path or (one.place.unit_id,)),
-                severity=one.severity,
-                applicability="; ".join(filter(None, (one.addressee, one.condition))),
+                id=requirement.id,
+                requirement=requirement.statement,
+                source_section=" > ".join(
+                    requirement.place.heading_path or (requirement.place.unit_id,)
+                ),
+                severity=requirement.severity,
+                applicability="; ".join(
+                    filter(None, (requirement.addressee, requirement.condition))
+                ),
             )
-            for one in requirements
-            if one.kind != "definition"
+            for requirement in requirements
+            if requirement.kind != "definition"
         ),
     )

@@ -181,9 +181,9 @@ class ReviewReport(BaseModel, frozen=True):
     def findings(self) -> tuple[ReportedRequirement, ...]:
         """The violations, then the gaps, each group by its risk."""
         return tuple(
-            one
+            requirement
             for status in (Status.VIOLATION, Status.GAP)
-            for one in sorted(
+            for requirement in sorted(
                 (each for each in self.requirements if each.status == status.value), key=_rank
             )
         )
@@ -191,7 +191,11 @@ class ReviewReport(BaseModel, frozen=True):
     @property
     def undecided(self) -> tuple[ReportedRequirement, ...]:
         """The requirements without a verdict."""
-        return tuple(one for one in self.requirements if one.status == Status.UNDECIDED.value)
+        return tuple(
+            requirement
+            for requirement in self.requirements
+            if requirement.status == Status.UNDECIDED.value
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,50 +235,52 @@ class _Composer:
         self._inputs = inputs
         self._link = link
         self._find_page = find_page
-        self._documents = {one.document_id: one for one in (*inputs.documents, *inputs.against)}
-        self._risks = {one.requirement_id: one for one in inputs.risks}
+        self._documents = {
+            document.document_id: document for document in (*inputs.documents, *inputs.against)
+        }
+        self._risks = {risk.requirement_id: risk for risk in inputs.risks}
         self._urgency = {name: rank for rank, name in enumerate(inputs.recommendations, start=1)}
 
     def list_requirements(self) -> Iterator[ReportedRequirement]:
-        verdicts = {one.requirement_id: one for one in self._inputs.review.verdicts}
-        for number, one in enumerate(self._inputs.extraction.rules, start=1):
-            undecided = RuleVerdict(requirement_id=one.id, status=Status.UNDECIDED)
-            yield self._report(number, one, verdicts.get(one.id, undecided))
+        verdicts = {verdict.requirement_id: verdict for verdict in self._inputs.review.verdicts}
+        for number, rule in enumerate(self._inputs.extraction.rules, start=1):
+            undecided = RuleVerdict(requirement_id=rule.id, status=Status.UNDECIDED)
+            yield self._report(number, rule, verdicts.get(rule.id, undecided))
 
     def list_documents(self) -> Iterator[ReportedDocument]:
         for role, documents in (
             ("document", self._inputs.documents), ("law", self._inputs.against),
         ):  # fmt: skip
-            for one in documents:
-                classes = self._inputs.classes.get(one.document_id, {})
+            for document in documents:
+                classes = self._inputs.classes.get(document.document_id, {})
                 yield ReportedDocument(
                     role=role,
-                    id=one.document_id,
-                    title=clean_words(one.title),
-                    file=clean_words(one.source),
-                    language=one.language,
-                    units=one.units,
+                    id=document.document_id,
+                    title=clean_words(document.title),
+                    file=clean_words(document.source),
+                    language=document.language,
+                    units=document.units,
                     classes={name: clean_words(value) for name, value in classes.items()},
                 )
 
     def list_gaps(self) -> Iterator[ReportedGap]:
-        for one in self._inputs.gaps:
-            if one.kind != "regulatory":
+        for gap in self._inputs.gaps:
+            if gap.kind != "regulatory":
                 yield ReportedGap(
-                    kind=one.kind,
-                    summary=clean_words(one.summary),
-                    requirements=one.requirement_ids,
-                    places=tuple(self.point_to(place, self._read(place)) for place in one.places),
+                    kind=gap.kind,
+                    summary=clean_words(gap.summary),
+                    requirements=gap.requirement_ids,
+                    places=tuple(self.point_to(place, self._read(place)) for place in gap.places),
                 )
 
     def list_citations(self) -> Iterator[ReportedCitation]:
-        for one in () if self._inputs.audit is None else self._inputs.audit.citations:
+        for citation in () if self._inputs.audit is None else self._inputs.audit.citations:
             yield ReportedCitation(
-                label=clean_words(one.label),
-                claim=clean_quotation(one.claim),
-                place=clean_words(one.place),
-                says=one.says,
-                problems=tuple(map(clean_words, one.problems)),
+                label=clean_words(citation.label),
+                claim=clean_quotation(citation.claim),
+                place=clean_words(citation.place),
+                says=citation.says,
+                problems=tuple(map(clean_words, citation.problems)),
             )
 
     def _read(self, place: TextPlace) -> str:
@@ -319,8 +325,8 @@ class _Composer:
         )
 
     def _quote(self, evidence: Iterable[VerdictEvidence]) -> Iterator[QuotedPlace]:
-        for one in evidence:
-            yield self.point_to(one.place, one.text)
+        for verdict_evidence in evidence:
+            yield self.point_to(verdict_evidence.place, verdict_evidence.text)
 
 
 def clean_words(text: str) -> str:
@@ -376,18 +382,20 @@ def compose_report(
         summary=tuple(map(clean_words, inputs.summary)),
         requirements=requirements,
         definitions=tuple(
-            clean_quotation(one.statement) for one in extraction.requirements if one.is_definition
+            clean_quotation(requirement.statement)
+            for requirement in extraction.requirements
+            if requirement.is_definition
         ),
         gaps=tuple(composer.list_gaps()),
         citations=tuple(composer.list_citations()),
         units=len(extraction.units),
         units_without=tuple(
             UnitWithoutDuty(
-                heading=clean_words(inputs.headings.get(one.unit_id, "")),
-                reason=clean_words(one.reason),
+                heading=clean_words(inputs.headings.get(unit.unit_id, "")),
+                reason=clean_words(unit.reason),
             )
-            for one in extraction.units
-            if not one.requirement_ids
+            for unit in extraction.units
+            if not unit.requirement_ids
         ),
         units_unread=tuple(
             clean_words(inputs.headings.get(name, name)) for name in inputs.units_unread
@@ -395,8 +403,8 @@ def compose_report(
         passages=review.passages,
         notes=tuple(dict.fromkeys(map(clean_words, inputs.notes))),
         sections={
-            name: one.model_copy(update={"reason": clean_words(one.reason)})
-            for name, one in inputs.sections.items()
+            name: section.model_copy(update={"reason": clean_words(section.reason)})
+            for name, section in inputs.sections.items()
         },
     )
 

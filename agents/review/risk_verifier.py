@@ -73,7 +73,7 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
                 question=reads.question,
                 language=reads.language,
                 requirements=compress_requirements(
-                    extraction.requirements, [one.requirement_id for one in own]
+                    extraction.requirements, [verdict.requirement_id for verdict in own]
                 ),
                 verdicts=own,
             )
@@ -85,8 +85,12 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
         if not given.outputs:
             # No list of risks at all: an empty one would say that there are none.
             return Wrote(Writes(errors=given.errors))
-        own = {one.requirement_id: one for output in given.outputs for one in output.risks}
-        risks = [_convert(own[one.requirement_id]) for one in findings if one.requirement_id in own]
+        own = {risk.requirement_id: risk for output in given.outputs for risk in output.risks}
+        risks = [
+            _convert(own[finding.requirement_id])
+            for finding in findings
+            if finding.requirement_id in own
+        ]
         risks.sort(key=lambda one: (-one.score, one.requirement_id))
         return Wrote(
             Writes(
@@ -103,7 +107,9 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
     def _name_unranked(
         self, findings: Sequence[KnownVerdict], ranked: Mapping[str, object]
     ) -> tuple[SpecialistError, ...]:
-        lost = [one.requirement_id for one in findings if one.requirement_id not in ranked]
+        lost = [
+            finding.requirement_id for finding in findings if finding.requirement_id not in ranked
+        ]
         if not lost:
             return ()
         text = f"{len(lost)} of {len(findings)} findings have no risk: {', '.join(lost[:10])}"

@@ -101,17 +101,17 @@ class BatchOutputs(Generic[I, O]):
     @property
     def given(self) -> list[GivenOutput[O]]:
         """The outputs with the models that gave them."""
-        return [one for _, one in self.outcomes if isinstance(one, GivenOutput)]
+        return [output for _, output in self.outcomes if isinstance(output, GivenOutput)]
 
     @property
     def outputs(self) -> tuple[O, ...]:
         """The outputs of all that a model answered."""
-        return tuple(one.output for one in self.given)
+        return tuple(output.output for output in self.given)
 
     @property
     def decided_by(self) -> str:
         """The model that gave the first output; empty if there is none."""
-        return next((one.decided_by for one in self.given), "")
+        return next((output.decided_by for output in self.given), "")
 
     @property
     def errors(self) -> tuple[SpecialistError, ...]:
@@ -121,12 +121,12 @@ class BatchOutputs(Generic[I, O]):
     @property
     def failed(self) -> list[tuple[I, NoOutput]]:
         """The inputs that have no output."""
-        return [(own, one) for own, one in self.outcomes if isinstance(one, NoOutput)]
+        return [(own, output) for own, output in self.outcomes if isinstance(output, NoOutput)]
 
     @property
     def calls(self) -> NoOutput | None:
         """The calls that are made before there is an output; None: there are none."""
-        return next((one for _, one in self.failed if one.calls), None)
+        return next((output for _, output in self.failed if output.calls), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ async def expand_search(
     use = calls[place]
     inputs = HydeExpansionInputs(query=read_query(use), question=question, language=language)
     found = (await model.ask(HYDE_EXPANSION, inputs, run)).output
-    texts = [one.strip()[:_LONGEST_WORDING] for one in (found.passage, *found.queries)]
+    texts = [query.strip()[:_LONGEST_WORDING] for query in (found.passage, *found.queries)]
     wordings: list[JsonValue] = [*list(dict.fromkeys(filter(None, texts)))[:_MOST_WORDINGS]]
     if not wordings or not isinstance(use.arguments, dict):
         return [*calls]
@@ -316,7 +316,7 @@ class Toolbox:
                     return step
                 if step is not None:
                     return replace(step, errors=errors)
-            gathered = tuple(f"{one.tool}: {shorten(one.text)}" for one in known.results)
+            gathered = tuple(f"{result.tool}: {shorten(result.text)}" for result in known.results)
             complete = _update(inputs, gathered=gathered[-_SHOWN_RESULTS:])
             given = await self.model.ask(asked, complete, self.run)
         except ModelError as error:
@@ -435,7 +435,7 @@ class Toolbox:
         return Dialogue(
             opening,
             turns.messages,
-            {one.call_id: one for one in turns.results},
+            {result.call_id: result for result in turns.results},
             prefix=f"{self.profile.name}-",
             limits=DialogueLimits(self.profile.max_iterations, stops_early=True, writes_last=False),
         )
@@ -443,9 +443,9 @@ class Toolbox:
     def _list_failed_tools(self, turns: LoopTurns) -> tuple[SpecialistError, ...]:
         faults = (ToolErrorType.EXECUTION, ToolErrorType.TIMEOUT)
         failed = {
-            one.tool: one.error or one.error_type.value
-            for one in turns.results
-            if one.tool in CRITICAL and one.error_type in faults
+            result.tool: result.error or result.error_type.value
+            for result in turns.results
+            if result.tool in CRITICAL and result.error_type in faults
         }
         return tuple(
             self.make_error(
@@ -503,7 +503,7 @@ def _keep(inputs: I, by: str, items: Sequence[BaseModel]) -> I:
     """Return inputs with some items of a field, and with what belongs to these."""
     if by != "requirements":
         return _update(inputs, **{by: items})
-    names = {getattr(one, "id", None) for one in items}
+    names = {getattr(item, "id", None) for item in items}
     belonging = {
         name: tuple(one for one in getattr(inputs, name) if one.requirement_id in names)
         for name in _BY_REQUIREMENT

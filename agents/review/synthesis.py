@@ -134,14 +134,14 @@ class _AnswerMaterial:
     def list_all(self) -> SynthesisOutput:
         """Return the findings and notes as a list, or the passages as they stand."""
         if not self.findings:
-            passages = (f"{one.text} \\cite{{{name}}}" for name, one in self.sources.items())
+            passages = (f"{source.text} \\cite{{{name}}}" for name, source in self.sources.items())
             return SynthesisOutput(answer="\n\n".join(passages))
-        noted = (FindingText(text=one, sources=(REVIEW,)) for one in self.notes)
+        noted = (FindingText(text=note, sources=(REVIEW,)) for note in self.notes)
         first, *others = (
-            " ".join((one.text, "".join(f"\\cite{{{name}}}" for name in one.sources)))
-            for one in (*self.findings, *noted)
+            " ".join((finding.text, "".join(f"\\cite{{{name}}}" for name in finding.sources)))
+            for finding in (*self.findings, *noted)
         )
-        listed = "\n".join([first, "", *(f"- {one}" for one in others)]).strip()
+        listed = "\n".join([first, "", *(f"- {other}" for other in others)]).strip()
         return SynthesisOutput(answer=listed)
 
 
@@ -181,11 +181,11 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
             sources=tuple(
                 SynthesisSource(
                     id=name,
-                    place=describe_place(one.citation),
-                    language=one.citation.language,
-                    text=one.text,
+                    place=describe_place(source.citation),
+                    language=source.citation.language,
+                    text=source.text,
                 )
-                for name, one in material.sources.items()
+                for name, source in material.sources.items()
             ),
             notes=(*material.notes, *_list_summaries(reads)),
             analysis=reads.quality_analysis,
@@ -230,32 +230,36 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
 
     async def _collect(self, reads: Reads) -> _AnswerMaterial:
         documents = await self._read(reads)
-        units = {one.listed.id: cut_document(one) for one in documents}
+        units = {document.listed.id: cut_document(document) for document in documents}
         findings, notes = await self._describe(reads)
-        noted = tuple(one.text for one in describe_notes(notes, reads.reply_language))
+        noted = tuple(note.text for note in describe_notes(notes, reads.reply_language))
         sources: dict[str, _QuotedSource] = {}
         texts: list[FindingText] = []
-        for one in findings:
-            names = [_find_chunk(place, units) for place in one.places]
+        for finding in findings:
+            names = [_find_chunk(place, units) for place in finding.places]
             own = [name for name in dict.fromkeys(names) if name]
             for name in own:
                 if name not in sources and len(sources) < _MOST_SOURCES:
                     sources[name] = _find_source(name, documents)
             cited = tuple(name for name in own if name in sources)
-            is_own = one.is_verdict or not cited
-            texts.append(FindingText(text=one.text, sources=(*cited, REVIEW) if is_own else cited))
+            is_own = finding.is_verdict or not cited
+            texts.append(
+                FindingText(text=finding.text, sources=(*cited, REVIEW) if is_own else cited)
+            )
         if findings:
             # What only a place shows is cited by its place. A verdict with its reason is the
             # review's: without it a check could not tell where "there is no such clause" is from.
-            own_texts = [one.text for one in texts if REVIEW in one.sources]
+            own_texts = [text.text for text in texts if REVIEW in text.sources]
             sources[REVIEW] = _make_review_source((*own_texts, *noted), reads)
         else:
-            sources = {one.citation.chunk_id: one for one in _list_passages(reads, documents)}
+            sources = {
+                passage.citation.chunk_id: passage for passage in _list_passages(reads, documents)
+            }
         return _AnswerMaterial(tuple(texts) if findings else (), sources, noted)
 
     async def _read(self, reads: Reads) -> list[WholeDocument]:
         found = reads.extracted if reads.extracted is not None else Extracted()
-        scope = [one.document_id for one in (*found.documents, *found.against)]
+        scope = [document.document_id for document in (*found.documents, *found.against)]
         names = scope if reads.checklist is not None else [*scope, *_list_found(found)]
         return await self.toolbox.read_documents(names, reads.groups)
 
@@ -278,10 +282,10 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
                 )
             else:
                 review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
-                notes += [one for one in review.notes if one not in notes]
+                notes += [note for note in review.notes if note not in notes]
                 named = {
                     "law": reads.checklist.target_law,
-                    "document": name_documents([one.title for one in found.documents]),
+                    "document": name_documents([document.title for document in found.documents]),
                     "language": reads.reply_language,
                 }
                 if self._is_unjudged(reads):
@@ -296,7 +300,7 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
         if risks is None or not risks.reference:
             return []
         ranked = await self.toolbox.load(risks.reference, RankedRisks)
-        return [one.requirement_id for one in ranked.risks]
+        return [risk.requirement_id for risk in ranked.risks]
 
     async def _list_gaps(self, gaps: FindingList | None) -> Sequence[SynthesizedGap]:
         if gaps is None or not gaps.reference:
@@ -360,7 +364,9 @@ def _ask(message: str, reason: ClarificationReason = ClarificationReason.MISSING
 def _list_summaries(reads: Reads) -> list[str]:
     """Return a summary of what the other specialists found."""
     found = reads.extracted if reads.extracted is not None else Extracted()
-    titles = {one.document_id: one.title for one in (*found.documents, *found.against)}
+    titles = {
+        document.document_id: document.title for document in (*found.documents, *found.against)
+    }
     notes = [
         f"{titles.get(str(one.get('document_id')), one.get('document_id'))}: "
         f"{one.get('document_type')}, {one.get('domain')}, "
@@ -375,16 +381,16 @@ def _list_summaries(reads: Reads) -> list[str]:
 
 
 def _list_found(found: Extracted) -> list[str]:
-    return list(dict.fromkeys(one.document_id for one in found.chunks_data))
+    return list(dict.fromkeys(passage.document_id for passage in found.chunks_data))
 
 
 def _list_passages(reads: Reads, documents: Sequence[WholeDocument]) -> Iterable[_QuotedSource]:
     """Yield the passages that the extractor chose, as far as their documents still have them."""
     found = reads.extracted if reads.extracted is not None else Extracted()
-    for one in found.chunks_data[:_MOST_SOURCES]:
-        document = next((each for each in documents if each.listed.id == one.document_id), None)
+    for passage in found.chunks_data[:_MOST_SOURCES]:
+        document = next((each for each in documents if each.listed.id == passage.document_id), None)
         if document is not None:
-            yield _find_source(one.chunk_id, [document], one.content)
+            yield _find_source(passage.chunk_id, [document], passage.content)
 
 
 def _find_chunk(place: object, units: Mapping[str, DocumentUnits]) -> str:
@@ -394,9 +400,9 @@ def _find_chunk(place: object, units: Mapping[str, DocumentUnits]) -> str:
 
 def _find_source(name: str, documents: Sequence[WholeDocument], text: str = "") -> _QuotedSource:
     for document in documents:
-        for number, one in enumerate(document.chunks):
-            if one.chunk.chunk_id == name:
-                return _QuotedSource(cite_chunk(document, number), text or one.chunk.text)
+        for number, chunk in enumerate(document.chunks):
+            if chunk.chunk.chunk_id == name:
+                return _QuotedSource(cite_chunk(document, number), text or chunk.chunk.text)
     document = documents[0]
     return _QuotedSource(
         CitedPassage(chunk_id=name, document_id=document.listed.id, title=document.listed.title),
@@ -408,7 +414,9 @@ def _make_review_source(texts: Iterable[str], reads: Reads) -> _QuotedSource:
     """Return the review as the source of counts, statuses and notes, titled as its report."""
     title = _REVIEW_TITLE
     if reads.checklist is not None and reads.extracted is not None:
-        document = name_documents([one.title for one in reads.extracted.documents])
+        document = name_documents(
+            [reviewed_document.title for reviewed_document in reads.extracted.documents]
+        )
         title = name_review(document, reads.checklist.target_law, reads.reply_language)
     citation = CitedPassage(chunk_id=REVIEW, document_id=REVIEW, title=title)
     return _QuotedSource(citation, "\n".join(texts))
@@ -420,13 +428,18 @@ def _write(output: SynthesisOutput, model: str, material: _AnswerMaterial, reads
     answer = number_citations(output.answer, numbers)
     context, references = _lay_out(material.sources)
     sources = (
-        ProofSource(one.number, context[slice(*one.span)], (one.title,)) for one in references
+        ProofSource(
+            source_reference.number,
+            context[slice(*source_reference.span)],
+            (source_reference.title,),
+        )
+        for source_reference in references
     )
     safe = keep_links(answer.text, collect_allowed(references, context))
     kept = cite(safe.text, SourceTexts(sources))
     if not kept.order:
         return Writes(citation_check=answer.check, answer_model=model)
-    by_number = {one.number: one for one in references}
+    by_number = {source_reference.number: source_reference for source_reference in references}
     used = tuple(
         cite_reference(by_number[given], shown) for shown, given in enumerate(kept.order, start=1)
     )
@@ -436,8 +449,8 @@ def _write(output: SynthesisOutput, model: str, material: _AnswerMaterial, reads
         source_references=references,
         search_context=context,
         search_results=tuple(
-            _make_result(one, reference)
-            for (name, one), reference in zip(material.sources.items(), references, strict=True)
+            _make_result(source, reference)
+            for (name, source), reference in zip(material.sources.items(), references, strict=True)
             if name != REVIEW
         ),
         answer_model=model,
@@ -450,12 +463,12 @@ def _lay_out(sources: Mapping[str, _QuotedSource]) -> tuple[str, tuple[SourceRef
     """Return the texts of the sources as one text, and the place of each in it."""
     references = []
     start = 0
-    for number, one in enumerate(sources.values(), start=1):
-        span = (start, start + len(one.text))
+    for number, source in enumerate(sources.values(), start=1):
+        span = (start, start + len(source.text))
         start = span[1] + len(_BETWEEN)
-        fields = one.citation.model_dump(exclude={"document_id", "score"})
+        fields = source.citation.model_dump(exclude={"document_id", "score"})
         references.append(SourceReference(number=number, span=span, **fields))
-    return _BETWEEN.join(one.text for one in sources.values()), tuple(references)
+    return _BETWEEN.join(source.text for source in sources.values()), tuple(references)
 
 
 def _make_result(one: _QuotedSource, reference: SourceReference) -> SearchResult:

@@ -79,7 +79,7 @@ class ReviewResult(BaseModel, frozen=True):
 
     def of_status(self, status: Status) -> tuple[RuleVerdict, ...]:
         """Return the verdicts of one status."""
-        return tuple(one for one in self.verdicts if one.status is status)
+        return tuple(verdict for verdict in self.verdicts if verdict.status is status)
 
     @property
     def findings(self) -> tuple[RuleVerdict, ...]:
@@ -169,18 +169,21 @@ def join_extractions(parts: Sequence[ExtractedPart]) -> Extraction:
     counts = {"REQ": 0, "DEF": 0}
     for part in parts:
         names: dict[str, str] = {}
-        for one in part.requirements:
-            prefix = "DEF" if one.is_definition else "REQ"
+        for requirement in part.requirements:
+            prefix = "DEF" if requirement.is_definition else "REQ"
             counts[prefix] += 1
-            names[one.id] = f"{prefix}-{counts[prefix]:03d}"
-        requirements += [one.model_copy(update={"id": names[one.id]}) for one in part.requirements]
-        accounts += [
-            one.model_copy(
-                update={"requirement_ids": tuple(names[name] for name in one.requirement_ids)}
-            )
-            for one in part.units
+            names[requirement.id] = f"{prefix}-{counts[prefix]:03d}"
+        requirements += [
+            requirement.model_copy(update={"id": names[requirement.id]})
+            for requirement in part.requirements
         ]
-    seen = [one.unit_id for one in accounts]
+        accounts += [
+            unit.model_copy(
+                update={"requirement_ids": tuple(names[name] for name in unit.requirement_ids)}
+            )
+            for unit in part.units
+        ]
+    seen = [account.unit_id for account in accounts]
     if len(set(seen)) != len(seen):
         twice = next(one for one in seen if seen.count(one) > 1)
         raise ValueError(f"expected every unit once, found {twice!r} twice")
@@ -190,8 +193,10 @@ def join_extractions(parts: Sequence[ExtractedPart]) -> Extraction:
 
 def join_decisions(parts: Sequence[DecidedPart]) -> ReviewResult:
     """Return the verdicts of the parts as one result; of two about one requirement, the first."""
-    verdicts = {one.requirement_id: one for part in reversed(parts) for one in part.verdicts}
-    order = _list_once(one.requirement_id for part in parts for one in part.verdicts)
+    verdicts = {
+        verdict.requirement_id: verdict for part in reversed(parts) for verdict in part.verdicts
+    }
+    order = _list_once(verdict.requirement_id for part in parts for verdict in part.verdicts)
     return ReviewResult(
         verdicts=tuple(verdicts[name] for name in order),
         notes=_list_once(note for part in parts for note in part.notes),
@@ -226,17 +231,17 @@ def compress_requirements(
     names = None if wanted is None else frozenset(wanted)
     return tuple(
         KnownRequirement(
-            id=one.id,
-            statement=shorten_middle(one.statement),
-            kind=one.kind.value,
-            severity=one.severity,
-            addressee=one.addressee,
-            condition=shorten_middle(one.condition),
-            heading=" > ".join(one.place.heading_path),
-            quotation=shorten_middle(one.quotation),
+            id=requirement.id,
+            statement=shorten_middle(requirement.statement),
+            kind=requirement.kind.value,
+            severity=requirement.severity,
+            addressee=requirement.addressee,
+            condition=shorten_middle(requirement.condition),
+            heading=" > ".join(requirement.place.heading_path),
+            quotation=shorten_middle(requirement.quotation),
         )
-        for one in requirements
-        if names is None or one.id in names
+        for requirement in requirements
+        if names is None or requirement.id in names
     )
 
 
@@ -250,13 +255,13 @@ def compress_verdicts(verdicts: Iterable[RuleVerdict]) -> tuple[KnownVerdict, ..
     """Return verdicts with their evidence, shortened."""
     return tuple(
         KnownVerdict(
-            requirement_id=one.requirement_id,
-            status=one.status.value,
-            confidence=one.confidence,
-            note=one.note,
-            evidence=tuple(map(_describe, one.evidence[:2])),
+            requirement_id=verdict.requirement_id,
+            status=verdict.status.value,
+            confidence=verdict.confidence,
+            note=verdict.note,
+            evidence=tuple(map(_describe, verdict.evidence[:2])),
         )
-        for one in verdicts
+        for verdict in verdicts
     )
 
 
@@ -315,17 +320,17 @@ def _describe(evidence: VerdictEvidence) -> str:
 
 def _list_turns(history: object) -> Iterator[str]:
     turns: Sequence[object] = history if isinstance(history, tuple) else ()
-    for one in turns[-LAST_TURNS:]:
-        if isinstance(one, Turn):
-            meant = one.meant or one.text
-            yield f"{one.speaker}: {shorten_middle(' '.join(meant.split()), _LONGEST_TURN)}"
+    for turn in turns[-LAST_TURNS:]:
+        if isinstance(turn, Turn):
+            meant = turn.meant or turn.text
+            yield f"{turn.speaker}: {shorten_middle(' '.join(meant.split()), _LONGEST_TURN)}"
 
 
 def _list_retrieved(found: Extracted) -> Iterator[str]:
     """Yield a line for each document of the review, and for the places of passages."""
     for role, documents in (("document", found.documents), ("rules", found.against)):
-        for one in documents[:_MOST_DOCUMENTS]:
-            yield f"{role}: {one.title} ({one.units} units, {one.language})"
+        for document in documents[:_MOST_DOCUMENTS]:
+            yield f"{role}: {document.title} ({document.units} units, {document.language})"
     for place in found.citations[:_MOST_PLACES]:
         yield f"passage: {place}"
 

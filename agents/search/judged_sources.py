@@ -36,14 +36,18 @@ def number_sources(
     """
     numbered = references_by_number(used, references)
     cited = {reference.chunk_id for reference in numbered.values()}
-    others = [one for one in references if one.chunk_id not in cited]
+    others = [
+        source_reference
+        for source_reference in references
+        if source_reference.chunk_id not in cited
+    ]
     return numbered | dict(enumerate(others, start=max(numbered, default=0) + 1))
 
 
 def select_sources(answer: CheckedAnswer) -> tuple[JudgedSource, ...]:
     """Return the sources that the judge reads, first those that the answer cites."""
     numbered = number_sources(answer.used, answer.references)
-    texts = {number: _write(one, answer.context) for number, one in numbered.items()}
+    texts = {number: _write(reference, answer.context) for number, reference in numbered.items()}
     cited = set(references_by_number(answer.used, answer.references))
     leading = sorted(numbered, key=lambda number: numbered[number].number)[:LEADING]
     chosen = {*cited, *leading, *_find_neighbours(numbered, cited)}

@@ -179,14 +179,14 @@ def show_passages(
         shown=tuple(
             ShownPassage(
                 number=number,
-                place=plain_line(_name_place(one.source)).translate(_NO_MARKS),
-                text=one.text,
-                warning=warning if one.is_suspicious else "",
+                place=plain_line(_name_place(passage.source)).translate(_NO_MARKS),
+                text=passage.text,
+                warning=warning if passage.is_suspicious else "",
             )
-            for number, one in enumerate(chosen, start=1)
+            for number, passage in enumerate(chosen, start=1)
         ),
-        numbers=tuple(one.source.number for one in chosen),
-        marked=tuple(sorted(frozenset[str]().union(*(one.marked for one in chosen)))),
+        numbers=tuple(passage.source.number for passage in chosen),
+        marked=tuple(sorted(frozenset[str]().union(*(passage.marked for passage in chosen)))),
         removed=tuple(removed),
     )
 
@@ -208,19 +208,22 @@ def compose_passages(
     hides an address. Returns nothing if every passage gives orders to an assistant.
     """
     made = [
-        _compose(question, one, counted_rows, make_safe, is_suspicious, common)
-        for one in _choose_sections(question, references, context)
+        _compose(question, section, counted_rows, make_safe, is_suspicious, common)
+        for section in _choose_sections(question, references, context)
     ]
     trusted = [passage for passage in made if not passage.is_suspicious]
     if not trusted:
         return ()
     # A number or identifier in the question is exact: passages that contain it come first.
     trusted.sort(key=lambda one: -sum(map(_is_exact, _find_asked(question, one))))
-    first, *others = (*trusted, *(one for one in made if one.is_suspicious))
+    first, *others = (
+        *trusted,
+        *(selected_passage for selected_passage in made if selected_passage.is_suspicious),
+    )
     least = LEAST_SHARE * len(_find_asked(question, first))
     return (
         first,
-        *(one for one in others if not least or len(_find_asked(question, one)) > least),
+        *(other for other in others if not least or len(_find_asked(question, other)) > least),
     )
 
 
@@ -304,7 +307,10 @@ def _choose_sections(
         if taken == MOST_HITS:
             break
     if not chosen:
-        return [_take_whole(one, context) for one in references[:MOST_PASSAGES]]
+        return [
+            _take_whole(source_reference, context)
+            for source_reference in references[:MOST_PASSAGES]
+        ]
     return list(chosen.values())
 
 

@@ -248,7 +248,7 @@ class QualityAgent(Agent[Reads, Writes]):
     def _add_notices(self, text: str, reads: Reads, judgement: _Judgement) -> str:
         """Return the answer, followed by what was left out, not found, or not judged."""
         notices = []
-        if any(one.block is not None for one in judgement.rejected):
+        if any(rejection.block is not None for rejection in judgement.rejected):
             notices.append(self._look_up_text("left_out", reads.reply_language))
         if REMOVED_ADDRESS in text:
             notices.append(self._look_up_text("address_removed", reads.reply_language))
@@ -256,10 +256,12 @@ class QualityAgent(Agent[Reads, Writes]):
             notices.append(self._describe_missing(reads))
         if judgement.is_silent:
             notices.append(self._look_up_text("not_judged", reads.reply_language))
-        return "\n\n".join((text, *(one for one in notices if one not in text)))
+        return "\n\n".join((text, *(notice for notice in notices if notice not in text)))
 
     def _describe_missing(self, reads: Reads) -> str:
-        context = "\n".join(text_of(one, reads.search_context) for one in reads.source_references)
+        context = "\n".join(
+            text_of(reference, reads.search_context) for reference in reads.source_references
+        )
         missing = check_missing(reads.missing, (context, reads.canonical_question))
         if not missing:
             return self._look_up_text("missing_something", reads.reply_language)
@@ -321,7 +323,7 @@ def _move_marks(answer: CheckedAnswer, output: JudgeOutput | None) -> CheckedAns
     ]
     if not moves:
         return answer
-    cited = {one.number for one in answer.used}
+    cited = {source_used.number for source_used in answer.used}
     added = [
         cite_reference(numbered[number], number)
         for number in dict.fromkeys(move.number for move in moves)
@@ -353,7 +355,7 @@ def _collect_rejected(
     proved: Sequence[_Rejection],
 ) -> tuple[_Rejection, ...]:
     found = list(proved)
-    known = {one.block: one for one in proved}
+    known = {rejection.block: rejection for rejection in proved}
     for verdict in output.verdicts:
         if verdict.supported:
             continue
@@ -377,11 +379,17 @@ def _without_rejected(
     answer: CheckedAnswer, rejected: Sequence[_Rejection]
 ) -> tuple[SourcedText, float]:
     """Return the answer without what is rejected, and the share of its blocks that is left."""
-    whole = {one.block for one in rejected if one.block is not None and one.cell is None}
+    whole = {
+        rejection.block
+        for rejection in rejected
+        if rejection.block is not None and rejection.cell is None
+    }
     cells = [
-        (answer.blocks[one.block], one.cell)
-        for one in rejected
-        if one.block is not None and one.cell is not None and one.block not in whole
+        (answer.blocks[rejection.block], rejection.cell)
+        for rejection in rejected
+        if rejection.block is not None
+        and rejection.cell is not None
+        and rejection.block not in whole
     ]
     cited = SourcedText(remove_cells(answer.text, cells), answer.used)
     kept = without_blocks(cited, whole, answer.references, answer.context, answer.typed)
@@ -433,18 +441,20 @@ def _make_result(
     output = judgement.output
     rejected = [
         ClaimCheck(
-            claim=one.quote,
-            citations=answer.covering[one.block] if one.block is not None else (),
+            claim=rejection.quote,
+            citations=answer.covering[rejection.block] if rejection.block is not None else (),
             supported=False,
             support=0.0,
-            reason=one.reason,
+            reason=rejection.reason,
         )
-        for one in judgement.rejected
+        for rejection in judgement.rejected
     ]
     supported = [
-        ClaimCheck(claim=one.quote, citations=(), supported=True, support=1.0, reason=one.reason)
-        for one in (() if output is None else output.verdicts)
-        if one.supported
+        ClaimCheck(
+            claim=verdict.quote, citations=(), supported=True, support=1.0, reason=verdict.reason
+        )
+        for verdict in (() if output is None else output.verdicts)
+        if verdict.supported
     ]
     return ValidationResult(
         claims=(*rejected, *supported),
@@ -476,7 +486,7 @@ def _describe(judgement: _Judgement, reads: Reads) -> str:
     missing: Iterable[str] = () if output is None else output.missing
     if reads.missing and not reads.attempt and not missing:
         missing = (reads.missing,)
-    complaints = [Complaint(one.quote, one.reason) for one in judgement.rejected]
+    complaints = [Complaint(rejection.quote, rejection.reason) for rejection in judgement.rejected]
     return write_complaints("; ".join(filter(None, parts)), complaints, tuple(missing))
 
 

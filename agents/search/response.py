@@ -249,7 +249,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     async def _publish_passages(self, reads: Reads) -> None:
         """Show the passages as a draft until the model begins to write, which replaces them."""
         earlier = (reads.assessment, reads.judged_answer, reads.best_answer)
-        if any(one is not None for one in earlier):
+        if any(assessment is not None for assessment in earlier):
             return
         found = await asyncio.to_thread(self._show_passages, reads, MEANWHILE)
         await self._publish_found(reads, found, writing=0)
@@ -411,8 +411,10 @@ class ResponseAgent(Agent[Reads, Writes]):
             analysis = f"It lacks: {'; '.join(lacks.missing) or 'parts of the question'}."
         else:
             return "", ""
-        numbers = {one.chunk_id: one.number for one in reads.source_references}
-        given = {one.number: numbers.get(one.chunk_id) for one in earlier[1]}
+        numbers = {reference.chunk_id: reference.number for reference in reads.source_references}
+        given = {
+            source_used.number: numbers.get(source_used.chunk_id) for source_used in earlier[1]
+        }
         return map_marks(earlier[0], given.get).strip(), analysis
 
     def _add_assumption(self, text: str, reads: Reads) -> str:
@@ -435,7 +437,7 @@ class ResponseAgent(Agent[Reads, Writes]):
 def _cite(answer: str, reads: Reads, sources: SourceTexts) -> _CitedText:
     """Return an answer with the marks of its sources, and with links only to these."""
     numbers = set(read_marks(answer))
-    cited_here = [one for one in reads.source_references if one.number in numbers]
+    cited_here = [reference for reference in reads.source_references if reference.number in numbers]
     references, context = reads.source_references, reads.search_context
     allowed = collect_allowed(cited_here, context, _list_typed(reads), references)
     safe = keep_links(answer, allowed)
@@ -456,24 +458,24 @@ def _collect_texts(reads: Reads) -> SourceTexts:
     """Return the texts of the sources, with the names by which an answer may list them."""
     return SourceTexts(
         ProofSource(
-            number=one.number,
-            text=reads.search_context[slice(*one.span)],
+            number=reference.number,
+            text=reads.search_context[slice(*reference.span)],
             names=tuple(
                 filter(
                     None,
                     (
-                        one.title,
-                        one.chunk_id.removeprefix(TOOL_SOURCE),
-                        *one.crumbs,
-                        *one.heading_path,
-                        one.trail,
-                        one.path or "",
-                        one.url or "",
+                        reference.title,
+                        reference.chunk_id.removeprefix(TOOL_SOURCE),
+                        *reference.crumbs,
+                        *reference.heading_path,
+                        reference.trail,
+                        reference.path or "",
+                        reference.url or "",
                     ),
                 )
             ),
         )
-        for one in reads.source_references
+        for reference in reads.source_references
     )
 
 

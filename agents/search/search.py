@@ -303,20 +303,22 @@ class _GivenContext:
     def of(cls, reads: Reads) -> Self:
         """Return the context of the earlier attempt."""
         length = len(reads.search_context)
-        used = (one for one in reads.search_results if one.span and one.span[1] <= length)
+        used = (
+            result for result in reads.search_results if result.span and result.span[1] <= length
+        )
         return cls(reads.search_context, tuple(used))
 
     def add_some(self, sections: tuple[ContextSection, ...], most: int) -> "_GivenContext":
         """Return the context followed by the best of further sections, at most `most`."""
         best = sorted(sections, key=lambda one: -one.best.score)[: max(0, most)]
-        chosen = self.extend(tuple(one for one in sections if one in best))
+        chosen = self.extend(tuple(section for section in sections if section in best))
         return replace(chosen, left_out=self.left_out + len(sections) - len(best))
 
     def extend(self, sections: tuple[ContextSection, ...]) -> "_GivenContext":
         """Return the context followed by further sections; no text is repeated or moved."""
         blocks = [self.text] if self.text else []
         length = len(self.text)
-        first = 1 + max((part.rank for one in self.results for part in one.found), default=-1)
+        first = 1 + max((part.rank for result in self.results for part in result.found), default=-1)
         further: list[SearchResult] = []
         for section in sections:
             start = length + (len(_BETWEEN) if blocks else 0)
@@ -324,7 +326,7 @@ class _GivenContext:
             length = start + len(section.text)
             further.append(_make_result(section, (start, length), first))
         further.sort(key=lambda one: -one.score)
-        chunks = (one for section in sections for one in section.chunk_ids)
+        chunks = (identifier for section in sections for identifier in section.chunk_ids)
         return _GivenContext(
             _BETWEEN.join(blocks), (*self.results, *further), (*self.chunks, *chunks)
         )
@@ -378,10 +380,10 @@ def _list_requests(reads: Reads, request: SearchRequest) -> list[SearchRequest]:
     questions in the languages of the documents.
     """
     alone = replace(request, text="", text_eng="", related=(), previous_answer="")
-    parts = [replace(alone, question=one) for one in reads.question_parts]
+    parts = [replace(alone, question=part) for part in reads.question_parts]
     translations = [
-        replace(alone, question=one.question, language=one.language)
-        for one in reads.question_translations
+        replace(alone, question=translation.question, language=translation.language)
+        for translation in reads.question_translations
     ]
     return [request, *parts, *translations]
 
@@ -392,7 +394,7 @@ def _ask_term(request: SearchRequest, term: str) -> SearchRequest:
 
 
 def _list_chunks(findings: Findings) -> tuple[str, ...]:
-    return tuple(one for section in findings.context for one in section.chunk_ids)
+    return tuple(identifier for section in findings.context for identifier in section.chunk_ids)
 
 
 def _count_tokens_of(findings: Findings) -> int:

@@ -93,7 +93,7 @@ def _find_choice(field: RequiredInfoField, said: Sequence[str]) -> str | None:
         return None
     for text in reversed(said):
         words = f" {' '.join(text.casefold().split())} "
-        named = [one for one in field.choices if f" {one.casefold()} " in words]
+        named = [choice for choice in field.choices if f" {choice.casefold()} " in words]
         if named:
             return named[0] if len(named) == 1 else None
     return None
@@ -145,7 +145,9 @@ class GatherAgent(Agent[Reads, Writes]):
         known = {**reads.collected_info, **reads.user_inputs}
         collected = gather(fields, known, (*said, reads.canonical_question))
         given = "\n".join((*said, reads.canonical_question))
-        asked = tuple(_ask(one) for one in collected.questions if _may_ask(one, given))
+        asked = tuple(
+            _ask(question) for question in collected.questions if _may_ask(question, given)
+        )
         return Wrote(
             Writes(
                 required_info=_dump_fields(fields),
@@ -170,11 +172,11 @@ class GatherAgent(Agent[Reads, Writes]):
             return Writes(reply_reading="unread")
         if not given.is_reply:
             return Writes(reply_reading="other")
-        names = {one.field.name for one in asked}
+        names = {fact.field.name for fact in asked}
         values: dict[str, str | int | float | None] = {
             one: None for one in given.declined if one in names
         }
-        values |= {one.name: one.value for one in given.facts if one.name in names}
+        values |= {fact.name: fact.value for fact in given.facts if fact.name in names}
         reply = PauseReply(pause_id=pause.pause_id, fields=values)
         return Writes(pause_reply=reply, reply_reading="reply")
 
@@ -182,9 +184,9 @@ class GatherAgent(Agent[Reads, Writes]):
 def _list_asked(pause: Pause) -> tuple[AskedFact, ...]:
     """Return the questions of a pause that are still open."""
     return tuple(
-        AskedFact(question=one.text, field=one.field)
-        for one in pause.questions
-        if one.field is not None and one.field.name not in pause.answers
+        AskedFact(question=question.text, field=question.field)
+        for question in pause.questions
+        if question.field is not None and question.field.name not in pause.answers
     )
 
 
@@ -214,7 +216,7 @@ def _ask(question: TypedQuestion) -> PauseQuestion:
 
 def _read_fields(found: Mapping[str, JsonValue]) -> dict[str, Sequence[RequiredInfoField]]:
     return {
-        name: [RequiredInfoField.model_validate(one) for one in fields]
+        name: [RequiredInfoField.model_validate(field) for field in fields]
         for name, fields in found.items()
         if isinstance(fields, list)
     }
@@ -224,6 +226,6 @@ def _dump_fields(
     fields: Mapping[str, Sequence[RequiredInfoField]],
 ) -> dict[str, JsonValue]:
     return {
-        name: [one.model_dump(mode="json", exclude_defaults=True) for one in own]
+        name: [field.model_dump(mode="json", exclude_defaults=True) for field in own]
         for name, own in fields.items()
     }

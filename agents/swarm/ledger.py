@@ -182,7 +182,9 @@ def note_round(
     `score` is the judge's, None: nobody judged; `is_open`: workers of the plan have not run yet.
     Progress is a passage that no earlier round had, or a better score.
     """
-    shown = {one.citation.chunk_id for output in outputs.values() for one in output.passages}
+    shown = {
+        passage.citation.chunk_id for output in outputs.values() for passage in output.passages
+    }
     is_better = score is not None and score > progress.best_score
     has_advanced = bool(shown - set(progress.seen)) or is_better
     moved = progress.model_copy(
@@ -211,8 +213,11 @@ def settle_round(
     first case, tasks that have not begun are skipped, too. If the user changed the topic, all open
     tasks are cancelled.
     """
-    running = [one for one in ledger.tasks if one.state is TaskState.IN_PROGRESS]
-    done = sum(one.task_id in branches and branches[one.task_id].is_good for one in running)
+    running = [task_info for task_info in ledger.tasks if task_info.state is TaskState.IN_PROGRESS]
+    done = sum(
+        task_info.task_id in branches and branches[task_info.task_id].is_good
+        for task_info in running
+    )
     has_enough = enough_share < 1 and done >= ceil(enough_share * len(running))
     is_late = False
     for task in running:
@@ -236,7 +241,7 @@ def begin_tasks(
     ledger: TaskLedger, tasks: Sequence[TaskInfo], *, most: int
 ) -> tuple[TaskLedger, tuple[str, ...]]:
     """Return the ledger with the first `most` of these tasks in progress, and their ids."""
-    ids = tuple(one.task_id for one in tasks[:most])
+    ids = tuple(task.task_id for task in tasks[:most])
     for task_id in ids:
         ledger = ledger.move(task_id, TaskState.IN_PROGRESS)
     return ledger, ids
@@ -244,7 +249,7 @@ def begin_tasks(
 
 def list_waiting(ledger: TaskLedger) -> tuple[TaskInfo, ...]:
     """Return the tasks that wait for the user."""
-    return tuple(one for one in ledger.tasks if one.state is TaskState.AWAITING_INPUT)
+    return tuple(task for task in ledger.tasks if task.state is TaskState.AWAITING_INPUT)
 
 
 def _choose_step(moved: SwarmProgress, score: float | None, *, is_open: bool) -> ProgressDecision:
@@ -297,23 +302,23 @@ def _decide(
     A further plan is for what nobody has found. Workers that failed are no reason for one.
     """
     if reads.needs_input and list_waiting(ledger):
-        asks_values = any(one.field is not None for one in reads.needs_input)
+        asks_values = any(question.field is not None for question in reads.needs_input)
         return LedgerStep.ASK_INFORMATION if asks_values else LedgerStep.ASK_APPROVAL
-    usable = sum(one.is_usable for one in outputs.values())
+    usable = sum(output.is_usable for output in outputs.values())
     is_stalled = progress.stalls >= MOST_STALLS and usable < LEAST_SHARE * len(ledger.tasks)
-    has_looked = any(one.state is TaskState.COMPLETED for one in ledger.tasks)
+    has_looked = any(task.state is TaskState.COMPLETED for task in ledger.tasks)
     is_missing = has_looked and (is_stalled or not usable)
     return LedgerStep.REPLAN if may_replan and is_missing else LedgerStep.FINISH
 
 
 def _read_branches(reads: Reads) -> dict[str, BranchReport]:
     return {
-        str(one.get("key")): BranchReport(
-            status=str(one.get("status")),
-            reason=str(one.get("reason") or ""),
-            attempts=_read_attempts(one.get("attempts")),
+        str(branch.get("key")): BranchReport(
+            status=str(branch.get("status")),
+            reason=str(branch.get("reason") or ""),
+            attempts=_read_attempts(branch.get("attempts")),
         )
-        for one in reads.branches
+        for branch in reads.branches
     }
 
 

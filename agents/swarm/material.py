@@ -113,7 +113,7 @@ def find_closest(
         output = outputs.get(worker.id)
         if worker.subject and closest.get(worker.subject) is None:
             found = output.passages if output is not None else ()
-            named = (one for one in found if names_subject(worker.subject, one))
+            named = (passage for passage in found if names_subject(worker.subject, passage))
             closest[worker.subject] = next(named, None)
     return closest
 
@@ -127,8 +127,16 @@ def choose_shown(
     depend come later.
     """
     leading = {other for worker in plan.workers for other in worker.depends_on}
-    own = [_list_passages(outputs, one.id) for one in plan.workers if one.id not in leading]
-    rest = [_list_passages(outputs, one.id) for one in plan.workers if one.id in leading]
+    own = [
+        _list_passages(outputs, worker_plan.id)
+        for worker_plan in plan.workers
+        if worker_plan.id not in leading
+    ]
+    rest = [
+        _list_passages(outputs, worker_plan.id)
+        for worker_plan in plan.workers
+        if worker_plan.id in leading
+    ]
     shown: dict[str, FoundPassage] = {}
     for group in (*_take_turns(own, 2), *rest, *_take_turns(own, most)):
         for passage in group:
@@ -153,12 +161,14 @@ def gather_material(
             break
         number = len(sources) + 1
         sources.append(NumberedSource(number=number, citation=passage.citation, text=passage.text))
-    numbers = {one.citation.chunk_id: one.number for one in sources}
-    done = {_name_part(one) for one in plan.workers if _is_done(outputs.get(one.id))}
+    numbers = {source.citation.chunk_id: source.number for source in sources}
+    done = {_name_part(worker) for worker in plan.workers if _is_done(outputs.get(worker.id))}
     findings = (
-        _make_finding(one.specialization or one.id, one.objective, outputs.get(one.id), numbers)
-        for one in plan.workers
-        if _name_part(one) not in done or _is_done(outputs.get(one.id))
+        _make_finding(
+            worker.specialization or worker.id, worker.objective, outputs.get(worker.id), numbers
+        )
+        for worker in plan.workers
+        if _name_part(worker) not in done or _is_done(outputs.get(worker.id))
     )
     return SwarmMaterial(
         sources=tuple(sources), findings=tuple(findings), left_out=len(passages) - len(sources)
@@ -205,7 +215,7 @@ def _is_done(output: WorkerOutput | None) -> bool:
 
 def _order_passages(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> list[FoundPassage]:
     """Return every passage once, with its longest text."""
-    own = [outputs[one.id] for one in plan.workers if one.id in outputs]
+    own = [outputs[worker.id] for worker in plan.workers if worker.id in outputs]
     named = [_list_named(output) for output in own]
     others = [list(output.passages) for output in own]
     texts: dict[str, FoundPassage] = {}
@@ -213,29 +223,29 @@ def _order_passages(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> lis
         known = texts.get(passage.citation.chunk_id)
         if known is None or len(known.text) < len(passage.text):
             texts[passage.citation.chunk_id] = passage
-    return [one for one in texts.values() if one.text.strip()]
+    return [text for text in texts.values() if text.text.strip()]
 
 
 def _list_named(output: WorkerOutput) -> list[FoundPassage]:
     ids = set(_ID.findall(output.text))
-    return [one for one in output.passages if one.citation.chunk_id in ids]
+    return [passage for passage in output.passages if passage.citation.chunk_id in ids]
 
 
 def _take_in_turn(lists: Sequence[Sequence[FoundPassage]]) -> Iterator[FoundPassage]:
     for row in zip_longest(*lists):
-        yield from (one for one in row if one is not None)
+        yield from (passage for passage in row if passage is not None)
 
 
 def _make_finding(
     name: str, objective: str, output: WorkerOutput | None, numbers: Mapping[str, int]
 ) -> WrittenFinding:
     found = output.passages if output is not None else ()
-    ids = [one.citation.chunk_id for one in found]
+    ids = [passage.citation.chunk_id for passage in found]
     return WrittenFinding(
         worker=name,
         objective=objective[:500],
         text="" if output is None else cite_by_number(output.text, numbers),
-        sources=tuple(numbers[one] for one in ids if one in numbers),
+        sources=tuple(numbers[identifier] for identifier in ids if identifier in numbers),
         problem=_name_problem(output),
         is_failed=output is None or output.status is not WorkerStatus.DONE,
     )

@@ -132,10 +132,10 @@ class PlanAgent(Agent[Reads, Writes]):
         self._uses_model = uses_model
         self._call_usd = call_usd
         known = tools.select()
-        self._prices = {one.name: one.most_cost_micros for one in known}
+        self._prices = {tool.name: tool.most_cost_micros for tool in known}
         self._offered = {
-            one.name: OfferedTool(name=one.name, description=one.description, effect=one.effect)
-            for one in known
+            tool.name: OfferedTool(name=tool.name, description=tool.description, effect=tool.effect)
+            for tool in known
         }
 
     @classmethod
@@ -252,7 +252,7 @@ class PlanAgent(Agent[Reads, Writes]):
             strategy=chosen,
             facts=reads.collected_info,
             done=() if before is None else tuple(describe_done(before, outputs)),
-            problems=tuple(one for one in problems if one),
+            problems=tuple(problem for problem in problems if problem),
         )
 
     async def _plan(
@@ -390,15 +390,15 @@ def _describe_routing(output: PlanSwarmOutput, model: str) -> dict[str, JsonValu
 def _list_needed(needed: Sequence[MissingFact]) -> dict[str, JsonValue]:
     """Return the facts that a planner asks for; names that no field can have are left out."""
     fields: list[JsonValue] = []
-    for one in needed[:_MOST_FACTS]:
-        name = "_".join(one.name.lower().split())[:60]
+    for fact in needed[:_MOST_FACTS]:
+        name = "_".join(fact.name.lower().split())[:60]
         if not name.isascii() or not name.isidentifier() or name.startswith("_"):
             continue
         field = RequiredInfoField(
             name=name,
-            question=(one.question or name)[:300],
-            type=FieldType(one.type),
-            choices=one.choices[:20],
+            question=(fact.question or name)[:300],
+            type=FieldType(fact.type),
+            choices=fact.choices[:20],
         )
         fields.append(field.model_dump(mode="json", exclude_defaults=True))
     return {PLANNER: fields} if fields else {}

@@ -141,7 +141,7 @@ def merge_overlapping(plan: SwarmPlan) -> SwarmPlan:
     notes = (
         f"{lost} has the brief of {other} and was merged into it" for lost, other in into.items()
     )
-    workers = tuple(_redirect(one, into) for one in kept)
+    workers = tuple(_redirect(worker_plan, into) for worker_plan in kept)
     return plan.model_copy(update={"workers": workers, "notes": (*plan.notes, *notes)})
 
 
@@ -149,7 +149,7 @@ def arrange_workers(workers: Sequence[WorkerPlan]) -> list[tuple[WorkerPlan, ...
     """Return workers by wave, the most urgent first; raises `PlanRejected` for a cycle."""
     by_id = {worker.id: worker for worker in workers}
     sorter = TopologicalSorter(
-        {one.id: [other for other in one.depends_on if other in by_id] for one in workers}
+        {plan.id: [other for other in plan.depends_on if other in by_id] for plan in workers}
     )
     try:
         sorter.prepare()
@@ -210,10 +210,10 @@ def plan_listed(
         ]
     elif parts:
         share = max(1, most_passages // len(parts))
-        workers = [_make_worker(number, one, share) for number, one in enumerate(parts)]
+        workers = [_make_worker(number, part, share) for number, part in enumerate(parts)]
     else:
         workers = [_make_worker(0, question, most_passages)]
-    items = tuple(one.subject for one in workers if one.subject)
+    items = tuple(worker.subject for worker in workers if worker.subject)
     return SwarmPlan(question=question, strategy=LISTED, workers=tuple(workers), items=items)
 
 
@@ -237,34 +237,35 @@ def repeat_failed(
     Workers that have a result are not repeated, nor is one whose part another worker has done.
     """
     done = {
-        one.subject or one.objective
-        for one in plan.workers
-        if one.id in outputs and outputs[one.id].status is WorkerStatus.DONE
+        worker.subject or worker.objective
+        for worker in plan.workers
+        if worker.id in outputs and outputs[worker.id].status is WorkerStatus.DONE
     }
     names = {
-        one.id: f"{one.id}_again"
-        for one in plan.workers
-        if one.id in outputs
-        and outputs[one.id].status is WorkerStatus.FAILED
-        and (one.subject or one.objective) not in done
+        worker.id: f"{worker.id}_again"
+        for worker in plan.workers
+        if worker.id in outputs
+        and outputs[worker.id].status is WorkerStatus.FAILED
+        and (worker.subject or worker.objective) not in done
     }
     workers = tuple(
-        one.model_copy(
+        worker.model_copy(
             update={
-                "id": names.get(one.id, one.id),
-                "depends_on": tuple(names.get(other, other) for other in one.depends_on),
+                "id": names.get(worker.id, worker.id),
+                "depends_on": tuple(names.get(other, other) for other in worker.depends_on),
             }
         )
-        for one in plan.workers
+        for worker in plan.workers
     )
-    repeated = tuple(one for one in workers if one.id in names.values())
+    repeated = tuple(worker for worker in workers if worker.id in names.values())
     return plan.model_copy(update={"workers": workers}), repeated
 
 
 def describe_done(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> Sequence[str]:
     """Return the briefs so far, each with its result, for a planning model."""
     return [
-        f"{one.objective[:300]}: {_describe_result(outputs.get(one.id))}" for one in plan.workers
+        f"{worker.objective[:300]}: {_describe_result(outputs.get(worker.id))}"
+        for worker in plan.workers
     ]
 
 
@@ -314,10 +315,10 @@ def _find_same(
     worker: WorkerPlan, own: set[str], kept: Sequence[WorkerPlan], words: Sequence[set[str]]
 ) -> int | None:
     """Return the place of the worker that has this brief already."""
-    for place, (one, its) in enumerate(zip(kept, words, strict=True)):
-        if not _are_alike(one, worker):
+    for place, (plan, its) in enumerate(zip(kept, words, strict=True)):
+        if not _are_alike(plan, worker):
             continue
-        if _share_words(one.objective, its, worker.objective, own) >= SAME_BRIEF:
+        if _share_words(plan.objective, its, worker.objective, own) >= SAME_BRIEF:
             return place
     return None
 
@@ -383,31 +384,34 @@ def _make_worker(number: int, objective: str, passages: int, subject: str = "") 
 
 
 def _shorten(texts: Sequence[str], most: int, longest: int) -> tuple[str, ...]:
-    plain = (" ".join(one.split())[:longest] for one in texts)
+    plain = (" ".join(text.split())[:longest] for text in texts)
     return tuple(dict.fromkeys(one for one in plain if one))[:most]
 
 
 def _read_workers(planned: Sequence[PlannedWorker], first: int) -> list[WorkerPlan]:
     """Return workers with ids; raises `PlanRejected` for positions that do not exist."""
-    ids = [name_worker(number, one.role)[:_LONGEST_ID] for number, one in enumerate(planned, first)]
+    ids = [
+        name_worker(number, planned_worker.role)[:_LONGEST_ID]
+        for number, planned_worker in enumerate(planned, first)
+    ]
     strange = [one for worker in planned for one in worker.depends_on if not 0 <= one < len(ids)]
     if strange:
         raise PlanRejected(
             [f"expected positions from 0 to {len(ids) - 1} in depends_on, found {strange[:5]}"]
         )
-    if any(not one.objective.strip() for one in planned):
+    if any(not planned_worker.objective.strip() for planned_worker in planned):
         raise PlanRejected(["expected an objective of every worker, found an empty one"])
     return [
         WorkerPlan(
             id=own,
-            role=one.role[:60] or "research",
-            specialization=one.specialization[:300],
-            objective=one.objective[:4_000],
-            output=one.output[:1_000],
-            tools=one.tools,
-            depends_on=tuple(ids[position] for position in one.depends_on),
-            priority=one.priority,
-            subject=one.item[:300],
+            role=planned_worker.role[:60] or "research",
+            specialization=planned_worker.specialization[:300],
+            objective=planned_worker.objective[:4_000],
+            output=planned_worker.output[:1_000],
+            tools=planned_worker.tools,
+            depends_on=tuple(ids[position] for position in planned_worker.depends_on),
+            priority=planned_worker.priority,
+            subject=planned_worker.item[:300],
         )
-        for own, one in zip(ids, planned, strict=True)
+        for own, planned_worker in zip(ids, planned, strict=True)
     ]

@@ -38,7 +38,7 @@ class ParallelStrategy(SwarmStrategy):
     name = "parallel"
 
     def find_problems(self, workers: Sequence[WorkerPlan]) -> Iterable[str]:
-        waiting = [one.id for one in workers if one.depends_on]
+        waiting = [worker.id for worker in workers if worker.depends_on]
         if waiting:
             yield f"expected workers that wait for no other one, found {waiting[0]!r}"
 
@@ -49,13 +49,15 @@ class CouncilStrategy(SwarmStrategy):
     name = "council"
 
     def find_problems(self, workers: Sequence[WorkerPlan]) -> Iterable[str]:
-        perspectives = {one.specialization.casefold() for one in workers if one.specialization}
+        perspectives = {
+            worker.specialization.casefold() for worker in workers if worker.specialization
+        }
         if len(perspectives) < LEAST_MEMBERS:
             yield (
                 f"expected at least {LEAST_MEMBERS} members of a council with different "
                 f"perspectives in specialization, found {len(perspectives)}"
             )
-        if len({one.objective.casefold() for one in workers}) < len(workers):
+        if len({worker.objective.casefold() for worker in workers}) < len(workers):
             yield "expected members that take different sides in their objectives, found equal ones"
 
 
@@ -64,8 +66,8 @@ class StrategyRegistry:
 
     def __init__(self, strategies: Iterable[SwarmStrategy]) -> None:
         self._strategies: dict[str, SwarmStrategy] = {}
-        for one in strategies:
-            self.register(one)
+        for strategy in strategies:
+            self.register(strategy)
 
     def register(self, strategy: SwarmStrategy) -> None:
         if strategy.name in self._strategies or strategy.name == AUTO:

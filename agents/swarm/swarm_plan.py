@@ -111,7 +111,7 @@ class SwarmPlan(BaseModel, frozen=True, extra="ignore"):
 
     def find_worker(self, worker_id: str) -> WorkerPlan | None:
         """Return the worker of an id, or None."""
-        return next((one for one in self.workers if one.id == worker_id), None)
+        return next((worker for worker in self.workers if worker.id == worker_id), None)
 
 
 class FieldType(StrEnum):
@@ -189,22 +189,22 @@ class TaskLedger(BaseModel, frozen=True, extra="ignore"):
 
     def find(self, task_id: str) -> TaskInfo:
         """Return a task; raises `UnknownName`."""
-        found = next((one for one in self.tasks if one.task_id == task_id), None)
+        found = next((task for task in self.tasks if task.task_id == task_id), None)
         if found is None:
             raise UnknownName(f"expected the id of a task, found {task_id[:80]!r}")
         return found
 
     def follow(self, workers: Iterable[WorkerPlan]) -> "TaskLedger":
         """Return the ledger with one task for each worker of a plan; a new one is pending."""
-        known = {one.task_id: one for one in self.tasks}
+        known = {task.task_id: task for task in self.tasks}
         tasks = tuple(
-            known.get(one.id)
+            known.get(worker.id)
             or TaskInfo(
-                task_id=one.id,
-                title=(one.specialization or one.objective)[:200],
-                depends_on=one.depends_on,
+                task_id=worker.id,
+                title=(worker.specialization or worker.objective)[:200],
+                depends_on=worker.depends_on,
             )
-            for one in workers
+            for worker in workers
         )
         return self.model_copy(update={"tasks": tasks})
 
@@ -240,7 +240,9 @@ class TaskLedger(BaseModel, frozen=True, extra="ignore"):
         step = TaskMove(
             task_id=task_id, before=task.state, after=after, reason=reason[:MOST_REASON], at=at
         )
-        tasks = tuple(changed if one.task_id == task_id else one for one in self.tasks)
+        tasks = tuple(
+            changed if task_info.task_id == task_id else task_info for task_info in self.tasks
+        )
         return self.model_copy(update={"tasks": tasks, "history": (*self.history, step)})
 
     def note_retries(self, task_id: str, count: int, *, reason: str) -> "TaskLedger":
@@ -256,14 +258,14 @@ class TaskLedger(BaseModel, frozen=True, extra="ignore"):
 
     def list_ready(self) -> tuple[TaskInfo, ...]:
         """Return tasks that may begin: all they depend on has ended, whether well or not."""
-        ended = {one.task_id for one in self.tasks if self.has_ended(one)}
+        ended = {task.task_id for task in self.tasks if self.has_ended(task)}
         waiting = (TaskState.PENDING, TaskState.FAILED)
         return tuple(
-            one
-            for one in self.tasks
-            if one.state in waiting
-            and one.task_id not in ended
-            and all(other in ended for other in one.depends_on)
+            task
+            for task in self.tasks
+            if task.state in waiting
+            and task.task_id not in ended
+            and all(other in ended for other in task.depends_on)
         )
 
     def has_ended(self, task: TaskInfo) -> bool:
@@ -272,7 +274,7 @@ class TaskLedger(BaseModel, frozen=True, extra="ignore"):
 
     def count(self) -> dict[TaskState, int]:
         """Return the number of tasks in each state."""
-        counted = Counter(one.state for one in self.tasks)
+        counted = Counter(task.state for task in self.tasks)
         return {state: counted[state] for state in TaskState}
 
     def _has_no_retries(self, task: TaskInfo) -> bool:

@@ -108,7 +108,7 @@ class _Sources:
 
     @classmethod
     def of(cls, numbered: Sequence[NumberedSource]) -> "_Sources":
-        context = _BETWEEN.join(one.text for one in numbered)
+        context = _BETWEEN.join(source.text for source in numbered)
         return cls(tuple(numbered), tuple(_refer(numbered)), context)
 
 
@@ -213,15 +213,15 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             sources=tuple(map(_make_prompt_source, material.sources)),
             findings=tuple(
                 WorkerFinding(
-                    worker=one.worker,
-                    objective=one.objective,
-                    text=one.text,
-                    sources=one.sources,
-                    problem=f"could not be looked up: {one.problem}"
-                    if one.is_failed
-                    else one.problem,
+                    worker=finding.worker,
+                    objective=finding.objective,
+                    text=finding.text,
+                    sources=finding.sources,
+                    problem=f"could not be looked up: {finding.problem}"
+                    if finding.is_failed
+                    else finding.problem,
                 )
-                for one in material.findings
+                for finding in material.findings
             ),
             facts=tuple(
                 f"{name}: {value}"[:_LONGEST_FACT]
@@ -242,17 +242,19 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         unread: Mapping[str, str],
     ) -> _Written:
         """Return the parts of what a model wrote, with the sources that it names."""
-        known = {one.number for one in inputs.sources}
+        known = {source.number for source in inputs.sources}
         cells = {
-            (one.item, one.criterion): one.finding
-            for one in output.cells
-            if known.intersection(map(int, _NUMBER.findall(one.finding)))
+            (cell.item, cell.criterion): cell.finding
+            for cell in output.cells
+            if known.intersection(map(int, _NUMBER.findall(cell.finding)))
         }
         table = make_table(inputs.items, inputs.criteria, cells, unread) if inputs.items else None
         lines = [
-            f"- {' '.join(one.about.split())} [{one.one}][{one.other}]"
-            for one in output.contradictions
-            if {one.one, one.other} <= known and one.one != one.other
+            f"- {' '.join(contradiction.about.split())} "
+            f"[{contradiction.one}][{contradiction.other}]"
+            for contradiction in output.contradictions
+            if {contradiction.one, contradiction.other} <= known
+            and contradiction.one != contradiction.other
         ]
         lead = self._texts.text("report_contradictions", reads.reply_language)
         below = "\n".join((lead, "", *lines)) if lines else ""
@@ -290,8 +292,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         """
         fallback = f"{type(error).__name__}: {error}"
         written = Writes()
-        if any(one.text and one.sources for one in material.findings):
-            blocks = (self._write_finding(reads, one) for one in material.findings)
+        if any(finding.text and finding.sources for finding in material.findings):
+            blocks = (self._write_finding(reads, finding) for finding in material.findings)
             parts = _Written(_BETWEEN.join(filter(None, blocks)))
             written = self._make_writes(reads, parts, material.sources)
         if not written.response:
@@ -302,7 +304,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         ended = {
             "answered_by": "model",
             "report_notes": (
-                *_note_parts(one.subject or one.objective for one in plan.workers),
+                *_note_parts(worker.subject or worker.objective for worker in plan.workers),
                 {"key": SEPARATE_PARTS, "value": reason},
             ),
             "synthesis_fallback": fallback,
@@ -325,19 +327,21 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         `reason` says why no model wrote, see `llm.errors.REASONS`.
         """
         closest = find_closest(plan, outputs)
-        passages = [one for one in closest.values() if one is not None]
+        passages = [passage for passage in closest.values() if passage is not None]
         if not passages:
             passages = list(choose_shown(plan, outputs, _MOST_SHOWN))
-        unique = {one.citation.chunk_id: one for one in passages if one.text.strip()}
+        unique = {
+            passage.citation.chunk_id: passage for passage in passages if passage.text.strip()
+        }
         sources = [
-            NumberedSource(number=number, citation=one.citation, text=one.text)
-            for number, one in enumerate(unique.values(), start=1)
+            NumberedSource(number=number, citation=passage.citation, text=passage.text)
+            for number, passage in enumerate(unique.values(), start=1)
         ]
         if not sources:
             return Writes(missing=reads.canonical_question)
         # A cell would break code, tables and lists: they stand below their place, as in the
         # document.
-        fits_cells = closest and not any(_is_laid_out(one.text) for one in sources)
+        fits_cells = closest and not any(_is_laid_out(source.text) for source in sources)
         unread = self._describe_unread(reads, plan, outputs)
         table = self._make_closest(reads, closest, sources, unread) if fits_cells else None
         nothing = self._texts.text("report_nothing", reads.reply_language)
@@ -346,7 +350,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             for one, found in closest.items()
             if not found
         ]
-        blocks = "\n\n".join((*(_write_block(one, closest) for one in sources), *lost))
+        blocks = "\n\n".join((*(_write_block(source, closest) for source in sources), *lost))
         written = _Written(blocks, has_passages=True) if table is None else _Written("", table)
         writes = self._make_writes(reads, written, sources)
         say = partial(self._texts.text, language=reads.reply_language)
@@ -369,12 +373,12 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         sources: Sequence[NumberedSource],
         unread: Mapping[str, str],
     ) -> ItemTable:
-        numbers = {one.citation.chunk_id: one.number for one in sources}
+        numbers = {source.citation.chunk_id: source.number for source in sources}
         column = self._texts.text("report_closest", reads.reply_language)
         cells = {
-            (item, column): f"{_quote(one.text)} [{numbers[one.citation.chunk_id]}]"
-            for item, one in closest.items()
-            if one is not None
+            (item, column): f"{_quote(passage.text)} [{numbers[passage.citation.chunk_id]}]"
+            for item, passage in closest.items()
+            if passage is not None
         }
         return make_table(tuple(closest), (column,), cells, unread)
 
@@ -391,16 +395,19 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         text = _BETWEEN.join(part for part in (written.text, table, written.below) if part)
         safe = keep_links(text, collect_allowed(references, context))
         if written.has_passages:
-            kept = Cited(safe.text, tuple(one.number for one in numbered))
+            kept = Cited(safe.text, tuple(source.number for source in numbered))
         else:
-            cited = (ProofSource(one.number, one.text, (_name_place(one),)) for one in numbered)
+            cited = (
+                ProofSource(source.number, source.text, (_name_place(source),))
+                for source in numbered
+            )
             kept = cite(safe.text, SourceTexts(cited))
         used = _select_used(kept.order, references)
         final = keep_links(kept.text, collect_allowed(references_of(used, references), context))
         return Writes(
             response=final.text if used else "",
             sources_used=with_addresses(used, references, context, final.text),
-            search_results=tuple(_describe_result(one, sources) for one in numbered),
+            search_results=tuple(_describe_result(source, sources) for source in numbered),
             search_context=context,
             source_references=references,
             removed_links=(*safe.removed, *final.removed),
@@ -420,7 +427,9 @@ def _write_block(source: NumberedSource, closest: Mapping[str, FoundPassage | No
     """Return a passage as it stands, below its place and the items that it is the closest of."""
     chunk = source.citation.chunk_id
     items = [
-        item for item, one in closest.items() if one is not None and one.citation.chunk_id == chunk
+        item
+        for item, passage in closest.items()
+        if passage is not None and passage.citation.chunk_id == chunk
     ]
     lead = f"{plain_line(', '.join(items))}: " if items else ""
     place = plain_line(_name_place(source))
@@ -446,7 +455,7 @@ def _list_notes(
 
 def _note_parts(parts: Iterable[str]) -> list[dict[str, str]]:
     """Return a note for each part whose result, or absence, stands in the answer."""
-    return [{"key": SHOWN_PART, "value": one} for one in dict.fromkeys(parts)]
+    return [{"key": SHOWN_PART, "value": part} for part in dict.fromkeys(parts)]
 
 
 def _name_place(source: NumberedSource) -> str:
@@ -467,12 +476,12 @@ def _make_prompt_source(source: NumberedSource) -> PromptSource:
 
 def _refer(sources: Sequence[NumberedSource]) -> Iterator[SourceReference]:
     start = 0
-    for one in sources:
-        span = (start, start + len(one.text))
+    for source in sources:
+        span = (start, start + len(source.text))
         start = span[1] + len(_BETWEEN)
-        fields = one.citation.model_dump(exclude={"document_id", "score"})
-        found = (FoundPart(rank=one.number - 1, start=0, end=len(one.text)),)
-        yield SourceReference(number=one.number, span=span, found=found, **fields)
+        fields = source.citation.model_dump(exclude={"document_id", "score"})
+        found = (FoundPart(rank=source.number - 1, start=0, end=len(source.text)),)
+        yield SourceReference(number=source.number, span=span, found=found, **fields)
 
 
 def _describe_result(source: NumberedSource, sources: _Sources) -> SearchResult:
@@ -486,7 +495,7 @@ def _describe_result(source: NumberedSource, sources: _Sources) -> SearchResult:
 def _select_used(
     order: Sequence[int], references: Sequence[SourceReference]
 ) -> tuple[SourceUsed, ...]:
-    by_number = {one.number: one for one in references}
+    by_number = {reference.number: reference for reference in references}
     return tuple(
         cite_reference(by_number[given], shown) for shown, given in enumerate(order, start=1)
     )

@@ -203,7 +203,8 @@ class WorkAgent(Agent[Reads, Writes]):
         )
         before = task.progress or WorkerProgress()
         messages = tuple(
-            ModelMessage.model_validate(one) for one in (*before.messages, *reads.plan_messages)
+            ModelMessage.model_validate(message)
+            for message in (*before.messages, *reads.plan_messages)
         )
         results = read_results({**before.results, **reads.multi_tool_results})
         if before.messages:
@@ -251,7 +252,7 @@ def _search(task: WorkerTask, dialogue: Dialogue) -> Writes:
 
 def _find_asking_fault(message: ModelMessage, given: str) -> str:
     """Return why a question to the user in a message must not be asked, or "" if it may."""
-    asked = (str(one.arguments) for one in message.calls if one.name == ASK_USER)
+    asked = (str(call.arguments) for call in message.calls if call.name == ASK_USER)
     return next((fault for one in asked if (fault := find_asking_fault(one, given))), "")
 
 
@@ -283,8 +284,8 @@ def _stop(
 ) -> Writes:
     """Return where the worker stopped, and what it asks if nobody has written that yet."""
     progress = WorkerProgress(
-        messages=tuple(one.model_dump(mode="json") for one in dialogue.messages),
-        results={name: one.model_dump(mode="json") for name, one in dialogue.results.items()},
+        messages=tuple(message.model_dump(mode="json") for message in dialogue.messages),
+        results={name: result.model_dump(mode="json") for name, result in dialogue.results.items()},
     )
     output = WorkerOutput(worker_id=task.worker.id, status=WorkerStatus.NEEDS_INPUT)
     return Writes(

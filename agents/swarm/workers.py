@@ -97,8 +97,8 @@ class WorkerRegistry:
 
     def __init__(self, types: Iterable[WorkerType]) -> None:
         self._types: dict[str, WorkerType] = {}
-        for one in types:
-            self.register(one)
+        for kind in types:
+            self.register(kind)
 
     def register(self, worker_type: WorkerType) -> None:
         if worker_type.name in self._types:
@@ -115,7 +115,7 @@ class WorkerRegistry:
     @property
     def usual_tools(self) -> dict[str, tuple[str, ...]]:
         """The usual tools of each type."""
-        return {name: one.tools for name, one in self._types.items()}
+        return {name: kind.tools for name, kind in self._types.items()}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -150,7 +150,9 @@ class WorkerTask(BaseModel, frozen=True, extra="ignore"):
     def objective(self) -> str:
         """The brief, with the facts that the user gave."""
         values = [str(one)[:_LONGEST_VALUE] for one in self.known.values() if one is not None]
-        fresh = [one for one in values if one.casefold() not in self.worker.objective.casefold()]
+        fresh = [
+            value for value in values if value.casefold() not in self.worker.objective.casefold()
+        ]
         return f"{self.worker.objective} ({', '.join(fresh)})" if fresh else self.worker.objective
 
 
@@ -161,16 +163,16 @@ def write_output(
 
     The passages that the text names come first.
     """
-    found = [_shorten(one) for one in _read_passages(worker.id, results)]
-    safe = [one for one in found if not is_order_to_assistant(one.text)]
+    found = [_shorten(passage) for passage in _read_passages(worker.id, results)]
+    safe = [passage for passage in found if not is_order_to_assistant(passage.text)]
     ranked = safe
     if worker.subject and not text:
         # No model has read them: an item that none of them names counts as not found.
-        is_named = any(names_subject(worker.subject, one) for one in safe)
+        is_named = any(names_subject(worker.subject, passage) for passage in safe)
         ranked = rank_by_subject(safe, worker.subject) if is_named else []
     ranked = sorted(ranked, key=lambda one: f"[{one.citation.chunk_id}]" not in text)
     passages = tuple(ranked[: MOST_PASSAGES if text else min(worker.passages, MOST_PASSAGES)])
-    failed = sum(not one.success for one in results)
+    failed = sum(not result.success for result in results)
     is_failed = bool(results) and failed == len(results)
     return WorkerOutput(
         worker_id=worker.id,
@@ -180,9 +182,11 @@ def write_output(
         calls=len(results),
         failed_calls=failed,
         left_out=len(found) - len(safe),
-        error=next((one.error or "" for one in results if not one.success), "")[:500],
+        error=next((result.error or "" for result in results if not result.success), "")[:500],
         stop_reason=stop_reason,
-        effects=tuple(one.tool for one in results if one.success and one.metadata.get(CHANGES)),
+        effects=tuple(
+            result.tool for result in results if result.success and result.metadata.get(CHANGES)
+        ),
     )
 
 
@@ -206,8 +210,8 @@ def read_ends(
 
 def bound_output(output: WorkerOutput) -> WorkerOutput:
     """Return an output within the limits, without instructions to an assistant."""
-    shown = [_shorten(one) for one in output.passages[:MOST_PASSAGES]]
-    safe = [one for one in shown if not is_order_to_assistant(one.text)]
+    shown = [_shorten(passage) for passage in output.passages[:MOST_PASSAGES]]
+    safe = [passage for passage in shown if not is_order_to_assistant(passage.text)]
     text = output.text[:LONGEST_TEXT]
     return output.model_copy(
         update={
@@ -275,7 +279,7 @@ def read_outputs(found: Mapping[str, JsonValue]) -> dict[str, WorkerOutput]:
 
 def dump_outputs(outputs: Iterable[WorkerOutput]) -> dict[str, JsonValue]:
     """Return outputs as a payload has them."""
-    return {one.worker_id: one.model_dump(mode="json") for one in outputs}
+    return {output.worker_id: output.model_dump(mode="json") for output in outputs}
 
 
 def _read_passages(worker_id: str, results: Sequence[ToolResult]) -> Iterator[FoundPassage]:
@@ -296,8 +300,12 @@ def _read_passages(worker_id: str, results: Sequence[ToolResult]) -> Iterator[Fo
 
 def _read_quoted(quoted: Iterable[PassageText]) -> list[FoundPassage]:
     return [
-        FoundPassage(citation=one.citation, text=one.text, relation=LINKED if one.is_linked else "")
-        for one in quoted
+        FoundPassage(
+            citation=passage_text.citation,
+            text=passage_text.text,
+            relation=LINKED if passage_text.is_linked else "",
+        )
+        for passage_text in quoted
     ]
 
 
@@ -313,7 +321,7 @@ def _read_own(worker_id: str, result: ToolResult) -> list[FoundPassage]:
 
 
 def _read_cited(citations: Iterable[CitedPassage]) -> list[FoundPassage]:
-    return [FoundPassage(citation=one, text="") for one in citations]
+    return [FoundPassage(citation=citation, text="") for citation in citations]
 
 
 def _shorten(passage: FoundPassage) -> FoundPassage:

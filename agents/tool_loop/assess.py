@@ -111,10 +111,10 @@ class AssessAgent(Agent[Reads, Writes]):
             answer=without_citations(reads.response),
             sources=tuple(
                 AssessedSource(
-                    number=one.number,
-                    text=f"{_name_place(one)}\n{reads.search_context[slice(*one.span)]}",
+                    number=reference.number,
+                    text=f"{_name_place(reference)}\n{reads.search_context[slice(*reference.span)]}",
                 )
-                for one in reads.source_references
+                for reference in reads.source_references
             ),
             unanswered=reads.missing,
             searched=() if reads.assessment is None else reads.assessment.missing,

@@ -143,7 +143,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         now: Callable[[], datetime] = _read_clock,
     ) -> None:
         self._model = model
-        offered = [one for one in tools.select_distinct() if one.name not in _OF_OTHER_STEPS]
+        offered = [tool for tool in tools.select_distinct() if tool.name not in _OF_OTHER_STEPS]
         self._tools = tuple(map(_add_stated, describe_tools(offered)))
         self._list_versions = list_versions
         self._list_documents = list_documents
@@ -210,7 +210,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         )
         return Dialogue(
             opening,
-            tuple(ModelMessage.model_validate(one) for one in reads.plan_messages),
+            tuple(ModelMessage.model_validate(message) for message in reads.plan_messages),
             read_results(reads.multi_tool_results),
             prefix="r",
             limits=DialogueLimits(

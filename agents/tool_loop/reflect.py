@@ -80,24 +80,24 @@ class ReflectAgent(Agent[Reads, Writes]):
         sources = _join_sections(self._choose(list(_list_rounds(reads))))
         results, references = [], []
         start = 0
-        for number, one in enumerate(sources, start=1):
-            span = (start, start + len(one.text))
+        for number, source in enumerate(sources, start=1):
+            span = (start, start + len(source.text))
             start = span[1] + len(_BETWEEN)
             fields = {
-                **_describe(one.citation),
+                **_describe(source.citation),
                 "span": span,
-                "found": one.parts,
-                "is_cut": one.is_cut,
-                "pictures": one.pictures,
+                "found": source.parts,
+                "is_cut": source.is_cut,
+                "pictures": source.pictures,
             }
             references.append(SourceReference.model_validate({**fields, "number": number}))
-            own = {"score": one.citation.score, "levels": (_LEVEL,)}
-            document = {"document_id": one.citation.document_id}
+            own = {"score": source.citation.score, "levels": (_LEVEL,)}
+            document = {"document_id": source.citation.document_id}
             results.append(SearchResult.model_validate({**fields, **own, **document}))
         return Wrote(
             Writes(
                 search_results=tuple(results),
-                search_context=_BETWEEN.join(one.text for one in sources),
+                search_context=_BETWEEN.join(source.text for source in sources),
                 source_references=tuple(references),
             )
         )
@@ -138,13 +138,13 @@ def _list_rounds(reads: Reads) -> Iterator[list[ToolResult]]:
         message = ModelMessage.model_validate(value)
         found = (reads.multi_tool_results.get(use.call_id) for use in message.calls)
         results = [ToolResult.model_validate(one) for one in found if one is not None]
-        yield [one for one in results if one.success]
+        yield [result for result in results if result.success]
 
 
 def _take_in_turn(results: Iterable[ToolResult]) -> Iterator[PassageText]:
     """Yield the first passages of all results, then the second ones, and so on."""
     for row in zip_longest(*map(_list_quoted, results)):
-        yield from (one for one in row if one is not None)
+        yield from (passage_text for passage_text in row if passage_text is not None)
 
 
 def _list_quoted(result: ToolResult) -> list[PassageText]:
@@ -169,8 +169,10 @@ def _describe(citation: CitedPassage) -> dict[str, object]:
 def _join_sections(chosen: Sequence[_ChosenSource]) -> list[_Source]:
     """Return the chosen passages by section, each section at the place of its first passage."""
     sections: dict[object, list[tuple[int, PassageText]]] = {}
-    for rank, one in enumerate(chosen):
-        sections.setdefault(_find_section(one.passage.citation), []).append((rank, one.passage))
+    for rank, source in enumerate(chosen):
+        sections.setdefault(_find_section(source.passage.citation), []).append(
+            (rank, source.passage)
+        )
     return [_join(passages) for passages in sections.values()]
 
 
@@ -195,7 +197,7 @@ def _join(passages: Sequence[tuple[int, PassageText]]) -> _Source:
         if text:
             text += f"{_BETWEEN}{_LEFT_OUT}{_BETWEEN}"
             is_cut = True
-        joined = join_texts([one.text for _, one in run])
+        joined = join_texts([passage_text.text for _, passage_text in run])
         for (rank, _), (begin, end) in zip(run, joined.spans, strict=True):
             parts.append(FoundPart(rank=rank, start=len(text) + begin, end=len(text) + end))
         text += joined.text

@@ -173,11 +173,11 @@ class ToolAgent(Agent[Reads, Writes]):
         """Return the part of a result that the next steps read: text, citations, quotations."""
         quoted: list[PassageText] = []
         room = MOST_QUOTED_CHARACTERS
-        for one in result.quoted:
-            room -= len(one.text)
+        for passage_text in result.quoted:
+            room -= len(passage_text.text)
             if room < 0 and quoted:
                 break
-            quoted.append(one)
+            quoted.append(passage_text)
         return result.model_copy(update={"data": None, "quoted": tuple(quoted), "approval": None})
 
 

@@ -170,10 +170,13 @@ class TriageAgent(Agent[Reads, Writes]):
             *await self._library.list_attached(reads.groups, self.run),
             *await self._library.list_documents(reads.groups),
         ]
-        known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
+        known = [
+            TitledDocument(document.id, document.title, document.source, document.language)
+            for document in listed
+        ]
         named = list_named(reads.canonical_question, known)
         if (
-            len({one.is_rule for one in named}) < 2
+            len({document.is_rule for document in named}) < 2
         ):  # the question does not name both a document and a rule
             return Writes(triage=triage)
         planned = {"agent_sequence": FULL_REVIEW, "reasoning": REVIEW_BY_REQUEST}

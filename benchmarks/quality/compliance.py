@@ -64,14 +64,14 @@ async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
         for row in rows(data / "requirements.jsonl")
     }
     shown = [
-        one
+        evidence
         for position, document in enumerate(documents)
-        for one in _show(position, document, requirements)
+        for evidence in _show(position, document, requirements)
     ]
     halves = {
         "all": shown,
-        "even positions": [one for one in shown if one.position % 2 == 0],
-        "odd positions": [one for one in shown if one.position % 2 == 1],
+        "even positions": [evidence for evidence in shown if evidence.position % 2 == 0],
+        "odd positions": [evidence for evidence in shown if evidence.position % 2 == 1],
     }
     figures = {name: _compute(own) for name, own in halves.items()}
     return {"suite": "compliance", "data": data.name, "kind": kind, **figures}
@@ -83,9 +83,12 @@ def _show(
     search = PassageSearch(cut_passages(document.units))
     for name, spans in document.evidence.items():
         text, heading = requirements[name]
-        places = [one.place for one in search.find(text, "en", SHOWN, heading)]
+        places = [passage.place for passage in search.find(text, "en", SHOWN, heading)]
         found = [
-            any(one.unit_id == unit and one.start < end and start < one.end for one in places)
+            any(
+                place.unit_id == unit and place.start < end and start < place.end
+                for place in places
+            )
             for unit, start, end in spans
         ]
         yield ShownEvidence(position, sum(found) / len(found))
@@ -95,8 +98,10 @@ def _compute(shown: Sequence[ShownEvidence]) -> Figures:
     count = max(len(shown), 1)
     return {
         "requirements with evidence": len(shown),
-        "right passage among three": round(sum(one.recall > 0 for one in shown) / count, 4),
-        "evidence recall": round(sum(one.recall for one in shown) / count, 4),
+        "right passage among three": round(
+            sum(evidence.recall > 0 for evidence in shown) / count, 4
+        ),
+        "evidence recall": round(sum(evidence.recall for evidence in shown) / count, 4),
     }
 
 

@@ -46,11 +46,13 @@ async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
     settings = Settings(_env_file=None)
     questions = questions_of(data, limit=settings.search_results_limit)
     async with open_collection(corpus, settings, embedder) as knowledge:
-        pages = await _read_pages(knowledge.index, {name for one in questions for name in one.gold})
+        pages = await _read_pages(
+            knowledge.index, {name for question in questions for name in question.gold}
+        )
         tokens = settings.max_context_length
         tokens = USUAL_CONTEXT if tokens is None else tokens
         measured = [await _measure(knowledge.searcher, asked, pages, tokens) for asked in questions]
-    kinds = sorted({one.kind for one in measured})
+    kinds = sorted({context.kind for context in measured})
     return {
         "suite": "context",
         "data": data.name,
@@ -67,7 +69,7 @@ async def _measure(
     tokens: int,
 ) -> MeasuredContext:
     found = await searcher.search(replace(asked.request, context_tokens=tokens))
-    given = {one for section in found.context for one in section.chunk_ids}
+    given = {identifier for section in found.context for identifier in section.chunk_ids}
     kind, answering = _find_sections(asked, pages)
     return MeasuredContext(
         found=any(not given.isdisjoint(section) for section in answering),
@@ -122,19 +124,19 @@ async def _read_pages(index: Index, names: set[str]) -> dict[str, list[Chunk]]:
         if document.page in names:
             points = [chunk.point for chunk in document.chunks]
             passages = await index.passages(points)
-            pages.setdefault(document.page, []).extend(passages[one].chunk for one in points)
+            pages.setdefault(document.page, []).extend(passages[point].chunk for point in points)
     return pages
 
 
 def _summarize(measured: Sequence[MeasuredContext]) -> Figures:
-    tokens = sorted(one.tokens for one in measured)
-    sections = sorted(one.sections for one in measured)
-    positions = sorted(one.position for one in measured if one.position)
+    tokens = sorted(context.tokens for context in measured)
+    sections = sorted(context.sections for context in measured)
+    positions = sorted(context.position for context in measured if context.position)
     return {
         "questions": len(measured),
-        "found": _share([one.found for one in measured]),
-        "whole": _share([one.whole for one in measured]),
-        "page": _share([one.page for one in measured]),
+        "found": _share([context.found for context in measured]),
+        "whole": _share([context.whole for context in measured]),
+        "page": _share([context.page for context in measured]),
         "tokens": {
             "p50": _pick(tokens, 50),
             "p95": _pick(tokens, 95),

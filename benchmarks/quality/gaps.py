@@ -52,9 +52,9 @@ async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
     chapters = {pages[_id_of(row)]: tuple(row.get("crumbs") or ())[:-1] for row in corpus}
     model = local_embedder() if embedder is None else embedder
     asked = [
-        Asked(_stand_alone(one.request), needs)
-        for one in questions_of(data, limit=_LIMIT)
-        if (needs := frozenset(pages[name] for name in one.gold if name in pages))
+        Asked(_stand_alone(question.request), needs)
+        for question in questions_of(data, limit=_LIMIT)
+        if (needs := frozenset(pages[name] for name in question.gold if name in pages))
     ]
     complete = await _search(corpus, asked, pages, model)
     unrelated = np.array(await model.embed_questions(find_foreign_questions("en")), np.float32)
@@ -99,7 +99,8 @@ async def _search(
         async with open_collection([path], Settings(_env_file=None), model) as knowledge:
             found = [await knowledge.searcher.search(one.request) for one in asked]
     return [
-        tuple(dict.fromkeys(pages.get(hit.page, hit.page) for hit in one.hits)) for one in found
+        tuple(dict.fromkeys(pages.get(hit.page, hit.page) for hit in findings.hits))
+        for findings in found
     ]
 
 

@@ -61,10 +61,17 @@ async def evaluate(data: Path, *, detector: Detector | None = None) -> Figures:
     turns = [turn for turn in _in_conversation(spoken) if turn.words <= SHORT_TURN_WORDS]
     chosen.detect(spoken[0].text)  # loads the model before the measurement
     started = perf_counter()
-    alone = [chosen.detect(one.text).language == one.language for one in spoken]
+    alone = [
+        chosen.detect(labelled_text.text).language == labelled_text.language
+        for labelled_text in spoken
+    ]
     milliseconds = (perf_counter() - started) * 1000 / len(spoken)
     in_context = [await _detect_correctly(turn, chosen) for turn in turns]
-    short = [one for one in spoken if one.words <= SHORT_WORDS and one.language in CANDIDATES]
+    short = [
+        labelled_text
+        for labelled_text in spoken
+        if labelled_text.words <= SHORT_WORDS and labelled_text.language in CANDIDATES
+    ]
     return {
         "texts": len(spoken),
         "without_context": _accuracies(spoken, alone),
@@ -72,7 +79,9 @@ async def evaluate(data: Path, *, detector: Detector | None = None) -> Figures:
         "short_texts_and_documents": {
             "in_their_language": await _detect_short(short, chosen, None),
             "in_english": await _detect_short(
-                [one for one in short if one.language != "en"], chosen, "en"
+                [labelled_text for labelled_text in short if labelled_text.language != "en"],
+                chosen,
+                "en",
             ),
         },
         "milliseconds_a_text": round(milliseconds, 3),
@@ -113,17 +122,23 @@ def _spoken(row: Mapping[str, Any], stem: str) -> LabelledText | None:
 def _in_conversation(spoken: Sequence[LabelledText]) -> Iterable[LabelledText]:
     """Give each text a history: its own, or two longer texts of its source and language."""
     longer: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for one in spoken:
-        if one.words > SHORT_TURN_WORDS:
-            longer[one.source, one.language].append(one.text)
-    for place, one in enumerate(spoken):
-        others = longer[one.source, one.language]
-        if one.history:
-            yield one
+    for labelled_text in spoken:
+        if labelled_text.words > SHORT_TURN_WORDS:
+            longer[labelled_text.source, labelled_text.language].append(labelled_text.text)
+    for place, labelled_text in enumerate(spoken):
+        others = longer[labelled_text.source, labelled_text.language]
+        if labelled_text.history:
+            yield labelled_text
         elif len(others) > 1:
             turns = (others[place % len(others)], others[(place + 1) % len(others)])
             history = tuple(Turn(speaker="user", text=text) for text in turns)
-            yield LabelledText(one.text, one.language, one.kind, one.source, history)
+            yield LabelledText(
+                labelled_text.text,
+                labelled_text.language,
+                labelled_text.kind,
+                labelled_text.source,
+                history,
+            )
 
 
 async def _detect_correctly(turn: LabelledText, detector: Detector) -> bool:
@@ -140,8 +155,8 @@ async def _detect_short(
     `documents` is that language; None: the language of each text.
     """
     right: list[bool] = []
-    for one in spoken:
-        languages = {one.language if documents is None else documents: 1.0}
+    for labelled_text in spoken:
+        languages = {labelled_text.language if documents is None else documents: 1.0}
 
         async def read(
             _groups: tuple[str, ...], found: Mapping[str, float] = languages
@@ -149,19 +164,25 @@ async def _detect_short(
             return found
 
         agent = LangAgent(detector=detector, read_languages=read)
-        outcome = await agent.work(Reads(text=one.text))
-        right.append(isinstance(outcome, Wrote) and outcome.writes.language == one.language)
+        outcome = await agent.work(Reads(text=labelled_text.text))
+        right.append(
+            isinstance(outcome, Wrote) and outcome.writes.language == labelled_text.language
+        )
     return _share(right)
 
 
 def _accuracies(spoken: Sequence[LabelledText], right: Sequence[bool]) -> Figures:
     """Return the shares of correct results: of all, of the supported languages, and by group."""
-    known = [ok for one, ok in zip(spoken, right, strict=True) if one.language in CANDIDATES]
+    known = [
+        ok
+        for labelled_text, ok in zip(spoken, right, strict=True)
+        if labelled_text.language in CANDIDATES
+    ]
     groups: dict[str, dict[str, list[bool]]] = {"kind": {}, "words": {}, "language": {}}
-    for one, ok in zip(spoken, right, strict=True):
-        groups["kind"].setdefault(f"{one.kind} ({one.source})", []).append(ok)
-        groups["words"].setdefault(_length(one.words), []).append(ok)
-        groups["language"].setdefault(one.language, []).append(ok)
+    for labelled_text, ok in zip(spoken, right, strict=True):
+        groups["kind"].setdefault(f"{labelled_text.kind} ({labelled_text.source})", []).append(ok)
+        groups["words"].setdefault(_length(labelled_text.words), []).append(ok)
+        groups["language"].setdefault(labelled_text.language, []).append(ok)
     return {
         "all": _share(right),
         "supported_languages": _share(known),

@@ -141,13 +141,17 @@ async def run_worker(worker: WorkerPlan, executor: ToolExecutor) -> WorkerOutput
     dialogue = Dialogue(open_worker(worker, ()))
     while calls := plan_worker_searches(worker, dialogue):
         made = [
-            ToolCall(call_id=one.call_id, tool=one.name, arguments=one.arguments) for one in calls
+            ToolCall(call_id=call.call_id, tool=call.name, arguments=call.arguments)
+            for call in calls
         ]
-        found = [await executor.execute(one, caller) for one in made]
+        found = [await executor.execute(tool_call, caller) for tool_call in made]
         dialogue = replace(
             dialogue,
             messages=(*dialogue.messages, ModelMessage(calls=calls)),
-            results={**dialogue.results, **{one.call_id: one for one in found}},
+            results={
+                **dialogue.results,
+                **{tool_result.call_id: tool_result for tool_result in found},
+            },
         )
     return write_output(worker, dialogue.ordered_results)
 
@@ -224,8 +228,8 @@ async def measure_way(data: MultistepData, way: Way, parts: ToolParts, k: int) -
 async def _read_pages(parts: ToolParts) -> dict[str, str]:
     """Return the page of each document, by id."""
     listed = await parts.library.list_documents()
-    read = await parts.library.read([one.id for one in listed])
-    return {one.listed.id: one.page for one in read}
+    read = await parts.library.read([document.id for document in listed])
+    return {document.listed.id: document.page for document in read}
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +250,7 @@ def _measure(
     return Measured(
         part=task.part,
         gold=task.gold,
-        pages=tuple(pages[one] for one in found.document_ids if one in pages),
+        pages=tuple(pages[identifier] for identifier in found.document_ids if identifier in pages),
         answerable=task.answerable,
     )
 
@@ -291,19 +295,24 @@ class ToolsWay:
         dialogue = Dialogue(ToolConversation(task="reason", messages=()))
         while calls := plan_searches(text, dialogue, most_passages=k):
             made = [
-                ToolCall(call_id=one.call_id, tool=one.name, arguments=one.arguments)
-                for one in calls
+                ToolCall(call_id=call.call_id, tool=call.name, arguments=call.arguments)
+                for call in calls
             ]
             caller = ToolCaller(agent="reason")
-            found = [await self._executor.execute(one, caller) for one in made]
+            found = [await self._executor.execute(tool_call, caller) for tool_call in made]
             dialogue = replace(
                 dialogue,
                 messages=(*dialogue.messages, ModelMessage(calls=calls)),
-                results={**dialogue.results, **{one.call_id: one for one in found}},
+                results={
+                    **dialogue.results,
+                    **{tool_result.call_id: tool_result for tool_result in found},
+                },
             )
         cited = list_passages(dialogue.ordered_results)
         return FoundPages(
-            document_ids=tuple(dict.fromkeys(document_of(one.chunk_id) for one in cited))[:k],
+            document_ids=tuple(dict.fromkeys(document_of(passage.chunk_id) for passage in cited))[
+                :k
+            ],
             calls=len(dialogue.results),
             rounds=len(dialogue.messages),
         )
@@ -319,11 +328,11 @@ class SwarmWay:
         plan = plan_listed(text, most_passages=k)
         outputs: dict[str, WorkerOutput] = {}
         rounds = await self._run_waves(plan, outputs)
-        usable = {name: one for name, one in outputs.items() if one.is_usable}
+        usable = {name: output for name, output in outputs.items() if output.is_usable}
         shown = choose_shown(plan, usable, k)
         return FoundPages(
-            document_ids=tuple(document_of(one.citation.chunk_id) for one in shown),
-            calls=sum(one.calls for one in outputs.values()),
+            document_ids=tuple(document_of(passage.citation.chunk_id) for passage in shown),
+            calls=sum(output.calls for output in outputs.values()),
             rounds=rounds,
         )
 

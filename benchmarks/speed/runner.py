@@ -123,10 +123,10 @@ def _many(
     system: System, started: Sequence[ControlledProcess], server: Server, spans: Spans
 ) -> Speed:
     _crowd(started, spans)
-    for one in started:
-        one.request("window", seconds=spans.window)
+    for process in started:
+        process.request("window", seconds=spans.window)
     began, used = time.perf_counter(), server.processor_seconds()
-    found = [one.receive() for one in started]
+    found = [process.receive() for process in started]
     redis_share = (server.processor_seconds() - used) / (time.perf_counter() - began)
     if not system.broker:
         redis_share = 0.0
@@ -139,16 +139,16 @@ def _many(
         redis_ms=1000 * redis_share / rate if rate else 0.0,
         redis_share=redis_share,
         waited_share=sum(one["waited_seconds"] / one["seconds"] for one in found) / len(found),
-        megabytes=max(one.resident_megabytes() for one in started),
+        megabytes=max(process.resident_megabytes() for process in started),
     )
 
 
 def _crowd(started: Sequence[ControlledProcess], spans: Spans) -> None:
     # The more questions there are, the longer it takes until the crowd moves evenly.
-    for one in started:
-        one.request("crowd", at_once=AT_ONCE, seconds=spans.warm * len(started))
-    for one in started:
-        one.receive()
+    for process in started:
+        process.request("crowd", at_once=AT_ONCE, seconds=spans.warm * len(started))
+    for process in started:
+        process.receive()
 
 
 def measure_trips(rows: Sequence[tuple[Row, System]], payload: Payload, spans: Spans) -> None:
@@ -161,10 +161,10 @@ def measure_trips(rows: Sequence[tuple[Row, System]], payload: Payload, spans: S
         before = [count.turns for _, _, count in watched]
         time.sleep(spans.idle)
         idle = [count.turns - so_far for (_, _, count), so_far in zip(watched, before, strict=True)]
-        for (row, one, count), turns in zip(watched, idle, strict=True):
+        for (row, process, count), turns in zip(watched, idle, strict=True):
             with record_error(row):
-                sparse = _sparse(one, count)
-                row.trips = Trips(sparse, _saturate(one, count, spans), turns / spans.idle)
+                sparse = _sparse(process, count)
+                row.trips = Trips(sparse, _saturate(process, count, spans), turns / spans.idle)
 
 
 @contextmanager
@@ -226,8 +226,8 @@ def processes(
     command = [sys.executable, "-m", "benchmarks.speed.process", system.module, settings]
     with ExitStack() as stack:
         started = [_start(stack, command) for _ in range(number)]
-        for one in started:
-            one.receive()
+        for process in started:
+            process.receive()
         yield started
 
 

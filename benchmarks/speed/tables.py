@@ -234,20 +234,20 @@ def limit(report: Report, payload: str) -> str:
     ]
     rows = []
     for row in report.rows:
-        if row.payload != payload or not any(one.redis_share for one in row.speeds.values()):
+        if row.payload != payload or not any(speed.redis_share for speed in row.speeds.values()):
             continue
         alone = row.rate()
-        for number, one in sorted(row.speeds.items()):
+        for number, speed in sorted(row.speeds.items()):
             rows.append(
                 [
                     row.system,
                     str(number),
-                    f"{one.questions_a_second:.0f}",
-                    f"{one.questions_a_second / alone:.2f}" if alone else NONE,
-                    f"{one.redis_share:.0%}",
-                    f"{one.client_ms:.2f}",
-                    f"{one.redis_ms:.2f}",
-                    f"{1000 / one.redis_ms:.0f}" if one.redis_ms else NONE,
+                    f"{speed.questions_a_second:.0f}",
+                    f"{speed.questions_a_second / alone:.2f}" if alone else NONE,
+                    f"{speed.redis_share:.0%}",
+                    f"{speed.client_ms:.2f}",
+                    f"{speed.redis_ms:.2f}",
+                    f"{1000 / speed.redis_ms:.0f}" if speed.redis_ms else NONE,
                 ]
             )
     return table(head, rows)

@@ -235,7 +235,11 @@ def _seeds(parts: SplitResult) -> list[Address]:
     hosts = parts.netloc.rpartition("@")[2].split(",")
     try:
         named = [urlsplit(f"//{host}") for host in hosts]
-        return [(str(one.hostname), one.port or 6379) for one in named if one.hostname]
+        return [
+            (str(split_result.hostname), split_result.port or 6379)
+            for split_result in named
+            if split_result.hostname
+        ]
     except ValueError as error:
         raise UnsuitableServerError(
             f"expected redis+cluster://host:port,host:port, found an invalid node: {error}"

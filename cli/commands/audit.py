@@ -72,7 +72,7 @@ async def _audit(answer: "ReadAnswer", groups: "Sequence[str]") -> "CitationAudi
     from deploy.assembly.knowledge import open_knowledge
     from knowledge.library.library import Library
 
-    wanted = {normalise_name(name) for one in answer.claims for name in one.names}
+    wanted = {normalise_name(name) for claim in answer.claims for name in claim.names}
     async with open_knowledge(load_settings(), alone=True) as knowledge:
         passages = await _find_passages(Library(knowledge.index), wanted, groups)
     return audit_citations(answer, passages)
@@ -92,16 +92,16 @@ async def _find_passages(
 def _list_lines(audit: "CitationAudit") -> Iterator[str]:
     if not audit.citations:
         yield "the text has no citations"
-    for one in audit.citations:
-        mark = "ok   " if one.is_good else "WRONG"
-        yield from wrap(f"{mark} {one.label} {one.claim}")
-        if one.place:
-            yield from wrap(f"      {one.place}")
-        for problem in one.problems:
+    for citation in audit.citations:
+        mark = "ok   " if citation.is_good else "WRONG"
+        yield from wrap(f"{mark} {citation.label} {citation.claim}")
+        if citation.place:
+            yield from wrap(f"      {citation.place}")
+        for problem in citation.problems:
             yield from wrap(f"      - {problem}")
     for sentence in audit.uncited:
         yield from wrap(f"note  without a citation: {sentence}")
     for label in audit.unused:
         yield f"note  {label} is in the list of sources, but no sentence cites it"
-    good = sum(one.is_good for one in audit.citations)
+    good = sum(citation.is_good for citation in audit.citations)
     yield f"{good} of {len(audit.citations)} citations are correct"

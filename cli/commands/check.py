@@ -37,7 +37,11 @@ class RequestedAnswers:
         """Print the estimate, and generate the answers if it is accepted."""
         from cli.evaluation.answer_changes import compare_answers, describe_estimate
 
-        touched = [one.question for one in result.results if one.state != "unchanged"]
+        touched = [
+            question_result.question
+            for question_result in result.results
+            if question_result.state != "unchanged"
+        ]
         estimate = describe_estimate(len(touched), self._settings)
         _report(estimate if self._is_accepted else f"{estimate}; to generate the answers: --yes")
         if touched and self._is_accepted:

@@ -75,12 +75,12 @@ def run(chosen: argparse.Namespace) -> int:
     settings = load_settings()
     found = hide_secrets(asyncio.run(examine(settings)), secrets_of(settings))
     if chosen.json:
-        say_json([asdict(one) for one in found])
+        say_json([asdict(finding) for finding in found])
     else:
-        for one in found:
-            for line in _describe(one):
+        for finding in found:
+            for line in _describe(finding):
                 print_line(line)
-    return EXIT_FAULTS if any(one.state == "fault" for one in found) else 0
+    return EXIT_FAULTS if any(finding.state == "fault" for finding in found) else 0
 
 
 def hide_secrets(found: Sequence[SetupFinding], secrets: set[str]) -> list[SetupFinding]:
@@ -88,11 +88,11 @@ def hide_secrets(found: Sequence[SetupFinding], secrets: set[str]) -> list[Setup
     contain.
     """
     hidden = []
-    for one in found:
-        text = one.text
+    for finding in found:
+        text = finding.text
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, HIDDEN)
-        hidden.append(SetupFinding(one.part, one.state, text, one.seconds))
+        hidden.append(SetupFinding(finding.part, finding.state, text, finding.seconds))
     return hidden
 
 
@@ -119,7 +119,7 @@ async def examine(settings: Settings) -> list[SetupFinding]:
             tasks.create_task(_within(part, check, limits.get(part, PATIENCE_SECONDS)))
             for part, check in rest
         ]
-    found += [one for task in running for one in task.result()]
+    found += [finding for task in running for finding in task.result()]
     return [*found, *_check_sources(open_source_registry(settings.data_place).read().sources)]
 
 
@@ -158,7 +158,7 @@ def _check_settings() -> list[SetupFinding]:
 
 
 def _check_disk(folder: Path) -> list[SetupFinding]:
-    existing = next(one for one in (folder, *folder.parents) if one.exists())
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not os.access(existing, os.W_OK):
         return [
             SetupFinding(
@@ -183,7 +183,7 @@ async def _check_redis(settings: Settings) -> Sequence[SetupFinding]:
         server = await describe_server(runtime)
         state: State = "note" if seconds > SLOW_REDIS_SECONDS else "ok"
         found = [SetupFinding("redis", state, server, round(seconds, 3))]
-        waiting, dead = (sum(getattr(one, name) for one in roles) for name in ("depth", "dead"))
+        waiting, dead = (sum(getattr(role, name) for role in roles) for name in ("depth", "dead"))
         if dead:
             text = f"{dead} dead letters: questions that failed; list them with: refdesk dead list"
             found.append(SetupFinding("queues", "note", text))
@@ -216,7 +216,7 @@ async def _check_workers(runtime: Runtime) -> list[SetupFinding]:
     async with _client(runtime) as client:
         living = await RedisPresence(client).living()
         notes = [*describe_controls(await RedisControls(client).read())]
-    missing = [role for role in ROLES if not any(role in one.roles for one in living)]
+    missing = [role for role in ROLES if not any(role in worker.roles for worker in living)]
     found = [SetupFinding("workers", "note", note) for note in notes]
     if not living:
         text = "no worker process is running; refdesk serve, ask and up run all roles themselves"
@@ -236,11 +236,11 @@ async def _check_workers(runtime: Runtime) -> list[SetupFinding]:
 async def _check_jobs(runtime: Runtime) -> list[SetupFinding]:
     async with _client(runtime) as client:
         reports = await RedisJobReports(client).list_reports()
-    found = [SetupFinding("jobs", "note", one.notice) for one in reports if one.notice]
-    for one in reports:
-        if one.failures:
-            state: State = "fault" if one.is_paused else "note"
-            found.append(SetupFinding("jobs", state, one.describe_failure()))
+    found = [SetupFinding("jobs", "note", report.notice) for report in reports if report.notice]
+    for report in reports:
+        if report.failures:
+            state: State = "fault" if report.is_paused else "note"
+            found.append(SetupFinding("jobs", state, report.describe_failure()))
     return found or [SetupFinding("jobs", "ok", "no background job of a running process failed")]
 
 
@@ -297,16 +297,16 @@ async def _check_models(settings: Settings) -> Sequence[SetupFinding]:
     if not settings.uses_model:
         return [SetupFinding("models", "off", NO_MODEL)]
     found = []
-    for one in await check_models(settings):
-        problem = one.problem or (one.tools_problem if one.needs_tools else "")
+    for model in await check_models(settings):
+        problem = model.problem or (model.tools_problem if model.needs_tools else "")
         if problem:
-            found.append(SetupFinding("models", "fault", f"{one.model}: {problem}"))
+            found.append(SetupFinding("models", "fault", f"{model.model}: {problem}"))
             continue
-        is_slow = one.seconds is not None and one.seconds > SLOW_MODEL_SECONDS
-        cut = "; its context window is too small, see: refdesk models" if one.is_cut else ""
+        is_slow = model.seconds is not None and model.seconds > SLOW_MODEL_SECONDS
+        cut = "; its context window is too small, see: refdesk models" if model.is_cut else ""
         state: State = "note" if cut or is_slow else "ok"
-        seconds = None if one.seconds is None else round(one.seconds, 3)
-        found.append(SetupFinding("models", state, f"{one.model}{cut}", seconds))
+        seconds = None if model.seconds is None else round(model.seconds, 3)
+        found.append(SetupFinding("models", state, f"{model.model}{cut}", seconds))
     return found or [SetupFinding("models", "ok", describe_models(settings))]
 
 
@@ -358,15 +358,19 @@ async def _check_telegram(token: SecretStr | None, url: str | None) -> Sequence[
 def _check_sources(sources: "Sequence[RegisteredSource]") -> list[SetupFinding]:
     if not sources:
         return [SetupFinding("sources", "off", "no source has been read into this data folder")]
-    failed = [one for one in sources if one.failed]
-    faulty = [one for one in sources if one.fault]
-    oldest = max(0.0, time.time() - min(one.read_at for one in sources)) / DAY_SECONDS
+    failed = [source for source in sources if source.failed]
+    faulty = [source for source in sources if source.fault]
+    oldest = max(0.0, time.time() - min(source.read_at for source in sources)) / DAY_SECONDS
     found = [
         SetupFinding("sources", "ok", f"{len(sources)}, the oldest was read {oldest:.1f} days ago")
     ]
-    found += [SetupFinding("sources", "note", f"{one.spec.root}: {one.fault}") for one in faulty]
-    for one in failed:
-        text = f"{one.spec.root}: {one.failed} documents could not be read; see refdesk status"
+    found += [
+        SetupFinding("sources", "note", f"{source.spec.root}: {source.fault}") for source in faulty
+    ]
+    for source in failed:
+        text = (
+            f"{source.spec.root}: {source.failed} documents could not be read; see refdesk status"
+        )
         found.append(SetupFinding("sources", "note", text))
     return found
 

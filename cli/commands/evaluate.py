@@ -96,8 +96,11 @@ def _run_answers(chosen: argparse.Namespace) -> int:
     if chosen.json:
         say_json(
             [
-                {**summarize(one), "answers": [describe_measure(each) for each in one.worst_first]}
-                for one in variants
+                {
+                    **summarize(variant),
+                    "answers": [describe_measure(each) for each in variant.worst_first],
+                }
+                for variant in variants
             ]
         )
         return 0

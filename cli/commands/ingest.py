@@ -368,7 +368,7 @@ def _remove(registry: SourceRegistry, roots: Sequence[str]) -> int:
     is_found = False
     for text in roots:
         known = registry.list_own(with_ownerless=True)
-        found = [one.spec.root for one in _match(known, text)]
+        found = [source.spec.root for source in _match(known, text)]
         for root in found:
             registry.forget(root, with_ownerless=True)
             print_line(
@@ -381,22 +381,22 @@ def _remove(registry: SourceRegistry, roots: Sequence[str]) -> int:
 
 def _sync(settings: Settings, named: Sequence[str], *, as_json: bool) -> int:
     known = open_source_registry(settings.data_place).list_own()
-    wanted = [one for text in named for one in _match(known, text)] if named else known
+    wanted = [source for text in named for source in _match(known, text)] if named else known
     if not wanted:
         raise CommandError("the source does not exist; `refdesk sources list` shows all sources")
     statuses = []
-    for one in wanted:
+    for source in wanted:
         try:
-            result = asyncio.run(_ingest([one.spec], quiet=as_json))
-            failure = find_failure(one.spec, result)
+            result = asyncio.run(_ingest([source.spec], quiet=as_json))
+            failure = find_failure(source.spec, result)
             statuses.append(_report(result, as_json=as_json))
         except (KnowledgeError, CommandError) as error:
-            open_source_registry(settings.data_place).record_error(one.spec, error)
-            print_line(f"{one.spec.root} was not read: {error}")
+            open_source_registry(settings.data_place).record_error(source.spec, error)
+            print_line(f"{source.spec.root} was not read: {error}")
             failure = str(error)
             statuses.append(EXIT_SOME_FAILED)
         if failure and settings.webhooks:
-            asyncio.run(_announce(settings, one.spec.root, failure))
+            asyncio.run(_announce(settings, source.spec.root, failure))
     return max(statuses)
 
 
@@ -410,14 +410,14 @@ async def _announce(settings: Settings, source: str, failure: str) -> None:
 
 
 def _match(known: Sequence[RegisteredSource], text: str) -> list[RegisteredSource]:
-    exact = [one for one in known if one.spec.root == text]
-    return exact or [one for one in known if one.spec.root == parse_source(text).root]
+    exact = [source for source in known if source.spec.root == text]
+    return exact or [source for source in known if source.spec.root == parse_source(text).root]
 
 
 def _list(registry: SourceRegistry, *, as_json: bool) -> int:
     known = registry.list_own(with_ownerless=True)
     if as_json:
-        say_json({"sources": [describe_source(one) for one in known]})
+        say_json({"sources": [describe_source(source) for source in known]})
         return 0
     for line in [line for one in known for line in _lines(one)] or ["there are no sources"]:
         print_line(line)

@@ -127,15 +127,15 @@ def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk models`."""
     checks = asyncio.run(check_models(load_settings()))
     if chosen.json:
-        say_json([_as_json(one) for one in checks])
+        say_json([_as_json(check) for check in checks])
     elif not checks:
         for line in wrap(_NO_MODEL):
             print_line(line)
-    for one in () if chosen.json else checks:
-        for line in _describe(one):
+    for check in () if chosen.json else checks:
+        for line in _describe(check):
             print_line(line)
         print_line()
-    return EXIT_FAULTS if any(one.is_faulty for one in checks) else 0
+    return EXIT_FAULTS if any(check.is_faulty for check in checks) else 0
 
 
 async def check_models(settings: Settings) -> list[ModelCheck]:

@@ -145,7 +145,12 @@ async def _find_history(runtime: Runtime, question: Question, before: Record) ->
         found = await transcripts.of(question, limit=MOST_TURNS)
     finally:
         await client.aclose()
-    return tuple(turn for one in found if one.first.at < before.accepted_at for turn in _turns(one))
+    return tuple(
+        turn
+        for message in found
+        if message.first.at < before.accepted_at
+        for turn in _turns(message)
+    )
 
 
 def _turns(message: RecentMessage) -> Iterator[Turn]:

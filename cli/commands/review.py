@@ -295,7 +295,7 @@ async def _make_message(
     from agents.review.passages import name_documents
 
     documents = await local.find(chosen.contract)
-    against = [one for name in chosen.against for one in await local.find(name, is_rule=True)]
+    against = [entry for name in chosen.against for entry in await local.find(name, is_rule=True)]
     if local.skipped:
         shown = ", ".join(local.skipped[:_SHOWN])
         sys.stderr.write(
@@ -315,7 +315,7 @@ async def _make_message(
             f"{cost.tokens:,} tokens ({price}; {took})\n"
         )
     heading = load_texts().text("review_request", chosen.language or ENGLISH)
-    titles = [name_documents([one.title for one in found]) for found in (documents, against)]
+    titles = [name_documents([entry.title for entry in found]) for found in (documents, against)]
     focus = f"\n{chosen.focus}" if chosen.focus else ""
     return Message(
         text=f"{heading} {' – '.join(titles)}{focus}",
@@ -328,8 +328,8 @@ async def _make_message(
             deadline_seconds=deadline_seconds,
             payload={
                 "review": {
-                    "documents": [one.id for one in documents],
-                    "against": [one.id for one in against],
+                    "documents": [document.id for document in documents],
+                    "against": [entry.id for entry in against],
                     "specialists": [*read_specialists(chosen.specialists)],
                     **({"language": chosen.language} if chosen.language else {}),
                 }

@@ -72,7 +72,9 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         fields = asdict(status)
         shown = {name: fields[name] for name in ("roles", "workers", "notes")}
-        say_json({**shown, "sources": [one.model_dump(mode="json") for one in status.sources]})
+        say_json(
+            {**shown, "sources": [source.model_dump(mode="json") for source in status.sources]}
+        )
         return 0
     print_line(status.server)
     for note in status.notes:
@@ -289,7 +291,7 @@ async def _wait_until_drained(fleet: _Fleet, seconds: float) -> None:
         async with asyncio.timeout(seconds):
             while True:
                 workers = await fleet.presence.living()
-                running = sum(one.in_flight for one in await fleet.admin.read_status(ROLES))
+                running = sum(status.in_flight for status in await fleet.admin.read_status(ROLES))
                 if not running and all(map(_takes_nothing, workers)):
                     return
                 await asyncio.sleep(LOOK_SECONDS)

@@ -111,15 +111,15 @@ def list_trajectory_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
     yield from _describe_metrics(found.compute_metrics())
     yield ""
     yield f"{'agent':<{_WIDTH}} {'runs':>5} {'ms':>9} {'calls':>6} {'USD':>10} {'errors':>7}"
-    for one in sum_agents(entries):
-        yield _describe_agent(one)
+    for agent in sum_agents(entries):
+        yield _describe_agent(agent)
 
 
 def list_error_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
     """Yield the question, shortened, and the lines of each error that the journal has."""
     text = str(entries[0].fields.get("text") or "") if entries else ""
     yield " ".join(text.split())[:LONGEST_QUESTION]
-    found = {str(one.get("error_id")): one for one in _list_errors(entries)}
+    found = {str(error.get("error_id")): error for error in _list_errors(entries)}
     if not found:
         yield "no errors"
     for error_id, one in found.items():
@@ -132,7 +132,7 @@ def list_agent_costs(usage: Mapping[str, JsonValue]) -> Iterator[str]:
     """Yield a line for each agent of `model_usage`, the most expensive one first."""
     found = usage.get("by_agent")
     agents = found if isinstance(found, dict) else {}
-    known = [(name, one) for name, one in agents.items() if isinstance(one, dict)]
+    known = [(name, agent) for name, agent in agents.items() if isinstance(agent, dict)]
     known.sort(key=lambda pair: (-_read_price(pair[1]), pair[0]))
     for name, one in known:
         price = one.get("cost_usd")
@@ -311,7 +311,7 @@ def _list_plan(entry: JournalEntry, count: int) -> list[str]:
 def _describe_call(entries: Sequence[JournalEntry]) -> str:
     """Return how a branch that returned a result ended; a tool call may have failed."""
     writes = (entry.fields.get("writes") for entry in entries if entry.kind == "agent_run")
-    found = (one.get("tool_executions") for one in writes if isinstance(one, dict))
+    found = (write.get("tool_executions") for write in writes if isinstance(write, dict))
     calls = (call for calls in found if isinstance(calls, list) for call in calls)
     for call in calls:
         if isinstance(call, dict) and call.get("success") is False:
@@ -329,8 +329,8 @@ def _describe_costs(entries: Sequence[JournalEntry]) -> str:
     calls = [entry.fields for entry in entries if entry.kind == "model_call"]
     if not calls:
         return ""
-    known = sum((Decimal(str(one["cost_usd"])) for one in calls if one["cost_usd"]), Decimal(0))
-    unknown = any(one["cost_usd"] is None for one in calls)
+    known = sum((Decimal(str(call["cost_usd"])) for call in calls if call["cost_usd"]), Decimal(0))
+    unknown = any(call["cost_usd"] is None for call in calls)
     price = "cost unknown" if unknown and not known else f"{known:.6f} USD{' or more' * unknown}"
     return f", {len(calls)} calls, {price}"
 
@@ -445,9 +445,9 @@ def _cost(fields: dict[str, JsonValue]) -> str:
 def _agent_lines(entries: Sequence[JournalEntry]) -> list[str]:
     """Return a line for each agent that asked a vendor's model, the most expensive one first."""
     calls = [
-        JournalEntry(one.kind, {**one.fields, "task": one.fields.get("task") or "other"})
-        for one in entries
-        if one.kind == "model_call"
+        JournalEntry(entry.kind, {**entry.fields, "task": entry.fields.get("task") or "other"})
+        for entry in entries
+        if entry.kind == "model_call"
     ]
     usage = add_model_usage({}, calls).get("model_usage")
     return list(list_agent_costs(usage)) if isinstance(usage, dict) else []

@@ -59,9 +59,13 @@ async def _retry(queue: RedisWebhookQueue) -> int:
 async def _list(queue: RedisWebhookQueue, *, as_json: bool) -> None:
     dead, waiting = await queue.list_dead(), await queue.count_waiting()
     if as_json:
-        say_json({"waiting": waiting, "dead": [one.model_dump(mode="json") for one in dead]})
+        say_json(
+            {"waiting": waiting, "dead": [delivery.model_dump(mode="json") for delivery in dead]}
+        )
         return
     print_line(f"{waiting} events wait; {len(dead)} were given up")
-    for one in dead:
-        at = f"{datetime.fromtimestamp(one.at, UTC):%Y-%m-%d %H:%M} UTC"
-        print_line(f"{at}  {one.kind}  {one.endpoint}  {one.event_id}  {one.error}")
+    for delivery in dead:
+        at = f"{datetime.fromtimestamp(delivery.at, UTC):%Y-%m-%d %H:%M} UTC"
+        print_line(
+            f"{at}  {delivery.kind}  {delivery.endpoint}  {delivery.event_id}  {delivery.error}"
+        )

@@ -45,7 +45,7 @@ async def compare_answers(
     report: Progress,
 ) -> list[AnswerChange]:
     """Return the answers of both states, judged by the model `judge`."""
-    cases = [_make_case(one) for one in questions]
+    cases = [_make_case(check_question) for check_question in questions]
     first = await run_variant(settings, before, Variant(), cases, report)
     second = await run_variant(settings, after, Variant(), cases, report)
     registry = make_registry(settings)
@@ -63,7 +63,7 @@ async def judge_change(
     question: CheckQuestion, before: AskedCase, after: AskedCase, judge: Model
 ) -> AnswerChange:
     """Return both answers, and the sentences of the first one that the second one has lost."""
-    texts = [str(one.reply.get("text") or "") for one in (before, after)]
+    texts = [str(case.reply.get("text") or "") for case in (before, after)]
     language = str(before.reply.get("language") or "en")
     sentences = split_covered(texts[0], language)
     claims = [JudgedClaim(one.text, {1: texts[1]}) for one in sentences]

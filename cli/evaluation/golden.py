@@ -204,8 +204,8 @@ def _read_list(
 
 
 def _describe(place: str, error: ValidationError) -> Iterator[str]:
-    for one in error.errors(include_url=False):
-        field = ".".join(str(part) for part in one["loc"]).replace("pages", "page")
-        found = "" if one["type"] == "value_error" else f", found {one['input']!r:.60}"
-        problem = one["msg"].removeprefix("Value error, ")
+    for details in error.errors(include_url=False):
+        field = ".".join(str(part) for part in details["loc"]).replace("pages", "page")
+        found = "" if details["type"] == "value_error" else f", found {details['input']!r:.60}"
+        problem = details["msg"].removeprefix("Value error, ")
         yield f"{place}: {f'{field}: ' if field else ''}{problem}{found}"

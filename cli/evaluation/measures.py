@@ -77,7 +77,9 @@ class AnswerMeasure:
     @property
     def support(self) -> float | None:
         """The share of the sentences that their sources support, by the judge."""
-        found = [one.supported for one in self.sentences if one.supported is not None]
+        found = [
+            sentence.supported for sentence in self.sentences if sentence.supported is not None
+        ]
         return _share(found)
 
     @property
@@ -199,7 +201,7 @@ def _select_supported(statements: Sequence[Statement], found: JudgedAnswer) -> l
 
 
 def _claims(asked: AskedCase, covered: Sequence[CoveredSentence]) -> list[JudgedClaim]:
-    return [JudgedClaim(one.text, _evidence(asked, one.cites)) for one in covered]
+    return [JudgedClaim(sentence.text, _evidence(asked, sentence.cites)) for sentence in covered]
 
 
 def _evidence(asked: AskedCase, numbers: Sequence[int]) -> dict[int, str]:

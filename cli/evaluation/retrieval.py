@@ -109,10 +109,10 @@ async def ingest_corpus(
 
 def compute_scores(rankings: Sequence[Ranking]) -> dict[str, float]:
     """Return the means over all rankings: hit@k, recall@5, nDCG@5 and MRR of ten."""
-    figures = {f"hit@{cut}": _mean([_hit(one, cut) for one in rankings]) for cut in HITS}
-    figures[f"recall@{CUTOFF}"] = _mean([_recall(one, CUTOFF) for one in rankings])
-    figures[f"ndcg@{CUTOFF}"] = _mean([_ndcg(one, CUTOFF) for one in rankings])
-    figures["mrr"] = _mean([_reciprocal(one, HITS[-1]) for one in rankings])
+    figures = {f"hit@{cut}": _mean([_hit(ranking, cut) for ranking in rankings]) for cut in HITS}
+    figures[f"recall@{CUTOFF}"] = _mean([_recall(ranking, CUTOFF) for ranking in rankings])
+    figures[f"ndcg@{CUTOFF}"] = _mean([_ndcg(ranking, CUTOFF) for ranking in rankings])
+    figures["mrr"] = _mean([_reciprocal(ranking, HITS[-1]) for ranking in rankings])
     return {"questions": len(rankings), **figures}
 
 
@@ -163,7 +163,10 @@ async def _measure_reranked(
 ) -> Figures:
     """Return the scores with a reranker, and how many searches it left as they were."""
     await reranker.warm()
-    asked = [replace(one, request=replace(one.request, reranked=True)) for one in questions]
+    asked = [
+        replace(question, request=replace(question.request, reranked=True))
+        for question in questions
+    ]
     searcher = _Counting(LevelSearcher(index, model, reranker=reranker))
     rankings, milliseconds = await _rank(searcher, asked)
     return {

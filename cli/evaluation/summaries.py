@@ -30,24 +30,24 @@ class MeasuredVariant:
 def summarize(variant: MeasuredVariant) -> Figures:
     """Return the figures of one variant; a mean over nothing is None."""
     measures = variant.measures
-    to_refuse = [one for one in measures if one.asked.case.expect == "refuse"]
-    to_answer = [one for one in measures if one.asked.case.expect == "answer"]
+    to_refuse = [measure for measure in measures if measure.asked.case.expect == "refuse"]
+    to_answer = [measure for measure in measures if measure.asked.case.expect == "answer"]
     return {
         "variant": variant.name,
         "questions": len(measures),
-        "useful": sum(one.useful for one in measures),
-        "complete": _mean(one.completeness for one in to_answer),
-        "page": _mean(one.page for one in to_answer),
-        "cited": _mean(one.cited for one in measures),
-        "support": _mean(one.support for one in measures),
+        "useful": sum(measure.useful for measure in measures),
+        "complete": _mean(measure.completeness for measure in to_answer),
+        "page": _mean(measure.page for measure in to_answer),
+        "cited": _mean(measure.cited for measure in measures),
+        "support": _mean(measure.support for measure in measures),
         "to_answer": len(to_answer),
-        "wrong_refusals": sum(one.verdict == "wrong refusal" for one in measures),
+        "wrong_refusals": sum(measure.verdict == "wrong refusal" for measure in measures),
         "to_refuse": len(to_refuse),
-        "right_refusals": sum(one.ended == "refuse" for one in to_refuse),
-        "verdicts": dict(Counter(one.verdict for one in measures).most_common()),
+        "right_refusals": sum(measure.ended == "refuse" for measure in to_refuse),
+        "verdicts": dict(Counter(measure.verdict for measure in measures).most_common()),
         "kinds": _count_kinds(measures),
         **_sum_totals(measures),
-        "judge": describe_calls([call for one in measures for call in one.judge_calls]),
+        "judge": describe_calls([call for measure in measures for call in measure.judge_calls]),
     }
 
 
@@ -71,7 +71,7 @@ def describe_measure(measure: AnswerMeasure) -> Figures:
         "page": measure.page,
         "cited": measure.cited,
         "support": measure.support,
-        "sentences": [asdict(one) for one in measure.sentences],
+        "sentences": [asdict(sentence) for sentence in measure.sentences],
         "text": reply["text"],
         "language": reply.get("language"),
         "sources": list(list_cited_places(reply)),
@@ -86,15 +86,15 @@ def describe_measure(measure: AnswerMeasure) -> Figures:
 
 
 def _sum_totals(measures: Sequence[AnswerMeasure]) -> Figures:
-    totals = [one.asked.totals for one in measures]
-    seconds = sorted(one.asked.seconds for one in measures)
+    totals = [measure.asked.totals for measure in measures]
+    seconds = sorted(measure.asked.seconds for measure in measures)
     return {
-        "calls": sum(one.calls for one in totals),
-        "failed_calls": sum(one.failed for one in totals),
-        "input_tokens": sum(one.input_tokens for one in totals),
-        "output_tokens": sum(one.output_tokens for one in totals),
-        "cost_usd": str(sum((one.cost_usd for one in totals), Decimal(0))),
-        "unknown_costs": sum(one.unknown_costs for one in totals),
+        "calls": sum(call_totals.calls for call_totals in totals),
+        "failed_calls": sum(call_totals.failed for call_totals in totals),
+        "input_tokens": sum(call_totals.input_tokens for call_totals in totals),
+        "output_tokens": sum(call_totals.output_tokens for call_totals in totals),
+        "cost_usd": str(sum((call_totals.cost_usd for call_totals in totals), Decimal(0))),
+        "unknown_costs": sum(call_totals.unknown_costs for call_totals in totals),
         "seconds_p50": _quantile(seconds, 0.5),
         "seconds_p95": _quantile(seconds, _LATE),
     }
@@ -102,10 +102,10 @@ def _sum_totals(measures: Sequence[AnswerMeasure]) -> Figures:
 
 def _count_kinds(measures: Sequence[AnswerMeasure]) -> dict[str, str]:
     """Return for each kind how many of its questions were answered usefully."""
-    kinds = sorted({one.asked.case.kind for one in measures} - {""})
+    kinds = sorted({measure.asked.case.kind for measure in measures} - {""})
     counted = {}
     for kind in kinds:
-        found = [one.useful for one in measures if one.asked.case.kind == kind]
+        found = [measure.useful for measure in measures if measure.asked.case.kind == kind]
         counted[kind] = f"{sum(found)}/{len(found)}"
     return counted
 

@@ -366,7 +366,7 @@ def make_manager(
             enough_share=settings.swarm_enough_share,
         ),
         quality_threshold=settings.quality_score_threshold,
-        topics={one.assistant_key: one.topic for one in settings.of_assistants()},
+        topics={assistant.assistant_key: assistant.topic for assistant in settings.of_assistants()},
         contact=settings.contact,
         on_routed=on_routed,
         on_fault=on_fault,
@@ -383,7 +383,7 @@ async def open_own_index(settings: Settings) -> "Index":
 
 def _list_flows(served: Sequence[Settings]) -> list[Flow]:
     """Return the flows of the ways that the assistants are set to."""
-    return [FLOWS[NEWEST[one.way.value]] for one in served]
+    return [FLOWS[NEWEST[settings.way.value]] for settings in served]
 
 
 def _make_ingestion(
@@ -434,17 +434,17 @@ def _make_factories(
     own = served[0]
     detector = make_detector(own.refdesk_data)
     factories: dict[Assistant, AgentFactory] = {}
-    for one in served:
+    for settings in served:
         known = None
         if knowledge is not None:
-            known = knowledge.of(one.tenant, one.assistant, own=own.assistant_key)
-        factories[one.assistant_key] = AgentFactory(
-            one,
+            known = knowledge.of(settings.tenant, settings.assistant, own=own.assistant_key)
+        factories[settings.assistant_key] = AgentFactory(
+            settings,
             known,
-            models[one.prompts_folder, one.specialists_folder],
+            models[settings.prompts_folder, settings.specialists_folder],
             detector,
-            read_corpus_languages(one, known, client),
-            shows_drafts and one.release != "approved",
+            read_corpus_languages(settings, known, client),
+            shows_drafts and settings.release != "approved",
             findings,
             early_embedding,
             tool_access,

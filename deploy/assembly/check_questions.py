@@ -65,7 +65,7 @@ async def collect_questions(
     asked = await find_asked(answered, embedder.embed_questions, unrelated)
     async with finding_gaps(settings, store, embedder) as finder:
         gaps = list_gaps(await finder.find(name))
-    return [*marked, *list_verified(one.answer for one in verified), *asked, *gaps]
+    return [*marked, *list_verified(answer.answer for answer in verified), *asked, *gaps]
 
 
 @asynccontextmanager

@@ -109,7 +109,10 @@ def find_proposals(
 
     Raises `CommandError` and `SourceError`.
     """
-    known = {one.root: one for one in open_source_registry(settings.data_place).list_specs()}
+    known = {
+        source_spec.root: source_spec
+        for source_spec in open_source_registry(settings.data_place).list_specs()
+    }
     if not named and not known:
         raise CommandError(
             "name a source, such as a folder; there are no configured sources to check"
@@ -254,7 +257,7 @@ def _find_folders(settings: Settings) -> IndexFolders:
 
 def _copy_mirrors(settings: Settings, own: Settings, proposals: Sequence[Proposal]) -> None:
     """Copy what is kept of websites and stores, so that only changed pages are fetched."""
-    for spec in (one.spec for one in proposals if not one.spec.is_local):
+    for spec in (proposal.spec for proposal in proposals if not proposal.spec.is_local):
         for kind in ("websites", "stores"):
             name = (*settings.assistant_key, kind, spec.place)
             known = locate_copy(settings.refdesk_data, *name)
@@ -266,7 +269,7 @@ async def _ingest(
     own: Settings, knowledge: Knowledge, proposals: Sequence[Proposal], report: Report
 ) -> IngestionResult:
     with ExitStack() as stack:
-        sources = [await _open(own, one, report, stack) for one in proposals]
+        sources = [await _open(own, proposal, report, stack) for proposal in proposals]
         return await ingest_here(own, knowledge, sources, report, describes_by_rules=True)
 
 
@@ -302,7 +305,9 @@ def _survey_revision(
     """Return the files of a folder as a revision of the repository around it has them."""
     path = Path(proposal.spec.place)
     places = find_places(path)
-    top = next((one for one in places if path.resolve().is_relative_to(one.resolve())), places[0])
+    top = next(
+        (place for place in places if path.resolve().is_relative_to(place.resolve())), places[0]
+    )
     folder = path.resolve().relative_to(top.resolve()).as_posix().removeprefix(".")
     tree = target / (top.name if folder else Path(proposal.root).name)
     tree.mkdir()
@@ -360,13 +365,14 @@ def _refuse_failures(ingested: IngestionResult) -> None:
 
 def _find_strangers(proposals: Sequence[Proposal], before: Snapshot) -> list[str]:
     """Return a note on each proposal of a source that the index does not have."""
-    roots = {os.path.realpath(one.root) for one in before.listed.values()}
+    roots = {os.path.realpath(document.root) for document in before.listed.values()}
     return [
-        f"the index has no documents of {one.root}, so all of its pages count as added: name the "
-        "source that it replaces with --as"
-        for one in proposals
+        f"the index has no documents of {proposal.root}, so all of its pages count as added: name "
+        "the source that it replaces with --as"
+        for proposal in proposals
         if not any(
-            is_below(root, os.path.realpath(one.root)) or is_below(os.path.realpath(one.root), root)
+            is_below(root, os.path.realpath(proposal.root))
+            or is_below(os.path.realpath(proposal.root), root)
             for root in roots
         )
     ]

@@ -292,7 +292,7 @@ def _find_settings(settings: Settings, knowledge: OpenIndex, opened: OpenIndex) 
 
 
 def _name_sources(sources: Sequence[Path | FetchedSource]) -> list[str]:
-    return [spec_of(one if isinstance(one, Path) else one.spec).root for one in sources]
+    return [spec_of(source if isinstance(source, Path) else source.spec).root for source in sources]
 
 
 def _open_source(

@@ -117,9 +117,9 @@ async def _ingest_replacement(
 
     roots = {source.spec.root for source in given}
     further = [
-        one
-        for one in open_source_registry(settings.data_place).list_specs()
-        if one.root not in roots
+        spec
+        for spec in open_source_registry(settings.data_place).list_specs()
+        if spec.root not in roots
     ]
     sources = [*given, *await fetch_sources(settings, further, report)]
     before = await _list_serving(settings)
@@ -133,7 +133,7 @@ async def _ingest_replacement(
             f"has finished"
         ) from error
     serving = await _list_serving(settings)
-    left = {one.id: one.root for one in serving if one.id not in written}
+    left = {document.id: document.root for document in serving if document.id not in written}
     reason = _find_reason(left, [source.spec.root for source in sources], result)
     if not reason:
         return replace(result, replacement=await _switch(locate_index(settings), wanted))

@@ -37,15 +37,15 @@ def list_reports(jobs: BackgroundJobs, process: str) -> list[JobReport]:
     return [
         JobReport(
             process=process,
-            name=one.name,
-            failures=one.failures,
-            error=one.error,
-            failed_at=one.failed_at,
-            is_paused=one.is_paused,
-            notice=one.notice,
+            name=state.name,
+            failures=state.failures,
+            error=state.error,
+            failed_at=state.failed_at,
+            is_paused=state.is_paused,
+            notice=state.notice,
         )
-        for one in jobs.states
-        if one.failures or one.notice
+        for state in jobs.states
+        if state.failures or state.notice
     ]
 
 

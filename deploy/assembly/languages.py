@@ -71,7 +71,7 @@ async def publishing_languages(
         )
         for one in every
     }
-    indexes = {assistant: one.index for assistant, one in opened.items() if one is not None}
+    indexes = {assistant: index.index for assistant, index in opened.items() if index is not None}
     client = endpoint.client()
     try:
         async with jobs.running("document_languages", partial(_publish, indexes, client)):

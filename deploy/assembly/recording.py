@@ -87,8 +87,8 @@ async def _open_recorder(runtime: "Runtime") -> AsyncIterator["Recorder"]:
     settings = runtime.settings
     rules = RecordRules(
         days={
-            one.assistant_key: settings.records_days_of(one.tenant, one.assistant)
-            for one in settings.of_assistants()
+            assistant.assistant_key: settings.records_days_of(assistant.tenant, assistant.assistant)
+            for assistant in settings.of_assistants()
         },
         redact=partial(redact, kinds=settings.records_redact),
     )

@@ -205,10 +205,12 @@ async def run_desk(
 
 def desks(runtime: Runtime, channel: str, *, result_list: str = "") -> dict[tuple[str, str], Desk]:
     """Return the desk of every assistant by tenant and assistant, for `channel`."""
-    posts = [replace(runtime, settings=one) for one in runtime.settings.of_assistants()]
+    posts = [replace(runtime, settings=assistant) for assistant in runtime.settings.of_assistants()]
     return {
-        (one.settings.tenant, one.settings.assistant): desk(one, channel, result_list=result_list)
-        for one in posts
+        (post.settings.tenant, post.settings.assistant): desk(
+            post, channel, result_list=result_list
+        )
+        for post in posts
     }
 
 
@@ -471,8 +473,10 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
         make_notice=make_poison_notice,
         dead_letter_ttl_seconds=settings.dead_letter_ttl_days * DAY_SECONDS,
         dead_letter_ttls={
-            one.assistant_key: settings.dead_letter_seconds_of(one.tenant, one.assistant)
-            for one in settings.of_assistants()
+            assistant.assistant_key: settings.dead_letter_seconds_of(
+                assistant.tenant, assistant.assistant
+            )
+            for assistant in settings.of_assistants()
         },
         rewriting=Rewriting(
             after_seconds=settings.erasure_rewrite_seconds,

@@ -87,7 +87,7 @@ async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterato
 async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> None:
     """Ingest the sources that are due, one after the other; log and record the failures."""
     listed = open_source_registry(runtime.settings.data_place).read()
-    served = {one.assistant_key: one for one in runtime.settings.of_assistants()}
+    served = {assistant.assistant_key: assistant for assistant in runtime.settings.of_assistants()}
     for source in sorted(listed.sources, key=lambda one: one.read_at):
         settings = served.get((source.tenant, source.assistant))
         if source.fault:

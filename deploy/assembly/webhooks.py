@@ -106,7 +106,7 @@ async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
             running = runtime.jobs.running
             await stack.enter_async_context(running("webhook_events", sender.collect))
             await stack.enter_async_context(running("webhook_deliveries", sender.deliver))
-            if settings.keeps_records and any(GAP in one.events for one in wanted):
+            if settings.keeps_records and any(GAP in endpoint.events for endpoint in wanted):
                 announce = partial(_announce_gaps, runtime)
                 await stack.enter_async_context(running("gap_announcements", announce))
             yield
@@ -141,16 +141,16 @@ def list_endpoints(webhooks: "Mapping[str, WebhookEndpoint]") -> "list[WebhookTa
     return [
         WebhookTarget(
             name,
-            one.url,
-            one.secrets,
-            kinds=one.events,
+            webhook.url,
+            webhook.secrets,
+            kinds=webhook.events,
             assistants=tuple(
                 (tenant, assistant)
-                for tenant, _, assistant in (text.partition("/") for text in one.assistants)
+                for tenant, _, assistant in (text.partition("/") for text in webhook.assistants)
             ),
-            is_private=one.private,
+            is_private=webhook.private,
         )
-        for name, one in webhooks.items()
+        for name, webhook in webhooks.items()
     ]
 
 
@@ -166,8 +166,8 @@ async def _announce_gaps(runtime: "Runtime") -> None:
             while True:
                 try:
                     await asyncio.to_thread(store.prepare)
-                    for one in settings.of_assistants():
-                        await announce_gaps(runtime, finder, one.assistant_key)
+                    for assistant in settings.of_assistants():
+                        await announce_gaps(runtime, finder, assistant.assistant_key)
                 except (
                     MemoryUnavailableError,
                     KnowledgeError,

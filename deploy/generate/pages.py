@@ -204,8 +204,10 @@ def _describe_specialist(spec: AgentSpec) -> str:
         spec.tier.value,
         "" if spec.agent_role is None else spec.agent_role.value,
         "routing" if name is None else PHASES[name].value,
-        "" if name is None else ", ".join(f"`{one.value}`" for one in NEEDS[name]),
-        "" if profile is None else ", ".join(f"`{one}`" for one in profile.tools),
+        ""
+        if name is None
+        else ", ".join(f"`{specialist_name.value}`" for specialist_name in NEEDS[name]),
+        "" if profile is None else ", ".join(f"`{tool}`" for tool in profile.tools),
         "" if profile is None or not profile.tools else str(profile.max_iterations),
         "" if profile is None else f"{profile.temperature:g}",
     )
@@ -285,7 +287,9 @@ def _describe_value(annotation: object) -> str:
     """Return what a person writes for a setting, in words."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if isinstance(annotation, types.UnionType) or origin is typing.Union:
-        return _describe_value(next(one for one in arguments if one is not type(None)))
+        return _describe_value(
+            next(argument for argument in arguments if argument is not type(None))
+        )
     if origin is typing.Literal:
         return _list_choices(map(str, arguments))
     kind = origin if isinstance(origin, type) else annotation

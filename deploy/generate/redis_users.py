@@ -44,7 +44,7 @@ class RedisUser:
     @property
     def rules(self) -> tuple[str, ...]:
         """The rules after the password in an access control list."""
-        keys = (one if one.startswith("%") else f"~{one}" for one in self.keys)
+        keys = (key if key.startswith("%") else f"~{key}" for key in self.keys)
         commands = (f"+{name}" for name in self.commands)
         return ("resetchannels", *keys, "-@all", *commands, *self.selectors)
 

@@ -101,7 +101,7 @@ class _Addresses(HTMLParser):
 def list_pages(root: Path = ROOT) -> dict[str, Path]:
     """Return the pages by their path in the site."""
     docs = root / "docs"
-    found = {one.relative_to(docs).as_posix(): one for one in sorted(docs.rglob("*.md"))}
+    found = {path.relative_to(docs).as_posix(): path for path in sorted(docs.rglob("*.md"))}
     return {**{name: root / source for source, name in TOP.items()}, **found}
 
 
@@ -167,7 +167,7 @@ def describe_page(text: str) -> tuple[str, str]:
     title = re.search(r"^# (.{1,200})$", text, re.MULTILINE)
     body = text[title.end() :] if title else text
     paragraphs = (one.strip() for one in body.split("\n\n"))
-    plain = (one for one in paragraphs if one[:1].isalpha())
+    plain = (paragraph for paragraph in paragraphs if paragraph[:1].isalpha())
     first = " ".join(next(plain, "").split())
     return (title[1] if title else ""), first.partition(". ")[0].rstrip(".:")
 

@@ -277,9 +277,9 @@ def with_addresses_as_code(text: Marked) -> Marked:
     """
     settled = [mark for mark in text.marks if mark.kind in {"link", "code", "pre"}]
     found = (
-        Mark(one.start, one.end, "code")
-        for one in find_addresses(text.text, any_name=True)
-        if not any(mark.start < one.end and one.start < mark.end for mark in settled)
+        Mark(address.start, address.end, "code")
+        for address in find_addresses(text.text, any_name=True)
+        if not any(mark.start < address.end and address.start < mark.end for mark in settled)
     )
     return Marked(text.text, tuple(sorted((*text.marks, *found), key=_outer_first)))
 

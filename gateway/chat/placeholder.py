@@ -268,7 +268,7 @@ class _Draft:
         self.text = f"{kept}{event.data['text']}"
         self._language = str(event.data["language"])
         sources = read_list(event.data["sources"])
-        self._sources = tuple(Source.model_validate(one) for one in sources)
+        self._sources = tuple(Source.model_validate(source) for source in sources)
 
     def make_answer(self, text: str) -> Answer:
         """Return `text` with the sources of the draft."""

@@ -31,7 +31,7 @@ class TrustedNetworks:
     """The addresses of proxies, which forward the requests of many people."""
 
     def __init__(self, networks: Sequence[str] = ()) -> None:
-        self._networks: list[_Network] = [ipaddress.ip_network(one) for one in networks]
+        self._networks: list[_Network] = [ipaddress.ip_network(network) for network in networks]
 
     def __contains__(self, host: str) -> bool:
         if not self._networks:

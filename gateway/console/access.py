@@ -183,7 +183,7 @@ class Gate:
         identity = SignedInIdentity.model_validate_json(kept)
         forgery_token = hmac.new(token.encode(), b"console form", hashlib.sha256).hexdigest()
         roles = self.roles_of(identity)
-        owns_all = all(roles.get(one) == ConsoleRole.OWNER for one in self.assistants)
+        owns_all = all(roles.get(assistant) == ConsoleRole.OWNER for assistant in self.assistants)
         return ConsoleUser(identity, roles, forgery_token, owns_all)
 
     async def has_session(self, request: Request) -> bool:

@@ -102,7 +102,7 @@ def find_steps(
     async def find(user: ConsoleUser) -> list[SetupStep]:
         if not user.owns_all:
             return []
-        counts = [await count_documents(one) for one in user.list_assistants()]
+        counts = [await count_documents(assistant) for assistant in user.list_assistants()]
         return [
             SetupStep(
                 "Add documents",
@@ -163,11 +163,11 @@ def find_in_jobs(list_reports: ListJobReports) -> FindConcerns:
         if not user.owns_all:
             return []
         found = []
-        for one in await list_reports():
-            if one.notice:
-                found.append(Concern("Operation needs attention", one.notice, "health"))
-            if one.failures:
-                text = one.describe_failure()
+        for report in await list_reports():
+            if report.notice:
+                found.append(Concern("Operation needs attention", report.notice, "health"))
+            if report.failures:
+                text = report.describe_failure()
                 found.append(Concern("A background task failed", text, "health"))
         return found
 
@@ -179,7 +179,7 @@ def find_in_figures(figures: PeriodFigures, days: int, down: Sequence[Record]) -
     found = []
     if down:
         title = f"{figures.down} answer{'' if figures.down == 1 else 's'} rated as not helpful"
-        text = ", ".join(f"“{ISOLATE}{one.question}{END}”" for one in down)
+        text = ", ".join(f"“{ISOLATE}{record.question}{END}”" for record in down)
         place = f"questions?{urlencode({'days': days, 'rating': 'down'})}"
         found.append(Concern(title, text, place, "Read them"))
     for outcome, reason, count in figures.reasons:

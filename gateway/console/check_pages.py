@@ -135,7 +135,9 @@ class CheckPages:
 
     def _name_sources(self, assistants: Sequence[Assistant]) -> dict[str, str]:
         """Return what people read for the places of sources."""
-        return {one.place: one.name for name in assistants for one in self._list_sources(name)}
+        return {
+            source.place: source.name for name in assistants for source in self._list_sources(name)
+        }
 
     async def find(self, user: ConsoleUser) -> list[AssistantChecks]:
         """Return the checks and the marked questions of a person's assistants."""
@@ -182,7 +184,9 @@ def _mark(store: RecordStore, asked: Question, text: str, facts: Sequence[str]) 
     record = store.get(asked)
     if record is None:
         raise ConsoleRefusedError(404, "No such question", "It was erased in the meantime.")
-    pages = dict.fromkeys(str(one.get("path") or one.get("url") or "") for one in record.sources)
+    pages = dict.fromkeys(
+        str(source.get("path") or source.get("url") or "") for source in record.sources
+    )
     CheckStore(store).mark(
         (asked.tenant, asked.assistant),
         CheckQuestion(
@@ -190,7 +194,7 @@ def _mark(store: RecordStore, asked: Question, text: str, facts: Sequence[str]) 
             text=text,
             origin="marked",
             language=record.language,
-            facts=tuple((one,) for one in facts),
+            facts=tuple((fact,) for fact in facts),
             pages=tuple(filter(None, pages)),
             citations=tuple(list_citations(record.sources)),
             groups=record.groups,
@@ -202,7 +206,7 @@ def _export(question: CheckQuestion) -> dict[str, Any]:
     fields = {
         "question": question.text,
         "language": question.language,
-        "facts": [list(one) for one in question.facts],
+        "facts": [list(fact) for fact in question.facts],
         "pages": list(question.pages),
     }
     return {name: value for name, value in fields.items() if value}

@@ -50,7 +50,7 @@ def report_gap(gap: Gap) -> GapReport:
         unanswered=gap.reasons.get("unanswered", 0),
         down=gap.reasons.get("down", 0),
         pages=[" › ".join(page.get("crumbs") or [page.get("title", "")]) for page in gap.pages],
-        examples=list(dict.fromkeys(one.text for one in gap.questions))[:MOST_EXAMPLES],
+        examples=list(dict.fromkeys(question.text for question in gap.questions))[:MOST_EXAMPLES],
     )
 
 
@@ -69,7 +69,7 @@ def write_csv(gaps: Iterable[Gap]) -> bytes:
         for name in ("pages", "examples"):
             row[name] = "; ".join(map(_make_inert, row[name]))
         cells = (row[name] for name in GapReport.model_fields)
-        writer.writerow([_make_inert(one) if isinstance(one, str) else one for one in cells])
+        writer.writerow([_make_inert(cell) if isinstance(cell, str) else cell for cell in cells])
     return text.getvalue().encode()
 
 

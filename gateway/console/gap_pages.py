@@ -109,7 +109,7 @@ class GapPages:
         gap = await self._find_gap(form.assistant, form.read("id"))
         if gap is None:
             raise _no_gap()
-        different = {one.text: one.record for one in reversed(gap.questions)}
+        different = {question.text: question.record for question in reversed(gap.questions)}
         for record in list(reversed(different.values()))[:MOST_AGAIN]:
             await self._ask(record)
         return _lead_to_gap(form.assistant, gap.id, said="asked")
@@ -149,7 +149,7 @@ class GapPages:
             repeated = copy_question(asked, CONSOLE).model_copy(update={"message_id": again})
             now = await self._frame.query(partial(_get, repeated))
             now = await self._again.read(repeated) if now is None else now
-            answers = [render_answer(one.answer) if one else "" for one in (before, now)]
+            answers = [render_answer(record.answer) if record else "" for record in (before, now)]
             return {"before": before, "now": now, "answers": answers, "again": again}
 
         return await self._frame.show(request, "again.html", read)
@@ -187,18 +187,18 @@ class GapPages:
 
 def _count_different(gap: Gap) -> list[tuple[GapQuestion, int]]:
     """Return the different questions of a gap, each with the number of times it was asked."""
-    counts = Counter(one.text for one in gap.questions)
-    different = {one.text: one for one in reversed(gap.questions)}
-    return [(one, counts[one.text]) for one in reversed(different.values())]
+    counts = Counter(question.text for question in gap.questions)
+    different = {question.text: question for question in reversed(gap.questions)}
+    return [(question, counts[question.text]) for question in reversed(different.values())]
 
 
 def _find_repeated(gap: Gap, store: RecordStore) -> dict[str, Record]:
     """Return the last time that each question was asked again, by the id of its message."""
     found: dict[str, Record] = {}
-    for one in gap.questions:
-        again = find_repeated(store, one.record)
+    for question in gap.questions:
+        again = find_repeated(store, question.record)
         if again:
-            found[one.record.message_id] = again[0]
+            found[question.record.message_id] = again[0]
     return found
 
 

@@ -237,7 +237,7 @@ class OperationPages:
         """Return the newest dead letters of the assistants that a person owns."""
         own = set(user.list_assistants(ConsoleRole.OWNER))
         letters = await self._admin.list_dead_letters(limit=MOST_LETTERS)
-        return [one for one in letters if _assistant_of(one) in own]
+        return [letter for letter in letters if _assistant_of(letter) in own]
 
     @require(ConsoleRole.OWNER)
     async def retry_letter(self, request: Request) -> Response:

@@ -69,27 +69,27 @@ class ConsoleOperations:
         found = [
             SourceState(
                 assistant,
-                one.spec.root,
-                one.read_at,
-                one.failed,
-                (one.fault, *one.reasons) if one.fault else one.reasons,
-                [str(part) for part in one.left_out],
-                has_fault=bool(one.fault),
-                is_own=one.spec.root == str(self._sources[assistant].uploads.folder),
-                is_running=(assistant, one.spec.root) in self._running,
-                progress=self._show_progress(assistant, one.spec.root),
-                id=one.id,
-                schedule=one.schedule,
-                next_at=one.next_at(),
+                source.spec.root,
+                source.read_at,
+                source.failed,
+                (source.fault, *source.reasons) if source.fault else source.reasons,
+                [str(part) for part in source.left_out],
+                has_fault=bool(source.fault),
+                is_own=source.spec.root == str(self._sources[assistant].uploads.folder),
+                is_running=(assistant, source.spec.root) in self._running,
+                progress=self._show_progress(assistant, source.spec.root),
+                id=source.id,
+                schedule=source.schedule,
+                next_at=source.next_at(),
             )
-            for one in self._sources[assistant].registry.read().sources
-            if (one.tenant, one.assistant) == assistant
+            for source in self._sources[assistant].registry.read().sources
+            if (source.tenant, source.assistant) == assistant
         ]
         return sorted(found, key=lambda one: one.place)
 
     def read_again(self, assistant: Assistant, place: str) -> bool:
         specs = self._sources[assistant].registry.list_specs()
-        spec = next((one for one in specs if one.root == place), None)
+        spec = next((source_spec for source_spec in specs if source_spec.root == place), None)
         if spec is None or (assistant, place) in self._running:
             return False
         self._begin(assistant, spec)
@@ -112,7 +112,7 @@ class ConsoleOperations:
             await asyncio.to_thread(own.registry.add, spec, schedule)
         except SourceError as error:
             raise ValueError(str(error)) from error
-        return next(one for one in self.list_sources(assistant) if one.place == spec.root)
+        return next(source for source in self.list_sources(assistant) if source.place == spec.root)
 
     def forget_source(self, assistant: Assistant, place: str) -> bool:
         """Read a source no more; its documents stay."""
@@ -137,7 +137,7 @@ class ConsoleOperations:
     async def remove_source(self, assistant: Assistant, place: str) -> int:
         registry = self._sources[assistant].registry
         known = registry.list_own()
-        if not any(one.spec.root == place for one in known):
+        if not any(source.spec.root == place for source in known):
             return 0
         count = await self._catalog.remove_source(*assistant, place)
         registry.forget(place)

@@ -84,7 +84,9 @@ class _Pages:
         until, user, zone = self._console.clock(), user_of(request), self._console.frame.zone
         since, earlier = until - days * DAY_SECONDS, until - 2 * days * DAY_SECONDS
         selection = Selection(assistants=user.list_assistants(), since=earlier, asks=True)
-        concerns = [one for find in self._console.concerns for one in await self._look(find, user)]
+        concerns = [
+            concern for find in self._console.concerns for concern in await self._look(find, user)
+        ]
         steps = await self._find_setup(user)
 
         def read(store: RecordStore) -> Mapping[str, Any]:
@@ -101,7 +103,7 @@ class _Pages:
 
         return await self._show(
             request, "today.html", read, days=days, periods=PERIODS, all_outcomes=OUTCOMES,
-            setup=steps, next_step=next((one for one in steps if not one.is_done), None),
+            setup=steps, next_step=next((step for step in steps if not step.is_done), None),
         )  # fmt: skip
 
     async def _find_setup(self, user: ConsoleUser) -> Sequence[SetupStep]:
@@ -261,8 +263,8 @@ def find_requests(store: RecordStore, selection: Selection) -> Sequence[Record]:
 def _is_answered(store: RecordStore, request: Record) -> bool:
     """Return whether a person wrote into the conversation after a request."""
     return any(
-        one.answered_by == BY_PERSON and one.ended_at >= request.ended_at
-        for one in store.find_conversation(request.id, limit=LONGEST_SEARCH)
+        record.answered_by == BY_PERSON and record.ended_at >= request.ended_at
+        for record in store.find_conversation(request.id, limit=LONGEST_SEARCH)
     )
 
 

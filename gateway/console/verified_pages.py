@@ -85,7 +85,9 @@ class VerifiedPages:
         """Show the form for a new answer, or for the one with an id."""
         user = user_of(request)
         known = await self.find(user) if id else []
-        chosen = next((one for one in known if one.kept.answer.id == id), None)
+        chosen = next(
+            (shown_answer for shown_answer in known if shown_answer.kept.answer.id == id), None
+        )
         name = (tenant, assistant) if assistant else user.list_assistants(ConsoleRole.EDITOR)[0]
         if chosen is None:
             return await self._show_form(request, name, {"question": question})
@@ -144,14 +146,14 @@ class VerifiedPages:
             if find:
                 wanted = CatalogSelection(text=find)
                 found, _ = await self._catalog.find(*name, wanted, limit=MOST_FOUND)
-            kept = {one.id for one in chosen}
+            kept = {entry.id for entry in chosen}
             return {
                 "named": {"tenant": name[0], "assistant": name[1]},
                 "editable": user.list_assistants(ConsoleRole.EDITOR),
                 "written": {one: fields.get(one, "") for one in ("id", "question", "answer")},
                 "find": find,
                 "pages": chosen,
-                "found": [one for one in found if one.id not in kept],
+                "found": [entry for entry in found if entry.id not in kept],
                 "refusal": refusal,
             }
 
@@ -176,7 +178,7 @@ class VerifiedPages:
     async def publish(self, assistant: Assistant) -> None:
         """Give the stored answers of an assistant to the agents."""
         kept = await self._frame.query(partial(self._list, assistant))
-        await self._publish(assistant, [one.answer for one in kept])
+        await self._publish(assistant, [answer.answer for answer in kept])
 
     async def find(self, user: ConsoleUser) -> list[ShownAnswer]:
         """Return the answers of a person's assistants, the stale ones first."""
@@ -200,9 +202,10 @@ class VerifiedPages:
             return ()
         selection = CatalogSelection(ids=tuple(ids))
         known = {
-            one.id: one for one in (await self._catalog.find(*name, selection, limit=len(ids)))[0]
+            entry.id: entry
+            for entry in (await self._catalog.find(*name, selection, limit=len(ids)))[0]
         }
-        return [known[one] for one in ids if one in known]
+        return [known[identifier] for identifier in ids if identifier in known]
 
     async def _read_pages(self, name: Assistant, ids: Sequence[str]) -> list[CitedPage]:
         """Return the chosen pages; raise for too many, and for one that is not there."""
@@ -217,14 +220,14 @@ class VerifiedPages:
             )
         return [
             CitedPage(
-                document_id=one.id,
-                title=one.title,
-                url=one.url,
-                path=one.source,
-                content_hash=one.content_hash,
-                groups=one.groups,
+                document_id=entry.id,
+                title=entry.title,
+                url=entry.url,
+                path=entry.source,
+                content_hash=entry.content_hash,
+                groups=entry.groups,
             )
-            for one in found
+            for entry in found
         ]
 
     async def _find_stale(self, name: Assistant, answer: VerifiedAnswer) -> list[str]:
@@ -232,7 +235,7 @@ class VerifiedPages:
             return []
         ids = tuple(page.document_id for page in answer.pages)
         found, _ = await self._catalog.find(*name, CatalogSelection(ids=ids), limit=len(ids))
-        now = {one.id: one for one in found}
+        now = {entry.id: entry for entry in found}
         return [page.title for page in answer.pages if _is_changed(page, now)]
 
 
@@ -240,7 +243,7 @@ def find_in_answers(pages: VerifiedPages) -> FindConcerns:
     """Return what finds the verified answers that are stale."""
 
     async def find(user: ConsoleUser) -> list[Concern]:
-        stale = [one for one in await pages.find(user) if one.stale]
+        stale = [answer for answer in await pages.find(user) if answer.stale]
         if not stale:
             return []
         text = (

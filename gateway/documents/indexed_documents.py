@@ -49,17 +49,17 @@ class IndexedDocuments:
         return ReadableDocument(
             title=found.title,
             crumbs=found.crumbs,
-            language=choose_script(found.language, (one.text for one in found.sections)),
+            language=choose_script(found.language, (section.text for section in found.sections)),
             sections=tuple(
                 ReadableSection(
-                    one.heading_path,
-                    one.anchor,
-                    one.text,
-                    chunk_id in one.chunk_ids,
-                    one.pictures,
-                    one.links,
+                    section.heading_path,
+                    section.anchor,
+                    section.text,
+                    chunk_id in section.chunk_ids,
+                    section.pictures,
+                    section.links,
                 )
-                for one in found.sections
+                for section in found.sections
             ),
         )
 

@@ -46,7 +46,9 @@ class Uploads:
                 f"of {_LONGEST_PATH} in all"
             )
         above = (parent for parent in path.parents if str(parent) != ".")
-        if (self.folder / path).is_dir() or any((self.folder / one).is_file() for one in above):
+        if (self.folder / path).is_dir() or any(
+            (self.folder / pure_posix_path).is_file() for pure_posix_path in above
+        ):
             return f"expected the name of a file, found {str(path)!r}, which has a folder's name"
         return ""
 

@@ -301,7 +301,11 @@ class Guard:
     async def _take(
         self, key: Key, demands: Sequence[Demand], what: str, *, once: str = ""
     ) -> None:
-        limited = [one for one in demands if one.per_minute is not None or one.per_day is not None]
+        limited = [
+            demand
+            for demand in demands
+            if demand.per_minute is not None or demand.per_day is not None
+        ]
         shortage = await self._rates.admit(key.id, limited, once=once) if limited else None
         if shortage is None:
             return

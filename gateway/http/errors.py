@@ -246,7 +246,9 @@ def _make_example(route: object) -> str:
     if not isinstance(model, type) or not issubclass(model, BaseModel):
         return ""
     fields = model.model_fields
-    required = {name: one.examples for name, one in fields.items() if one.is_required()}
+    required = {
+        name: field_info.examples for name, field_info in fields.items() if field_info.is_required()
+    }
     if not required or not all(required.values()):
         return ""
     body = {name: examples[0] for name, examples in required.items() if examples}

@@ -51,8 +51,11 @@ class CallersLibrary:
         question = self._channel.desk(caller, name).name_question("-", "-")
         opens = self._channel.links.of(caller, question)
         linked = [
-            LinkedPassage(one, opens(_as_source(one.chunk_id, one.url, one.path, one.anchor)))
-            for one in found.passages
+            LinkedPassage(
+                passage,
+                opens(_as_source(passage.chunk_id, passage.url, passage.path, passage.anchor)),
+            )
+            for passage in found.passages
         ]
         return found, linked
 
@@ -137,7 +140,10 @@ class SearchRoutes:
                 caller, assistant, wanted.query, limit=wanted.limit
             )
             return SearchAnswer(
-                passages=[SearchHit(**one.passage.model_dump(), link=one.link) for one in linked],
+                passages=[
+                    SearchHit(**passage.passage.model_dump(), link=passage.link)
+                    for passage in linked
+                ],
                 quality=found.quality,
                 total=found.total,
                 corrected=found.corrected,

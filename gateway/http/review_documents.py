@@ -100,8 +100,11 @@ class StoredAttachments:
         """Return the documents of the conversation that a person of these groups may read."""
         stored = await self._store.all(question)
         documents = [AttachedDocument.decode(one) for one in stored.values()]
-        visible = [one for one in documents if one.is_visible_to(groups)]
-        return [name_document(one) for one in sorted(visible, key=lambda one: (one.name, one.id))]
+        visible = [document for document in documents if document.is_visible_to(groups)]
+        return [
+            name_document(document)
+            for document in sorted(visible, key=lambda one: (one.name, one.id))
+        ]
 
     async def citing(
         self, question: Question, chunk_id: str, groups: Sequence[str]
@@ -117,16 +120,20 @@ class StoredAttachments:
             crumbs=(document.title,),
             language=document.language,
             sections=tuple(
-                ReadableSection(one.heading_path, one.anchor, one.text, chunk_id in one.chunk_ids)
-                for one in join_chunks(document.chunks)
+                ReadableSection(
+                    chunk.heading_path, chunk.anchor, chunk.text, chunk_id in chunk.chunk_ids
+                )
+                for chunk in join_chunks(document.chunks)
             ),
         )
 
     async def list_anchors(self, question: Question, document_id: str) -> dict[str, str]:
         """Return the anchors of a document's passages by their ids, where they have one."""
         stored = await self._store.find(question, [document_id])
-        chunks = [one for value in stored.values() for one in AttachedDocument.decode(value).chunks]
-        return {one.chunk_id: one.anchor for one in chunks if one.anchor}
+        chunks = [
+            chunk for value in stored.values() for chunk in AttachedDocument.decode(value).chunks
+        ]
+        return {chunk.chunk_id: chunk.anchor for chunk in chunks if chunk.anchor}
 
     async def close(self) -> None:
         """End the processes that read."""
@@ -170,13 +177,13 @@ class NamedDocumentFinder:
         """
         wanted = name.strip()
         attached = await self._attachments.list_attached(question, groups)
-        if by_id := [one for one in attached if one.id == wanted]:
+        if by_id := [entry for entry in attached if entry.id == wanted]:
             return by_id
-        own = [one for one in attached if wanted in (one.name, one.title)]
+        own = [entry for entry in attached if wanted in (entry.name, entry.title)]
         _refuse_several(wanted, own)
         indexed = await self._find_indexed(question, wanted, groups) if is_rule or not own else []
         if own and indexed:
-            ids = " and ".join(_show(one.id) for one in (*indexed[:1], *own))
+            ids = " and ".join(_show(entry.id) for entry in (*indexed[:1], *own))
             raise DocumentUnknownError(
                 f"expected the name of one rule, found {_show(wanted)}, which is the name of a "
                 f"document of the index and of one of this conversation: name one by its id, {ids}"
@@ -203,7 +210,8 @@ class NamedDocumentFinder:
                 )
             if found:
                 return [
-                    _name(one) for one in sorted(found, key=lambda one: make_sort_key(one.source))
+                    _name(entry)
+                    for entry in sorted(found, key=lambda one: make_sort_key(one.source))
                 ]
         return await self._find_by_title(question, name, groups)
 
@@ -212,8 +220,8 @@ class NamedDocumentFinder:
     ) -> list[DocumentEntry]:
         wanted = _normalise(title)
         every = await self._select(question, CatalogSelection(), groups, MOST_COMPARED)
-        found = [one for one in every if _normalise(one.title) == wanted]
-        named = [_name(one) for one in found]
+        found = [entry for entry in every if _normalise(entry.title) == wanted]
+        named = [_name(entry) for entry in found]
         _refuse_several(title, named)
         return named
 
@@ -226,7 +234,9 @@ class NamedDocumentFinder:
             page, _ = await self._catalog.find(
                 question.tenant, question.assistant, selection, after=after, limit=_PER_PAGE
             )
-            found += [one for one in page if not one.groups or set(one.groups) & set(groups)]
+            found += [
+                entry for entry in page if not entry.groups or set(entry.groups) & set(groups)
+            ]
             if len(page) < _PER_PAGE:
                 break
             after = page[-1].id
@@ -260,7 +270,7 @@ def _name(entry: CatalogEntry) -> DocumentEntry:
 
 def _refuse_several(name: str, found: Sequence[DocumentEntry]) -> None:
     if len(found) > 1:
-        shown = ", ".join(_show(one.id) for one in found[:_SHOWN])
+        shown = ", ".join(_show(entry.id) for entry in found[:_SHOWN])
         raise DocumentUnknownError(
             f"expected the title of one document, found {_show(name)}, which is that of "
             f"{len(found)}: name one of them by its id, such as {shown}"

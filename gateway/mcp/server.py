@@ -340,12 +340,12 @@ class DeskTools:
             caller.principal, caller.assistant, asked.query, limit=PASSAGES
         )
         best: dict[str, FoundDocument] = {}
-        for one in passages:
-            found = one.passage
+        for passage in passages:
+            found = passage.passage
             result = FoundDocument(
                 id=found.document_id,
                 title=found.title,
-                url=one.link or found.url or _uri_of(found.document_id),
+                url=passage.link or found.url or _uri_of(found.document_id),
                 text=found.text,
             )
             best.setdefault(found.document_id, result)
@@ -379,7 +379,7 @@ class DeskTools:
         except self._unavailable as error:
             raise MCPError(INTERNAL_ERROR, str(away())) from error
         return ListResourcesResult(
-            resources=[_as_resource(one) for one in found],
+            resources=[_as_resource(document) for document in found],
             next_cursor=found[-1].id if len(found) == PER_PAGE else None,
         )
 
@@ -424,8 +424,8 @@ def _name_stage(event: Event, before: str) -> str:
 def _describe_invalid(error: ValidationError) -> str:
     """Return what is wrong with arguments, for the model that wrote them."""
     problems = [
-        f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}"
-        for one in error.errors(include_url=False, include_input=False)
+        f"{'.'.join(map(str, details['loc'])) or 'arguments'}: {details['msg']}"
+        for details in error.errors(include_url=False, include_input=False)
     ]
     return f"the arguments are not valid: {'; '.join(problems)}"
 
@@ -444,18 +444,18 @@ def _show(result: BaseModel) -> CallToolResult:
 def _show_answer(answer: Answer) -> CallToolResult:
     sources = [
         CitedSource(
-            number=one.number,
-            title=one.title,
-            url=one.place,
-            heading=" > ".join(one.heading_path),
+            number=source.number,
+            title=source.title,
+            url=source.place,
+            heading=" > ".join(source.heading_path),
         )
-        for one in answer.sources
+        for source in answer.sources
     ]
     result = AskResult(
         outcome=answer.outcome.value,
         text=answer.text,
         sources=sources,
-        options=[one.label for one in answer.suggested_actions if one.kind == "option"],
+        options=[action.label for action in answer.suggested_actions if action.kind == "option"],
         answered_by=answer.answered_by,
         conversation_id=answer.conversation_id,
         message_id=answer.message_id,
@@ -475,7 +475,7 @@ def _show_answer(answer: Answer) -> CallToolResult:
 
 
 def _list_sources(sources: Sequence[CitedSource]) -> list[str]:
-    lines = [f"[{one.number}] {one.title}: {one.url}" for one in sources]
+    lines = [f"[{source.number}] {source.title}: {source.url}" for source in sources]
     return ["\n".join(lines)] if lines else []
 
 

@@ -256,8 +256,8 @@ def _list_lines(page: SourcePage) -> Iterator[str]:
         yield f"{one.numbers} {_place(one.source, ' › '.join(names))}"
         return
     yield escape(plain_title(page.title)[:SOURCE_CHARACTERS])
-    for one in page.sections:
-        yield f"{INDENT}{one.numbers} {_place(one.source, one.name)}"
+    for section in page.sections:
+        yield f"{INDENT}{section.numbers} {_place(section.source, section.name)}"
 
 
 def _place(source: Source, name: str) -> str:

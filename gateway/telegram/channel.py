@@ -180,12 +180,20 @@ def _list_places(sources: Sequence[Source]) -> Iterator[tuple[str, str, Source |
         is_single = len(page.sections) == 1
         if not is_single:
             yield "", plain_title(page.title), None
-        for one in page.sections:
-            is_whole = one.name == one.source.title
+        for section in page.sections:
+            is_whole = section.name == section.source.title
             name = (
-                page.title if is_whole else f"{page.title} › {one.name}" if is_single else one.name
+                page.title
+                if is_whole
+                else f"{page.title} › {section.name}"
+                if is_single
+                else section.name
             )
-            yield f"{'' if is_single else '  '}{one.numbers} ", plain_title(name), one.source
+            yield (
+                f"{'' if is_single else '  '}{section.numbers} ",
+                plain_title(name),
+                section.source,
+            )
 
 
 def _add_folded(text: Marked, more: Marked) -> Marked:

@@ -239,9 +239,9 @@ class Confluence:
     async def _list_spaces(self) -> list[_Space]:
         named = {"keys": self._key} if self._key else {"status": "current"}
         found = [
-            one
-            for one in await self._list_all(_Space, f"{_V2}/spaces", **named)
-            if one.key == self._key or not (self._key or one.type == "personal")
+            space
+            for space in await self._list_all(_Space, f"{_V2}/spaces", **named)
+            if space.key == self._key or not (self._key or space.type == "personal")
         ]
         if not found:
             what = f"the space {self._key!r}" if self._key else "a space"
@@ -316,18 +316,18 @@ class Confluence:
         found = await self._list_all(_Attachment, path, status="current")
         return tuple(
             Listed(
-                id=f"{one.id}@{item.id}",
-                version=f"{one.version.number}",
-                title=one.title,
+                id=f"{attachment.id}@{item.id}",
+                version=f"{attachment.version.number}",
+                title=attachment.title,
                 address=f"{item.address}{'&' if '?' in item.address else '?'}"
-                f"preview=/{item.id}/{one.id.removeprefix('att')}",
+                f"preview=/{item.id}/{attachment.id.removeprefix('att')}",
                 folders=(*item.folders, item.title),
-                suffix=PurePosixPath(one.title).suffix.lower(),
+                suffix=PurePosixPath(attachment.title).suffix.lower(),
             )
-            for one in found
-            if one.id.startswith("att")
-            and one.file_size <= MAX_BYTES
-            and PurePosixPath(one.title).suffix.lower() in FOREIGN_SUFFIXES
+            for attachment in found
+            if attachment.id.startswith("att")
+            and attachment.file_size <= MAX_BYTES
+            and PurePosixPath(attachment.title).suffix.lower() in FOREIGN_SUFFIXES
         )
 
     async def _find_space_level(self, space: _Space) -> _Level | None:
@@ -335,12 +335,13 @@ class Confluence:
         if known not in self._levels:
             found = await self._list_all(_Permission, f"{_V2}/spaces/{space.id}/permissions")
             ids = {
-                one.principal.id
-                for one in found
-                if one.principal.type == "group"
-                and (one.operation.key, one.operation.target_type) == ("read", "space")
+                permission.principal.id
+                for permission in found
+                if permission.principal.type == "group"
+                and (permission.operation.key, permission.operation.target_type)
+                == ("read", "space")
             }
-            named = {await self._name_group(one): one for one in sorted(ids)}
+            named = {await self._name_group(identifier): identifier for identifier in sorted(ids)}
             self._levels[known] = _Level(f"the space {space.key}", named)
         return self._levels[known]
 
@@ -365,7 +366,7 @@ class Confluence:
                     limit=_RESTRICTIONS_PER_PAGE,
                 )
                 here = got.restrictions
-                groups |= {one.name: one.id for one in here.group.results}
+                groups |= {result.name: result.id for result in here.group.results}
                 counts = (len(here.group.results), len(here.user.results))
                 is_restricted = is_restricted or any(counts)
                 start += _RESTRICTIONS_PER_PAGE
@@ -377,7 +378,7 @@ class Confluence:
 
     async def _intersect(self, levels: Sequence[_Level]) -> list[str]:
         """Return the groups of which each member is admitted by every level."""
-        ids = {name: one for level in levels for name, one in level.groups.items()}
+        ids = {name: group for level in levels for name, group in level.groups.items()}
         return [
             name
             for name in sorted(ids)
@@ -390,7 +391,7 @@ class Confluence:
         members = await self._list_members(identity)
         if members is None or not level.groups:
             return False
-        admitted = [await self._list_members(one) for one in level.groups.values()]
+        admitted = [await self._list_members(group) for group in level.groups.values()]
         return members <= frozenset().union(*(one for one in admitted if one is not None))
 
     async def _list_members(self, identity: str) -> frozenset[str] | None:
@@ -405,7 +406,7 @@ class Confluence:
                 except ItemForbiddenError:
                     found = None
                     break
-                found |= {one.account_id for one in got.results}
+                found |= {result.account_id for result in got.results}
                 start += _MEMBERS_PER_PAGE
                 if len(got.results) < _MEMBERS_PER_PAGE:
                     break

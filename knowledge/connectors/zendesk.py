@@ -65,27 +65,31 @@ class Zendesk:
 
     async def list_items(self) -> Sequence[Listed]:
         articles = await self._list_all(_Article, f"{self._base}/articles", "articles")
-        self._articles = {str(one.id): one for one in articles if not one.draft and one.body}
+        self._articles = {
+            str(article.id): article for article in articles if not article.draft and article.body
+        }
         sections = {
-            one.id: one
-            for one in await self._list_all(_Section, f"{self._base}/sections", "sections")
+            section.id: section
+            for section in await self._list_all(_Section, f"{self._base}/sections", "sections")
         }
         categories = {
-            one.id: one.name
-            for one in await self._list_all(_Category, f"{self._base}/categories", "categories")
+            category.id: category.name
+            for category in await self._list_all(
+                _Category, f"{self._base}/categories", "categories"
+            )
         }
         if not self._is_anonymous:
             await self._read_segments()
         return [
             Listed(
                 id=identity,
-                version=f"{one.updated_at} {one.edited_at}",
-                title=one.title,
-                address=f"{self._client.address}/hc/{one.locale.lower()}/articles/{identity}",
-                folders=_list_folders(one, sections, categories),
-                language=one.locale.lower(),
+                version=f"{article.updated_at} {article.edited_at}",
+                title=article.title,
+                address=f"{self._client.address}/hc/{article.locale.lower()}/articles/{identity}",
+                folders=_list_folders(article, sections, categories),
+                language=article.locale.lower(),
             )
-            for identity, one in self._articles.items()
+            for identity, article in self._articles.items()
         ]
 
     async def find_readers(self, item: Listed) -> Readers:
@@ -96,13 +100,13 @@ class Zendesk:
         if self._is_anonymous or not ids:
             return Readers(is_everybody=True)
         known = self._segments
-        if known is None or any(one not in known for one in ids):
+        if known is None or any(identifier not in known for identifier in ids):
             raise ItemError(
                 item.address,
                 "who may read it is unknown: the account may not list the user segments, for which "
                 "it must be a manager of the help center",
             )
-        names = [known[one] for one in ids]
+        names = [known[identifier] for identifier in ids]
         if not self._everybody.isdisjoint(names):
             return Readers(is_everybody=True)
         try:
@@ -124,21 +128,21 @@ class Zendesk:
         path = f"{_HELP}/articles/{item.id}/attachments"
         found = await self._list_all(_Attachment, path, "article_attachments")
         # Of the address of a file only its path is used: credentials go to no other host.
-        places = [(one, urlsplit(one.content_url).path) for one in found]
+        places = [(attachment, urlsplit(attachment.content_url).path) for attachment in found]
         return tuple(
             Listed(
-                id=f"{_ATTACHED}{one.id}",
-                version=f"{one.updated_at} {one.size}",
-                title=one.file_name,
+                id=f"{_ATTACHED}{attachment.id}",
+                version=f"{attachment.updated_at} {attachment.size}",
+                title=attachment.file_name,
                 address=f"{self._client.address}{path}",
                 folders=(*item.folders, item.title),
-                suffix=PurePosixPath(one.file_name).suffix.lower(),
+                suffix=PurePosixPath(attachment.file_name).suffix.lower(),
                 language=item.language,
             )
-            for one, path in places
+            for attachment, path in places
             if path.startswith(_FILES)
-            and one.size <= MAX_BYTES
-            and PurePosixPath(one.file_name).suffix.lower() in FOREIGN_SUFFIXES
+            and attachment.size <= MAX_BYTES
+            and PurePosixPath(attachment.file_name).suffix.lower() in FOREIGN_SUFFIXES
         )
 
     async def _read_segments(self) -> None:
@@ -147,7 +151,9 @@ class Zendesk:
         except ItemForbiddenError:
             # Public articles are read nevertheless; for others, the missing permission is reported.
             return
-        self._segments = {one.id: one.user_type if one.built_in else one.name for one in found}
+        self._segments = {
+            segment.id: segment.user_type if segment.built_in else segment.name for segment in found
+        }
 
     async def _list_all(self, kind: type[Answer], path: str, name: str) -> list[Answer]:
         return await self._client.list_all(kind, path, name, _follow, **{"page[size]": _PER_PAGE})

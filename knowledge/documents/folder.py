@@ -173,12 +173,12 @@ def state_access(found: FolderListing, bases: Sequence[RuleBase]) -> tuple[State
     stated: Stated = {}
     for file in found.files:
         each = [(name, base.find(rules, name)) for name in _list_names(file) for base in bases]
-        restricting = [(name, one.groups) for name, one in each if one.groups]
+        restricting = [(name, folder.groups) for name, folder in each if folder.groups]
         groups = _intersect([groups for _, groups in restricting])
         if restricting and not groups:
             found.skipped.append((file.path, _describe_conflict(restricting)))
             continue
-        version = next((one.version for _, one in each if one.version), "")
+        version = next((folder.version for _, folder in each if folder.version), "")
         stated[file.path] = StatedByFolder(groups, version)
     found.files[:] = [file for file in found.files if file.path in stated]
     return stated, rules
@@ -187,7 +187,7 @@ def state_access(found: FolderListing, bases: Sequence[RuleBase]) -> tuple[State
 def make_sort_key(source: str) -> list[tuple[int, str]]:
     """Return a key for the names of files that puts `article_10` after `article_9`."""
     pieces = _DIGITS.split(source.casefold())
-    return [(int(one), "") if one.isdecimal() else (-1, one) for one in pieces]
+    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]
 
 
 def _sort_file(file: FoundFile, found: FolderListing, unknown: list[PurePosixPath]) -> None:

@@ -108,10 +108,10 @@ class LeftOutCounts:
 
     def take(self, counted: Iterable[LeftOut]) -> None:
         """Add what another reader has counted."""
-        for one in counted:
-            self.add(one.what, one.reason, one.count)
-            names = self._names[one.what, one.reason]
-            names += one.names[: max(0, _MOST_NAMES - len(names))]
+        for left_out in counted:
+            self.add(left_out.what, left_out.reason, left_out.count)
+            names = self._names[left_out.what, left_out.reason]
+            names += left_out.names[: max(0, _MOST_NAMES - len(names))]
 
     def list(self) -> tuple[LeftOut, ...]:
         """Return what was left out."""

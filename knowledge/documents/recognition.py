@@ -164,7 +164,7 @@ def join_lines(texts: Sequence[RecognisedText]) -> str:
         else:
             lines.append([text])
     ordered = (sorted(line, key=lambda one: one.left) for line in lines)
-    return "\n".join(" ".join(one.text for one in line) for line in ordered)
+    return "\n".join(" ".join(recognised_text.text for recognised_text in line) for line in ordered)
 
 
 def has_time() -> bool:

@@ -64,7 +64,9 @@ class _Workspace:
         return self.people.get(str(post.get("user")), str(stated))
 
     def _name_channel(self, identity: str) -> str:
-        return next((name for name, one in self.channels.items() if one == identity), identity)
+        return next(
+            (name for name, channel in self.channels.items() if channel == identity), identity
+        )
 
 
 def restore_conversations(

@@ -122,7 +122,9 @@ class EdgeEngine:
         named: Any = list(vectors) or False
 
         def read() -> list[Point]:
-            return [read_point(one) for one in self._shard.retrieve(list(points), payload, named)]
+            return [
+                read_point(record) for record in self._shard.retrieve(list(points), payload, named)
+            ]
 
         # Tens of points take less than handing them to a thread.
         return self._ask(read) if len(points) <= _FEW else await self._in_thread(read)
@@ -159,7 +161,7 @@ class EdgeEngine:
         found = await self._in_thread(
             lambda: self._shard.query_batch(edge.QueryBatchRequest(requests))
         )
-        return [[Point(read_id(one.id), one.payload or {}) for one in each] for each in found]
+        return [[Point(read_id(point.id), point.payload or {}) for point in each] for each in found]
 
     async def set_fields(self, changes: Sequence[tuple[PointId, Mapping[str, Any]]]) -> None:
         await self._in_thread(lambda: self._set_fields(changes))

@@ -37,24 +37,26 @@ class GraphWriter:
         listed = await self._engine.scroll({"kind": "document"}, fields=_DOCUMENT_FIELDS)
         marks = await self._engine.scroll({"kind": "links"}, fields=("document", CONNECTED))
         marked = {
-            one.payload["document"]: one.payload[CONNECTED]
-            for one in marks
-            if CONNECTED in one.payload
+            mark.payload["document"]: mark.payload[CONNECTED]
+            for mark in marks
+            if CONNECTED in mark.payload
         }
         pending = {
-            one.payload["document"]: one
-            for one in listed
-            if marked.get(one.payload["document"]) != _make_mark(one)
+            point.payload["document"]: point
+            for point in listed
+            if marked.get(point.payload["document"]) != _make_mark(point)
         }
         if not pending:
             return 0
         await self._engine.prepare_fields()
-        known = _list_names(one for one in listed if one.payload["document"] not in pending)
+        known = _list_names(point for point in listed if point.payload["document"] not in pending)
         added = _list_names(pending.values()) - known
         await self._name(pending.values())
         every = NameTable(known | added)
         new = NameTable(added)
-        others = [one for one in listed if one.payload["document"] not in pending] if added else []
+        others = (
+            [point for point in listed if point.payload["document"] not in pending] if added else []
+        )
         for part in _divide(others):
             await self._add(part, new, every)
         for part in _divide(list(pending.values())):
@@ -65,15 +67,15 @@ class GraphWriter:
     async def _name(self, documents: Iterable[Point]) -> None:
         """Write the names of documents that an earlier version of Refdesk has written."""
         changes: Changes = [
-            (one.id, {CALLED: list_called_names(one.payload["title"])})
-            for one in documents
-            if CALLED not in one.payload
+            (document.id, {CALLED: list_called_names(document.payload["title"])})
+            for document in documents
+            if CALLED not in document.payload
         ]
         await self._engine.set_fields(changes)
 
     async def _add(self, documents: Sequence[Point], new: NameTable, every: NameTable) -> None:
         """Write the links of connected documents that have one of the new names."""
-        by_id = {one.payload["document"]: one for one in documents}
+        by_id = {document.payload["document"]: document for document in documents}
         chunks = await self._read_chunks(by_id, ("document", "version", "ordinal", "text"))
         for document_id, own in chunks.items():
             changed = {
@@ -86,7 +88,7 @@ class GraphWriter:
                 await self._engine.upsert([points[at] for at in sorted(changed)])
 
     async def _connect(self, documents: Sequence[Point], table: NameTable) -> None:
-        by_id = {one.payload["document"]: one for one in documents}
+        by_id = {point.payload["document"]: point for point in documents}
         chunks = await self._read_chunks(by_id, _FIELDS)
         changes: Changes = []
         made: list[Point] = []
@@ -153,7 +155,7 @@ def _find_changes(title: str, chunks: Sequence[Point]) -> Changes:
         return []
     edges = find_own_edges(title, [_read_chunk(chunk) for chunk in chunks])
     pairs = zip(chunks, edges, strict=True)
-    return [(chunk.id, encode_edges(one)) for chunk, one in pairs]
+    return [(chunk.id, encode_edges(own_edges)) for chunk, own_edges in pairs]
 
 
 def _read_chunk(point: Point) -> Chunk:
@@ -167,7 +169,7 @@ def _read_chunk(point: Point) -> Chunk:
 
 
 def _list_names(documents: Any) -> set[str]:
-    return {name for one in documents for name in list_called_names(one.payload["title"])}
+    return {name for document in documents for name in list_called_names(document.payload["title"])}
 
 
 def _make_mark(document: Point) -> str:

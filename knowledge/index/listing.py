@@ -92,10 +92,11 @@ def select_by_text(documents: Iterable[ListedDocument], text: str) -> list[Liste
     wanted = text.casefold()
     return sorted(
         (
-            one
-            for one in documents
+            document
+            for document in documents
             if any(
-                wanted in name.casefold() for name in (one.title, one.id, one.source, one.url or "")
+                wanted in name.casefold()
+                for name in (document.title, document.id, document.source, document.url or "")
             )
         ),
         key=lambda one: one.id,

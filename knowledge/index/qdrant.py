@@ -123,7 +123,7 @@ class QdrantIndex(IndexReader):
                 await self._engine.set_fields([(part.id, shown) for part in parts])
                 own = {**shown, layout.CHOSEN: True}
             # The list of documents shows the change when the whole document has it.
-            await self._engine.set_fields([(one.id, own) for one in found])
+            await self._engine.set_fields([(point.id, own) for point in found])
             await self._write_manifest()
 
     def visible_to(self, groups: Collection[str], *, restricts: bool = True) -> IndexReader:

@@ -97,5 +97,5 @@ def choose_foreign(counts: Mapping[str, float], language: str) -> tuple[str, ...
     translation. `counts` has the number of documents in each language.
     """
     least = LEAST_SHARE * sum(counts.values())
-    found = [one for one in counts if one != language and counts[one] >= least]
+    found = [count for count in counts if count != language and counts[count] >= least]
     return tuple(sorted(found, key=lambda one: (-counts[one], one))[:MOST_TRANSLATIONS])

@@ -52,8 +52,8 @@ class AttachedDocument:
         """Return a stored document."""
         fields = orjson.loads(zlib.decompress(value))
         passages = tuple(
-            ChunkText(one["text"], tuple(one["heading_path"]), one["anchor"])
-            for one in fields.pop("passages")
+            ChunkText(field["text"], tuple(field["heading_path"]), field["anchor"])
+            for field in fields.pop("passages")
         )
         return cls(**{**fields, "passages": passages, "groups": tuple(fields["groups"])})
 

@@ -53,7 +53,7 @@ async def read_attachment(
     )
     if not prepared.passages:
         raise NoTextError("expected a document with text, found none")
-    size = sum(len(one.text) for one in prepared.passages)
+    size = sum(len(passage.text) for passage in prepared.passages)
     if size > MOST_CHARACTERS:
         raise TooLargeError(f"expected at most {MOST_CHARACTERS:,} characters, found {size:,}")
     page = prepared.page
@@ -64,7 +64,7 @@ async def read_attachment(
         title=page.title or page.name or shown,
         language=find_stated_language(page) or language_of(make_sample(page)),
         # A conversation keeps texts alone.
-        passages=tuple(replace(one, pictures=()) for one in prepared.passages),
+        passages=tuple(replace(passage, pictures=()) for passage in prepared.passages),
         groups=tuple(sorted(set(groups))),
     )
 

@@ -52,7 +52,7 @@ class WholeDocument:
     @property
     def sections(self) -> tuple[Section, ...]:
         """The text below each heading."""
-        return join_chunks(one.chunk for one in self.chunks)
+        return join_chunks(chunk.chunk for chunk in self.chunks)
 
     @property
     def text(self) -> str:
@@ -122,7 +122,11 @@ class Library:
             return []
         stored = await self._attachments.all(run.question)
         documents = [AttachedDocument.decode(one) for one in stored.values()]
-        found = [one.listed for one in documents if one.is_visible_to(groups)]
+        found = [
+            attached_document.listed
+            for attached_document in documents
+            if attached_document.is_visible_to(groups)
+        ]
         return sorted(found, key=lambda document: (document.title, document.id))
 
     async def list_versions(self, groups: Sequence[str] = ()) -> tuple[str, ...]:
@@ -133,16 +137,16 @@ class Library:
         """Return the stated versions, and the documents, that a text names by a title or code."""
         words = {word.rstrip(".") for word in _WORD.findall(text)}
         outline = await self._read_outline(groups)
-        versions = [one for one in outline.versions if one in words]
+        versions = [version for version in outline.versions if version in words]
         named = outline.titles.find_in(text, versions[0] if len(versions) == 1 else "")
-        ids = dict.fromkeys(one for name in named for one in name.document_ids)
+        ids = dict.fromkeys(identifier for name in named for identifier in name.document_ids)
         return NamedInText(tuple(versions), tuple(ids))
 
     async def read_texts(
         self, document_ids: Sequence[str], groups: Sequence[str] = (), run: Run = OUTSIDE
     ) -> list[str]:
         """Return the texts of documents, as `read` returns the documents."""
-        return [one.text for one in await self.read(document_ids, groups, run)]
+        return [document.text for document in await self.read(document_ids, groups, run)]
 
     async def read(
         self, document_ids: Sequence[str], groups: Sequence[str] = (), run: Run = OUTSIDE
@@ -157,7 +161,7 @@ class Library:
         indexed = await self._read_indexed(
             [one for one in wanted if not is_attached_id(one)], groups
         )
-        found = {one.listed.id: one for one in (*given, *indexed)}
+        found = {document.listed.id: document for document in (*given, *indexed)}
         return [found[name] for name in wanted if name in found]
 
     async def _read_attached(
@@ -169,13 +173,13 @@ class Library:
         documents = [AttachedDocument.decode(one) for one in stored.values()]
         return [
             WholeDocument(
-                one.listed,
-                (one.title,),
-                one.name,
-                tuple(ChunkWithVector(chunk, None) for chunk in one.chunks),
+                document.listed,
+                (document.title,),
+                document.name,
+                tuple(ChunkWithVector(chunk, None) for chunk in document.chunks),
             )
-            for one in documents
-            if one.is_visible_to(groups)
+            for document in documents
+            if document.is_visible_to(groups)
         ]
 
     async def _read_indexed(
@@ -184,8 +188,8 @@ class Library:
         if not wanted:
             return []
         index = self._visible(groups)
-        listed = {one.id: one for one in await index.list_documents(wanted)}
-        stored = {one.document_id: one for one in await index.load(list(listed))}
+        listed = {document.id: document for document in await index.list_documents(wanted)}
+        stored = {document.document_id: document for document in await index.load(list(listed))}
         points = [chunk.point for one in stored.values() for chunk in one.chunks]
         passages = await index.passages(points)
         documents = []
@@ -193,9 +197,9 @@ class Library:
             if name not in stored or name not in listed:
                 continue
             chunks = tuple(
-                ChunkWithVector(passages[one.point].chunk, one.vector)
-                for one in stored[name].chunks
-                if one.point in passages
+                ChunkWithVector(passages[stored_chunk.point].chunk, stored_chunk.vector)
+                for stored_chunk in stored[name].chunks
+                if stored_chunk.point in passages
             )
             if chunks:
                 own = stored[name]
@@ -221,7 +225,9 @@ class Library:
         known = self._outlines.pop(key, None)
         if known is None or known.revision != revision:
             listed = await index.list_documents()
-            stated = sorted({one.stated_version for one in listed if one.stated_version})
+            stated = sorted(
+                {document.stated_version for document in listed if document.stated_version}
+            )
             titles = await asyncio.to_thread(DocumentNames, listed)
             known = _Outline(revision, tuple(stated), titles)
         self._outlines[key] = known

@@ -72,11 +72,11 @@ class DocumentNames:
                 self._by_name.setdefault(name, []).append(document)
 
         self._superseded = frozenset(
-            one.id
+            version.id
             for versions in by_title.values()
             if len(versions) > 1
-            for one in versions
-            if one.id not in _choose_version(versions, "")
+            for version in versions
+            if version.id not in _choose_version(versions, "")
         )
 
     def is_superseded(self, document_id: str) -> bool:
@@ -172,7 +172,11 @@ class PassageGraph:
 
         With them one knows which versions are superseded.
         """
-        titles = {one.listed.title.casefold() for one in documents if one.listed.stated_version}
+        titles = {
+            document.listed.title.casefold()
+            for document in documents
+            if document.listed.stated_version
+        }
         return await self._find_documents({"title_key": sorted(titles)})
 
     async def find_sharing(
@@ -241,6 +245,8 @@ def _read_links(
 
 def _choose_version(documents: list[ListedDocument], version: str) -> list[str]:
     if version:
-        return [one.id for one in documents if one.stated_version == version]
-    newest = max((find_numbers(one.stated_version) for one in documents), default=())
-    return [one.id for one in documents if find_numbers(one.stated_version) == newest]
+        return [document.id for document in documents if document.stated_version == version]
+    newest = max((find_numbers(document.stated_version) for document in documents), default=())
+    return [
+        document.id for document in documents if find_numbers(document.stated_version) == newest
+    ]

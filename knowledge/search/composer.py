@@ -91,10 +91,10 @@ class _Documents:
 
     def __init__(self, pages: Sequence[RankedPage], asked: AskedContext) -> None:
         self._documents: Sequence[FoundDocument] = [page.document for page in pages]
-        self._numbers = {one.document_id: at for at, one in enumerate(self._documents)}
+        self._numbers = {document.document_id: at for at, document in enumerate(self._documents)}
         self._excluded = frozenset(asked.excluded)
         self.changelogs = frozenset(
-            at for at, one in enumerate(self._documents) if one.kind == PageKind.CHANGELOG
+            at for at, document in enumerate(self._documents) if document.kind == PageKind.CHANGELOG
         )
 
     def number(self, ranked: RankedChunk) -> _Candidate:
@@ -155,31 +155,39 @@ class _Composer:
         self._begun = 0
         """How many sections have chunks given."""
         self._sections = sections
-        self._section_of = {chunk: one for one in self._sections for chunk in one.chunks}
-        self._sizes = {chunk: _count_chunk(one.chunk) for chunk, one in passages.items()}
+        self._section_of = {
+            chunk: section for section in self._sections for chunk in section.chunks
+        }
+        self._sizes = {chunk: _count_chunk(passage.chunk) for chunk, passage in passages.items()}
         self._shared: dict[int, int] = {}
         self._written: dict[tuple[int, frozenset[int]], SectionText] = {}
-        self._place_tokens = {one.first: self._count_place(one.first) for one in sections}
+        self._place_tokens = {
+            section.first: self._count_place(section.first) for section in sections
+        }
 
     def select(self, ranked: Sequence[_Candidate], best: Collection[str]) -> None:
         """Choose the chunks around the ranked ones, best first, as long as there is room.
 
         Those with the ids `best` are in their sections if these are given at all.
         """
-        present = [one for one in ranked if one.chunk in self._passages]
+        present = [candidate for candidate in ranked if candidate.chunk in self._passages]
         last: list[_Candidate] = []
         further: list[_Candidate] = []
-        for rank, one in enumerate(present):
-            if self._is_later(one.chunk):
-                last.append(one)
-            elif rank >= LEADING and self._section_of[one.chunk].given:
-                further.append(one)
+        for rank, candidate in enumerate(present):
+            if self._is_later(candidate.chunk):
+                last.append(candidate)
+            elif rank >= LEADING and self._section_of[candidate.chunk].given:
+                further.append(candidate)
             else:
-                self._take(one)
-        for one in (*further, *last):
-            self._take(one)
+                self._take(candidate)
+        for candidate in (*further, *last):
+            self._take(candidate)
         least = _find_least(present)
-        usual = [one for one in present if one.score >= least and not self._is_later(one.chunk)]
+        usual = [
+            candidate
+            for candidate in present
+            if candidate.score >= least and not self._is_later(candidate.chunk)
+        ]
         self._fill(usual)
         # The estimates are upper bounds: what is left of them has room for more.
         for section in self._sections:
@@ -188,7 +196,7 @@ class _Composer:
                 tokens = count_tokens(written) + self._place_tokens[section.first]
                 self._used += tokens - section.tokens
                 section.tokens = tokens
-        self._keep(one for one in present if self._identify(one) in best)
+        self._keep(candidate for candidate in present if self._identify(candidate) in best)
         self._fill(usual)
 
     def _identify(self, candidate: _Candidate) -> str:
@@ -196,12 +204,12 @@ class _Composer:
 
     def _keep(self, best: Iterable[_Candidate]) -> None:
         """Give the best chunks of sections that are begun, in place of worse sections."""
-        for one in best:
-            section = self._section_of[one.chunk]
-            if not section.given or one.chunk in section.given:
+        for candidate in best:
+            section = self._section_of[candidate.chunk]
+            if not section.given or candidate.chunk in section.given:
                 continue
-            self._make_room(section, one)
-            self._give(section, {one.chunk}, one)
+            self._make_room(section, candidate)
+            self._give(section, {candidate.chunk}, candidate)
 
     def _make_room(self, section: _Section, candidate: _Candidate) -> None:
         """Take worse sections back, the worst first, if that makes room for a chunk."""
@@ -254,7 +262,7 @@ class _Composer:
 
     def _order_sections(self) -> list[_Section]:
         """Return the sections that are given, the best first, changelogs last."""
-        given = (one for one in self._sections if one.given)
+        given = (section for section in self._sections if section.given)
         return sorted(given, key=lambda one: (self._is_later(one.first), -one.score))
 
     def _is_later(self, chunk: int) -> bool:
@@ -380,7 +388,8 @@ async def compose(
     """
     documents = _Documents(pages, asked)
     chosen = [
-        documents.number(one) for one in _choose_candidates(pages, asked.tokens // PASSAGE_TOKENS)
+        documents.number(candidate)
+        for candidate in _choose_candidates(pages, asked.tokens // PASSAGE_TOKENS)
     ]
     near = {chunk for one in chosen for chunk in _list_near(one, _READ_OF_SECTION)}
     wanted = {one for one in near if not documents.is_excluded(one)}
@@ -423,17 +432,19 @@ def make_hit(passage: IndexedPassage, score: float, levels: tuple[str, ...]) -> 
 def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChunk]:
     """Return the best chunks and the best one of each of many pages, without those far below."""
     best = list_candidates(pages, most, loss=LOSS)
-    heads = list_candidates([replace(one, chunks=one.chunks[:1]) for one in pages], MOST_PAGES)
-    present = {one.chunk.point for one in best}
-    further = [one for one in heads if one.chunk.point not in present]
+    heads = list_candidates([replace(page, chunks=page.chunks[:1]) for page in pages], MOST_PAGES)
+    present = {chunk.chunk.point for chunk in best}
+    further = [head for head in heads if head.chunk.point not in present]
     least = _find_least(best)
-    kept = {one.chunk.point for one in list_hits(pages, KEPT)}
-    return [one for one in (*best, *further) if one.score >= least or one.chunk.point in kept]
+    kept = {hit.chunk.point for hit in list_hits(pages, KEPT)}
+    return [
+        chunk for chunk in (*best, *further) if chunk.score >= least or chunk.chunk.point in kept
+    ]
 
 
 def _find_least(ranked: Sequence[RankedChunk] | Sequence[_Candidate]) -> float:
     """Return the score below which chunks are far below the best one."""
-    best = max((one.score for one in ranked), default=0.0)
+    best = max((chunk.score for chunk in ranked), default=0.0)
     return min(best, LEAST_SCORE * best)
 
 

@@ -57,8 +57,10 @@ class CorpusView:
                 VectorQuery(KEYWORDS, _one_term(term), 1, returns_text=True) for term in missing
             ]
             found = await self.index.query(asked)
-            for term, one in zip(missing, found, strict=True):
-                self._frequencies[term] = _frequency(_read_idf(one, term), self.counts.chunks)
+            for term, query_result in zip(missing, found, strict=True):
+                self._frequencies[term] = _frequency(
+                    _read_idf(query_result, term), self.counts.chunks
+                )
             while len(self._frequencies) > _MOST_FREQUENCIES:
                 del self._frequencies[next(iter(self._frequencies))]
 
@@ -84,14 +86,20 @@ class CorpusView:
         groups = [every[at : at + _WORDS_OF_GROUP] for at in range(0, len(every), _WORDS_OF_GROUP)]
         if len(groups) > 1:
             held = await self._find_words(groups, limit=1)
-            groups = [group for group, one in zip(groups, held, strict=True) if one.ids]
+            groups = [
+                group for group, query_result in zip(groups, held, strict=True) if query_result.ids
+            ]
         alone = [word for group in groups for word in group]
         found = await self._find_words([[word] for word in alone], limit=2)
         counts = dict.fromkeys(every, 0)
-        for word, one in zip(alone, found, strict=True):
-            several = len(one.ids) > 1
+        for word, query_result in zip(alone, found, strict=True):
+            several = len(query_result.ids) > 1
             size = self.counts.documents
-            counts[word] = round(_frequency(one.scores[0], size)) if several else len(one.ids)
+            counts[word] = (
+                round(_frequency(query_result.scores[0], size))
+                if several
+                else len(query_result.ids)
+            )
         return counts
 
     async def find_in_language(self, words: Collection[str], language: str) -> frozenset[str]:
@@ -104,8 +112,8 @@ class CorpusView:
         found = await self._find_words(groups, limit=_DOCUMENTS_OF_WORD, fields=("language",))
         return frozenset(
             word
-            for word, one in zip(every, found, strict=True)
-            if any(document["language"] == language for document in one.payloads)
+            for word, query_result in zip(every, found, strict=True)
+            if any(document["language"] == language for document in query_result.payloads)
         )
 
     async def _find_words(

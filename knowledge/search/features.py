@@ -78,7 +78,7 @@ def _find_best_known(view: CorpusView, query: Query) -> Terms:
 
 async def _touches(view: CorpusView, query: Query, found: Found) -> bool:
     """Return whether one of the best chunks has a content word of the question, in any form."""
-    points = [one.point for one in found.lists.keywords[:_BEST]]
+    points = [keyword.point for keyword in found.lists.keywords[:_BEST]]
     if not query.subject or not points:
         return False
     read = await view.index.read_points(points, (), (layout.KEYWORDS,))
@@ -95,7 +95,7 @@ async def _measure_subject(
 ) -> dict[str, float]:
     """Return the features of the subject; none of a question that only asks."""
     subject = own[~np.isin(own, view.numbers.of_all(_list_asking_terms(language)))]
-    points = [one.point for one in found.lists.keywords[:_BEST]]
+    points = [keyword.point for keyword in found.lists.keywords[:_BEST]]
     if not len(subject) or not points:
         return {}
     read = await view.index.read_points(

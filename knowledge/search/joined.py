@@ -24,25 +24,27 @@ async def search_all(searcher: Searcher, requests: Sequence[SearchRequest]) -> F
     is divided among the searches that found something. One search is returned unchanged.
     """
     first = requests[0]
-    found = await asyncio.gather(*(searcher.search(one) for one in requests))
+    found = await asyncio.gather(*(searcher.search(request) for request in requests))
     if not found[1:]:
         return found[0]
     best = max(found, key=lambda one: one.answerability)
-    matching = [one for one in found if not one.match_nothing] or [best]
+    matching = [findings for findings in found if not findings.match_nothing] or [best]
     context = islice(_divide_context(matching, first.context_tokens), first.limit)
     return replace(
         best,
         hits=tuple(islice(_join_hits(matching), first.limit)),
         context=tuple(group_versions(context)),
-        quality=max((one.quality for one in found), key=_QUALITIES.index),
-        places=tuple(dict.fromkeys(chain.from_iterable(one.places for one in matching))),
-        common=tuple(dict.fromkeys(chain.from_iterable(one.common for one in found))),
-        fallbacks=tuple(dict.fromkeys(chain.from_iterable(one.fallbacks for one in found))),
+        quality=max((findings.quality for findings in found), key=_QUALITIES.index),
+        places=tuple(dict.fromkeys(chain.from_iterable(findings.places for findings in matching))),
+        common=tuple(dict.fromkeys(chain.from_iterable(findings.common for findings in found))),
+        fallbacks=tuple(
+            dict.fromkeys(chain.from_iterable(findings.fallbacks for findings in found))
+        ),
         uncompared=tuple(
             one for one in best.uncompared if all(one in other.uncompared for other in found)
         ),
-        from_cache=all(one.from_cache for one in found),
-        total=max(one.total for one in found),
+        from_cache=all(findings.from_cache for findings in found),
+        total=max(findings.total for findings in found),
     )
 
 
@@ -55,17 +57,19 @@ async def search_place(
     what stands at the place counts as found, so that it is what is shown where no model answers.
     """
     found = await searcher.search(request)
-    there = [one for one in found.context if _is_at(one.best, place)]
+    there = [section for section in found.context if _is_at(section.best, place)]
     if not there:
         asked = replace(request, question=" ".join(place[-2:]), text="", text_eng="", related=())
         named = await searcher.search(asked)
-        there = [one for one in named.context if _is_at(one.best, place)]
+        there = [section for section in named.context if _is_at(section.best, place)]
         found = replace(found, hits=(*(h for h in named.hits if _is_at(h, place)), *found.hits))
     if not there:
         return found
-    top = max(one.best.score for one in (*there, *found.context))
-    first = [replace(one, best=replace(one.best, score=top)) for one in there]
-    others = (replace(one, found=()) for one in found.context if not _is_at(one.best, place))
+    top = max(section.best.score for section in (*there, *found.context))
+    first = [replace(section, best=replace(section.best, score=top)) for section in there]
+    others = (
+        replace(section, found=()) for section in found.context if not _is_at(section.best, place)
+    )
     hits = sorted(dict.fromkeys(found.hits), key=lambda hit: not _is_at(hit, place))
     return replace(
         found,
@@ -84,7 +88,7 @@ def _is_at(hit: Hit, place: tuple[str, ...]) -> bool:
 def _join_hits(found: Sequence[Findings]) -> Iterator[Hit]:
     """Yield the first hits of all searches, then the second ones, each once."""
     seen: set[str] = set()
-    for hit in chain.from_iterable(zip_longest(*(one.hits for one in found))):
+    for hit in chain.from_iterable(zip_longest(*(findings.hits for findings in found))):
         if hit is not None and hit.chunk_id not in seen:
             seen.add(hit.chunk_id)
             yield hit
@@ -95,7 +99,7 @@ def _divide_context(found: Sequence[Findings], tokens: int) -> Iterator[ContextS
 
     The next section is always one of the search that has the fewest tokens so far.
     """
-    waiting = [list(reversed(one.context)) for one in found]
+    waiting = [list(reversed(findings.context)) for findings in found]
     used = [0] * len(found)
     seen: set[str] = set()
     while any(waiting):
@@ -117,7 +121,7 @@ def _count_section(section: ContextSection) -> int:
 def _join_sections(sections: Iterable[ContextSection]) -> Iterator[ContextSection]:
     """Yield sections of which something has not been given before."""
     seen: set[str] = set()
-    for one in sections:
-        if not seen.issuperset(one.chunk_ids):
-            seen.update(one.chunk_ids)
-            yield one
+    for section in sections:
+        if not seen.issuperset(section.chunk_ids):
+            seen.update(section.chunk_ids)
+            yield section

@@ -35,11 +35,16 @@ async def add_other_versions(
 ) -> tuple[ContextSection, ...]:
     """Return the context with the sections of other versions that differ, each below its own."""
     added: dict[int, list[ContextSection]] = {}
-    present = {one.best.document_id for one in context}
-    asked = sorted((one for one in context if one.found), key=lambda one: one.found[0].rank)
+    present = {context_section.best.document_id for context_section in context}
+    asked = sorted(
+        (context_section for context_section in context if context_section.found),
+        key=lambda one: one.found[0].rank,
+    )
     rank = LATER_RANK
     for section in asked[:MOST_SECTIONS]:
-        others = [one for one in find_versions(section.best.document_id) if one not in present]
+        others = [
+            version for version in find_versions(section.best.document_id) if version not in present
+        ]
         for document_id in others[:MOST_VERSIONS]:
             passages = await _read_passages(index, document_id)
             run = _find_section(section, passages)
@@ -57,7 +62,10 @@ def group_versions(context: Iterable[ContextSection]) -> Iterator[ContextSection
     version has several sections that differ in nothing else, such as articles of a law.
     """
     sections = list(context)
-    counts = Counter((_identify(one), one.best.place.version) for one in sections)
+    counts = Counter(
+        (_identify(context_section), context_section.best.place.version)
+        for context_section in sections
+    )
     repeated = {key for (key, _), count in counts.items() if count > 1}
     groups: dict[object, list[ContextSection]] = {}
     for at, section in enumerate(sections):

@@ -187,14 +187,14 @@ class Found:
         """Return for each chunk the levels that have it among their best; at least one."""
         lists = self.lists
         chunks = {
-            KEYWORDS: {one.key for one in lists.keywords[:_FOUND_BY]},
-            SEMANTIC: {one.key for one in lists.semantic[:_FOUND_BY]},
-            HIERARCHICAL: {one.key for one in lists.named[:_FOUND_BY]},
+            KEYWORDS: {keyword.key for keyword in lists.keywords[:_FOUND_BY]},
+            SEMANTIC: {chunk.key for chunk in lists.semantic[:_FOUND_BY]},
+            HIERARCHICAL: {chunk.key for chunk in lists.named[:_FOUND_BY]},
         }
         pages = {*lists.summary[:_FOUND_BY]}
-        for one in ranked:
-            levels = [name for name, keys in chunks.items() if one.chunk.key in keys]
-            if one.chunk.page in pages:
+        for chunk in ranked:
+            levels = [name for name, keys in chunks.items() if chunk.chunk.key in keys]
+            if chunk.chunk.page in pages:
                 levels.append(SUMMARY)
             yield tuple(levels) or ((SEMANTIC,) if lists.semantic else (KEYWORDS,))
 
@@ -231,9 +231,11 @@ class Ranker:
         ranked = self._fuse_pages(lists)
         best = set(sorted(ranked, key=lambda page: (-ranked[page], page))[:MOST_PAGES])
         found = lists.keep(lambda one: one.page in best)
-        documents = await self._read_documents({one.document_id for one in found.chunks})
+        documents = await self._read_documents({chunk.document_id for chunk in found.chunks})
         present = found.keep(lambda one: _is_present(one, documents))
-        if not is_last and not {one.document_id for one in present.chunks}.issuperset(documents):
+        if not is_last and not {chunk.document_id for chunk in present.chunks}.issuperset(
+            documents
+        ):
             return None
         if len([*present.chunks]) < len([*found.chunks]):
             ranked = self._fuse_pages(
@@ -270,7 +272,7 @@ class Ranker:
         least = LEAST_LIKENESS * float(semantic.scores[0]) if semantic.ids else 0.0
         return Lists(
             keywords=_read_chunks(answers.get(KEYWORDS, NOTHING_FOUND)),
-            semantic=tuple(one for one in _read_chunks(semantic) if one.score >= least),
+            semantic=tuple(chunk for chunk in _read_chunks(semantic) if chunk.score >= least),
             summary=_read_pages(answers.get(SUMMARY, NOTHING_FOUND)),
             named=self._compare_names(answers.get(layout.NAMES, NOTHING_FOUND)),
             stated=self._compare_labels(answers.get(layout.LABELS, NOTHING_FOUND)),
@@ -306,14 +308,14 @@ class Ranker:
         weights = self._weights
         total = fuse(
             (
-                (self._weigh_keywords(lists), (one.page for one in lists.keywords)),
-                (weights.semantic, (one.page for one in lists.semantic)),
+                (self._weigh_keywords(lists), (keyword.page for keyword in lists.keywords)),
+                (weights.semantic, (chunk.page for chunk in lists.semantic)),
                 (weights.several, _rank_by_several(lists.semantic)),
                 (weights.summary, lists.summary),
             )
         )
         # A page has the bonus of the best of its names, which come first.
-        for page, alike in {one.page: one.score for one in reversed(lists.named)}.items():
+        for page, alike in {chunk.page: chunk.score for chunk in reversed(lists.named)}.items():
             total[page] = total.get(page, 0.0) + weights.named * alike**3
         for page, share in lists.stated.items():
             total[page] = total.get(page, 0.0) + weights.stated * share
@@ -342,12 +344,12 @@ class Ranker:
         """Return the scores by which the chunks of one page are ordered."""
         total = fuse(
             (
-                (self._weigh_keywords(lists), (one.key for one in lists.keywords)),
-                (self._weights.semantic, (one.key for one in lists.semantic)),
+                (self._weigh_keywords(lists), (keyword.key for keyword in lists.keywords)),
+                (self._weights.semantic, (chunk.key for chunk in lists.semantic)),
             )
         )
-        for one in lists.named:
-            total[one.key] = total.get(one.key, 0.0) + self._weights.named * one.score**3
+        for chunk in lists.named:
+            total[chunk.key] = total.get(chunk.key, 0.0) + self._weights.named * chunk.score**3
         return total
 
     def _list_pages(
@@ -356,8 +358,8 @@ class Ranker:
         """Return the pages of the chunks, best first, each by the document of its best chunk."""
         own = self._score_chunks(lists)
         chunks: dict[Page, list[RankedChunk]] = defaultdict(list)
-        for key, one in {one.key: one for one in lists.chunks}.items():
-            chunks[one.page].append(RankedChunk(one, own[key]))
+        for key, chunk in {chunk.key: chunk for chunk in lists.chunks}.items():
+            chunks[chunk.page].append(RankedChunk(chunk, own[key]))
         pages: list[RankedPage] = []
         for page, unordered in chunks.items():
             ranked = _order(unordered)
@@ -377,17 +379,23 @@ class Ranker:
         self, language: str | None, pages: list[RankedPage], left_out: Collection[str]
     ) -> list[RankedPage]:
         """Return the pages, each by its version in a language where there is one."""
-        others = [one for one in pages[:_TRANSLATED_PAGES] if one.document.language != language]
+        others = [
+            ranked_page
+            for ranked_page in pages[:_TRANSLATED_PAGES]
+            if ranked_page.document.language != language
+        ]
         if not others:
             return pages
-        match = {"page": [one.document.page[0] for one in others], "language": str(language)}
+        match = {"page": [other.document.page[0] for other in others], "language": str(language)}
         read = await self._view.index.find_documents(match, _DOCUMENT_FIELDS)
         versions = {
             document.page: document
             for document in map(_make_document, read.values())
             if document.document_id not in left_out
         }
-        wanted = [versions[one.document.page] for one in others if one.document.page in versions]
+        wanted = [
+            versions[other.document.page] for other in others if other.document.page in versions
+        ]
         chunks = await self._score_versions(wanted)
         return [
             replace(page, document=version, chunks=own)
@@ -403,9 +411,9 @@ class Ranker:
     ) -> dict[str, tuple[RankedChunk, ...]]:
         """Return the chunks of documents, which need not be among the best of any list."""
         points = [
-            chunk_identity(one.document_id, one.version, ordinal)
-            for one in versions
-            for ordinal in range(min(one.chunks, _TRANSLATED_CHUNKS))
+            chunk_identity(version.document_id, version.version, ordinal)
+            for version in versions
+            for ordinal in range(min(version.chunks, _TRANSLATED_CHUNKS))
         ]
         vectors: list[tuple[str, Floats | SparseText]] = []
         if len(self._query.terms):
@@ -419,11 +427,11 @@ class Ranker:
              for using, vector in vectors]
         )  # fmt: skip
         lists = [_read_chunks(answer) for answer in answers]
-        scores = fuse((1.0, (one.key for one in each)) for each in lists)
+        scores = fuse((1.0, (chunk.key for chunk in each)) for each in lists)
         own: dict[str, list[RankedChunk]] = defaultdict(list)
-        for key, one in {one.key: one for one in chain(*lists)}.items():
-            if one.chunk_id not in self._exclude:
-                own[one.document_id].append(RankedChunk(one, scores[key]))
+        for key, chunk in {chunk.key: chunk for chunk in chain(*lists)}.items():
+            if chunk.chunk_id not in self._exclude:
+                own[chunk.document_id].append(RankedChunk(chunk, scores[key]))
         return {name: tuple(_order(ranked)[:_KEPT]) for name, ranked in own.items()}
 
 
@@ -458,10 +466,10 @@ def list_hits(
     weak page.
     """
     found = [
-        RankedChunk(one.chunk, page.score * (one.score / first if first else 1.0) ** loss)
+        RankedChunk(chunk.chunk, page.score * (chunk.score / first if first else 1.0) ** loss)
         for page in pages[:limit]
         for first in (page.chunks[0].score,)
-        for one in page.chunks[:of_page]
+        for chunk in page.chunks[:of_page]
     ]
     return sorted(found, key=lambda one: -one.score)[:limit]
 
@@ -476,8 +484,8 @@ def list_candidates(
 def _rank_by_several(chunks: Sequence[FoundChunk]) -> list[Page]:
     """Return pages by the sum of their best chunks, each as far as it exceeds the last one."""
     exceeding: dict[Page, list[float]] = defaultdict(list)
-    for one in chunks:
-        exceeding[one.page].append(one.score - chunks[-1].score)
+    for chunk in chunks:
+        exceeding[chunk.page].append(chunk.score - chunks[-1].score)
     return sorted(exceeding, key=lambda page: (-sum(exceeding[page][:_SEVERAL]), page))
 
 

@@ -148,12 +148,12 @@ async def rerank(
 
     If it fails, the pages are unchanged and the fallback is `RERANKING`.
     """
-    best = [one for one in list_candidates(pages, MOST_RERANKED) if one.score > 0]
+    best = [candidate for candidate in list_candidates(pages, MOST_RERANKED) if candidate.score > 0]
     if len(best) < 2:
         return pages, ()
-    texts = await read([one.chunk.point for one in best])
-    known = [one for one in best if one.chunk.point in texts]
-    passages = [format_passage(texts[one.chunk.point]) for one in known]
+    texts = await read([chunk.chunk.point for chunk in best])
+    known = [chunk for chunk in best if chunk.chunk.point in texts]
+    passages = [format_passage(texts[chunk.chunk.point]) for chunk in known]
     try:
         scores = await reranker.score(question, passages, run)
     except RerankingFailed as error:
@@ -171,7 +171,7 @@ def reorder(
     each. Equal ones keep their order.
     """
     order = sorted(range(len(best)), key=lambda at: -scores[at])
-    places = _separate([one.score for one in best])
+    places = _separate([chunk.score for chunk in best])
     moved = {best[at].chunk.point: score for at, score in zip(order, places, strict=True)}
     most = places[-1] * _LESS
     return sorted((_move(page, moved, most) for page in pages), key=lambda page: -page.score)
@@ -215,8 +215,8 @@ def _move(page: RankedPage, moved: Mapping[PointId, float], most: float) -> Rank
     """Return a page with the new scores of its chunks, others of at most `most`."""
     share = page.score / page.chunks[0].score if page.chunks[0].score > 0 else 1.0
     chunks = [
-        RankedChunk(one.chunk, moved.get(one.chunk.point, min(one.score * share, most)))
-        for one in page.chunks
+        RankedChunk(chunk.chunk, moved.get(chunk.chunk.point, min(chunk.score * share, most)))
+        for chunk in page.chunks
     ]
     chunks.sort(key=lambda one: -one.score)
     return RankedPage(page.document, chunks[0].score, tuple(chunks))

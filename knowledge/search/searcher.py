@@ -139,7 +139,7 @@ class LevelSearcher:
             )
             found, fallbacks = replace(found, pages=pages), (*fallbacks, *failures)
         best = list_hits(found.pages, request.limit)
-        points = [one.chunk.point for one in best]
+        points = [chunk.chunk.point for chunk in best]
         points += [page.chunks[0].chunk.point for page in found.pages[:_PLACES]]
         passages = await view.index.passages(list(dict.fromkeys(points)))
         if not is_last and any(point not in passages for point in points):
@@ -342,9 +342,9 @@ def _list_compared(view: CorpusView, request: SearchRequest, look_up: _LookUp) -
     is_by_words = request.by_words or look_up.failed
     if request.language is None or is_translated or is_by_words:
         return []
-    found = [(one.document.page, one.document.language) for one in look_up.found.pages]
+    found = [(page.document.page, page.document.language) for page in look_up.found.pages]
     spoken = dict(found)
-    nearest = (spoken.get(one.page, "") for one in look_up.found.lists.semantic[:1])
+    nearest = (spoken.get(chunk.page, "") for chunk in look_up.found.lists.semantic[:1])
     languages = (*nearest, *(language for _, language in found))
     return [one if view.compares(request.language, one) else "" for one in languages]
 
@@ -382,7 +382,7 @@ def _make_places(
 ) -> Iterator[CandidatePlace]:
     keywords = found.lists.keywords
     # A page has the score of the best of its chunks, which come first.
-    by_words = {one.page: one.score / keywords[0].score for one in reversed(keywords)}
+    by_words = {keyword.page: keyword.score / keywords[0].score for keyword in reversed(keywords)}
     for page in found.pages[:_PLACES]:
         passage = passages.get(page.chunks[0].chunk.point)
         if passage is not None:

@@ -48,7 +48,7 @@ async def find_respellings(
         word: list(islice(_respell(unicodedata.normalize("NFC", word), alike), _MOST_RESPELLINGS))
         for word in doubtful
     }
-    every = list(dict.fromkeys(one for forms in possible.values() for one in forms))
+    every = list(dict.fromkeys(form for forms in possible.values() for form in forms))
     counts = await count(every) if any(len(forms) > 1 for forms in possible.values()) else {}
     found: dict[str, str] = {}
     for word, forms in possible.items():

@@ -39,17 +39,20 @@ class PageVersions:
 
     def __init__(self, documents: Sequence[PageVersion]) -> None:
         self._stated: dict[Numbers, list[int]] = {}
-        numbers = [find_numbers(one.version) for one in documents]
-        pages = [(remove_version(one.page, one.version), one.language) for one in documents]
+        numbers = [find_numbers(document.version) for document in documents]
+        pages = [
+            (remove_version(document.page, document.version), document.language)
+            for document in documents
+        ]
         newest: dict[tuple[str, str], Numbers] = {}
-        for at, (one, page) in enumerate(zip(documents, pages, strict=True)):
-            if one.version:
+        for at, (version, page) in enumerate(zip(documents, pages, strict=True)):
+            if version.version:
                 self._stated.setdefault(numbers[at], []).append(at)
                 newest[page] = max(newest.get(page, ()), numbers[at])
         self._superseded = [
             at
-            for at, (one, page) in enumerate(zip(documents, pages, strict=True))
-            if one.version and numbers[at] < newest[page]
+            for at, (version, page) in enumerate(zip(documents, pages, strict=True))
+            if version.version and numbers[at] < newest[page]
         ]
         self._numbers, self._pages = numbers, pages
         unnumbered = {at: documents[at].version.casefold() for at in self._stated.get((), ())}

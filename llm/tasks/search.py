@@ -174,7 +174,7 @@ class JudgeOutput(BaseModel, frozen=True):
 
 def _keep_cited(inputs: JudgeInputs) -> JudgeInputs:
     """Leave out what the answer does not cite: a claim without its source would be rejected."""
-    cited = tuple(one for one in inputs.sources if one.is_cited)
+    cited = tuple(source for source in inputs.sources if source.is_cited)
     return inputs.model_copy(update={"sources": cited})
 
 

@@ -260,7 +260,7 @@ def _parse_one(part: str, vendors: Mapping[str, Vendor]) -> ModelName:
     model, at, provider = part.rpartition("@")
     if not at:
         model = part
-        provider = next((one.name for one in vendors.values() if one.answers_to(part)), "")
+        provider = next((vendor.name for vendor in vendors.values() if vendor.answers_to(part)), "")
     if not model or provider not in vendors:
         raise UnknownProvider(
             f"expected a model such as 'gpt-5-mini@openai', 'qwen3:8b@ollama' or 'offline', of one "

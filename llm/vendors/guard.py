@@ -77,7 +77,7 @@ def pick(value: object, *path: str | int) -> Any:
 def pick_rows(value: object, *path: str | int) -> list[dict[str, Any]]:
     """Return the objects in the list at a path."""
     rows = pick(value, *path)
-    return [one for one in rows if isinstance(one, dict)] if isinstance(rows, list) else []
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def read_text(value: object, *, thoughts: bool = False) -> str:

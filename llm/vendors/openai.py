@@ -95,7 +95,7 @@ class OpenAIEmbeddings:
                 raise self._guard.unknown_reply(answer)
             # The index gives the order; servers that omit it keep the order of the texts.
             indexes = [read_count(row, "index") for row in rows]
-            if sorted(one for one in indexes if one is not None) == list(range(len(rows))):
+            if sorted(index for index in indexes if index is not None) == list(range(len(rows))):
                 rows = [rows[indexes.index(at)] for at in range(len(rows))]
             tokens = read_count(pick(answer, "usage"), "prompt_tokens", "total_tokens")
             vectors = [_read_vector(row.get("embedding")) for row in rows]
@@ -224,7 +224,7 @@ def _read_thoughts(message: object) -> str:
     if not isinstance(message, dict):
         return ""
     others = (value for name, value in message.items() if name not in _NO_THOUGHTS)
-    found = (read_text(one) or read_text(one, thoughts=True) for one in others)
+    found = (read_text(other) or read_text(other, thoughts=True) for other in others)
     return next(filter(None, found), "") or read_text(message.get("content"), thoughts=True)
 
 

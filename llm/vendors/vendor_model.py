@@ -198,10 +198,10 @@ class VendorModel:
         """Return a message as vendors accept it; a model may have written any name of a tool."""
         if isinstance(message, ModelMessage):
             calls = tuple(
-                one.model_copy(
-                    update={"name": _fit_name(one.name), "call_id": _fit_id(one.call_id)}
+                call.model_copy(
+                    update={"name": _fit_name(call.name), "call_id": _fit_id(call.call_id)}
                 )
-                for one in message.calls
+                for call in message.calls
             )
             return message.model_copy(update={"calls": calls})
         if isinstance(message, ToolMessage):

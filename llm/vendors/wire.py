@@ -176,7 +176,7 @@ def reduce_capabilities(known: Capabilities, error: RejectedRequest) -> Capabili
         return None
     message = f"{error.parameter} {error.explanation}".lower()
     reduced = _list_reduced(known, message, names_parameter=bool(error.parameter))
-    return next((one for one in reduced if one != known), None)
+    return next((capabilities for capabilities in reduced if capabilities != known), None)
 
 
 def choose_other_form(form: RerankForm, rejection: str) -> RerankForm | None:

@@ -37,20 +37,20 @@ def test_every_role_but_the_managers_has_one_agent() -> None:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.role.value)
 def test_an_agent_asks_models_for_the_task_that_it_declares(spec: AgentSpec) -> None:
     module = sys.modules[spec.load_class().__module__]
-    tasks = {one.name for one in vars(module).values() if isinstance(one, Task)}
+    tasks = {task.name for task in vars(module).values() if isinstance(task, Task)}
 
     assert spec.model_task in tasks if tasks else spec.model_task is None
 
 
 def test_the_roster_names_tier_and_role_of_every_specialist_and_its_phase() -> None:
-    team = {one.role.value: one for one in SPECS if one.tier is AgentTier.SPECIALIST}
+    team = {spec.role.value: spec for spec in SPECS if spec.tier is AgentTier.SPECIALIST}
 
     assert set(team) == set(FULL_REVIEW)
     assert set(PHASES) == set(SpecialistName)
-    assert all(one.agent_role is not None for one in team.values())
-    planners = {one.role for one in SPECS if one.tier is AgentTier.ORCHESTRATOR}
+    assert all(agent_spec.agent_role is not None for agent_spec in team.values())
+    planners = {spec.role for spec in SPECS if spec.tier is AgentTier.ORCHESTRATOR}
     assert planners == {Role.TRIAGE, Role.SYNTHESIS}
-    assert all(one.agent_role is None for one in SPECS if one.tier is AgentTier.WORKER)
+    assert all(spec.agent_role is None for spec in SPECS if spec.tier is AgentTier.WORKER)
 
 
 SETTINGS = {
@@ -111,7 +111,7 @@ def test_an_agent_writes_only_what_the_catalogue_lets_it(agent: type[Agent[Any, 
 
 
 def test_every_attribute_is_used() -> None:
-    used = (MANAGER_READS | MANAGER_WRITES).union(*(one.reads | one.writes for one in SPECS))
+    used = (MANAGER_READS | MANAGER_WRITES).union(*(spec.reads | spec.writes for spec in SPECS))
 
     assert ATTRIBUTES.keys() <= used
 
@@ -124,7 +124,9 @@ def test_an_agent_differs_from_the_clients_table_only_with_a_reason() -> None:
         for name in client_contract.list_additions(agent, side)
     }
 
-    stated = {(one.why, name) for one in client_contract.REASONS for name in one.attributes}
+    stated = {
+        (reason.why, name) for reason in client_contract.REASONS for name in reason.attributes
+    }
     assert stated - exceeding == set(), "reasons that nothing needs any more"
     assert client_contract.list_omissions() == set(client_contract.LEFT_OUT)
 

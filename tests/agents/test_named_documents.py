@@ -17,7 +17,7 @@ EVERY = (LAW, BRANDT, LINDQVIST)
 
 def list_ids(question: str, *documents: TitledDocument) -> tuple[list[str], list[str]]:
     found = find_scope(question, documents or EVERY)
-    return [one.id for one in found.documents], [one.id for one in found.against]
+    return [document.id for document in found.documents], [one.id for one in found.against]
 
 
 def test_a_contract_and_a_law_are_found_by_a_part_of_their_names() -> None:
@@ -29,7 +29,7 @@ def test_a_contract_and_a_law_are_found_by_a_part_of_their_names() -> None:
 def test_the_only_law_is_assumed_and_a_note_says_so() -> None:
     found = find_scope("Does the Brandt contract comply with the law?", EVERY)
 
-    assert [one.id for one in found.against] == ["law"]
+    assert [document.id for document in found.against] == ["law"]
     assert "is the only one" in found.notes[0]
 
 
@@ -63,7 +63,7 @@ def test_a_law_of_many_files_is_named_by_its_folder() -> None:
 
     assert list_ids(asked, BRANDT, LINDQVIST, *articles) == (["brandt"], ["a2", "a9", "a10"])
     assumed = find_scope("Does the Brandt contract comply with the law?", (BRANDT, *articles))
-    assert [one.id for one in assumed.against] == ["a2", "a9", "a10"]
+    assert [document.id for document in assumed.against] == ["a2", "a9", "a10"]
 
 
 @pytest.mark.parametrize(

@@ -27,13 +27,13 @@ async def ask(harness: BrokerHarness, numbers: Sequence[int], tenant: str = "acm
 
 
 def let_in(admissions: Sequence[object]) -> int:
-    return sum(isinstance(one, Accepted) for one in admissions)
+    return sum(isinstance(admission, Accepted) for admission in admissions)
 
 
 async def end_some(harness: BrokerHarness) -> Sequence[Delivery]:
     """End up to ten questions; return them."""
     taken = await harness.take_all()
-    await harness.broker.settle([(one, finish()) for one in taken])
+    await harness.broker.settle([(delivery, finish()) for delivery in taken])
     return taken
 
 
@@ -94,7 +94,7 @@ async def test_where_nothing_waits_admission_accepts_more_and_more(harness: Brok
             await ask(harness, [next(numbers)])
             held.extend(await harness.take_all())
         open_now = len(held)
-        await harness.broker.settle([(one, finish()) for one in held[: open_now // 2]])
+        await harness.broker.settle([(delivery, finish()) for delivery in held[: open_now // 2]])
         del held[: open_now // 2]
         return open_now > 3 * COLD
 
@@ -133,7 +133,7 @@ async def test_the_time_to_come_again_is_reckoned_from_what_ends_here(
 
     async def has_measured() -> bool:
         admissions = await ask(harness, range(100 * len(ended), 100 * len(ended) + 3 * COLD))
-        refused.extend(one for one in admissions if isinstance(one, Busy))
+        refused.extend(admission for admission in admissions if isinstance(admission, Busy))
         ended.extend(await end_some(harness))
         return bool(refused) and refused[-1].retry_after_seconds != 2.0
 
@@ -155,7 +155,9 @@ async def test_the_more_are_refused_the_later_they_are_asked_to_come(
         await end_some(harness)
     admissions = await ask(harness, range(1000, 1800))
 
-    waits = [one.retry_after_seconds for one in admissions if isinstance(one, Busy)]
+    waits = [
+        admission.retry_after_seconds for admission in admissions if isinstance(admission, Busy)
+    ]
 
     assert waits[-1] > waits[0]
 
@@ -180,7 +182,9 @@ async def test_the_hard_quota_holds_whatever_the_pace_allows(harness: BrokerHarn
 
     admissions = await ask(harness, range(5))
 
-    assert [one.reason for one in admissions if isinstance(one, Busy)] == ["shard_full"] * 2
+    assert [admission.reason for admission in admissions if isinstance(admission, Busy)] == [
+        "shard_full"
+    ] * 2
 
 
 async def test_a_group_or_stream_that_is_gone_does_not_stop_the_channel(

@@ -71,7 +71,7 @@ async def test_a_job_that_fails_is_logged_counted_and_restarted(
 
     [state] = jobs.states
     assert state == JobState("odd", 3, shown, clock.now - clock.pauses[-1], is_paused=False)
-    assert [one["error"] for one in logs if one["event"] == "job_failed"] == [shown] * 3
+    assert [log["error"] for log in logs if log["event"] == "job_failed"] == [shown] * 3
 
 
 async def test_the_pauses_grow_to_a_limit_and_begin_anew_after_a_long_run() -> None:
@@ -107,7 +107,7 @@ async def test_a_failing_job_does_not_touch_the_block_and_the_other_jobs() -> No
 
     with pytest.raises(LookupError, match="of the block"):
         await run()
-    assert [(one.name, one.failures) for one in jobs.states] == [("failing", 2), ("other", 0)]
+    assert [(state.name, state.failures) for state in jobs.states] == [("failing", 2), ("other", 0)]
 
 
 async def test_a_job_that_loses_its_cancellation_is_not_restarted() -> None:

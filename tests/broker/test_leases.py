@@ -218,7 +218,7 @@ async def test_a_consumer_that_leaves_hands_back_however_much_it_owns(
 
     again = await harness.broker.consumer.take("manager", "w2", slots=1000, block_seconds=0.0)
     assert len(again) == 450
-    assert {one.starts for one in again} == {1}
+    assert {delivery.starts for delivery in again} == {1}
     consumers = await harness.client.xinfo_consumers("rd:{0}:stream:manager", "workers")
     assert [consumer["name"] for consumer in consumers] == [b"w2"]
 

@@ -117,7 +117,9 @@ def test_an_answer_that_was_cited_once_stays_as_it_is(answer: str) -> None:
     once = cite(answer, SOURCES)
     shown = {given: number for number, given in enumerate(once.order, start=1)}
     again = SourceTexts(
-        ProofSource(shown[one.number], one.text) for one in SOURCES.sources if one.number in shown
+        ProofSource(shown[source.number], source.text)
+        for source in SOURCES.sources
+        if source.number in shown
     )
 
     assert cite(once.text, again).text == once.text
@@ -337,7 +339,8 @@ REFERENCES = tuple(
     for number, name, span in ((1, "prices", (0, 19)), (2, "refunds", (20, len(CONTEXT))))
 )
 USED = tuple(
-    SourceUsed(number=one.number, chunk_id=one.chunk_id, title=one.title) for one in REFERENCES
+    SourceUsed(number=reference.number, chunk_id=reference.chunk_id, title=reference.title)
+    for reference in REFERENCES
 )
 TEXT = f"Prices rise in May [1].\n\nRefunds take five days, see [prices]({PAGES}/prices) [2]."
 

@@ -118,7 +118,7 @@ def list_recorded(settings: Settings) -> list[str]:
     try:
         store.prepare()
         found = store.find(Selection(), limit=1000)
-        return [one.message_id for one in found if one.message_id.startswith("m")]
+        return [record.message_id for record in found if record.message_id.startswith("m")]
     finally:
         store.close()
 
@@ -299,7 +299,7 @@ async def test_records_verified_answers_and_states_of_gaps_move_between_database
         store = connect_records(here.records_url, here.refdesk_data)
         store.restore_owned(written)
         result = await write_backup(here, file)
-        all_recorded = [one.id for one in store.read_all()]
+        all_recorded = [record.id for record in store.read_all()]
         store.close()
 
     await read_backup(there, file, overwrite=False)

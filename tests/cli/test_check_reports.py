@@ -50,7 +50,7 @@ def test_a_broken_question_is_a_failed_test_of_junit(run: CheckRun) -> None:
 
     assert suite is not None
     assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
-    assert [one.get("classname") for one in suite.findall("testcase/failure/..")] == [
+    assert [match.get("classname") for match in suite.findall("testcase/failure/..")] == [
         "refdesk.golden"
     ]
 

@@ -69,9 +69,11 @@ async def test_the_owner_of_the_index_copies_it_and_goes_on_answering(
 
     found = await run_check(running.settings, [QUESTION], [proposal], QUIET, with_records=True)
 
-    states = {one.question.origin: one.state for one in found.result.results}
+    states = {result.question.origin: result.state for result in found.result.results}
     assert states == {"golden": "broken", "recorded": "broken"}
-    (asked,) = [one.question for one in found.result.results if one.question.origin == "recorded"]
+    (asked,) = [
+        result.question for result in found.result.results if result.question.origin == "recorded"
+    ]
     assert asked.text == "What does error 4013 mean? I am [email], call [number]."
     assert running.knowledge is not None
     assert "docs/api/errors" in await running.knowledge.index.versions()
@@ -91,7 +93,7 @@ async def test_an_ingestion_leaves_its_check_for_the_console(running: Runtime, d
     (check,) = CheckStore(store).list_checks(NAME).values()
     store.close()
     assert (check.source, check.result.count("broken")) == (str(docs), 1)
-    assert "4013" not in repr([one.question.text for one in check.result.results])
+    assert "4013" not in repr([result.question.text for result in check.result.results])
 
 
 async def test_a_check_that_cannot_be_made_leaves_the_ingestion_alone(tmp_path: Path) -> None:

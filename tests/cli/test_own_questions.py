@@ -19,11 +19,15 @@ LEAST_QUESTIONS = 40
 
 
 def list_missing(questions: Sequence[CheckQuestion], missing: dict[str, tuple[str, ...]]) -> str:
-    return "\n".join(f"{one.text}: {missing[one.id]}" for one in questions if missing[one.id])
+    return "\n".join(
+        f"{question.text}: {missing[question.id]}" for question in questions if missing[question.id]
+    )
 
 
 async def test_the_pages_of_this_project_answer_its_own_questions(tmp_path: Path) -> None:
-    examples = [one for one in read_golden([EXAMPLES / "golden/golden.toml"]) if one.pages]
+    examples = [
+        question for question in read_golden([EXAMPLES / "golden/golden.toml"]) if question.pages
+    ]
     own = read_golden([ROOT / "docs/questions.yaml"])
     pages = {ROOT / "docs" / page for one in own for page in one.pages}
     embedder = make_embedder(settings_of(tmp_path))
@@ -33,14 +37,20 @@ async def test_the_pages_of_this_project_answer_its_own_questions(tmp_path: Path
     try:
         await ingest_here(settings_of(tmp_path), opened, sources, PlainReport(lambda _line: None))
         # Without a model, nobody translates a question for the shipped embedding model.
-        questions = [one for one in (*examples, *own) if one.language in {"", "en"}]
+        questions = [example for example in (*examples, *own) if example.language in {"", "en"}]
         found = await take_snapshot(opened, questions, OPTIONS)
         result = compare(questions, found, found)
     finally:
         await index.close()
 
     assert len(questions) >= LEAST_QUESTIONS
-    missing = {one.question.id: one.missing for one in result.results}
+    missing = {
+        question_result.question.id: question_result.missing for question_result in result.results
+    }
     assert not any(missing.values()), list_missing(questions, missing)
-    unranked = [one.question.text for one in result.results if one.rank_after is None]
+    unranked = [
+        question_result.question.text
+        for question_result in result.results
+        if question_result.rank_after is None
+    ]
     assert unranked == []

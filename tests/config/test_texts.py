@@ -29,7 +29,9 @@ def test_a_language_without_texts_is_answered_in_english() -> None:
 
 @pytest.mark.parametrize("key", ["exit", "apology", "ask_choice", "ask_details", "help_help"])
 def test_no_language_is_left_in_english(key: str) -> None:
-    assert [one for one in LANGUAGES if TEXTS.text(key, one) == TEXTS.text(key, "en")] == ["en"]
+    assert [
+        language for language in LANGUAGES if TEXTS.text(key, language) == TEXTS.text(key, "en")
+    ] == ["en"]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,7 @@ def test_no_language_is_left_in_english(key: str) -> None:
     ],
 )  # fmt: skip
 def test_a_question_can_be_ended_without_any_value(key: str) -> None:
-    assert [one for one in LANGUAGES if "{" in TEXTS.text(key, one)] == []
+    assert [language for language in LANGUAGES if "{" in TEXTS.text(key, language)] == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

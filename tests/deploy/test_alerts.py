@@ -119,7 +119,7 @@ class WatchedDesk:
         if answer.status_code == 503:
             return {"Prometheus": "reads its storage"}
         alerts = answer.json()["data"]["alerts"]
-        return {one["labels"]["alertname"]: one["state"] for one in alerts}
+        return {alert["labels"]["alertname"]: alert["state"] for alert in alerts}
 
     async def fires(self, name: str) -> None:
         """Wait for an alert."""
@@ -343,8 +343,8 @@ async def watched_desk(folder: Path) -> AsyncIterator[WatchedDesk]:
         named = environment(
             data,
             **{
-                name: one if isinstance(one, str) else json.dumps(one)
-                for name, one in settings.items()
+                name: setting if isinstance(setting, str) else json.dumps(setting)
+                for name, setting in settings.items()
             },
         )
         redis = connect(f"unix://{socket}")

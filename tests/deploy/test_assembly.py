@@ -71,7 +71,7 @@ async def test_settings_replace_the_instances_and_slots_of_a_role_and_no_others(
             specs = await make_worker_specs(
                 settings, ["quality", "response"], client, None, stack, meter=None
             )
-        return {one.handler.role: (one.instances, one.slots) for one in specs}
+        return {spec.handler.role: (spec.instances, spec.slots) for spec in specs}
 
     usual = await count()
     changed = await count(instances={"quality": 5}, concurrency={"quality": 3})
@@ -97,7 +97,7 @@ async def test_a_long_running_process_loads_every_agent_at_its_start(
             lazily=lazily,
         )
 
-    delayed = {one.handler.role for one in specs if isinstance(one.handler, LazyHandler)}
+    delayed = {spec.handler.role for spec in specs if isinstance(spec.handler, LazyHandler)}
     assert (Role.SYNTHESIZE in delayed) is lazily
     assert bool(delayed) is lazily
     assert Role.RESPONSE not in delayed

@@ -101,7 +101,7 @@ async def shown(tmp_path: Path) -> dict[str, set[str]]:
         if not sample.name.endswith("_created")
     }
     sources = SourceMetrics(open_source_registry(settings_of(tmp_path).data_place)).describe()
-    return {**list_shown_metrics(), **sampled, **{one.name: set() for one in sources}}
+    return {**list_shown_metrics(), **sampled, **{source.name: set() for source in sources}}
 
 
 @pytest.mark.parametrize("query", [*OF_WORKERS, *QUERIES])

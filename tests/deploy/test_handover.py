@@ -340,8 +340,8 @@ async def test_the_link_is_that_of_this_server_and_no_line_of_a_visitor_looks_li
         )
 
     lines = mail.messages[0].get_content().splitlines()
-    assert [one for one in lines if "evil.test" in one and not one.startswith("> ")] == []
-    [link] = [one for one in lines if one.startswith("Answer here")]
+    assert [line for line in lines if "evil.test" in line and not line.startswith("> ")] == []
+    [link] = [line for line in lines if line.startswith("Answer here")]
     assert "http://desk.test/v1/handover/" in link
 
 
@@ -376,8 +376,8 @@ async def test_a_forged_or_expired_address_shows_and_sends_nothing(
             late, foreign, f"{other}.{signature}", body, f"{body}.", "x",
             link.rpartition("/")[2].partition("#")[0],
         ]  # fmt: skip
-        pages = [await open_page(client, f"/v1/handover/{one}") for one in tickets]
-        answers = [await open_page(client, f"/v1/handover/{one}", "Evil") for one in tickets]
+        pages = [await open_page(client, f"/v1/handover/{ticket}") for ticket in tickets]
+        answers = [await open_page(client, f"/v1/handover/{ticket}", "Evil") for ticket in tickets]
         conversation = (await client.get(CONVERSATION)).text
 
     assert [page.status_code for page in pages] == [404] * len(tickets)
@@ -498,7 +498,7 @@ async def list_answers(client: httpx.AsyncClient) -> list[str]:
 
     async def look() -> list[dict[str, Any]]:
         messages = (await client.get(CONVERSATION)).json()["messages"]
-        return messages if all(one["status"] == "ended" for one in messages) else []
+        return messages if all(message["status"] == "ended" for message in messages) else []
 
     return [one["answer"]["text"] for one in (await wait_until(look))[1:]]
 

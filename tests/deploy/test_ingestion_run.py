@@ -92,7 +92,7 @@ async def find_notes(settings: Settings) -> list[str]:
 
 
 def list_folders(settings: Settings) -> list[str]:
-    return [one.name for one in (settings.refdesk_data / "index").iterdir() if one.is_dir()]
+    return [path.name for path in (settings.refdesk_data / "index").iterdir() if path.is_dir()]
 
 
 async def test_all_sources_are_embedded_again_and_then_the_new_index_answers(

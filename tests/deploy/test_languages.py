@@ -40,6 +40,8 @@ async def test_a_process_that_cannot_reach_the_index_answers_an_english_word_in_
     outcomes = [await agent.work(Reads(text=word)) for word in ("raises", "API key", "rate limit")]
 
     assert await own.read() == {"en": 3.0}
-    assert [one.writes.language for one in outcomes if isinstance(one, Wrote)] == ["en"] * 3
+    assert [outcome.writes.language for outcome in outcomes if isinstance(outcome, Wrote)] == [
+        "en"
+    ] * 3
     await client.aclose()
     await index.close()

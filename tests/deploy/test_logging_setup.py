@@ -129,7 +129,7 @@ def test_secrets_inside_addresses_stand_in_no_line_and_not_on_the_page_of_settin
         structlog.get_logger("worker").warning("failed", error=f"{address} {unquote(address)}")
 
     shown = [line["error"] for line in lines(capsys)]
-    shown += [one.value for one in list_settings(settings)]
+    shown += [setting.value for setting in list_settings(settings)]
     for part in (secret, unquote(secret), "x" * 24, signature):
         assert not [line for line in shown if part in line]
     assert any("hooks.slack.com/services/T012" in line for line in shown)

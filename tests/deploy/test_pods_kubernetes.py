@@ -159,7 +159,7 @@ def test_a_pod_is_asked_whether_it_lives_and_whether_it_can_work(container: Mani
 def test_each_deployment_has_a_disruption_budget() -> None:
     chosen = [budget["spec"]["selector"] for budget in of_kind("PodDisruptionBudget")]
 
-    assert all(one["spec"]["selector"] in chosen for one in DEPLOYMENTS)
+    assert all(deployment["spec"]["selector"] in chosen for deployment in DEPLOYMENTS)
 
 
 def test_pods_get_settings_that_exist_and_hold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,12 +204,12 @@ def test_each_group_has_a_secret_of_its_own_and_no_other(one: Manifest) -> None:
 
 def test_only_pods_that_call_tools_get_the_file_of_outside_tools_and_its_secrets() -> None:
     mounted = {
-        one["metadata"]["name"]: volume["configMap"]
-        for one in DEPLOYMENTS
-        for volume in one["spec"]["template"]["spec"]["volumes"]
+        deployment["metadata"]["name"]: volume["configMap"]
+        for deployment in DEPLOYMENTS
+        for volume in deployment["spec"]["template"]["spec"]["volumes"]
         if volume["name"] == "outside-tools"
     }
-    [search] = [one for one in CONTAINERS if "tool" in one["args"]]
+    [search] = [container for container in CONTAINERS if "tool" in container["args"]]
 
     assert mounted == {"refdesk-search": {"name": OUTSIDE_TOOLS, "optional": True}}
     mount = {"name": "outside-tools", "mountPath": TOOLS_FOLDER, "readOnly": True}
@@ -267,7 +267,7 @@ def test_pods_reach_what_they_need_and_nothing_else() -> None:
     [deny] = [one for one in of_kind("NetworkPolicy") if one["metadata"]["name"] == "refdesk-deny"]
 
     assert deny["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
-    assert {name: find_egress(name) for name in (*(one.name for one in GROUPS), "gateway")} == {
+    assert {name: find_egress(name) for name in (*(group.name for group in GROUPS), "gateway")} == {
         "manager": {53, 6379},
         "light": {53, 6379},
         "models": {53, 6379, 443},
@@ -284,7 +284,7 @@ def test_pods_never_reach_the_metadata_of_the_cloud_nor_private_addresses() -> N
         for rule in policy["spec"].get("egress", ())
         if {"port": 443, "protocol": "TCP"} in rule["ports"]
     ]
-    blocks = [(one["ipBlock"]["cidr"], one["ipBlock"]["except"]) for one in vendors["to"]]
+    blocks = [(vendor["ipBlock"]["cidr"], vendor["ipBlock"]["except"]) for vendor in vendors["to"]]
 
     for address in ("169.254.169.254", "10.0.0.1", "192.168.1.1", "172.20.0.1", "fd00::1"):
         ip = ip_address(address)

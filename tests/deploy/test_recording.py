@@ -27,5 +27,5 @@ async def test_what_ended_without_a_recorder_is_recorded_once(tmp_path: Path) ->
         await record_waiting(runtime)
         await record_waiting(runtime)
 
-    assert sorted(one.message_id for one in store.find(Selection())) == ["m1", "m2"]
+    assert sorted(record.message_id for record in store.find(Selection())) == ["m1", "m2"]
     store.close()

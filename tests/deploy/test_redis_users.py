@@ -332,7 +332,7 @@ async def test_a_chat_is_answered_rated_and_cancelled_within_the_reach_of_its_us
     store = connect_store(place)
 
     def is_recorded() -> bool:
-        return [one.rating for one in store.find(Selection())] == ["up"]
+        return [record.rating for record in store.find(Selection())] == ["up"]
 
     async with (
         connect_runtime(settings, endpoint=worker) as working,

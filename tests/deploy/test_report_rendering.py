@@ -69,7 +69,12 @@ async def test_a_report_is_read_from_the_reply_or_from_where_it_is_stored() -> N
     ]
     rendered = await reports.render(QUESTION, own, ReportForm.MARKDOWN, opens)
 
-    assert [one and one.title for one in found] == ["Contract against Law", "Stored", None, None]
+    assert [report and report.title for report in found] == [
+        "Contract against Law",
+        "Stored",
+        None,
+        None,
+    ]
     assert rendered is not None
     assert b"# Contract against Law" in rendered
     assert opened == [{"chunk_id": "law/a b#3"}] * 2

@@ -65,6 +65,6 @@ async def test_a_source_that_cannot_be_read_again_is_told_once_a_day(tmp_path: P
         told = await queue.claim(count=5, lease_seconds=60)
         await client.aclose()
 
-    assert [one.kind for one in told] == ["source.failed"]
+    assert [delivery.kind for delivery in told] == ["source.failed"]
     assert told[0].data["source"] == spec.root
     assert told[0].data["error"]

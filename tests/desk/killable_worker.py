@@ -98,7 +98,10 @@ async def work(url: str, data: str, roles: Sequence[str], *, stopping: bool) -> 
         )
         process = WorkerProcess(
             RedisBroker(connect(url), lease_seconds=LEASE_SECONDS),
-            [replace(one, handler=StoppedHandler(one.handler, stops)) for one in staffing],
+            [
+                replace(worker_spec, handler=StoppedHandler(worker_spec.handler, stops))
+                for worker_spec in staffing
+            ],
             renewal=LeaseRenewal(
                 lambda: RedisBroker(connect(url), lease_seconds=LEASE_SECONDS),
                 lease_seconds=LEASE_SECONDS,

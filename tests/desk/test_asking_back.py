@@ -260,8 +260,8 @@ async def test_every_option_of_a_vague_question_leads_to_its_page_first(
         original_text=question,
         reason=ClarificationReason.AMBIGUOUS_QUERY,
         asked="Which one do you mean?",
-        options=tuple(one.label for one in meanings),
-        places=tuple(one.crumbs for one in meanings),
+        options=tuple(meaning.label for meaning in meanings),
+        places=tuple(meaning.crumbs for meaning in meanings),
     )
 
     chosen = [await choose(knowledge, pause, str(n)) for n in range(1, len(meanings) + 1)]
@@ -270,7 +270,7 @@ async def test_every_option_of_a_vague_question_leads_to_its_page_first(
     assert len(meanings) > 2
     firsts = [writes.search_results[0] for writes in (*chosen, assumed)]
     paths = [(*first.crumbs, *first.heading_path) for first in firsts]
-    wanted = [one.crumbs for one in (*meanings, meanings[0])]
+    wanted = [meaning.crumbs for meaning in (*meanings, meanings[0])]
     assert [path[: len(place)] for path, place in zip(paths, wanted, strict=True)] == wanted
     assert {writes.search_quality for writes in chosen} <= {"good", "excellent"}
     assert {first.span and first.span[0] for first in firsts} == {0}

@@ -72,7 +72,7 @@ def tasks(server: ModelServer) -> list[str]:
     """What the server was asked for, in order, by how the prompts begin."""
     return [
         next(task for begin, task in BEGINNINGS.items() if said.startswith(begin))
-        for said in (VENDOR.said(one)[0][1] for one in server.received)
+        for said in (VENDOR.said(received)[0][1] for received in server.received)
     ]
 
 
@@ -243,7 +243,7 @@ async def test_models_of_their_own_keep_calls_of_their_own(
         await harness.driver(expects_faults=True).say(GERMAN)
 
     assert tasks(server)[:4] == ["translate", "essence", "scope", "respond"]
-    assert [one.body["model"] for one in server.received][2] == "gpt-4o"
+    assert [received.body["model"] for received in server.received][2] == "gpt-4o"
 
 
 async def test_a_prompt_has_the_earlier_turns_that_the_person_may_read(

@@ -158,7 +158,7 @@ async def test_related_questions_in_one_message_are_both_answered_by_a_model(
     async with open_app(**settings) as harness:
         reply = await harness.driver().say(turn)
 
-    understands, writes, _ = (str(VENDOR.said(one)) for one in server.received)
+    understands, writes, _ = (str(VENDOR.said(received)) for received in server.received)
     assert turn in understands
     assert turn in writes
     assert reply["outcome"] == "answered"
@@ -307,7 +307,7 @@ async def test_a_language_that_a_person_chose_holds_in_their_other_conversations
         ]
         await first.say("/set_language de")
         followed = await second.say(CLEAR)
-        unaffected = [await one.say(CLEAR) for one in others]
+        unaffected = [await other.say(CLEAR) for other in others]
         await second.say("/set_language fr")
         newer = await first.say(CLEAR)
         kept = [key async for key in harness.client.scan_iter("rd:person:*")]

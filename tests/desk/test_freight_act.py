@@ -148,7 +148,9 @@ async def test_two_tools_of_a_model_answer_in_one_round(open_regulation: Any) ->
 
 async def test_a_comparison_of_a_model_reads_both_versions(open_regulation: Any) -> None:
     def compare(inputs: Any) -> RespondOutput:
-        numbers = {one.version: one.number for one in inputs.sources if "Records" in one.place}
+        numbers = {
+            source.version: source.number for source in inputs.sources if "Records" in source.place
+        }
         text = f"24 months in 2024 [{numbers['2024']}], 12 months in 2025 [{numbers['2025']}]."
         return RespondOutput(status="answered", answer=text, confidence=0.9)
 
@@ -176,7 +178,7 @@ async def test_three_rounds_below_the_threshold_end_with_the_best_answer(
     ]
     written = [cite_first("licence", f"Draft {number}.", "boats") for number in range(3)]
     model = PartlyScriptedModel(
-        reason=[one for made in rounds for one in (made, DONE)],
+        reason=[message for made in rounds for message in (made, DONE)],
         respond=written,
         assess=[score(4.0, "boats"), score(6.0, "boats"), score(5.0, "boats")],
         judge=[judge_all("approve")],

@@ -132,7 +132,7 @@ def list_recorded(settings: Settings) -> set[str]:
     store = connect_records(settings.records_url, settings.refdesk_data)
     try:
         store.prepare()
-        return {one.message_id for one in store.find(Selection(), limit=1000)}
+        return {record.message_id for record in store.find(Selection(), limit=1000)}
     finally:
         store.close()
 
@@ -152,7 +152,7 @@ async def test_a_backup_and_a_restore_without_space_change_nothing(
         await write_backup(settings_of(whole), disk.folder / "desk.backup")
     with pytest.raises(OSError, match="No space left on device"):
         await read_backup(here, file, overwrite=True)
-    left = sorted(one.name for one in disk.folder.iterdir())
+    left = sorted(path.name for path in disk.folder.iterdir())
     old = (disk.folder / "data" / "index" / "old").read_text()
     disk.free()
     restored = await read_backup(here, file, overwrite=True)

@@ -153,7 +153,9 @@ async def walk_all(
     settings = settings_of(await ingest_pages(data, dict(pages)))
     index = await open_index(settings, embedder)
     try:
-        ids = {one.id.rpartition("/")[2]: one.id for one in await index.list_documents()}
+        ids = {
+            document.id.rpartition("/")[2]: document.id for document in await index.list_documents()
+        }
         assert "freight" in ids
         walker = GraphWalker(
             LevelSearcher(index, embedder),
@@ -166,7 +168,7 @@ async def walk_all(
                 for name, _, ordinal in (one.partition("#") for one in walk.start)
             )
             passages = await walker.walk(replace(walk, start=start, groups=groups))
-            found.append("\n".join(repr(one) for one in passages))
+            found.append("\n".join(repr(passage) for passage in passages))
         return found
     finally:
         await index.close()
@@ -265,7 +267,7 @@ class AttackingServer(ModelServer):
 
     def take_prompts(self) -> str:
         """Everything that the model was given since the last look."""
-        given = json.dumps([one.body["messages"] for one in self.received])
+        given = json.dumps([received.body["messages"] for received in self.received])
         self.received.clear()
         return given
 

@@ -47,8 +47,8 @@ def long_law(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def list_parts(writes: list[Fields]) -> dict[str, Fields]:
     """The stored parts of a role, each from the one run that wrote it."""
     found: dict[str, Fields] = {}
-    for one in writes:
-        for key, part in one.get("stored_parts", {}).items():
+    for write in writes:
+        for key, part in write.get("stored_parts", {}).items():
             assert key not in found, "a part has one result"
             found[key] = part
     return found

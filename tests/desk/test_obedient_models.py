@@ -52,7 +52,9 @@ def write_shape(shape: Shape) -> Any:
 
     def answer(inputs: Any) -> Any:
         found = cite_first("up to 8 times")(inputs)
-        [number] = [one.number for one in inputs.sources if "up to 8 times" in one.text][:1]
+        [number] = [source.number for source in inputs.sources if "up to 8 times" in source.text][
+            :1
+        ]
         return found.model_copy(update={"answer": shape.text.replace("[1]", f"[{number}]")})
 
     return answer
@@ -106,7 +108,7 @@ async def test_no_tool_runs_that_was_invented_or_that_needs_an_approval(
 @pytest.mark.parametrize("shape", SOME, ids=[shape.name for shape in SOME])
 async def test_the_answer_of_a_swarm_leads_nowhere_else(open_app: OpenApp, shape: Shape) -> None:
     def write(inputs: Any) -> SynthesizeFindingsOutput:
-        number = next(one.number for one in inputs.sources if "up to 8 times" in one.text)
+        number = next(source.number for source in inputs.sources if "up to 8 times" in source.text)
         text = shape.text.replace("[1]", f"[{number}]")
         cell = TableCell(item="webhooks", criterion="retries", finding=f"{text} [{number}]")
         return SynthesizeFindingsOutput(

@@ -57,7 +57,7 @@ async def test_a_choice_holds_in_every_conversation_of_the_person_and_in_no_othe
     await say(desk, "c3", "bob", WEBHOOK)
 
     assert said.startswith("So antworte ich ab jetzt")
-    asked = [json.dumps(one.body) for one in server.received]
+    asked = [json.dumps(received.body) for received in server.received]
     assert ["The user wants it short" in one for one in asked] == [False, False, True, False, False]
     known = [
         (await desk.http.get(PERSON, params={"user_id": one})).json() for one in ("ada", "bob")

@@ -139,8 +139,8 @@ async def test_a_key_without_the_scope_learns_of_no_document(desk: PersonClient)
     removed = await desk.http.delete("/v1/documents", params={"pattern": "*"})
 
     said = {
-        (one.status_code, one.json()["error"]["code"], one.json()["error"]["message"])
-        for one in (*answers.values(), removed)
+        (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["message"])
+        for answer in (*answers.values(), removed)
     }
     assert {(status, code) for status, code, _ in said} == {(403, "missing_scope")}
     assert len(said) == 1

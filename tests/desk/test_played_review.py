@@ -117,33 +117,37 @@ def replay(task: Any, recorded: Mapping[str, list[Any]]) -> Any:
 
 def choose(outputs: list[ComplianceOutput], inputs: ComplianceInputs) -> ComplianceOutput:
     if inputs.direction == "clauses":
-        return next(one for one in outputs if one.readings)
-    wanted = {one.id for one in inputs.requirements}
-    return next(one for one in outputs if wanted == {each.requirement_id for each in one.verdicts})
+        return next(output for output in outputs if output.readings)
+    wanted = {requirement.id for requirement in inputs.requirements}
+    return next(
+        output for output in outputs if wanted == {each.requirement_id for each in output.verdicts}
+    )
 
 
 def rename(
     output: RequirementExtractorOutput, inputs: RequirementExtractorInputs
 ) -> RequirementExtractorOutput:
-    ids = {one.id.rpartition("#")[2]: one.id for one in inputs.units}
+    ids = {unit.id.rpartition("#")[2]: unit.id for unit in inputs.units}
     return output.model_copy(
         update={
             "checklist": tuple(
-                one.model_copy(
-                    update={"source_section": ids[one.source_section.rpartition("#")[2]]}
+                requirement.model_copy(
+                    update={"source_section": ids[requirement.source_section.rpartition("#")[2]]}
                 )
-                for one in output.checklist
+                for requirement in output.checklist
             )
         }
     )
 
 
 def rename_documents(output: ClassifierOutput, inputs: ClassifierInputs) -> ClassifierOutput:
-    ids = list(dict.fromkeys(one.id for one in inputs.documents))
+    ids = list(dict.fromkeys(document.id for document in inputs.documents))
     named = zip(output.documents, ids, strict=True)
     return output.model_copy(
         update={
-            "documents": tuple(one.model_copy(update={"document_id": name}) for one, name in named)
+            "documents": tuple(
+                document.model_copy(update={"document_id": name}) for document, name in named
+            )
         }
     )
 
@@ -175,7 +179,7 @@ async def review(played: PlayedReview, folder: Path, embedder: Embedder) -> Revi
         open_knowledge_with(settings, embedder) as knowledge,
         run_app(settings, play_redis(), knowledge, model) as harness,
     ):
-        ids = {one.title: one.id for one in await knowledge.library.list_documents()}
+        ids = {document.title: document.id for document in await knowledge.library.list_documents()}
         law = ids.pop(played.law)
         order = JobOrder(
             way="specialists", payload={"review": {"documents": [*ids.values()], "against": [law]}}
@@ -193,8 +197,8 @@ async def review(played: PlayedReview, folder: Path, embedder: Embedder) -> Revi
 
 def list_statuses(report: ReviewReport) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for one in report.requirements:
-        found.setdefault(one.law.heading, set()).add(one.status)
+    for requirement in report.requirements:
+        found.setdefault(requirement.law.heading, set()).add(requirement.status)
     return found
 
 
@@ -216,18 +220,21 @@ def test_each_finding_has_the_words_of_both_sides_and_one_recommendation(reply: 
     report = reply.report
     law, contract = ENGLISH.read_texts()
 
-    assert [one.law.heading for one in report.findings][:2] == [
+    assert [finding.law.heading for finding in report.findings][:2] == [
         "Article 5 Other carriers", "Article 3 Notice"
     ]  # fmt: skip
-    assert all(one.law.words in law for one in report.requirements)
-    evidence = [place for one in report.requirements for place in one.evidence]
+    assert all(requirement.law.words in law for requirement in report.requirements)
+    evidence = [place for requirement in report.requirements for place in requirement.evidence]
     assert len(evidence) == 12
-    assert all(one.words in contract and one.file == "contract.md" for one in evidence)
-    assert all(one.evidence for one in report.findings if one.status == "VIOLATION")
-    assert all(one.closest for one in report.findings if one.status == "GAP")
-    printed = "\n".join(one.text for one in lay_out(report).parts[5].items)
-    assert all(printed.count(one.recommendation) == 1 for one in report.findings)
-    [insurance] = [one for one in report.findings if "Insurance" in one.law.heading]
+    assert all(
+        quoted_place.words in contract and quoted_place.file == "contract.md"
+        for quoted_place in evidence
+    )
+    assert all(finding.evidence for finding in report.findings if finding.status == "VIOLATION")
+    assert all(finding.closest for finding in report.findings if finding.status == "GAP")
+    printed = "\n".join(item.text for item in lay_out(report).parts[5].items)
+    assert all(printed.count(finding.recommendation) == 1 for finding in report.findings)
+    [insurance] = [finding for finding in report.findings if "Insurance" in finding.law.heading]
     assert insurance.comparisons == (
         'document "insurer stands in with two million euros" < rule "of at least EUR 5,000,000"',
     )
@@ -236,11 +243,11 @@ def test_each_finding_has_the_words_of_both_sides_and_one_recommendation(reply: 
 def test_a_clause_that_permits_later_what_an_earlier_one_forbids_is_found(reply: Reviewed) -> None:
     report = reply.report
 
-    [carriers] = [one for one in report.findings if "Other carriers" in one.law.heading]
+    [carriers] = [finding for finding in report.findings if "Other carriers" in finding.law.heading]
 
-    assert [one.heading for one in carriers.evidence] == ["12 Busy weeks"]
-    assert [one.kind for one in report.gaps] == ["consistency"]
-    assert [one.heading for one in report.gaps[0].places] == ["6 Who drives", "12 Busy weeks"]
+    assert [place.heading for place in carriers.evidence] == ["12 Busy weeks"]
+    assert [gap.kind for gap in report.gaps] == ["consistency"]
+    assert [place.heading for place in report.gaps[0].places] == ["6 Who drives", "12 Busy weeks"]
 
 
 def test_a_german_contract_is_judged_by_an_english_law(german: Reviewed) -> None:
@@ -249,12 +256,15 @@ def test_a_german_contract_is_judged_by_an_english_law(german: Reviewed) -> None
 
     assert list_statuses(report) == list_expected(GERMAN)
     assert report.language == "de"
-    assert all(one.law.words in law for one in report.requirements)
-    evidence = [place for one in report.requirements for place in one.evidence]
+    assert all(requirement.law.words in law for requirement in report.requirements)
+    evidence = [place for requirement in report.requirements for place in requirement.evidence]
     assert all(place.words in contract for place in evidence)
-    assert all(one.recommendation for one in report.findings)
-    assert [one.classes["document_type"] for one in report.documents] == ["contract", "law"]
-    assert {one.state.value for one in report.sections.values()} == {"result"}
+    assert all(finding.recommendation for finding in report.findings)
+    assert [document.classes["document_type"] for document in report.documents] == [
+        "contract",
+        "law",
+    ]
+    assert {section.state.value for section in report.sections.values()} == {"result"}
     assert "errors" not in german.fields
 
 
@@ -263,13 +273,15 @@ def test_a_clause_that_permits_what_an_article_forbids_is_found_far_from_its_sub
 ) -> None:
     report = german.report
 
-    [release] = [one for one in report.findings if "Return to service" in one.law.heading]
+    [release] = [
+        finding for finding in report.findings if "Return to service" in finding.law.heading
+    ]
 
-    assert [one.heading for one in release.evidence] == ["11 Treppensteigen vermeiden"]
+    assert [place.heading for place in release.evidence] == ["11 Treppensteigen vermeiden"]
     [contradiction] = report.gaps
     _, contract = GERMAN.read_texts()
-    assert all(one.words and one.words in contract for one in contradiction.places)
-    assert {one.heading for one in contradiction.places} == {
+    assert all(place.words and place.words in contract for place in contradiction.places)
+    assert {place.heading for place in contradiction.places} == {
         "4 Wenn jemand Hilfe braucht", "5 Steckengeblieben"
     }  # fmt: skip
 
@@ -292,12 +304,14 @@ def test_a_gap_cites_the_article_the_passages_that_were_judged_and_the_verdict(
 
     lines = [one for one in text.splitlines() if "ist nicht erfüllt" in one]
 
-    assert len(lines) == len([one for one in german.report.requirements if one.status == "GAP"])
+    assert len(lines) == len(
+        [requirement for requirement in german.report.requirements if requirement.status == "GAP"]
+    )
     for line in lines:
         assert list_cited(german, line) >= {"law.md", "vertrag.md", ""}
 
 
 def list_cited(reviewed: Reviewed, line: str) -> set[str]:
     """Return the files of the sources that a line of the answer cites; empty for the review."""
-    sources = {one["number"]: one for one in reviewed.fields["sources"]}
-    return {sources[int(one)]["path"] or "" for one in re.findall(r"\[(\d+)\]", line)}
+    sources = {field["number"]: field for field in reviewed.fields["sources"]}
+    return {sources[int(match)]["path"] or "" for match in re.findall(r"\[(\d+)\]", line)}

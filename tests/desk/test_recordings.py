@@ -28,9 +28,11 @@ from tests.recordings.replaying import Played, ingest_documents, open_documents,
 # The first test waits for all recordings: by themselves they take longer than one test may.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-CONVERSATIONS = {one.id: one for one in load_conversations()}
+CONVERSATIONS = {conversation.id: conversation for conversation in load_conversations()}
 TURNS = [
-    (one.id, number) for one in CONVERSATIONS.values() for number in range(1, len(one.turns) + 1)
+    (conversation.id, number)
+    for conversation in CONVERSATIONS.values()
+    for number in range(1, len(conversation.turns) + 1)
 ]
 EVERYWHERE = ("plain-opt-out", "code-rate-limit", "german-routing")
 """Conversations of one turn that are replayed in the form of each vendor, streamed and not."""
@@ -60,11 +62,11 @@ async def replay(
     vendor: str = "openai",
     shows_drafts: bool = False,
 ) -> Replayed:
-    wanted = [CONVERSATIONS[one] for one in ids]
+    wanted = [CONVERSATIONS[identifier] for identifier in ids]
     async with open_documents(data, embedder) as knowledge:
         played = play(wanted, data, knowledge, vendor=vendor, shows_drafts=shows_drafts)
         turns = [one async for one in played]
-    return {(one.conversation.id, one.number): one for one in turns}
+    return {(turn.conversation.id, turn.number): turn for turn in turns}
 
 
 @pytest.mark.parametrize(("name", "number"), TURNS, ids=[f"{one}-{n}" for one, n in TURNS])
@@ -73,7 +75,7 @@ def test_a_person_sees_what_a_played_model_wrote_for_the_question(
 ) -> None:
     played = replayed[name, number]
 
-    assert [one.stage for one in played.missing] == []
+    assert [prompt.stage for prompt in played.missing] == []
     assert played.unused == ()
     assert list(find_faults(played)) == []
 
@@ -90,13 +92,16 @@ def test_each_vendors_form_shows_the_same_answer(
     assert len(found) == len(EVERYWHERE)
     for key, played in found.items():
         assert played.reply["text"] == replayed[key].reply["text"]
-        streamed = {one.stage for one in played.prompts if one.is_streamed}
+        streamed = {prompt.stage for prompt in played.prompts if prompt.is_streamed}
         assert ("respond" in streamed) is shows_drafts
 
 
 def test_every_stage_of_the_plain_way_has_a_recording_of_its_prompt() -> None:
     recorded = {
-        call.stage for one in CONVERSATIONS.values() for turn in one.turns for call in turn.calls
+        call.stage
+        for conversation in CONVERSATIONS.values()
+        for turn in conversation.turns
+        for call in turn.calls
     }
 
     # Recordings that are older than their prompt are listed: python -m tests.recordings stale

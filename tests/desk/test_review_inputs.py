@@ -71,11 +71,14 @@ def ask(tmp_path: Path, embedder: Embedder) -> Ask:
 async def name_documents(knowledge: Knowledge, question: str) -> JobOrder:
     """The order of a review of the documents that a question names."""
     listed = await knowledge.library.list_documents()
-    known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
+    known = [
+        TitledDocument(document.id, document.title, document.source, document.language)
+        for document in listed
+    ]
     scope = find_scope(question, known)
     review: dict[str, JsonValue] = {
-        "documents": [one.id for one in scope.documents],
-        "against": [one.id for one in scope.against],
+        "documents": [document.id for document in scope.documents],
+        "against": [document.id for document in scope.against],
     }
     return JobOrder(way="specialists", payload={"review": review})
 

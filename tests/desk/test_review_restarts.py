@@ -77,9 +77,9 @@ async def test_a_review_of_a_long_law_has_one_result_whoever_is_killed_on_the_wa
             async with http.stream("GET", f"{path}/events") as answer:
                 async for event in read_events(answer):
                     seen.append(event)
-                    if len([one for one in seen if one.name == "branch"]) == 4:
+                    if len([requests for requests in seen if requests.name == "branch"]) == 4:
                         break
-    assert "done" not in {one.name for one in seen}
+    assert "done" not in {requests.name for requests in seen}
 
     with run(tmp_path, redis_url, *up, until=b"working as"), serve(tmp_path, redis_url) as line:
         async with httpx.AsyncClient(base_url=read_address(line), timeout=None) as http:
@@ -89,7 +89,7 @@ async def test_a_review_of_a_long_law_has_one_result_whoever_is_killed_on_the_wa
             again = await http.post(REVIEWS, params=params, content=FAULTY, headers=BINARY)
             report = (await http.get(f"{path}/report")).text
 
-    ids = [one.id for one in (*seen, *rest)]
+    ids = [requests.id for requests in (*seen, *rest)]
     assert len(set(ids)) == len(ids)
     assert rest[-1].name == "done"
     assert rest[-1].data["outcome"] == "answered"

@@ -127,7 +127,7 @@ async def review(client: httpx.AsyncClient, contract: bytes, **params: str) -> d
     path = f"{REVIEWS}/{started.json()['id']}"
     seen = await events(client, "GET", f"{path}/events")
     assert seen[-1].name == "done"
-    plans = [one.data.get("plan") for one in seen if one.name == "stage"]
+    plans = [requests.data.get("plan") for requests in seen if requests.name == "stage"]
     labels = {str(label) for plan in plans if isinstance(plan, list) for label in plan}
     assert {"compliance", "report generator"} <= labels
     found: dict[str, Any] = (await client.get(path)).json()
@@ -183,7 +183,7 @@ async def test_a_contract_is_reviewed_and_the_links_of_its_report_open_at_the_pl
             "GAP",
         ]  # fmt: skip
         assert report["requirements"][3]["evidence"][0]["link"].startswith(f"{app.url}/v1/reader/")
-        links = [one.attributes["href"] or "" for one in LexborHTMLParser(page.text).css("a")]
+        links = [node.attributes["href"] or "" for node in LexborHTMLParser(page.text).css("a")]
         assert links
         assert all(link.startswith(f"{app.url}/v1/reader/") for link in links)
         texts = [(await client.get(link)).text for link in dict.fromkeys(links)]
@@ -296,7 +296,7 @@ async def test_the_report_of_a_review_in_a_conversation_is_linked_in_its_answer(
         [page] = [one for one in answer["suggested_actions"] if one["kind"] == "source"]
         shown = await browser.get(page["link"])
         report = await client.get(f"{REVIEWS}/c-1~m-1/report")
-        links = [one.attributes["href"] or "" for one in LexborHTMLParser(shown.text).css("a")]
+        links = [node.attributes["href"] or "" for node in LexborHTMLParser(shown.text).css("a")]
         opened = [(await browser.get(link)).status_code for link in dict.fromkeys(links)]
         await client.delete(talk)
         gone = await browser.get(page["link"])

@@ -269,8 +269,10 @@ async def test_a_judge_that_needs_the_user_has_the_user_asked(open_app: OpenApp)
 async def test_a_judge_is_shown_what_no_source_says_and_it_is_not_sent(open_app: OpenApp) -> None:
     def heeds(inputs: Any) -> JudgeOutput:
         verdicts = tuple(
-            Verdict(passage=one.number, quote=one.text, reason=one.note, supported=False)
-            for one in inputs.passages
+            Verdict(
+                passage=passage.number, quote=passage.text, reason=passage.note, supported=False
+            )
+            for passage in inputs.passages
         )
         approval: JudgeOutput = decides("approve")(inputs)
         return approval.model_copy(update={"verdicts": verdicts})

@@ -50,4 +50,4 @@ async def ask_over(
         open_knowledge_with(settings, embedder) as knowledge,
         run_app(settings, play_redis(), knowledge) as app,
     ):
-        return list(await asyncio.gather(*(app.driver().say(one) for one in questions)))
+        return list(await asyncio.gather(*(app.driver().say(question) for question in questions)))

@@ -47,12 +47,12 @@ async def ingest(settings: Settings, spec: SourceSpec) -> None:
 
 async def list_titles(runtime: Runtime) -> list[str]:
     assert runtime.knowledge is not None
-    return sorted(one.title for one in await runtime.knowledge.index.list_documents())
+    return sorted(document.title for document in await runtime.knowledge.index.list_documents())
 
 
 def find_source(settings: Settings, spec: SourceSpec) -> RegisteredSource | None:
     sources = open_source_registry(settings.data_place).read().sources
-    return next((one for one in sources if one.spec == spec), None)
+    return next((source for source in sources if source.spec == spec), None)
 
 
 @pytest.mark.slow
@@ -105,15 +105,15 @@ async def test_a_source_that_is_away_is_recorded_and_keeps_its_documents(
 def test_a_removed_source_is_forgotten_and_those_of_others_stay(tmp_path: Path) -> None:
     first, second = (settings_of(tmp_path, tenant=name) for name in ("first", "second"))
     spec = SourceSpec(place="/documents")
-    for one in (first, second, first):
-        open_source_registry(one.data_place).record([spec], IngestionResult())
+    for settings in (first, second, first):
+        open_source_registry(settings.data_place).record([spec], IngestionResult())
     identity = open_source_registry(first.data_place).read().id
 
     assert open_source_registry(first.data_place).forget("/documents")
     assert not open_source_registry(first.data_place).forget("/documents")
 
     left = open_source_registry(second.data_place).read()
-    assert [one.tenant for one in left.sources] == ["second"]
+    assert [source.tenant for source in left.sources] == ["second"]
     assert left.id == identity
 
 
@@ -160,7 +160,7 @@ async def test_a_source_is_added_read_listed_and_removed(owner: Runtime, folder:
     assert (stopped.status_code, stopped.json()["state"]) == (202, "read")
     assert (listed["schedule"], listed["failed"]) == ("0 6 * * *", 0)
     assert listed["next_at"].endswith("T06:00:00Z")
-    assert [one["id"] for one in documents["documents"]] == ["served/lamps"]
+    assert [document["id"] for document in documents["documents"]] == ["served/lamps"]
     assert codes == [204, 404]
     assert lost.status_code == 404
 
@@ -219,7 +219,7 @@ async def test_a_source_that_the_settings_do_not_name_is_refused(
         answers = [await client.post(SOURCES, json=asked) for asked, _ in refused]
         listed = (await client.get(SOURCES)).json()
 
-    assert [one.status_code for one in answers] == [400] * len(refused)
+    assert [response.status_code for response in answers] == [400] * len(refused)
     for answer, (_, reason) in zip(answers, refused, strict=True):
         assert reason in answer.text
     assert listed == {"sources": []}

@@ -54,13 +54,13 @@ def decide_all(status: str, *evidence: str) -> Any:
             {
                 "verdicts": [
                     {
-                        "requirement_id": one.id,
+                        "requirement_id": requirement.id,
                         "status": status,
                         "confidence": 0.9,
-                        "evidence": [{"passage": one} for one in evidence],
+                        "evidence": [{"passage": requirement} for requirement in evidence],
                         "reason": "as the model says",
                     }
-                    for one in given.requirements
+                    for requirement in given.requirements
                 ]
             }
         )
@@ -281,7 +281,7 @@ async def test_a_unit_that_a_model_leaves_out_is_asked_for_once_more(
         reply = await harness.driver().say(FAULTY)
 
     [_, again] = model.find_asked("requirement_extractor")
-    assert [one.heading.rpartition(" > ")[2] for one in again.units] == [
+    assert [unit.heading.rpartition(" > ")[2] for unit in again.units] == [
         "Article 8 Training", "Article 9 Records"
     ]  # fmt: skip
     assert count(reply) == {"requirements": 8, "compliant": 3, "violations": 3, "gaps": 2}
@@ -306,7 +306,7 @@ async def test_a_status_whose_evidence_does_not_exist_does_not_count(
     assert len(reply["verdicts"]["undecided"]) == 8 - kept
     report = reply["review_report"]["report"]
     reasons = {one["reason"] for one in report["requirements"] if one["status"] == "UNDECIDED"}
-    assert all("named no passage that exists" in one for one in reasons)
+    assert all("named no passage that exists" in reason for reason in reasons)
 
 
 async def test_a_requirement_without_a_verdict_is_asked_for_again_and_then_undecided(
@@ -329,7 +329,7 @@ async def test_a_requirement_without_a_verdict_is_asked_for_again_and_then_undec
         reply = await harness.driver().say(FAULTY)
 
     again = model.find_asked("compliance")[-1]
-    assert [one.id for one in again.requirements] == ["REQ-008"]
+    assert [requirement.id for requirement in again.requirements] == ["REQ-008"]
     assert reply["verdicts"]["undecided"] == ["REQ-008"]
     assert count(reply) == {"requirements": 8, "compliant": 3, "violations": 3, "gaps": 1}
 
@@ -345,8 +345,8 @@ async def test_the_verdicts_know_what_the_clauses_said_and_how_the_numbers_compa
     [clauses, verdicts] = model.find_asked("compliance")
     given = verdicts.prompt
     assert clauses.direction == "clauses"
-    assert {one.effect for one in given.readings} == {"breaks"}
-    lines = [line for one in given.comparisons for line in one.lines]
+    assert {reading.effect for reading in given.readings} == {"breaks"}
+    lines = [line for comparison in given.comparisons for line in comparison.lines]
     line = 'document "of register data within 14 days" > rule "of register data within 48 hours"'
     assert line in lines
     assert given.is_whole
@@ -407,7 +407,7 @@ async def test_an_invented_citation_is_counted_and_its_sentence_goes_to_the_judg
     open_reviews: OpenReviews,
 ) -> None:
     def write(inputs: Any) -> SynthesisOutput:
-        first = next(one for one in inputs.sources if "may sell" in one.text)
+        first = next(source for source in inputs.sources if "may sell" in source.text)
         text = "The processor may sell register data to third parties"
         return SynthesisOutput(
             answer=f"{text}. \\cite{{{first.id}}}\n\nAll else is well. \\cite{{law#99}}"
@@ -421,7 +421,7 @@ async def test_an_invented_citation_is_counted_and_its_sentence_goes_to_the_judg
         [written, *_] = await driver.read_writes(reply, "synthesis")
 
     judged = model.find_asked("judge")[0]
-    assert "All else is well." in {one.text.strip() for one in judged.passages}
+    assert "All else is well." in {passage.text.strip() for passage in judged.passages}
     assert written["citation_check"]["invalid_citations"] == ["law#99"]
     assert not written["citation_check"]["valid"]
     assert "\\cite" not in written["response"]
@@ -454,11 +454,13 @@ async def test_the_writer_of_a_review_finds_each_note_once_and_each_clause_under
         reply = await harness.driver().say(FAULTY)
 
     asked = model.find_asked("synthesis")[0]
-    shown = "\n".join((*(one.text for one in asked.findings), *asked.notes))
-    [review] = [one for one in asked.sources if one.id == REVIEW]
+    shown = "\n".join((*(finding.text for finding in asked.findings), *asked.notes))
+    [review] = [source for source in asked.sources if source.id == REVIEW]
     assert all(shown.count(note) == 1 for note in asked.notes)
-    assert {REVIEW} < {name for one in asked.findings for name in one.sources}
-    assert not any(one.text in review.text for one in asked.findings if REVIEW not in one.sources)
+    assert {REVIEW} < {name for finding in asked.findings for name in finding.sources}
+    assert not any(
+        finding.text in review.text for finding in asked.findings if REVIEW not in finding.sources
+    )
     assert review.place == reply["review_report"]["title"]
 
 

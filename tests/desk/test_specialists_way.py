@@ -89,7 +89,7 @@ async def test_a_model_that_is_busy_for_a_moment_costs_no_verdict_no_risk_and_no
     assert count(reply) == {"requirements": 8, "compliant": 3, "violations": 3, "gaps": 2}
     report = ReviewReport.model_validate(reply["review_report"]["report"])
     assert report.undecided == ()
-    assert all(one.risk is not None for one in report.findings)
+    assert all(finding.risk is not None for finding in report.findings)
     assert "errors" not in reply or reply["errors"] == []
 
 
@@ -112,7 +112,7 @@ async def test_a_requirement_that_no_model_judges_costs_no_other_its_verdict_and
         if inputs.direction == "clauses":
             return ANSWERS["compliance"](given)
         calls.append(len(inputs.requirements))
-        if any("train" in one.statement for one in inputs.requirements):
+        if any("train" in requirement.statement for requirement in inputs.requirements):
             raise error
         return ANSWERS["compliance"](given)
 
@@ -140,8 +140,8 @@ async def test_a_specialist_that_fails_is_named_in_its_section_and_the_others_ha
         reply = await review_faulty(harness)
 
     report = ReviewReport.model_validate(reply["review_report"]["report"])
-    failed = [name for name, one in report.sections.items() if one.state == "failed"]
-    own = {one.specialist: name for name, one in report.sections.items()}[specialist]
+    failed = [name for name, section in report.sections.items() if section.state == "failed"]
+    own = {section.specialist: name for name, section in report.sections.items()}[specialist]
     assert report.sections[own].state in ("failed", "incomplete")
     assert "the vendor refuses" in report.sections[own].reason
     assert set(failed) <= {own}
@@ -158,7 +158,7 @@ async def test_risks_of_a_review_without_verdicts_are_unknown_and_not_none(
         reply = await review_faulty(harness)
 
     report = ReviewReport.model_validate(reply["review_report"]["report"])
-    states = {name: one.state.value for name, one in report.sections.items()}
+    states = {name: section.state.value for name, section in report.sections.items()}
     assert states == {
         "findings": "failed",
         "risks": "failed",
@@ -176,7 +176,7 @@ async def test_a_specialist_that_was_not_requested_is_not_reported_as_nothing_fo
         reply = await review_faulty(harness, specialists=["compliance", "report_generator"])
 
     report = ReviewReport.model_validate(reply["review_report"]["report"])
-    states = {name: one.state.value for name, one in report.sections.items()}
+    states = {name: section.state.value for name, section in report.sections.items()}
     assert states["risks"] == states["gaps"] == states["citations"] == "not_requested"
     assert (states["findings"], states["recommendations"]) == ("result", "result")
 
@@ -202,16 +202,22 @@ async def test_without_a_model_every_unit_of_the_law_is_shown_and_nothing_is_jud
     report = ReviewReport.model_validate(reply["review_report"]["report"])
     law = (EXAMPLES / "data_protection_review" / "law.md").read_text("utf-8")
     _introduction, *sentences = (one for one in law.split("\n\n") if not one.startswith("#"))
-    assert [one.law.words for one in report.requirements] == [
-        " ".join(one.split()) for one in sentences
+    assert [requirement.law.words for requirement in report.requirements] == [
+        " ".join(sentence.split()) for sentence in sentences
     ]
-    assert {one.status for one in report.requirements} == {"UNDECIDED"}
-    assert all(1 <= len(one.closest) <= 3 for one in report.requirements)
-    closest = {one.law.heading: one.closest[0].heading for one in report.requirements}
+    assert {requirement.status for requirement in report.requirements} == {"UNDECIDED"}
+    assert all(1 <= len(requirement.closest) <= 3 for requirement in report.requirements)
+    closest = {
+        requirement.law.heading: requirement.closest[0].heading
+        for requirement in report.requirements
+    }
     assert closest["Article 5 Sale"] == "5 Use of data"
-    assert not any(one.risk or one.reason or one.confidence for one in report.requirements)
+    assert not any(
+        requirement.risk or requirement.reason or requirement.confidence
+        for requirement in report.requirements
+    )
     assert not report.is_judged
-    asked = {one.fields["task"] for one in journal if one.kind == "model_call"}
+    asked = {entry.fields["task"] for entry in journal if entry.kind == "model_call"}
     assert asked.isdisjoint(SpecialistName)
 
 
@@ -237,7 +243,9 @@ async def test_a_step_that_had_nothing_to_do_is_not_reported_as_skipped_work(
     async with open_reviews(model) as harness:
         driver = harness.driver()
         reply = await driver.say(f"Write a report: {CLEAN}")
-        asked = {one.fields["task"] for one in await driver.journal(reply) if "task" in one.fields}
+        asked = {
+            entry.fields["task"] for entry in await driver.journal(reply) if "task" in entry.fields
+        }
 
     assert set(reply["agent_sequence"]) == set(SpecialistName) - {SpecialistName.SYNTHESIS}
     assert asked.isdisjoint({"risk_verifier", "citation_auditor"}), "there was nothing to do"
@@ -262,7 +270,7 @@ async def test_the_reply_to_a_pause_goes_the_way_of_the_question_that_was_paused
         paused = await harness.desk.ask(asked)
         reply = await driver.say("1")
         journal = await driver.journal(reply)
-        routed = [one.fields.get("flow") for one in journal if one.kind == "routed"]
+        routed = [entry.fields.get("flow") for entry in journal if entry.kind == "routed"]
         later = await driver.say("What are the fees of the Lindqvist contract?")
 
     assert paused["outcome"] == "clarification"
@@ -306,9 +314,9 @@ def list_verdicts(said: list[str]) -> list[dict[str, Any]]:
     """Every requirement is broken by the first passage."""
     ids = sorted(set(re.findall(r"REQ-\d+", " ".join(said))))
     return [
-        {"requirement_id": one, "status": "VIOLATION", "confidence": 0.8,
+        {"requirement_id": identifier, "status": "VIOLATION", "confidence": 0.8,
          "evidence": [{"passage": "p1"}], "reason": "as the model says"}
-        for one in ids
+        for identifier in ids
     ]  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def cite(phrase: str, text: str = ANSWER, **fields: Any) -> Any:
     """Answer with the source that has `phrase`."""
 
     def answer(inputs: Any) -> SynthesizeFindingsOutput:
-        number = next(one.number for one in inputs.sources if phrase in one.text)
+        number = next(source.number for source in inputs.sources if phrase in source.text)
         return SynthesizeFindingsOutput(answer=f"{text} [{number}]", **fields)
 
     return answer
@@ -133,7 +133,7 @@ async def test_what_workers_wrote_reaches_the_writer_and_a_table_names_an_absenc
         return ModelMessage(text=f"Sent again up to 8 times [{result.sources[0]}].")
 
     def write(inputs: Any) -> SynthesizeFindingsOutput:
-        number = next(one.number for one in inputs.sources if "up to 8 times" in one.text)
+        number = next(source.number for source in inputs.sources if "up to 8 times" in source.text)
         cell = TableCell(item="webhooks", criterion="retries", finding=f"up to 8 times [{number}]")
         return SynthesizeFindingsOutput(answer=f"{ANSWER} [{number}]", cells=(cell,))
 
@@ -152,9 +152,9 @@ async def test_what_workers_wrote_reaches_the_writer_and_a_table_names_an_absenc
 
     [asked] = model.find_asked("synthesize_findings")
     brief = model.find_asked("work_on_task")[0].prompt
-    assert [one.text for one in asked.findings] == ["Sent again up to 8 times [1]."] * 2 or all(
-        "up to 8 times [" in one.text for one in asked.findings
-    )
+    assert [finding.text for finding in asked.findings] == [
+        "Sent again up to 8 times [1]."
+    ] * 2 or all("up to 8 times [" in finding.text for finding in asked.findings)
     assert (brief.criteria, brief.question) == (("retries",), SIMPLE)
     assert brief.documents
     assert "| webhooks | up to 8 times [1] |" in reply["text"]
@@ -302,7 +302,7 @@ async def test_a_judge_that_rejects_gets_another_text_then_another_plan(open_app
         reply = await driver.say(SIMPLE)
         roles = await driver.roles(reply)
 
-    assert [one for one in roles if one in {"plan", "synthesize", "quality"}] == [
+    assert [role for role in roles if role in {"plan", "synthesize", "quality"}] == [
         "plan", "synthesize", "quality", "synthesize", "quality", "plan", "synthesize", "quality",
     ]  # fmt: skip
     assert reply["text"] == f"{ANSWER} [1]"
@@ -391,7 +391,9 @@ async def test_facts_in_the_words_of_the_user_are_read_by_the_model_and_the_plan
         await driver.say("Research delivery reports")
         answered = await driver.say(reply)
         [collected] = [
-            one for one in await driver.read_writes(answered, "gather") if "collected_info" in one
+            write
+            for write in await driver.read_writes(answered, "gather")
+            if "collected_info" in write
         ]
 
     [asked] = model.find_asked("read_facts")
@@ -590,7 +592,7 @@ async def test_a_worker_that_needs_the_user_goes_on_with_the_answer_and_pays_not
         answered = await driver.say("message.delivered")
 
     steps = model.find_asked("work_on_task")
-    results = [one.text for one in steps[3].messages if one.kind == "tool"]
+    results = [message.text for message in steps[3].messages if message.kind == "tool"]
     assert (asked["outcome"], asked["pause"]["kind"]) == ("clarification", "information")
     assert "Which event?" in asked["text"]
     assert results == ["message.delivered"]

@@ -34,7 +34,7 @@ def cite_first(phrase: str, said: str = ANSWER, missing: str = "") -> Any:
     """Answer with the source that says `phrase`, and report what is missing."""
 
     def answer(inputs: Any) -> RespondOutput:
-        number = next((one.number for one in inputs.sources if phrase in one.text), None)
+        number = next((source.number for source in inputs.sources if phrase in source.text), None)
         if number is None:
             return RespondOutput(status="insufficient_context", missing=phrase)
         return RespondOutput(

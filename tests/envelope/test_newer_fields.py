@@ -17,10 +17,10 @@ TRAVELS = ("envelope", "agents", "manager", "memory", "llm.port")
 
 
 def list_models(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    for one in kind.__subclasses__():
-        if f"{one.__module__}.".startswith(tuple(f"{name}." for name in TRAVELS)):
-            yield one
-        yield from list_models(one)
+    for subclass in kind.__subclasses__():
+        if f"{subclass.__module__}.".startswith(tuple(f"{name}." for name in TRAVELS)):
+            yield subclass
+        yield from list_models(subclass)
 
 
 def test_values_that_travel_or_are_stored_may_have_fields_of_a_newer_release() -> None:
@@ -29,7 +29,9 @@ def test_values_that_travel_or_are_stored_may_have_fields_of_a_newer_release() -
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
 
-    strict = {one for one in list_models(BaseModel) if one.model_config.get("extra") == "forbid"}
+    strict = {
+        model for model in list_models(BaseModel) if model.model_config.get("extra") == "forbid"
+    }
 
     assert strict == set()
 

@@ -78,11 +78,11 @@ class PlantedFigures:
     def sum_up(self, way: str = "") -> PlantedCount:
         """Return the counts of a way, or of all."""
         total = PlantedCount()
-        for (name, _, _), one in self.counts.items():
+        for (name, _, _), count in self.counts.items():
             if not way or name == way:
-                total.planted += one.planted
-                total.found += one.found
-                total.named += one.named
+                total.planted += count.planted
+                total.found += count.found
+                total.named += count.named
         return total
 
 
@@ -153,15 +153,15 @@ def note(
 def format_figures(figures: PlantedFigures) -> list[str]:
     """Return the lines of the report."""
     lines = [f"{'way':<13}{'fault':<17}{'planted at':<15}{'runs':>5}{'found':>7}{'named':>7}"]
-    for (way, kind, role), one in sorted(figures.counts.items()):
-        counts = f"{one.planted:>5}{one.found:>7}{one.named:>7}"
+    for (way, kind, role), count in sorted(figures.counts.items()):
+        counts = f"{count.planted:>5}{count.found:>7}{count.named:>7}"
         lines.append(f"{way:<13}{kind:<17}{role:<15}{counts}")
     lines.append("")
     for way in (*figures.clean, ""):
         total = figures.sum_up(way)
         share = 100 * total.found / total.planted if total.planted else 0.0
         clean = figures.clean.get(way, 0) if way else sum(figures.clean.values())
-        alarms = sum(1 for one in figures.alarms if not way or one[0] == way)
+        alarms = sum(1 for alarm in figures.alarms if not way or alarm[0] == way)
         lines.append(
             f"{way or 'all':<13}{total.found} of {total.planted} found ({share:.1f} %), "
             f"{total.named} under their name; {alarms} false alarms in {clean} clean runs"

@@ -55,7 +55,7 @@ async def hold_swarms(
     )
     report = await hold_round(harness, size, seed, labels=())
     lines = read_notes(harness.ledger.path, after=after)
-    ended = [one for one in lines if one.kind == "reported"]
+    ended = [line for line in lines if line.kind == "reported"]
     completed = [one["tasks_completed"] for one in ended if one["outcome"] == "answered"]
     superseded = sum(one["outcome"] == "superseded" for one in ended)
     return SwarmReport(report, completed, superseded + sum(one < WORKERS for one in completed))

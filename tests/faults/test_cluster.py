@@ -269,10 +269,10 @@ async def test_a_backup_is_of_one_moment_and_comes_back_on_a_cluster(
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(write())
         await wait_until(lambda: client.exists(pairs[-1][1]))
-        copied = [one async for one in RedisSnapshot(client).read()]
+        copied = [saved_key async for saved_key in RedisSnapshot(client).read()]
         stop.set()
 
-    saved = {one.name: one.value for one in copied}
+    saved = {saved_key.name: saved_key.value for saved_key in copied}
     assert {name: saved[name] for name in before} == before
     await RedisSnapshot(client).delete_all()
     assert await RedisSnapshot(client).is_empty()

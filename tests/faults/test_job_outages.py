@@ -296,8 +296,8 @@ class Visitors:
         records = list(store.read_all())
         store.close()
         chats = {f"telegram/{number + 1}:0" for number in range(len(self.asked))}
-        return chats <= {one.conversation_id for one in records} and {*self.asked} <= {
-            one.message_id for one in records
+        return chats <= {record.conversation_id for record in records} and {*self.asked} <= {
+            record.message_id for record in records
         }
 
     def are_announced(self, received: list[tuple[str, Any]], kind: str) -> bool:
@@ -306,7 +306,7 @@ class Visitors:
 
     def are_sources_read(self) -> bool:
         """Whether every source was read without a failure."""
-        return all(one.read_at and not one.failed for one in self.registry.read().sources)
+        return all(source.read_at and not source.failed for source in self.registry.read().sources)
 
     async def _post(self, path: str, **body: Any) -> dict[str, Any]:
         answer = await self.http.post(path, json=body)
@@ -336,7 +336,11 @@ class Visitors:
             self.registry.add(spec, "0 0 * * *")
             return
         self.registry.add(spec, "")
-        [source] = [one for one in self.registry.read().sources if one.spec == spec]
+        [source] = [
+            registered_source
+            for registered_source in self.registry.read().sources
+            if registered_source.spec == spec
+        ]
         await self._post(f"/v1/sources/{source.id}/sync")
 
 
@@ -372,10 +376,10 @@ async def test_a_job_goes_on_after_an_outage_at_any_of_its_commands(
             assert len(texts) == 1
         await wait_until(visitors.are_sources_read)
         assert SOURCE_FAILED not in {body["type"] for _, body in received}
-        names = {one.name for one in runtime.jobs.states}
+        names = {state.name for state in runtime.jobs.states}
 
     assert names - outages.failed == WITHOUT_COMMANDS
-    assert {one for one in find_jobs() if one not in " ".join(names)} == ELSEWHERE
+    assert {job for job in find_jobs() if job not in " ".join(names)} == ELSEWHERE
 
 
 async def test_each_failure_of_any_job_is_logged_and_counted_and_the_job_starts_again(
@@ -388,13 +392,17 @@ async def test_each_failure_of_any_job_is_logged_and_counted_and_the_job_starts_
         await enter(ready_to_take_over(worker, ()))
         for number in range(len(FAILURES) + 1):
             await visitors.add_source(2 * number)
-        jobs = [(one.jobs, state.name) for one in (served, worker) for state in one.jobs.states]
+        jobs = [
+            (runtime.jobs, state.name)
+            for runtime in (served, worker)
+            for state in runtime.jobs.states
+        ]
 
         await wait_until(lambda: failures.are_over(jobs), patience_seconds=None)
         states = [state for one in (served, worker) for state in one.jobs.states]
 
     names = Counter(state.name for state in states)
-    assert {one for one in find_jobs() if one not in " ".join(names)} == set()
+    assert {job for job in find_jobs() if job not in " ".join(names)} == set()
     assert {name: Counter(errors) for name, errors in failures.logged.items()} == {
         name: Counter(FAILURES * count) for name, count in names.items()
     }

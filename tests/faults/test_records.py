@@ -140,7 +140,7 @@ async def test_kills_of_recorders_and_of_the_database_lose_and_double_no_record(
         assert report.broken == []
         assert report.counts["processes killed"] >= 6
         assert recorders.killed > 0
-        found = {one.message_id: one for one in store.find(Selection(), limit=MOST)}
+        found = {record.message_id: record for record in store.find(Selection(), limit=MOST)}
         assert found == list_expected(evidence)
         assert not found.keys() & evidence.forgotten()
     store.close()

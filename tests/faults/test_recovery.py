@@ -88,7 +88,9 @@ async def test_with_one_process_left_every_message_ends_at_its_deadline_once(
         )
         await client.close()
 
-    broken = [str(one) for one in findings(evidence) if one.part not in ("left", "late")]
+    broken = [
+        str(finding) for finding in findings(evidence) if finding.part not in ("left", "late")
+    ]
     ends = [lateness(entries, DEADLINE_SECONDS) for entries in evidence.journals.values()]
     assert broken == []
     assert {task.result()["outcome"] for task in running} == {"failed"}
@@ -121,5 +123,7 @@ async def test_poison_is_buried_after_three_starts_and_ends_with_an_apology(fold
         await client.close()
 
     assert (poison["outcome"], other["outcome"]) == ("failed", "answered")
-    assert [(one.reason, one.attempts, len(one.deaths)) for one in letters] == [("poison", 3, 3)]
+    assert [(letter.reason, letter.attempts, len(letter.deaths)) for letter in letters] == [
+        ("poison", 3, 3)
+    ]
     assert killed == [9, 9, 9]

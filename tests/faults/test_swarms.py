@@ -33,7 +33,7 @@ OTHERS = tuple(role for role in BRANCHING_ROLES if role not in WORK)
 
 
 def read_work(harness: Deployment, kind: str) -> list[Noted]:
-    return [one for one in read_notes(harness.ledger.path) if one.kind == kind]
+    return [note for note in read_notes(harness.ledger.path) if note.kind == kind]
 
 
 async def kill_holders(harness: Deployment) -> set[str]:

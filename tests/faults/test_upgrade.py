@@ -73,8 +73,8 @@ async def test_a_rolling_update_loses_and_doubles_no_question(
         own = desk(runtime, "cli")
         old = [worker(f"old{number}", last_version) for number in range(2)]
         new = [worker(f"new{number}", ROOT) for number in range(2)]
-        for one in old:
-            await asyncio.to_thread(one.__enter__)
+        for installed_worker in old:
+            await asyncio.to_thread(installed_worker.__enter__)
         try:
             assert has_run(last_version)
             async with asyncio.TaskGroup() as tasks:
@@ -84,8 +84,8 @@ async def test_a_rolling_update_loses_and_doubles_no_question(
                     assert await asyncio.to_thread(leaving.dismiss) == 0
                 stop.set()
         finally:
-            for one in (*old, *new):
-                one.__exit__(None, None, None)
+            for installed_worker in (*old, *new):
+                installed_worker.__exit__(None, None, None)
 
         assert set(outcomes.values()) == {"answered"}
         for name in outcomes:
@@ -93,5 +93,5 @@ async def test_a_rolling_update_loses_and_doubles_no_question(
             entries = await runtime.broker.replies.read_journal(question)
             kinds = Counter(entry.kind for entry in entries)
             assert (kinds["accepted"], kinds["finished"], kinds["dead_lettered"]) == (1, 1, 0)
-        for one in (*old, *new):
-            assert one.complaints() == []
+        for installed_worker in (*old, *new):
+            assert installed_worker.complaints() == []

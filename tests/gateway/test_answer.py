@@ -111,7 +111,7 @@ def test_a_reply_says_that_the_search_answered_and_why_and_has_the_passages_apar
     assert (answer.answered_by, answer.fallback_reason) == ("search", "no_model")
     assert (answer.model, answer.quality_score) == (None, None)
     assert answer.passages is not None
-    assert [one.text for one in answer.passages.shown] == list(TEXTS)
+    assert [passage.text for passage in answer.passages.shown] == list(TEXTS)
     assert answer.passages.marked == ("Routing",)
 
 
@@ -125,7 +125,7 @@ def test_passages_lead_nowhere_but_to_the_sources() -> None:
     answer = show(make_reply(texts=hostile))
 
     assert answer.passages is not None
-    assert [one.text for one in answer.passages.shown] == [
+    assert [passage.text for passage in answer.passages.shown] == [
         "x hidden",
         "[docs](https://docs.test/1)",
         "[address removed]",
@@ -151,7 +151,7 @@ def test_openai_clients_get_one_annotation_for_each_passage_and_the_rest_in_the_
     answer = show(make_reply())
 
     notes: Any = annotations_of(answer)
-    cited = [one["url_citation"] for one in notes]
+    cited = [note["url_citation"] for note in notes]
 
     assert [one["url"] for one in cited] == [f"https://docs.test/{n}" for n in (1, 2, 3)]
     assert [answer.text[one["start_index"] : one["end_index"]] for one in cited] == [

@@ -26,7 +26,7 @@ def show(answer: str, text: str = TEXT, typed: str = "") -> str:
     sources = with_addresses(used, [reference], text, safe.text, [typed])
     reply: dict[str, JsonValue] = {
         "text": safe.text,
-        "sources": [one.model_dump(mode="json") for one in sources],
+        "sources": [source.model_dump(mode="json") for source in sources],
     }
     shown, _ = safe_reply(reply, link_hosts=HOSTS)
     return str(shown["text"])

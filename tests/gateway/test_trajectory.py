@@ -55,7 +55,7 @@ JOURNAL = [
 def test_a_journal_is_read_as_thoughts_actions_and_observations() -> None:
     steps = read_trajectory(JOURNAL).steps
 
-    assert [(one.kind.value, one.agent, one.iteration) for one in steps] == [
+    assert [(step.kind.value, step.agent, step.iteration) for step in steps] == [
         ("thought", "triage", 1),
         ("thought", "compliance", 1),
         ("action", "compliance", 1),
@@ -99,7 +99,7 @@ def test_steps_can_be_added_one_by_one() -> None:
     built.add_action("search", {"query": "law"}, 1, agent="extractor")
     built.add_observation("2 passages", True, 1, agent="extractor", tool_name="search")
 
-    assert [one.kind for one in built.steps] == list(StepKind)
+    assert [step.kind for step in built.steps] == list(StepKind)
     assert built.compute_metrics().success_rate == 1.0
 
 
@@ -130,8 +130,10 @@ def test_each_agent_has_its_time_its_cost_and_its_errors_over_all_branches() -> 
         ]
     )
 
-    found = {one.agent: one for one in totals}
-    assert [one.agent for one in totals] == ["compliance", "extractor"], "the slowest first"
+    found = {agent_totals.agent: agent_totals for agent_totals in totals}
+    assert [agent_totals.agent for agent_totals in totals] == ["compliance", "extractor"], (
+        "the slowest first"
+    )
     assert (found["compliance"].runs, found["compliance"].total_time_ms) == (2, 42.5)
     assert (found["compliance"].cost_usd, found["compliance"].error_count) == ("0.02", 2)
     assert (found["extractor"].model_calls, found["extractor"].input_tokens) == (1, 8)

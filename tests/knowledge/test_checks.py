@@ -43,8 +43,8 @@ def make_document(name: str, *texts: str) -> WholeDocument:
 def snapshot(
     documents: Sequence[WholeDocument], result: SearchResult = NOTHING, pages: Sequence[str] = ()
 ) -> Snapshot:
-    read: Mapping[str, WholeDocument] = {one.listed.id: one for one in documents}
-    listed = {name: one.listed for name, one in read.items()}
+    read: Mapping[str, WholeDocument] = {document.listed.id: document for document in documents}
+    listed = {name: document.listed for name, document in read.items()}
     return Snapshot(listed, {"q": result}, {"q": tuple(pages)}, read)
 
 
@@ -73,7 +73,7 @@ def test_a_cited_section_stays_changes_moves_or_is_deleted(
     result = judge(question, snapshot([make_document("a", TEXT, OTHER)]), snapshot(after))
 
     assert result.state == state
-    assert [one.fate for one in result.sections] == ([] if fate is None else [fate])
+    assert [section.fate for section in result.sections] == ([] if fate is None else [fate])
 
 
 def test_a_question_is_broken_only_if_every_expected_page_is_deleted() -> None:

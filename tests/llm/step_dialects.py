@@ -46,11 +46,11 @@ class OpenAISteps(OpenAI):
     def calls(self, text: str, *calls: ToolUse) -> Response:
         written = [
             {
-                "id": one.call_id,
+                "id": call.call_id,
                 "type": "function",
-                "function": {"name": one.name, "arguments": json.dumps(one.arguments)},
+                "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
             }
-            for one in calls
+            for call in calls
         ]
         message = {"role": "assistant", "content": text or None, "tool_calls": written or None}
         return self._completion(message, "tool_calls" if calls else "stop")
@@ -104,7 +104,7 @@ class GoogleSteps(Google):
     def _written(self, text: str, calls: tuple[ToolUse, ...], finish: str) -> dict[str, Any]:
         parts: list[dict[str, Any]] = [{"text": "Let me think.", "thought": True}]
         parts += [{"text": text}] if text else []
-        parts += [{"functionCall": {"name": one.name, "args": one.arguments}} for one in calls]
+        parts += [{"functionCall": {"name": call.name, "args": call.arguments}} for call in calls]
         candidate = {"content": {"role": "model", "parts": parts}, "finishReason": finish}
         return {"candidates": [candidate], "usageMetadata": self._usage()}
 
@@ -148,8 +148,8 @@ class AnthropicSteps:
     def calls(self, text: str, *calls: ToolUse) -> Response:
         blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
         blocks += [
-            {"type": "tool_use", "id": one.call_id, "name": one.name, "input": one.arguments}
-            for one in calls
+            {"type": "tool_use", "id": call.call_id, "name": call.name, "input": call.arguments}
+            for call in calls
         ]
         return send_json(self._message(blocks, "tool_use" if calls else "end_turn"))
 
@@ -178,7 +178,7 @@ class AnthropicSteps:
             usage = {"output_tokens": 20}
             delta = {"stop_reason": "end_turn"}
             events.append({"type": "message_delta", "delta": delta, "usage": usage})
-        body = "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events)
+        body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
         return Response(body=body.encode(), content_type="text/event-stream")
 
     def tools_of(self, body: Mapping[str, Any]) -> list[tuple[str, str, Any]]:

@@ -97,11 +97,11 @@ async def test_parallel_calls_arrive_with_their_arguments_and_the_usage(
 
     assert step.stop is StopReason.TOOL_USE
     assert step.message.text == "I search."
-    assert [(one.name, one.arguments) for one in step.message.calls] == [
+    assert [(tool_use.name, tool_use.arguments) for tool_use in step.message.calls] == [
         ("search", {"query": "fee"}),
         ("search", {"query": "price"}),
     ]
-    assert len({one.call_id for one in step.message.calls}) == 2
+    assert len({tool_use.call_id for tool_use in step.message.calls}) == 2
     assert step.usage == Usage(input_tokens=100, output_tokens=20, cached_input_tokens=40)
     assert [(call.task, call.usage, call.error) for call in made] == [("reason", step.usage, None)]
 

@@ -98,7 +98,7 @@ async def test_a_vendor_that_is_away_is_a_warning() -> None:
     with structlog.testing.capture_logs() as logs:
         await check_key(VENDORS["openai"], VendorAccess(KEY, "http://127.0.0.1:9"))
 
-    assert [(one["event"], one["vendor"]) for one in logs] == [("api_key_check_failed", "openai")]
+    assert [(log["event"], log["vendor"]) for log in logs] == [("api_key_check_failed", "openai")]
 
 
 async def test_without_a_key_nobody_is_asked() -> None:

@@ -96,7 +96,7 @@ async def test_a_server_of_the_other_form_is_asked_in_it_from_then_on(
     second = await reranker.score(QUESTION, TEXTS, OUTSIDE)
 
     assert list(first) == list(second) == SCORES
-    assert ["texts" in one.body for one in server.received] == [False, True, True]
+    assert ["texts" in received.body for received in server.received] == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,9 @@ async def test_a_call_is_recorded_with_the_tokens_that_are_known_and_no_invented
 
 
 def reply_with(*indexes: Any, score: object = 0.5) -> Response:
-    return make_reply({"results": [{"index": one, "relevance_score": score} for one in indexes]})
+    return make_reply(
+        {"results": [{"index": index, "relevance_score": score} for index in indexes]}
+    )
 
 
 @pytest.mark.parametrize(

@@ -266,14 +266,16 @@ MODELS = {"openai": "local-7b", "google": "gemini-2.5-flash", "anthropic": "clau
 
 
 def _list_shapes() -> Iterator[Any]:
-    for one in EXCHANGES:
-        for path, outcomes in one.fields.items():
+    for exchange in EXCHANGES:
+        for path, outcomes in exchange.fields.items():
             for name, change in CHANGES.items():
                 place = ".".join(map(str, path))
-                bodies = one.changed(path, change)
-                if bodies != list(one.bodies):
-                    row = (one.provider, one.task, bodies, outcomes.get(name, ANSWER))
-                    yield pytest.param(*row, id=f"{one.provider} {one.task} {place} {name}")
+                bodies = exchange.changed(path, change)
+                if bodies != list(exchange.bodies):
+                    row = (exchange.provider, exchange.task, bodies, outcomes.get(name, ANSWER))
+                    yield pytest.param(
+                        *row, id=f"{exchange.provider} {exchange.task} {place} {name}"
+                    )
 
 
 def open_registry(server: ModelServer) -> Registry:
@@ -323,7 +325,7 @@ async def _ask(registry: Registry, provider: str, task: str) -> str:
 def send(task: str, bodies: Sequence[object]) -> Response:
     if task != "stream":
         return Response(body=json.dumps(bodies[0]).encode())
-    events = "".join(f"data: {json.dumps(one)}\n\n" for one in bodies)
+    events = "".join(f"data: {json.dumps(body)}\n\n" for body in bodies)
     return Response(body=f"{events}data: [DONE]\n\n".encode(), content_type="text/event-stream")
 
 

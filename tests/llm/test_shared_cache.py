@@ -270,7 +270,7 @@ async def test_equal_parts_of_two_questions_are_paid_once_and_the_second_says_so
 
     assert first == again == WRITES.text
     assert len(inner.calls) == 1
-    assert [(one.from_cache, one.cost_usd, one.saved_usd) for one in calls] == [
+    assert [(call.from_cache, call.cost_usd, call.saved_usd) for call in calls] == [
         (True, Decimal(0), Decimal("0.25"))
     ]
 

@@ -155,7 +155,7 @@ async def test_a_server_that_rejects_streams_is_not_asked_for_one_again(
 
     followed = await ask_twice(server)
 
-    assert ["stream" in one.body for one in server.received] == [True, False, False]
+    assert ["stream" in received.body for received in server.received] == [True, False, False]
     assert followed.listener.is_unstreamed
 
 
@@ -189,5 +189,9 @@ async def test_a_server_that_rejects_the_options_of_a_stream_still_streams(
 
     followed = await ask_twice(server)
 
-    assert ["stream_options" in one.body for one in server.received] == [True, False, False]
+    assert ["stream_options" in received.body for received in server.received] == [
+        True,
+        False,
+        False,
+    ]
     assert not followed.listener.is_unstreamed

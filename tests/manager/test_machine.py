@@ -235,7 +235,7 @@ def test_the_next_of_a_sequence_follows_and_is_counted() -> None:
     second = take(("search", "response"), 1, first.counters)
     done = take(("search", "response"), 2, second.counters)
 
-    assert [describe(one) for one in (first, second, done)] == [
+    assert [describe(decision) for decision in (first, second, done)] == [
         "search",
         "response",
         "clarification",

@@ -27,7 +27,7 @@ CODE = compute_code("m1")
 
 
 def make_pause(*fields: InputField, kind: Any = "information", **changes: Any) -> Pause:
-    questions = [PauseQuestion(id=one.name, text=one.name, field=one) for one in fields]
+    questions = [PauseQuestion(id=field.name, text=field.name, field=field) for field in fields]
     return Pause(
         pause_id="m1",
         original_question="q",

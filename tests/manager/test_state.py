@@ -124,7 +124,7 @@ def test_a_value_of_another_type_counts_as_absent_and_is_logged() -> None:
         values = state.text, state.people, state.within_scope, state.triage
 
     assert values == ("", ("a", "b"), None, None)
-    assert [one["event"] for one in logs] == ["payload_value_invalid"] * 4
+    assert [log["event"] for log in logs] == ["payload_value_invalid"] * 4
 
 
 def test_an_absent_value_is_not_logged() -> None:

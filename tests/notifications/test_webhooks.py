@@ -327,7 +327,7 @@ async def test_what_fails_while_a_webhook_is_in_flight_ends_no_other_delivery_an
 
     if at > 1:
         await jobs.supervise("webhook_deliveries", deliver_once)
-        assert [one.failures for one in jobs.states] == [0]
+        assert [state.failures for state in jobs.states] == [0]
     else:
         await jobs.attempt("webhook_deliveries", deliver_once)
         await sender.deliver_due()

@@ -29,7 +29,11 @@ def main(words: Sequence[str]) -> int:
             lines = list(find_stale(load_conversations())) or ["No recording is stale."]
             sys.stdout.write("\n".join(lines) + "\n")
         case ["play", folder, *ids]:
-            wanted = [one for one in load_conversations() if not ids or one.id in ids]
+            wanted = [
+                conversation
+                for conversation in load_conversations()
+                if not ids or conversation.id in ids
+            ]
             asyncio.run(_play_all(Path(folder), wanted))
         case ["measure", folder]:
             Path(folder).mkdir(parents=True, exist_ok=True)
@@ -77,11 +81,11 @@ async def _measure(folder: Path) -> None:
         "| answer tokens | seconds | USD | wrong |\n|---|---|---|---|---|---|---|---|\n"
     )
     async with open_documents(folder) as knowledge:
-        for name, one in (await measure_all(folder, knowledge)).items():
+        for name, effort in (await measure_all(folder, knowledge)).items():
             sys.stdout.write(
-                f"| {name} | {one.turns} | {one.calls:.2f} | {one.prompt_tokens:,.0f} "
-                f"| {one.answer_tokens:,.0f} | {one.seconds:.1f} | {one.usd:.5f} "
-                f"| {len(one.wrong)}: {', '.join(one.wrong)} |\n"
+                f"| {name} | {effort.turns} | {effort.calls:.2f} | {effort.prompt_tokens:,.0f} "
+                f"| {effort.answer_tokens:,.0f} | {effort.seconds:.1f} | {effort.usd:.5f} "
+                f"| {len(effort.wrong)}: {', '.join(effort.wrong)} |\n"
             )
 
 
@@ -95,7 +99,7 @@ async def _ask_all(url: str, folder: Path, ids: Sequence[str]) -> int:
         async for asked in ask_all(url, data, knowledge, choose_conversations(ids)):
             sys.stdout.write(f"{asked.row}\n")
             sys.stdout.flush()
-            shown = [asked.says, *(f"(draft) {one}" for one in asked.drafts), asked.answer.text]
+            shown = [asked.says, *(f"(draft) {draft}" for draft in asked.drafts), asked.answer.text]
             (folder / f"{asked.name}.shown").write_text("\n\n".join(shown) + "\n", "utf-8")
             count, wrong = count + 1, wrong + bool(asked.faults)
     sys.stdout.write(f"\n{count} turns, {wrong} with a fault.\n")

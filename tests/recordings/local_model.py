@@ -53,10 +53,10 @@ def choose_conversations(ids: Sequence[str]) -> list[Conversation]:
     """Return the named recordings, or all of which no other begins with the same words."""
     known = load_conversations()
     if ids:
-        return [one for one in known if one.id in ids]
+        return [conversation for conversation in known if conversation.id in ids]
     first: dict[str, Conversation] = {}
-    for one in known:
-        first.setdefault(one.turns[0].says, one)
+    for conversation in known:
+        first.setdefault(conversation.turns[0].says, conversation)
     return [*first.values()]
 
 
@@ -109,7 +109,7 @@ async def _ask(
 
 def _describe_calls(entries: Iterable[JournalEntry]) -> str:
     runs = [entry.fields for entry in entries if entry.kind == "agent_run"]
-    return " ".join(f"{one['role']}" for one in runs)
+    return " ".join(f"{run['role']}" for run in runs)
 
 
 def _read_prompts(entries: Iterable[JournalEntry]) -> Iterator[str]:
@@ -151,7 +151,7 @@ def find_foreign(
         if address not in links and address.rstrip(".,;:") not in held:
             yield f"link {address}"
     plain = _ITEM.sub("", _ADDRESS.sub("", _MARK.sub("", text)))
-    numbers = {_fold(one) for one in _NUMBER.findall("\n".join(known))}
+    numbers = {_fold(match) for match in _NUMBER.findall("\n".join(known))}
     parts = {part for one in numbers for part in re.split(r"[.,:]", one)}
     for number in _NUMBER.findall(plain):
         if _fold(number) not in numbers | parts:

@@ -53,7 +53,7 @@ def add_up(played: Sequence[Played]) -> Effort:
     """Return what turns took on the average."""
     count = len(played)
     wrong = [f"{one.conversation.id}.{one.number}" for one in played if any(find_faults(one))]
-    prompts = sum(len(one.text) for turn in played for one in turn.prompts)
+    prompts = sum(len(prompt.text) for turn in played for prompt in turn.prompts)
     answers = sum(len(text) for turn in played for text in turn.written)
     calls = sum(len(turn.prompts) for turn in played)
     tokens = answers / CHARACTERS_PER_TOKEN

@@ -106,7 +106,7 @@ async def test_a_question_back_counts_once_nobody_replies_and_not_after_an_answe
 
     found = await make_finder(store).find(DESK)
 
-    assert [[one.text for one in gap.questions] for gap in found] == [["leave left"]]
+    assert [[question.text for question in gap.questions] for gap in found] == [["leave left"]]
 
 
 async def test_a_gap_keeps_its_state_when_further_questions_join_it(store: RecordStore) -> None:

@@ -195,7 +195,7 @@ async def test_a_message_that_has_everything_forgotten_takes_earlier_records_alo
     await desk.answer("m2", "Everything is forgotten.", forgot="all")
     await desk.recorder().record_next()
 
-    assert [one.message_id for one in desk.records()] == ["m2"]
+    assert [record.message_id for record in desk.records()] == ["m2"]
 
 
 async def test_a_conversation_that_another_process_erased_leaves_no_record(desk: Desk) -> None:
@@ -219,7 +219,7 @@ async def test_a_journal_that_cannot_be_read_holds_up_no_other(desk: Desk) -> No
 
     assert await desk.recorder().record_next() == 2
 
-    assert [one.message_id for one in desk.records()] == ["m1"]
+    assert [record.message_id for record in desk.records()] == ["m1"]
 
 
 async def test_what_is_asked_after_an_erasure_is_recorded(desk: Desk) -> None:
@@ -236,7 +236,7 @@ async def test_what_is_asked_after_an_erasure_is_recorded(desk: Desk) -> None:
 
     await desk.recorder().record_next()
 
-    assert [one.message_id for one in desk.records()] == ["m2"]
+    assert [record.message_id for record in desk.records()] == ["m2"]
 
 
 async def test_a_rating_is_added_to_the_record_even_after_the_journal_is_gone(desk: Desk) -> None:

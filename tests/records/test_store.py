@@ -69,7 +69,7 @@ def test_records_are_selected_by_assistant_time_outcome_and_text(store: RecordSt
     store.write([RECORD, OTHER])
 
     def ids(**wanted: object) -> list[str]:
-        return [one.message_id for one in store.find(Selection(**wanted))]  # type: ignore[arg-type]
+        return [record.message_id for record in store.find(Selection(**wanted))]  # type: ignore[arg-type]
 
     assert ids() == ["m2", "m1"]
     assert ids(assistants=(("acme", "desk"),)) == ["m1"]
@@ -107,7 +107,7 @@ def test_people_are_counted_and_found_with_their_conversations(store: RecordStor
     ]
     assert store.list_people(Selection(), offset=1, limit=5) == everybody[1:]
     found = store.find_conversations_of("p-7", desk)
-    assert sorted(one.conversation_id for one in found) == ["c1", "c2"]
+    assert sorted(question.conversation_id for question in found) == ["c1", "c2"]
 
 
 def test_pages_of_records_follow_each_other(store: RecordStore) -> None:
@@ -115,7 +115,7 @@ def test_pages_of_records_follow_each_other(store: RecordStore) -> None:
 
     pages = [store.find(Selection(), offset=at, limit=2) for at in (0, 2, 4)]
 
-    assert [[one.message_id for one in page] for page in pages] == [
+    assert [[record.message_id for record in page] for page in pages] == [
         ["m4", "m3"], ["m2", "m1"], ["m0"],
     ]  # fmt: skip
 
@@ -137,7 +137,7 @@ def test_old_records_of_an_assistant_are_deleted_and_those_of_others_stay(
 
     assert store.delete_older(1_500.0, ("acme", "desk")) == 1
 
-    assert [one.assistant for one in store.find(Selection())] == ["shop"]
+    assert [record.assistant for record in store.find(Selection())] == ["shop"]
 
 
 def test_two_processes_may_prepare_the_same_database(store: RecordStore) -> None:
@@ -190,7 +190,7 @@ def test_answered_questions_are_divided_and_unresolved_ones_are_about_the_topic(
 
     def ids(outcome: str) -> set[str]:
         wanted = Selection(outcome=outcome, asks=True)
-        found = {one.message_id for one in store.find(wanted)}
+        found = {record.message_id for record in store.find(wanted)}
         assert len(found) == store.count(wanted)
         return found
 
@@ -225,7 +225,7 @@ def test_earlier_greetings_and_commands_get_ways_of_their_own(tmp_path: Path) ->
 
     store.prepare()
 
-    ways = {one.message_id: one.way for one in store.find(Selection())}
+    ways = {record.message_id: record.way for record in store.find(Selection())}
     assert ways == {"hello": "courtesy", "help": "command", "asked": "search"}
     store.close()
 

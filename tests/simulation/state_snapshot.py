@@ -247,7 +247,7 @@ def _read_waiting(facts: Facts, _conversation: str, value: Any) -> None:
 def _read_dead(facts: Facts, _name: str, stream: XStream) -> None:
     entries = _entries(stream)
     ids = {f"{key.ts}-{key.seq}" for key, _ in entries}
-    worded = {field for one in ids for field in (one, f"{one}:error")}
+    worded = {field for identifier in ids for field in (identifier, f"{identifier}:error")}
     assert set(facts["letters"]) == worded, "as many words as letters"
     for key, fields in entries:
         facts["dead"].append(

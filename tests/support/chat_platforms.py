@@ -86,7 +86,9 @@ class SlackPlatform:
         return self.api.shown()
 
     def list_buttons(self) -> list[Button]:
-        return [Button(ts, one) for ts, said in self.api.posts.items() for one in said.buttons]
+        return [
+            Button(ts, button) for ts, said in self.api.posts.items() for button in said.buttons
+        ]
 
     def list_questions_replied_to(self) -> set[str]:
         return {str(said.thread) for said in self.api.posts.values()}
@@ -169,7 +171,9 @@ class TelegramPlatform:
         return [said.text for said in self.api.chats.values()]
 
     def list_buttons(self) -> list[Button]:
-        return [Button(id_, one) for id_, said in self.api.chats.items() for one in said.buttons]
+        return [
+            Button(id_, button) for id_, said in self.api.chats.items() for button in said.buttons
+        ]
 
     def list_questions_replied_to(self) -> set[str]:
         replied = [call.get("reply_parameters") for call in self.api.called(self.sending)]

@@ -64,7 +64,7 @@ class FakeKeys:
     used: dict[str, float] = field(default_factory=dict)
 
     async def get(self, key_id: str) -> Key | None:
-        return next((one for one in self.keys if one.id == key_id), None)
+        return next((key for key in self.keys if key.id == key_id), None)
 
     async def all(self) -> Sequence[Key]:
         return self.keys

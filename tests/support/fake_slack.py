@@ -256,7 +256,7 @@ def _is_valid(block: dict[str, Any]) -> bool:
     ids = [each["action_id"] for each in elements if "action_id" in each]
     if block["type"] == "context":
         texts += [each["text"] for each in elements]
-    return len(set(ids)) == len(ids) and all(1 <= len(one) <= SECTION_CHARACTERS for one in texts)
+    return len(set(ids)) == len(ids) and all(1 <= len(text) <= SECTION_CHARACTERS for text in texts)
 
 
 def _validate(block: dict[str, Any]) -> None:

@@ -68,7 +68,9 @@ class FakeDocuments:
     """Documents by assistant and chunk; remembers for whose groups they were read."""
 
     def __init__(self, *kept: tuple[str, str, str, ReadableDocument]) -> None:
-        self.kept = {(tenant, assistant, chunk): one for tenant, assistant, chunk, one in kept}
+        self.kept = {
+            (tenant, assistant, chunk): document for tenant, assistant, chunk, document in kept
+        }
         self.pictures: dict[str, StoredPicture] = {}
         self.readers: list[tuple[str, ...]] = []
 
@@ -150,7 +152,7 @@ class FakeLibrary:
 
     def _visible(self, tenant: str, assistant: str, groups: Sequence[str]) -> list[LibraryDocument]:
         kept = self.kept.get((tenant, assistant), [])
-        seen = [one for one, needed in kept if not needed or needed & set(groups)]
+        seen = [document for document, needed in kept if not needed or needed & set(groups)]
         return sorted(seen, key=lambda one: one.id)
 
     async def search(
@@ -159,15 +161,15 @@ class FakeLibrary:
         self.queries.append(query)
         found = [
             LibraryPassage(
-                chunk_id=f"{one.id}#{number}",
-                document_id=one.id,
-                title=one.title,
-                text=f"Passage {number} of {one.id}",
-                url=one.url,
-                path=one.source,
+                chunk_id=f"{document.id}#{number}",
+                document_id=document.id,
+                title=document.title,
+                text=f"Passage {number} of {document.id}",
+                url=document.url,
+                path=document.source,
                 score=1.0 / number,
             )
-            for one in self._visible(tenant, assistant, groups)
+            for document in self._visible(tenant, assistant, groups)
             for number in (1, 2)
         ]
         return LibraryFindings(passages=tuple(found[:limit]), quality="good", total=len(found))
@@ -176,12 +178,14 @@ class FakeLibrary:
         self, tenant: str, assistant: str, document_id: str, *, groups: Sequence[str]
     ) -> LibraryDocument | None:
         seen = self._visible(tenant, assistant, groups)
-        return next((one for one in seen if one.id == document_id), None)
+        return next((document for document in seen if document.id == document_id), None)
 
     async def browse(
         self, tenant: str, assistant: str, *, groups: Sequence[str], after: str, limit: int
     ) -> Sequence[LibraryDocument]:
-        return [one for one in self._visible(tenant, assistant, groups) if one.id > after][:limit]
+        return [
+            document for document in self._visible(tenant, assistant, groups) if document.id > after
+        ][:limit]
 
 
 @dataclass

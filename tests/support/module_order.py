@@ -123,8 +123,8 @@ def _find_rank(node: ast.stmt) -> int:
 def _list_defined(node: ast.stmt) -> frozenset[str]:
     if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
         return frozenset({node.name})
-    stored = (one for one in ast.walk(node) if isinstance(one, ast.Name))
-    return frozenset(one.id for one in stored if isinstance(one.ctx, ast.Store))
+    stored = (name for name in ast.walk(node) if isinstance(name, ast.Name))
+    return frozenset(name.id for name in stored if isinstance(name.ctx, ast.Store))
 
 
 def _find_needs(units: Sequence[Unit]) -> None:
@@ -161,11 +161,11 @@ def _close(found: set[int], runs: Sequence[set[int]]) -> set[int]:
 
 def _list_names(node: ast.AST) -> Iterator[str]:
     """Yield all names in a statement, also those in annotations that are texts."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.Name):
-            yield one.id
-        elif isinstance(one, ast.Constant) and isinstance(one.value, str):
-            yield from _read_annotation(one.value)
+    for a_s_t in ast.walk(node):
+        if isinstance(a_s_t, ast.Name):
+            yield a_s_t.id
+        elif isinstance(a_s_t, ast.Constant) and isinstance(a_s_t.value, str):
+            yield from _read_annotation(a_s_t.value)
 
 
 def _read_annotation(text: str) -> Iterator[str]:
@@ -175,13 +175,13 @@ def _read_annotation(text: str) -> Iterator[str]:
         parsed = ast.parse(text, mode="eval")
     except (SyntaxError, UnicodeEncodeError):
         return
-    yield from (one.id for one in ast.walk(parsed) if isinstance(one, ast.Name))
+    yield from (name.id for name in ast.walk(parsed) if isinstance(name, ast.Name))
 
 
 def _list_mentioned(node: ast.stmt) -> Iterator[str]:
     """Yield the names that are read while a statement is executed."""
-    for one in _list_executed(node):
-        yield from _list_names(one)
+    for a_s_t in _list_executed(node):
+        yield from _list_names(a_s_t)
 
 
 def _list_executed(node: ast.AST) -> Iterator[ast.AST]:
@@ -193,7 +193,11 @@ def _list_executed(node: ast.AST) -> Iterator[ast.AST]:
         yield from (one for one in node.args.kw_defaults if one is not None)
         yield from () if node.returns is None else (node.returns,)
     elif isinstance(node, ast.ClassDef):
-        yield from (*node.decorator_list, *node.bases, *(one.value for one in node.keywords))
+        yield from (
+            *node.decorator_list,
+            *node.bases,
+            *(keyword.value for keyword in node.keywords),
+        )
         for one in node.body:
             yield from _list_executed(one)
     else:
@@ -202,11 +206,11 @@ def _list_executed(node: ast.AST) -> Iterator[ast.AST]:
 
 def _list_run(node: ast.stmt) -> Iterator[str]:
     """Yield the names of what may be called while a statement is executed."""
-    for one in _list_executed(node):
-        if isinstance(one, ast.AnnAssign):
-            yield from () if one.value is None else _list_names(one.value)
-        elif not isinstance(one, ast.arguments | ast.Subscript | ast.BinOp):
-            yield from _list_names(one)
+    for a_s_t in _list_executed(node):
+        if isinstance(a_s_t, ast.AnnAssign):
+            yield from () if a_s_t.value is None else _list_names(a_s_t.value)
+        elif not isinstance(a_s_t, ast.arguments | ast.Subscript | ast.BinOp):
+            yield from _list_names(a_s_t)
 
 
 def _sort(units: Sequence[Unit]) -> list[int]:

@@ -57,7 +57,11 @@ class QuotingModel:
     async def converse(
         self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
     ) -> ModelStep:
-        found = [one for one in conversation.messages if isinstance(one, ToolMessage)]
+        found = [
+            tool_message
+            for tool_message in conversation.messages
+            if isinstance(tool_message, ToolMessage)
+        ]
         sources = [source for one in found for source in one.sources]
         message = ModelMessage(text=f"Found: [{sources[0]}]" if sources else "DONE")
         if not found:
@@ -110,7 +114,7 @@ def _judge(_inputs: JudgeInputs) -> JudgeOutput:
 
 
 def _quote_sources(sources: Any) -> str:
-    return "\n\n".join(f"{_quote(one.text)} [{one.number}]" for one in sources)
+    return "\n\n".join(f"{_quote(source.text)} [{source.number}]" for source in sources)
 
 
 def _quote(text: str) -> str:

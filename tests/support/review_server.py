@@ -45,8 +45,8 @@ class SelectingCatalog(FakeCatalog):
             kept[name]
             for name in sorted(kept)
             if any(
-                own == one or own.startswith(f"{one}/")
-                for one in patterns
+                own == pattern or own.startswith(f"{pattern}/")
+                for pattern in patterns
                 for own in (name, kept[name].source)
             )
         ]

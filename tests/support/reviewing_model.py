@@ -79,13 +79,14 @@ def write(answer: Answer) -> Answer:
 
 def choose_documents(inputs: ExtractorInputs) -> ExtractorOutput:
     known = [
-        TitledDocument(one.id, one.title, one.source, one.language) for one in inputs.candidates
+        TitledDocument(candidate.id, candidate.title, candidate.source, candidate.language)
+        for candidate in inputs.candidates
     ]
     scope = find_scope(inputs.question, known, inputs.language)
     return ExtractorOutput(
-        documents=tuple(one.id for one in scope.documents),
-        against=tuple(one.id for one in scope.against),
-        chunk_ids=tuple(one.id for one in inputs.passages),
+        documents=tuple(document.id for document in scope.documents),
+        against=tuple(document.id for document in scope.against),
+        chunk_ids=tuple(passage.id for passage in inputs.passages),
         notes=scope.notes,
     )
 
@@ -94,14 +95,14 @@ def classify(inputs: ClassifierInputs) -> ClassifierOutput:
     return ClassifierOutput(
         documents=tuple(
             ClassifiedDocument(
-                document_id=one.id,
-                document_type="contract" if "ontract" in one.heading else "law",
+                document_id=document.id,
+                document_type="contract" if "ontract" in document.heading else "law",
                 domain="data protection",
                 complexity="low",
-                language=one.language,
+                language=document.language,
                 sensitivity="internal",
             )
-            for one in inputs.documents
+            for document in inputs.documents
         )
     )
 
@@ -109,21 +110,23 @@ def classify(inputs: ClassifierInputs) -> ClassifierOutput:
 def list_requirements(inputs: RequirementExtractorInputs) -> RequirementExtractorOutput:
     """List one requirement for each unit with a heading; definitions are told by theirs."""
     listed, without = [], []
-    for one in inputs.units:
-        name = one.heading.rpartition(" > ")[2]
+    for unit in inputs.units:
+        name = unit.heading.rpartition(" > ")[2]
         if not name or name == inputs.target_law:
-            without.append(UnitWithout(source_section=one.id, reason="an introduction"))
+            without.append(UnitWithout(source_section=unit.id, reason="an introduction"))
             continue
-        kind = "ban" if "shall not" in one.text else "permission" if " may " in one.text else "duty"
+        kind = (
+            "ban" if "shall not" in unit.text else "permission" if " may " in unit.text else "duty"
+        )
         listed.append(
             ListedRequirement.model_validate(
                 {
-                    "source_section": one.id,
-                    "requirement": one.text,
-                    "quotation": one.text,
+                    "source_section": unit.id,
+                    "requirement": unit.text,
+                    "quotation": unit.text,
                     "kind": "definition" if "Definitions" in name else kind,
                     "addressee": "The processor",
-                    "broken_by": next(iter(find_breaking(one.text)), ""),
+                    "broken_by": next(iter(find_breaking(unit.text)), ""),
                 }
             )
         )
@@ -180,21 +183,23 @@ def rank(inputs: RiskVerifierInputs) -> RiskVerifierOutput:
     return RiskVerifierOutput(
         risks=tuple(
             RankedRisk(
-                requirement_id=one.requirement_id,
+                requirement_id=verdict.requirement_id,
                 category="Legal",
-                severity=4 if one.status == "VIOLATION" else 3,
+                severity=4 if verdict.status == "VIOLATION" else 3,
                 likelihood=3,
                 reason="a fine",
                 mitigation="change the clause",
             )
-            for one in inputs.verdicts
+            for verdict in inputs.verdicts
         )
     )
 
 
 def audit(inputs: CitationAuditorInputs) -> CitationAuditorOutput:
     return CitationAuditorOutput(
-        statements=tuple(CheckedStatement(id=one.id, says="yes") for one in inputs.statements)
+        statements=tuple(
+            CheckedStatement(id=statement.id, says="yes") for statement in inputs.statements
+        )
     )
 
 
@@ -203,9 +208,9 @@ def report(inputs: ReportGeneratorInputs) -> ReportGeneratorOutput:
         summary=(f"{inputs.document} was read.",),
         recommendations=tuple(
             Recommendation(
-                requirement_id=one.requirement_id, advice='Write "as the law says" there.'
+                requirement_id=verdict.requirement_id, advice='Write "as the law says" there.'
             )
-            for one in inputs.verdicts
+            for verdict in inputs.verdicts
         ),
     )
 
@@ -213,13 +218,15 @@ def report(inputs: ReportGeneratorInputs) -> ReportGeneratorOutput:
 def synthesize(inputs: SynthesisInputs) -> SynthesisOutput:
     """List the findings, or quote the passages."""
     if not inputs.findings:
-        quoted = "\n\n".join(f"{one.text} \\cite{{{one.id}}}" for one in inputs.sources[:3])
+        quoted = "\n\n".join(
+            f"{source.text} \\cite{{{source.id}}}" for source in inputs.sources[:3]
+        )
         return SynthesisOutput(answer=quoted)
     lines = []
-    for one in inputs.findings:
-        cited = "".join(f"\\cite{{{name}}}" for name in one.sources)
-        lines.append(f"- {one.text} {cited}")
-    lines += [f"- {one} \\cite{{review}}" for one in inputs.notes]
+    for finding in inputs.findings:
+        cited = "".join(f"\\cite{{{name}}}" for name in finding.sources)
+        lines.append(f"- {finding.text} {cited}")
+    lines += [f"- {note} \\cite{{review}}" for note in inputs.notes]
     return SynthesisOutput(answer="\n".join(lines))
 
 

@@ -234,7 +234,9 @@ class Wiki:
     def __init__(self, service: PlayedService) -> None:
         self.service = service
         service.answers["/wiki/api/v2/spaces"] = lambda query: {
-            "results": [one for one in self._spaces if query.get("keys", one["key"]) == one["key"]]
+            "results": [
+                space for space in self._spaces if query.get("keys", space["key"]) == space["key"]
+            ]
         }
         self._spaces: list[dict[str, Any]] = []
 
@@ -268,7 +270,7 @@ class Wiki:
 
     def add_group(self, name: str, *people: str) -> None:
         """Add a group with its members."""
-        members = [{"type": "known", "accountId": one} for one in people]
+        members = [{"type": "known", "accountId": person} for person in people]
         path = f"/wiki/rest/api/group/{name}-id/membersByGroupId"
         self.service.answers[path] = {"results": members, "start": 0, "limit": 200}
         self._groups = {**getattr(self, "_groups", {}), f"{name}-id": name}
@@ -301,7 +303,7 @@ class Wiki:
             "_links": {"webui": "//elsewhere.example/x"},
         }
         path = f"/wiki/api/v2/spaces/{space}/pages"
-        pages = [one for one in self.service.answers[path] if one["id"] != identity]
+        pages = [answer for answer in self.service.answers[path] if answer["id"] != identity]
         self.service.answers[path] = [*pages, page]
         text = {"storage": {"value": body, "representation": "storage"}}
         self.service.answers[f"/wiki/api/v2/pages/{identity}"] = {**page, "body": text}
@@ -328,13 +330,13 @@ class Wiki:
         """Delete a page."""
         path = f"/wiki/api/v2/spaces/{space}/pages"
         pages = self.service.answers[path]
-        self.service.answers[path] = [one for one in pages if one["id"] != identity]
+        self.service.answers[path] = [page for page in pages if page["id"] != identity]
         del self.service.answers[f"/wiki/api/v2/pages/{identity}"]
 
     def restrict(self, identity: str, *groups: str, people: int = 0) -> None:
         """Let only groups and some people read a page, and those below it."""
         path = f"/wiki/rest/api/content/{identity}/restriction/byOperation/read"
-        named = [{"type": "group", "name": one, "id": f"{one}-id"} for one in groups]
+        named = [{"type": "group", "name": group, "id": f"{group}-id"} for group in groups]
         users = [{"type": "known", "accountId": f"p{number}"} for number in range(people)]
         self.service.answers[path] = {
             "operation": "read",

@@ -57,7 +57,7 @@ class CountingPlanner(Agent[PlannerReads, PlannerWrites]):
 
     async def work(self, reads: PlannerReads) -> Any:
         words = reads.text.split()
-        named = (int(one.partition("=")[2]) for one in words if one.startswith("workers="))
+        named = (int(word.partition("=")[2]) for word in words if word.startswith("workers="))
         count = next(named, self._workers)
         plan = SwarmPlan(
             question="How is it?",

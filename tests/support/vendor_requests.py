@@ -70,8 +70,8 @@ def _check_openai_calls(messages: Sequence[Mapping[str, Any]]) -> Problems:
         if open_calls:
             yield f"messages: calls without results: {sorted(open_calls)}"
         calls = message.get("tool_calls") or ()
-        yield from _check_names([one["function"]["name"] for one in calls], NAME)
-        open_calls = {one["id"] for one in calls}
+        yield from _check_names([call["function"]["name"] for call in calls], NAME)
+        open_calls = {call["id"] for call in calls}
         yield from _check_names(sorted(open_calls), OPENAI_CALL_ID)
         if len(open_calls) != len(calls):
             yield "messages: two calls with one id"
@@ -143,8 +143,8 @@ def _check_google_vectors(body: Mapping[str, Any]) -> Problems:
     requests = body.get("requests") or []
     if not 0 < len(requests) <= MOST_GOOGLE_TEXTS:
         yield f"requests: expected 1 to {MOST_GOOGLE_TEXTS} in one batch"
-    for one in requests:
-        if not all(part.get("text") for part in one["content"]["parts"]):
+    for request in requests:
+        if not all(part.get("text") for part in request["content"]["parts"]):
             yield "content: expected a text"
 
 
@@ -172,21 +172,23 @@ def _check_anthropic_messages(messages: Sequence[Mapping[str, Any]]) -> Problems
             yield f"messages: unexpected role {message['role']!r}"
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        if not blocks or any(one["type"] == "text" and not one["text"].strip() for one in blocks):
+        if not blocks or any(
+            block["type"] == "text" and not block["text"].strip() for block in blocks
+        ):
             yield "messages: text content blocks must be non-empty"
-        results = {one["tool_use_id"] for one in blocks if one["type"] == "tool_result"}
+        results = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
         if results != open_calls:
             yield "messages: expected a tool_result for each tool_use of the message before"
-        calls = [one for one in blocks if one["type"] == "tool_use"]
-        yield from _check_names([one["name"] for one in calls], ANTHROPIC_NAME)
-        open_calls = {one["id"] for one in calls}
+        calls = [block for block in blocks if block["type"] == "tool_use"]
+        yield from _check_names([call["name"] for call in calls], ANTHROPIC_NAME)
+        open_calls = {call["id"] for call in calls}
         yield from _check_names(sorted(open_calls), ANTHROPIC_CALL_ID)
     if open_calls:
         yield "messages: tool_use without tool_result"
 
 
 def _check_names(names: Sequence[str], pattern: re.Pattern[str]) -> Problems:
-    wrong = [one for one in names if not pattern.fullmatch(one)]
+    wrong = [name for name in names if not pattern.fullmatch(name)]
     if wrong:
         yield f"names {wrong}: expected to match {pattern.pattern}"
 

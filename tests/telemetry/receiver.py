@@ -75,5 +75,6 @@ def open_receiver() -> Iterator[Receiver]:
 def attributes_of(span: Any) -> dict[str, Any]:
     """The attributes of a span, a log record or a data point, as plain values."""
     return {
-        one.key: getattr(one.value, str(one.value.WhichOneof("value"))) for one in span.attributes
+        attribute.key: getattr(attribute.value, str(attribute.value.WhichOneof("value")))
+        for attribute in span.attributes
     }

@@ -192,8 +192,8 @@ async def test_a_log_line_names_the_trace_of_its_question_while_traces_are_sent(
     trace_id = find_trace_id(question("m1"))
     assert first["trace_id"] == f"{trace_id:032x}"
     assert first["span_id"] == f"{find_root_id(trace_id):016x}"
-    assert [one["event"] for one in others] == ["outside_of_a_question", "after_the_end"]
-    assert not any("trace_id" in one for one in others)
+    assert [other["event"] for other in others] == ["outside_of_a_question", "after_the_end"]
+    assert not any("trace_id" in other for other in others)
 
 
 async def test_a_question_that_is_sent_again_after_a_crash_has_the_same_spans(

@@ -40,7 +40,7 @@ def test_searches_by_different_methods_are_described_differently(catalog: ToolCa
     names = ("search", "bm25_search", "similarity_search", "hierarchical_search", "graph_search")
     found = [catalog.find(name) for name in names]
 
-    assert len({one.description for one in found if one is not None}) == len(names)
+    assert len({tool.description for tool in found if tool is not None}) == len(names)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ async def test_wordings_of_a_search_are_fused_by_the_ranks_of_their_passages(
     found = await call(executor, "search", **asked, wordings=["fee that a carrier pays"])
 
     wanted = "alfa@2025#1"
-    ranks = [[one.chunk_id for one in each.citations] for each in (plain, found)]
+    ranks = [[citation.chunk_id for citation in each.citations] for each in (plain, found)]
     assert wanted in ranks[1][:2]
     assert len(ranks[1]) == len(set(ranks[1])) <= 3
 
@@ -92,7 +92,7 @@ async def test_a_person_finds_only_what_they_may_read(executor: ToolExecutor) ->
     inside = await executor.execute(asked, board)
 
     assert outside.citations == ()
-    assert [one.document_id for one in inside.citations] == ["secret"]
+    assert [citation.document_id for citation in inside.citations] == ["secret"]
 
 
 async def test_a_graph_search_follows_a_reference_to_another_article(
@@ -102,7 +102,7 @@ async def test_a_graph_search_follows_a_reference_to_another_article(
         executor, "graph_search", query="What does a breach cost?", start=["alfa@2025#1"], limit=1
     )
 
-    assert [one.document_id for one in found.citations] == ["penalties@2025"]
+    assert [citation.document_id for citation in found.citations] == ["penalties@2025"]
     assert "'article 83' is mentioned" in found.text
 
 
@@ -111,7 +111,7 @@ async def test_a_notice_leads_to_the_article_that_replaces_its_own(executor: Too
         executor, "graph_search", query="keeping of books", start=["repeal@2025#0"], limit=1
     )
 
-    assert [one.document_id for one in found.citations] == ["alfa@2025"]
+    assert [citation.document_id for citation in found.citations] == ["alfa@2025"]
 
 
 async def test_a_graph_search_follows_a_name_that_two_passages_share(
@@ -125,7 +125,7 @@ async def test_a_graph_search_follows_a_name_that_two_passages_share(
         limit=1,
     )
 
-    assert [one.document_id for one in found.citations] == ["costa"]
+    assert [citation.document_id for citation in found.citations] == ["costa"]
     assert "'lorenzo costa' is in both" in found.text
 
 
@@ -135,14 +135,14 @@ async def test_a_search_finds_the_version_that_it_names(executor: ToolExecutor) 
         executor, "search", query="How often does a carrier report?", version="2024", limit=1
     )
 
-    assert [one.version for one in newest.citations] == ["2025"]
-    assert [one.version for one in earlier.citations] == ["2024"]
+    assert [citation.version for citation in newest.citations] == ["2025"]
+    assert [citation.version for citation in earlier.citations] == ["2024"]
 
 
 async def test_a_name_means_its_newest_version(executor: ToolExecutor) -> None:
     found = await call(executor, "lookup", name="article 6")
 
-    assert [one.document_id for one in found.citations] == ["alfa@2025"]
+    assert [citation.document_id for citation in found.citations] == ["alfa@2025"]
 
 
 async def test_two_versions_are_compared_section_by_section(executor: ToolExecutor) -> None:
@@ -166,7 +166,7 @@ async def test_two_versions_of_all_documents_are_compared(executor: ToolExecutor
         "changed: Article 6 Scope of the Alfa Act > Fees",
         "changed: Article 6 Scope of the Alfa Act > Reports",
     ]
-    texts = {one.citation.document_id: one.text for one in found.quoted}
+    texts = {passage_text.citation.document_id: passage_text.text for passage_text in found.quoted}
     assert "a fee of 100 euros" in texts["alfa@2024"]
     assert "punished with a fine" in texts["penalties@2025"]
 
@@ -178,8 +178,10 @@ async def test_a_section_and_a_document_are_read_as_they_stand(executor: ToolExe
     hidden = await call(executor, "read_document", document_id="secret")
 
     assert "See Article 83 for breaches." in section.text
-    assert [one.chunk_id for one in section.citations] == ["alfa@2025#1"]
-    assert [one.chunk_id for one in document.citations] == [f"alfa@2025#{n}" for n in range(3)]
+    assert [citation.chunk_id for citation in section.citations] == ["alfa@2025#1"]
+    assert [citation.chunk_id for citation in document.citations] == [
+        f"alfa@2025#{n}" for n in range(3)
+    ]
     assert (beyond.error_type, hidden.error_type) == (ToolErrorType.VALIDATION,) * 2
 
 
@@ -188,7 +190,9 @@ async def test_the_context_of_a_passage_is_the_passage_and_what_stands_around_it
 ) -> None:
     found = await call(executor, "expand_context", chunk_ids=["alfa@2025#1"])
 
-    assert [one.chunk_id for one in found.citations] == [f"alfa@2025#{n}" for n in range(3)]
+    assert [citation.chunk_id for citation in found.citations] == [
+        f"alfa@2025#{n}" for n in range(3)
+    ]
     assert "[alfa@2025#1]" in found.text
 
 
@@ -226,7 +230,7 @@ async def test_a_summary_quotes_and_cites(executor: ToolExecutor) -> None:
     found = await call(executor, "summarize", document_id="alfa@2025", about="euros", sentences=2)
 
     assert "A carrier pays a fee of 150 euros a year." in found.text
-    assert "alfa@2025#1" in [one.chunk_id for one in found.citations]
+    assert "alfa@2025#1" in [citation.chunk_id for citation in found.citations]
 
 
 @pytest.mark.parametrize(
@@ -350,7 +354,9 @@ async def test_every_change_is_named_also_where_the_texts_are_too_much(tmp_path:
     assert isinstance(found.data, dict), "the result is small enough to be kept"
     changes = found.data["changes"]
     assert isinstance(changes, list)
-    named = [(one["change"], one["document_id"]) for one in changes if isinstance(one, dict)]
+    named = [
+        (change["change"], change["document_id"]) for change in changes if isinstance(change, dict)
+    ]
     assert {name for kind, name in named if kind == "added"} == {
         f"new{number}@2025" for number in range(ADDED)
     }

@@ -84,7 +84,7 @@ async def test_a_tool_of_a_set_is_a_builtin_with_fixed_arguments(
         ToolCall(call_id="2", tool="penalty_lookup", arguments={"query": "x", "limit": 9}), CALLER
     )
 
-    assert [one.document_id for one in found.citations] == ["penalties@2025"]
+    assert [citation.document_id for citation in found.citations] == ["penalties@2025"]
     assert chosen.error_type is ToolErrorType.VALIDATION
     properties = described.input_schema["properties"]
     assert isinstance(properties, dict)

@@ -59,7 +59,10 @@ async def run_dialogue(
         dialogue = replace(
             dialogue,
             messages=(*dialogue.messages, step.message),
-            results={**dialogue.results, **{one.call_id: one for one in found}},
+            results={
+                **dialogue.results,
+                **{tool_result.call_id: tool_result for tool_result in found},
+            },
         )
 
 
@@ -105,7 +108,7 @@ async def test_a_tool_that_does_not_exist_never_runs_and_the_answer_still_comes(
 
     assert (step.end, step.message.text) == (DialogueEnd.CORRECTIONS, "The fee is 150 euros.")
     assert read_inputs(model).tool_choice is ToolChoice.NONE
-    kinds = [one.error_type for one in dialogue.ordered_results]
+    kinds = [result.error_type for result in dialogue.ordered_results]
     assert kinds == [ToolErrorType.HALLUCINATION] * 4
 
 
@@ -118,7 +121,9 @@ async def test_a_wrong_name_is_corrected_and_the_dialogue_goes_on(executor: Tool
 
     _, step = await run_dialogue(model, executor, open_dialogue(), CALLER)
 
-    [correction] = [one for one in read_inputs(model, 1).messages if isinstance(one, ToolMessage)]
+    [correction] = [
+        message for message in read_inputs(model, 1).messages if isinstance(message, ToolMessage)
+    ]
     assert "did you mean 'calculator'" in correction.text
     assert (step.end, step.message.text) == (DialogueEnd.ANSWERED, "4.")
 
@@ -136,11 +141,13 @@ async def test_results_of_parallel_calls_reach_the_model_and_are_cited(
 
     dialogue, _ = await run_dialogue(model, executor, open_dialogue(), CALLER)
 
-    texts = [one.text for one in read_inputs(model).messages if isinstance(one, ToolMessage)]
+    texts = [
+        message.text for message in read_inputs(model).messages if isinstance(message, ToolMessage)
+    ]
     assert "a fine of up to 4 %" in texts[0]
     assert texts[1] == "0.04 * 100 = 4"
     found = list_passages(dialogue.ordered_results)
-    assert [one.document_id for one in found] == ["penalties@2025"]
+    assert [passage.document_id for passage in found] == ["penalties@2025"]
 
 
 async def test_a_budget_that_is_used_up_ends_with_an_answer(executor: ToolExecutor) -> None:
@@ -232,7 +239,7 @@ def test_results_share_the_window_of_the_model() -> None:
 
     def read_lengths(room: int) -> list[int]:
         shown = dialogue.converse(room).messages
-        return [len(one.text) for one in shown if isinstance(one, ToolMessage)]
+        return [len(message.text) for message in shown if isinstance(message, ToolMessage)]
 
     assert read_lengths(30_000) == [10_000, 10_000, 5]
     assert sum(read_lengths(8_000)) < 8_200

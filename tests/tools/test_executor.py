@@ -183,7 +183,7 @@ async def test_a_dangerous_tool_is_given_only_by_name_and_waits_for_approval() -
 
     results = [await execute(tool, caller=who) for who in (CALLER, trusted, approved)]
 
-    assert [one.error_type for one in results] == [
+    assert [result.error_type for result in results] == [
         ToolErrorType.HALLUCINATION,
         ToolErrorType.APPROVAL,
         ToolErrorType.SUCCESS,
@@ -217,8 +217,8 @@ async def test_an_effect_that_ended_without_an_answer_is_unknown_and_not_repeate
 
     results = [await executor.execute(call, CALLER) for call in calls]
 
-    assert {one.error_type for one in results} == {ToolErrorType.UNKNOWN}
-    assert all("unknown whether" in one.text for one in results)
+    assert {result.error_type for result in results} == {ToolErrorType.UNKNOWN}
+    assert all("unknown whether" in result.text for result in results)
     assert tool.runs == 1
 
 
@@ -250,12 +250,12 @@ async def test_only_valid_calls_use_the_budget_and_it_is_never_exceeded() -> Non
     bad = ToolCall(call_id="bad", tool="read", arguments={"count": -1})
     calls = [bad, *(ToolCall(call_id=str(number), tool="read") for number in range(200))]
 
-    results = [await executor.execute(one, CALLER, budget) for one in calls]
+    results = [await executor.execute(tool_call, CALLER, budget) for tool_call in calls]
 
-    kinds = [one.error_type for one in results]
+    kinds = [result.error_type for result in results]
     assert (kinds.count(ToolErrorType.SUCCESS), kinds.count(ToolErrorType.BUDGET)) == (5, 195)
     assert tool.runs == 5
-    assert [one.call_id for one in results] == [call.call_id for call in calls]
+    assert [result.call_id for result in results] == [call.call_id for call in calls]
 
 
 async def test_a_cancellation_is_not_turned_into_a_result() -> None:
@@ -312,7 +312,7 @@ async def test_a_question_about_a_withdrawn_page_leads_to_its_notice(
 ) -> None:
     found = await walk(executor, "Which book keeps a carrier?")
 
-    assert [one.chunk_id for one in found.citations] == ["repeal@2025#0"]
+    assert [citation.chunk_id for citation in found.citations] == ["repeal@2025#0"]
     assert "the version before it fits the query" in found.text
 
 
@@ -324,7 +324,7 @@ async def test_other_questions_and_named_versions_are_searched_as_before(
 ) -> None:
     found = await walk(executor, query)
 
-    assert "repeal@2025#0" not in {one.chunk_id for one in found.citations}
+    assert "repeal@2025#0" not in {citation.chunk_id for citation in found.citations}
 
 
 def test_a_notice_says_where_the_content_is() -> None:

@@ -94,7 +94,9 @@ class DescribedFolder:
     def list_described(self) -> list[str]:
         """Return the documents that the model has described."""
         described = self.index.documents.items()
-        return sorted(name[-1] for name, one in described if one.description == "By a model.")
+        return sorted(
+            name[-1] for name, document in described if document.description == "By a model."
+        )
 
 
 @pytest.fixture
@@ -104,7 +106,7 @@ def folder(tmp_path: Path, server: ModelServer, reader: ReaderProcess) -> Descri
 
 def read_names(server: ModelServer) -> list[str]:
     """Return the pages that the server was asked about."""
-    texts = [json.dumps(one.body) for one in server.received]
+    texts = [json.dumps(received.body) for received in server.received]
     return [next(name for name in "abcd" if f"Text of {name}." in text) for text in texts]
 
 
@@ -138,7 +140,7 @@ async def test_a_long_page_is_described_from_the_summaries_of_all_its_parts(
 
     _, describer = await folder.ingest()
 
-    asked = [json.dumps(one.body) for one in server.received]
+    asked = [json.dumps(received.body) for received in server.received]
     assert "Rule 79 says" in asked[2], "the end of the page is read, too"
     assert all(f"Part {number} in short." in asked[3] for number in (1, 2, 3))
     assert "Rule 1 says" not in asked[3]

@@ -12,9 +12,9 @@ from tests.support.flow_path import main_path
 from tests.support.worker_harness import WorkerHarness
 
 ASKERS = [
-    one.role
-    for one in AGENTS
-    if "needs_clarification" in one.writes and one.role.value in main_path()
+    agent.role
+    for agent in AGENTS
+    if "needs_clarification" in agent.writes and agent.role.value in main_path()
 ]
 
 

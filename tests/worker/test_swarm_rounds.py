@@ -252,7 +252,7 @@ async def test_workers_that_completed_before_a_cancellation_stay_completed(
 
     async def has_returned() -> bool:
         runs = [one.fields for one in await read_journal(harness) if one.kind == "agent_run"]
-        return [one["role"] for one in runs].count("work") == 2
+        return [run["role"] for run in runs].count("work") == 2
 
     harness.lease_seconds = RENEWED_SOON
     prepare(harness, ActingWorker(hang))
@@ -299,7 +299,9 @@ async def test_two_changes_of_topic_in_a_row_leave_only_the_last_question(
         reply: Any = await desk.ask(third)
 
     assert reply["outcome"] == "answered"
-    ends = [(await read_journal(harness, one))[-1].fields["outcome"] for one in (first, second)]
+    ends = [
+        (await read_journal(harness, message))[-1].fields["outcome"] for message in (first, second)
+    ]
     assert ends == ["superseded", "superseded"]
 
 

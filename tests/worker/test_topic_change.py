@@ -65,8 +65,8 @@ async def ask_both(
 async def _has_looked(harness: WorkerHarness) -> bool:
     journal = await harness.broker.replies.read_journal(harness.desk().question(RUNNING))
     return any(
-        one.fields.get("target") == "return" and one.fields.get("branch") == "watch"
-        for one in journal
+        entry.fields.get("target") == "return" and entry.fields.get("branch") == "watch"
+        for entry in journal
     )
 
 

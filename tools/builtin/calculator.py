@@ -122,7 +122,7 @@ def _compute(node: ast.expr, expression: str) -> Decimal:
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _BINARY:
             return _BINARY[type(sign)](_compute(left, expression), _compute(right, expression))
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
-            return _FUNCTIONS[name](*[_compute(one, expression) for one in arguments])
+            return _FUNCTIONS[name](*[_compute(argument, expression) for argument in arguments])
         case _:
             pass
     found = ast.get_source_segment(expression.strip(), node) or type(node).__name__

@@ -115,15 +115,17 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
         return await self._compare_versions(inputs, caller)
 
     def render(self, output: Output) -> str:
-        lines = [_render_change(one) for one in output.changes]
-        kinds = {one.change for one in output.changes}
+        lines = [_render_change(change) for change in output.changes]
+        kinds = {change.change for change in output.changes}
         if output.total == len(output.changes):
             lines = [f"{one}: none" for one in ("added", "removed") if one not in kinds] + lines
         return "\n".join((f"{output.total} changes, {output.same} unchanged", *lines))
 
     def cite(self, output: Output) -> Iterable[CitedPassage]:
-        found = (one for change in output.changes for one in (change.new, change.old))
-        return list({one.chunk_id: one for one in found if one is not None}.values())
+        found = (passage for change in output.changes for passage in (change.new, change.old))
+        return list(
+            {passage.chunk_id: passage for passage in found if passage is not None}.values()
+        )
 
     def quote(self, output: Output) -> Iterable[PassageText]:
         texts = (
@@ -136,26 +138,39 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
             for citation, text in texts
             if citation is not None and text
         )
-        return list({one.citation.chunk_id: one for one in quoted}.values())
+        return list(
+            {passage_text.citation.chunk_id: passage_text for passage_text in quoted}.values()
+        )
 
     async def _compare_versions(self, inputs: Inputs, caller: ToolCaller) -> Output:
         listed = [
-            one
-            for one in await self._library.list_documents(caller.groups)
-            if one.title.startswith(inputs.title_prefix)
+            document
+            for document in await self._library.list_documents(caller.groups)
+            if document.title.startswith(inputs.title_prefix)
         ]
-        old = {_name_page(one): one for one in listed if one.stated_version == inputs.old}
-        new = {_name_page(one): one for one in listed if one.stated_version == inputs.new}
-        stated = {one.stated_version for one in await self._library.list_documents(caller.groups)}
+        old = {
+            _name_page(document): document
+            for document in listed
+            if document.stated_version == inputs.old
+        }
+        new = {
+            _name_page(document): document
+            for document in listed
+            if document.stated_version == inputs.new
+        }
+        stated = {
+            document.stated_version
+            for document in await self._library.list_documents(caller.groups)
+        }
         if not {inputs.old, inputs.new} <= stated:
             raise InvalidInput(
                 "expected the ids of two documents, or two versions that documents state, "
                 f"found {inputs.old[:100]!r} and {inputs.new[:100]!r}"
             )
-        ids = [one.id for one in (*old.values(), *new.values())]
+        ids = [document.id for document in (*old.values(), *new.values())]
         withdrawn = await self._list_withdrawn(ids, caller)
-        old = {name: one for name, one in old.items() if one.id not in withdrawn}
-        active = {name: one for name, one in new.items() if one.id not in withdrawn}
+        old = {name: document for name, document in old.items() if document.id not in withdrawn}
+        active = {name: document for name, document in new.items() if document.id not in withdrawn}
         both = old.keys() & active.keys()
         changed = [one for one in sorted(both) if old[one].content_hash != new[one].content_hash]
         added = [active[name] for name in active if name not in old]
@@ -182,14 +197,14 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
                 whole = _describe(sections, old, new, _MOST_SECTIONS)
                 title, own = new.listed.title, new.listed.id
                 found += [
-                    one.model_copy(
+                    change.model_copy(
                         update={
                             "change": "changed",
-                            "title": _join_title(title, one.title),
+                            "title": _join_title(title, change.title),
                             "document_id": own,
                         }
                     )
-                    for one in whole.changes
+                    for change in whole.changes
                 ]
         return found
 
@@ -197,11 +212,12 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
         self, added: Sequence[ListedDocument], caller: ToolCaller
     ) -> list[DocumentChange]:
         """Return documents that only the newer version has, the first ones with their beginning."""
-        ids = [one.id for one in added[:_MOST_READ]]
+        ids = [document.id for document in added[:_MOST_READ]]
         documents = {
-            one.listed.id: one for one in await self._library.read(ids, caller.groups, caller.run)
+            document.listed.id: document
+            for document in await self._library.read(ids, caller.groups, caller.run)
         }
-        return [_quote_beginning(one, documents.get(one.id)) for one in added]
+        return [_quote_beginning(document, documents.get(document.id)) for document in added]
 
     async def _list_withdrawn(self, document_ids: list[str], caller: ToolCaller) -> set[str]:
         """Return the documents that only say that they were withdrawn."""
@@ -271,7 +287,7 @@ class DefinitionAligner(Tool[DefinitionAlignerInputs, DefinitionAlignerOutput]):
 
 def _bound_details(changes: Sequence[DocumentChange]) -> Iterator[DocumentChange]:
     """Return the changes, those beyond the bound without places, phrases and texts."""
-    named = [_name_change(one) for one in changes]
+    named = [_name_change(change) for change in changes]
     room = _MOST_BYTES - sum(map(_measure_bytes, named))
     for whole, name in zip(changes, named, strict=True):
         room -= _measure_bytes(whole) - _measure_bytes(name)

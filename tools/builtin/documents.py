@@ -76,11 +76,12 @@ class GetDocumentList(LibraryTool[GetDocumentListInputs, GetDocumentListOutput])
     async def run(self, inputs: GetDocumentListInputs, caller: ToolCaller) -> GetDocumentListOutput:
         wanted = inputs.title_contains.casefold()
         found = [
-            one
-            for one in await self._library.list_documents(caller.groups)
-            if wanted in one.title.casefold() and inputs.version in {"", one.stated_version}
+            document
+            for document in await self._library.list_documents(caller.groups)
+            if wanted in document.title.casefold()
+            and inputs.version in {"", document.stated_version}
         ]
-        ids = [one.id for one in found]
+        ids = [document.id for document in found]
         start = ids.index(inputs.after) + 1 if inputs.after in ids else 0
         return GetDocumentListOutput(
             documents=tuple(map(make_entry, found[start : start + inputs.limit])),
@@ -89,8 +90,9 @@ class GetDocumentList(LibraryTool[GetDocumentListInputs, GetDocumentListOutput])
 
     def render(self, output: GetDocumentListOutput) -> str:
         lines = [
-            f"{one.document_id}: {one.title}" + (f" (version {one.version})" if one.version else "")
-            for one in output.documents
+            f"{document.document_id}: {document.title}"
+            + (f" (version {document.version})" if document.version else "")
+            for document in output.documents
         ]
         return "\n".join((f"{output.total} documents", *lines))
 
@@ -148,8 +150,8 @@ class GetDocumentInfo(LibraryTool[GetDocumentInfoInputs, GetDocumentInfoOutput])
             source=listed.source,
             chunks=listed.chunks,
             sections=tuple(
-                SectionInfo(heading_path=one.heading_path, characters=len(one.text))
-                for one in sections
+                SectionInfo(heading_path=section.heading_path, characters=len(section.text))
+                for section in sections
             ),
             first=cite_chunk(document, 0),
         )
@@ -301,8 +303,8 @@ def _gain(words: frozenset[str], value: dict[str, float]) -> float:
 
 def _list_sentences(document: WholeDocument) -> Iterable[tuple[int, str]]:
     seen: set[str] = set()
-    for number, one in enumerate(document.chunks[:_MOST_CHUNKS]):
-        for unit in split_units(one.chunk.text):
+    for number, chunk in enumerate(document.chunks[:_MOST_CHUNKS]):
+        for unit in split_units(chunk.chunk.text):
             text = " ".join(unit.text.split())
             is_text = unit.kind in {UnitKind.SENTENCE, UnitKind.ITEM}
             if is_text and 20 < len(text) <= _LONGEST_SENTENCE and text not in seen:

@@ -60,7 +60,7 @@ class FormatReport(Tool[Inputs, Output]):
     output = Output
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
-        parts = tuple(_make_part(number, one) for number, one in enumerate(inputs.parts, 1))
+        parts = tuple(_make_part(number, part) for number, part in enumerate(inputs.parts, 1))
         report = PrintedReport(title=inputs.title, language=caller.language, parts=parts)
         markdown = render_markdown(report)
         return Output(markdown=markdown, parts=len(parts), characters=len(markdown))

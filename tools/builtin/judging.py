@@ -48,9 +48,9 @@ class VerifyCitation(LibraryTool[VerifyCitationInputs, VerifyCitationOutput]):
     async def run(self, inputs: VerifyCitationInputs, caller: ToolCaller) -> VerifyCitationOutput:
         found = await self._library.read([document_of(inputs.chunk_id)], caller.groups, caller.run)
         for document in found:
-            for number, one in enumerate(document.chunks):
-                if one.chunk.chunk_id == inputs.chunk_id:
-                    return _compare(inputs.claim, one.chunk.text, cite_chunk(document, number))
+            for number, chunk in enumerate(document.chunks):
+                if chunk.chunk.chunk_id == inputs.chunk_id:
+                    return _compare(inputs.claim, chunk.chunk.text, cite_chunk(document, number))
         return VerifyCitationOutput(verdict="missing")
 
     def cite(self, output: VerifyCitationOutput) -> Iterable[CitedPassage]:

@@ -54,12 +54,12 @@ class ReadSection(ShowsText, LibraryTool[ReadSectionInputs, PassageList]):
 
     async def run(self, inputs: ReadSectionInputs, caller: ToolCaller) -> PassageList:
         document = await self._read_document(document_of(inputs.chunk_id), caller)
-        chunks = [one.chunk for one in document.chunks]
-        own = next((one for one in chunks if one.chunk_id == inputs.chunk_id), None)
+        chunks = [chunk.chunk for chunk in document.chunks]
+        own = next((chunk for chunk in chunks if chunk.chunk_id == inputs.chunk_id), None)
         if own is None:
             raise InvalidInput(f"expected the id of a passage, found {inputs.chunk_id[:100]!r}")
         path = own.heading_path
-        within = [n for n, one in enumerate(chunks) if one.heading_path[: len(path)] == path]
+        within = [n for n, chunk in enumerate(chunks) if chunk.heading_path[: len(path)] == path]
         return read_page(document, within, inputs.page)
 
 
@@ -83,11 +83,11 @@ class ExpandContext(ShowsPassages, LibraryTool[ExpandContextInputs, PassageList]
     async def run(self, inputs: ExpandContextInputs, caller: ToolCaller) -> PassageList:
         owners = [document_of(chunk_id) for chunk_id in inputs.chunk_ids]
         documents = await self._library.read(owners, caller.groups, caller.run)
-        known = {one.listed.id: one for one in documents}
+        known = {whole_document.listed.id: whole_document for whole_document in documents}
         passages: dict[str, FoundPassage] = {}
         for chunk_id, owner in zip(inputs.chunk_ids, owners, strict=True):
             document = known.get(owner)
-            ids = [] if document is None else [one.chunk.chunk_id for one in document.chunks]
+            ids = [] if document is None else [chunk.chunk.chunk_id for chunk in document.chunks]
             if document is None or chunk_id not in ids:
                 raise InvalidInput(f"expected the id of a passage, found {chunk_id[:100]!r}")
             position = ids.index(chunk_id)
@@ -129,8 +129,8 @@ class Lookup(ShowsPassages, LibraryTool[LookupInputs, PassageList]):
         found = names.find(inputs.name)[: inputs.limit]
         documents = await self._library.read(found, caller.groups, caller.run)
         passages = tuple(
-            FoundPassage(citation=cite_chunk(one, 0, 1.0), text=one.chunks[0].chunk.text)
-            for one in documents
+            FoundPassage(citation=cite_chunk(document, 0, 1.0), text=document.chunks[0].chunk.text)
+            for document in documents
         )
         note = "" if passages else f"no document is named {inputs.name!r}"
         return PassageList(passages=passages, note=note)

@@ -149,7 +149,8 @@ class Search(ShowsPassages, Tool[Inputs, PassageList]):
         wanted = min(2 * inputs.limit, _CANDIDATES)
         own = await self._search(inputs, inputs.query, wanted, caller)
         others = [
-            await self._search(inputs, one[:2_000], wanted, caller) for one in inputs.wordings
+            await self._search(inputs, wording[:2_000], wanted, caller)
+            for wording in inputs.wordings
         ]
         return list_passages(replace(own, hits=fuse_wordings(own, others, inputs.limit)))
 
@@ -175,7 +176,7 @@ def fuse_wordings(own: Findings, others: Sequence[Findings], limit: int) -> tupl
     """Return the best passages of all wordings, by weighted reciprocal ranks."""
     scores: dict[str, float] = {}
     hits: dict[str, Hit] = {}
-    for weight, findings in ((_FIRST_WEIGHT, own), *((_OTHER_WEIGHT, one) for one in others)):
+    for weight, findings in ((_FIRST_WEIGHT, own), *((_OTHER_WEIGHT, other) for other in others)):
         for rank, hit in enumerate(findings.hits):
             scores[hit.chunk_id] = scores.get(hit.chunk_id, 0.0) + weight / (_WORDING_OFFSET + rank)
             hits.setdefault(hit.chunk_id, hit)

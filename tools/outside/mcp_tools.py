@@ -207,7 +207,9 @@ def _make_server(
     name: str, entry: McpServerEntry, clock: Callable[[], float]
 ) -> tuple[McpConnection, list[McpTool]]:
     redact = make_redaction(entry.headers, entry.environment)
-    tools = [McpTool(name, remote, one, redact) for remote, one in entry.tools.items()]
+    tools = [
+        McpTool(name, remote, tool_entry, redact) for remote, tool_entry in entry.tools.items()
+    ]
     connection = McpConnection(
         name,
         partial(_open_streams, entry),
@@ -222,13 +224,13 @@ def _make_server(
 
 
 def _update_tools(tools: Sequence[McpTool], definitions: Sequence[Definition]) -> None:
-    by_name = {one.name: one for one in definitions}
+    by_name = {definition.name: definition for definition in definitions}
     for tool in tools:
         tool.update(by_name.get(tool.remote))
 
 
 def _open_streams(entry: McpServerEntry, end: ServerEnd) -> AbstractAsyncContextManager[Any]:
     if entry.url is not None:
-        seconds = max(one.timeout_seconds for one in entry.tools.values())
+        seconds = max(tool.timeout_seconds for tool in entry.tools.values())
         return open_address(entry.url, entry.headers, seconds)
     return open_process(entry.command or (), entry.environment, entry.directory, end)

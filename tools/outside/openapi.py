@@ -166,7 +166,7 @@ class OperationReader:
         raise InvalidSchema("expected a body in JSON, found none")
 
     def _check_path(self, path: str, parameters: Sequence[OperationParameter]) -> None:
-        named = {one.name for one in parameters if one.place == "path"}
+        named = {parameter.name for parameter in parameters if parameter.place == "path"}
         if not path.startswith("/") or path.startswith("//") or {".", ".."} & {*path.split("/")}:
             raise InvalidSchema(f"expected a path below the address, found {path!r:.80}")
         if set(_TEMPLATE.findall(path)) != named:
@@ -243,23 +243,24 @@ class OperationTool(OutsideTool):
 
     def _encode_path(self, values: Mapping[str, JsonValue]) -> dict[str, str]:
         encoded = {}
-        for one in self._operation.parameters:
-            if one.place != "path":
+        for parameter in self._operation.parameters:
+            if parameter.place != "path":
                 continue
-            written = [_write(part) for part in _list_values(values.get(one.name))]
+            written = [_write(part) for part in _list_values(values.get(parameter.name))]
             if not written or any(map(_leads_elsewhere, written)):
-                raise InvalidInput(f"{one.name}: expected a value that is no part of a path")
-            encoded[one.name] = ",".join(quote(part, safe="") for part in written)
+                raise InvalidInput(f"{parameter.name}: expected a value that is no part of a path")
+            encoded[parameter.name] = ",".join(quote(part, safe="") for part in written)
         return encoded
 
     def _list_query(self, values: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
         pairs = []
-        for one in self._operation.parameters:
-            if one.place != "query" or values.get(one.name) is None:
+        for parameter in self._operation.parameters:
+            if parameter.place != "query" or values.get(parameter.name) is None:
                 continue
-            written = [_write(part) for part in _list_values(values[one.name])]
+            written = [_write(part) for part in _list_values(values[parameter.name])]
             pairs += [
-                (one.name, part) for part in (written if one.explodes else [",".join(written)])
+                (parameter.name, part)
+                for part in (written if parameter.explodes else [",".join(written)])
             ]
         return pairs
 
@@ -377,8 +378,8 @@ async def open_apis(
             stack.push_async_callback(api.aclose)
             reader = OperationReader(folder / entry.document)
             tools += [
-                _make_tool(operation_id, reader.read(operation_id), one, entry, api)
-                for operation_id, one in entry.operations.items()
+                _make_tool(operation_id, reader.read(operation_id), operation, entry, api)
+                for operation_id, operation in entry.operations.items()
             ]
         yield tools
 

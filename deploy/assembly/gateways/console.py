@@ -83,11 +83,11 @@ async def operating(runtime: Runtime, catalog: OwnedCatalog) -> AsyncIterator[Co
     settings = {one.assistant_key: one for one in runtime.settings.of_assistants()}
     sources = {
         name: AssistantSources(
-            open_source_registry(one.data_place),
-            Uploads(*one.data_place),
-            one.sources_over_http,
+            open_source_registry(setting.data_place),
+            Uploads(*setting.data_place),
+            setting.sources_over_http,
         )
-        for name, one in settings.items()
+        for name, setting in settings.items()
     }
 
     async def refresh(

@@ -36,11 +36,14 @@ def documents_of(runtime: Runtime) -> IndexedDocuments | None:
     opened: dict[Name, Index] = {}
     if runtime.knowledge is not None:
         known = {settings.assistant_key: runtime.knowledge, **runtime.knowledge.others}
-        opened = {name: one.index for name, one in known.items()}
+        opened = {name: index.index for name, index in known.items()}
     elif settings.qdrant_url is None:
         # An embedded index has one owner, which is another process here.
         return None
-    openers = {one.assistant_key: partial(open_own_index, one) for one in settings.of_assistants()}
+    openers = {
+        assistant.assistant_key: partial(open_own_index, assistant)
+        for assistant in settings.of_assistants()
+    }
     return IndexedDocuments(openers, opened)
 
 
@@ -82,7 +85,10 @@ def make_catalog(
     **changes: float,
 ) -> OwnedCatalog:
     """Return the catalog of the assistants; `opened`: the indexes that this process can read."""
-    uploads = {one.assistant_key: Uploads(*one.data_place) for one in settings.of_assistants()}
+    uploads = {
+        assistant.assistant_key: Uploads(*assistant.data_place)
+        for assistant in settings.of_assistants()
+    }
     return OwnedCatalog(uploads, partial(_ask, broker), opened, **changes)
 
 

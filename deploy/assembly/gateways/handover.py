@@ -98,7 +98,7 @@ def make_stored_handover(
         conversations=conversations,
         receivers=receivers,
         tickets=tickets,
-        assistants=[one.assistant_key for one in settings.of_assistants()],
+        assistants=[assistant.assistant_key for assistant in settings.of_assistants()],
         words=load_texts().text,
         public_url=settings.public_url or "",
         reply_sender="" if settings.imap_host is None else settings.mail_sender,
@@ -177,7 +177,7 @@ def make_mail_replies(
         deliver,
         partial(ReaderProcess, limits),
         address=sender.lower(),
-        people=[one.lower() for one in people],
+        people=[person.lower() for person in people],
         unavailable=(BusyError, BrokerError, MemoryUnavailableError),
         report=report,
     )

@@ -136,7 +136,10 @@ async def make_channel(
         release=settings.release,
         job_seconds=settings.job_deadline_seconds,
         links=SourceLinks(
-            {one.assistant_key: one.documentation_url or "" for one in settings.of_assistants()},
+            {
+                assistant.assistant_key: assistant.documentation_url or ""
+                for assistant in settings.of_assistants()
+            },
             secret=secret if has_reader else None,
             address=settings.public_url or "",
         ),
@@ -303,12 +306,12 @@ def list_person_issuers(issuers: Mapping[str, PersonIssuer], tenant: str) -> lis
     return [
         TrustedIssuer(
             issuer,
-            one.audience,
-            one.tenant or tenant,
-            _keys_at(one.jwks_url),
-            one.groups_claim,
+            person_issuer.audience,
+            person_issuer.tenant or tenant,
+            _keys_at(person_issuer.jwks_url),
+            person_issuer.groups_claim,
         )
-        for issuer, one in issuers.items()
+        for issuer, person_issuer in issuers.items()
     ]
 
 

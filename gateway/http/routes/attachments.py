@@ -87,7 +87,7 @@ class AttachmentRoutes:
         ) -> ConversationDocuments:
             """Return the documents that were given to the conversation."""
             found = await self._attachments.list_attached(access.question(), access.caller.groups)
-            return ConversationDocuments(documents=[show_document(one) for one in found])
+            return ConversationDocuments(documents=[show_document(entry) for entry in found])
 
         return router
 

@@ -237,7 +237,9 @@ def _link_pages(answer: Answer) -> str:
 def _find_citations(answer: Answer) -> Iterator[tuple[int, int, int]]:
     """Yield the number, the start and the end of each citation."""
     if answer.passages is None:
-        yield from ((int(one[1]), one.start(), one.end()) for one in _CITED.finditer(answer.text))
+        yield from (
+            (int(match[1]), match.start(), match.end()) for match in _CITED.finditer(answer.text)
+        )
         return
     for passage in answer.passages.shown:
         heading = write_heading(passage)

@@ -145,7 +145,7 @@ class Reading:
     async def _read(self, access: ConversationAccess, language: str) -> Conversation:
         question = access.question()
         recent = await self._channel.conversations.recent_messages(question, limit=MOST_MESSAGES)
-        recent = [one for one in recent if may_see(access.caller, one.first)]
+        recent = [message for message in recent if may_see(access.caller, message.first)]
         turns = [
             turn
             for turn in await self._channel.conversations.turns(question)
@@ -160,7 +160,7 @@ class Reading:
                 HistoryTurn(speaker=turn.speaker, text=turn.text)
                 for turn in _earlier(turns, recent)
             ],
-            messages=[_message(access, one, feedback, language) for one in recent],
+            messages=[_message(access, message, feedback, language) for message in recent],
         )
 
     async def _find_pause(
@@ -252,7 +252,7 @@ def _message(
 def _earlier(turns: Sequence[Turn], messages: Sequence[RecentMessage]) -> list[Turn]:
     """Return the turns that are not among the messages: compared from the newest back."""
     left = list(turns)
-    for one in reversed(messages):
-        if len(left) >= 2 and left[-2].text == one.first.fields.get("text"):
+    for message in reversed(messages):
+        if len(left) >= 2 and left[-2].text == message.first.fields.get("text"):
             del left[-2:]
     return left

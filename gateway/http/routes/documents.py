@@ -396,7 +396,7 @@ def _parts(document: ReadableDocument, link_hosts: Collection[str]) -> Iterator[
     taken, left = {CITED}, MOST_CHARACTERS
     for section in document.sections:
         name = section.anchor or ""
-        trusted = [one for one in section.links if host_and_port(one[1]) in link_hosts]
+        trusted = [link for link in section.links if host_and_port(link[1]) in link_hosts]
         written = write_section([section.text], {0}, {0: trusted}, goes_on=False)
         text = written.text[: max(0, left)]
         for _, caption in section.pictures:

@@ -235,7 +235,7 @@ class OpenAiQuestions:
         yield form.begin()
         sent_at = time.monotonic()
         async for events in stream.events():
-            lines = [await self._show(asked, form, response_id, one, shown) for one in events]
+            lines = [await self._show(asked, form, response_id, event, shown) for event in events]
             if any(lines) or time.monotonic() - sent_at >= self._channel.heartbeat_seconds:
                 yield "".join(lines) or ": still here\n\n"
                 sent_at = time.monotonic()

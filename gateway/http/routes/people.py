@@ -120,7 +120,8 @@ def people_router(channel: HttpChannel, people: PersonalData) -> APIRouter:
         offset = (page - 1) * PAGE
         found = await people.list_figures([own], offset=offset, limit=PAGE + 1)
         listed = [
-            ListedPerson(person=one.person, name=one.name, **_count(one)) for one in found[:PAGE]
+            ListedPerson(person=figures.person, name=figures.name, **_count(figures))
+            for figures in found[:PAGE]
         ]
         return PersonList(people=listed, has_more=len(found) > PAGE)
 

@@ -256,20 +256,20 @@ def _list_messages(wanted: ResponseRequest) -> list[ChatMessage]:
     if isinstance(wanted.input, str):
         return [ChatMessage(role="user", content=wanted.input)]
     messages = []
-    for one in wanted.input:
-        if one.type != "message":
+    for message in wanted.input:
+        if message.type != "message":
             raise InvalidRequestError(
-                f"expected items of the type 'message', found {one.type!r:.80}",
+                f"expected items of the type 'message', found {message.type!r:.80}",
                 code="unsupported_content",
                 param="input",
             )
-        content = one.content
+        content = message.content
         if not isinstance(content, str):
             content = [
                 ContentPart(type=TEXTS.get(part.type, part.type), text=part.text)
                 for part in content
             ]
-        messages.append(ChatMessage(role=one.role, content=content))
+        messages.append(ChatMessage(role=message.role, content=content))
     return messages
 
 

@@ -209,8 +209,8 @@ def digest_request(
 ) -> str:
     """Return a digest of all that a review depends on, so that one id names one review."""
     asked = [
-        [one.id for one in documents],
-        [one.id for one in against],
+        [document.id for document in documents],
+        [entry.id for entry in against],
         review.focus,
         review.language,
         # Reviews that name nobody keep the digest of earlier versions.
@@ -259,7 +259,7 @@ async def read_form(request: Request, stated: Mapping[str, object]) -> NewReview
 def split_names(given: list[str] | None) -> list[str]:
     """Return the names of a parameter that may be repeated, and may have commas."""
     parts = (one.strip() for value in given or [] for one in value.split(","))
-    return [one for one in parts if one]
+    return [part for part in parts if part]
 
 
 def validate_review(fields: object) -> NewReview:
@@ -291,5 +291,5 @@ def name_review(caller: Principal, review: NewReview, idempotency_key: str | Non
 
 def list_titles(documents: Sequence[DocumentEntry]) -> str:
     """Return the titles of documents in one line."""
-    listed = ", ".join(one.title for one in documents)
+    listed = ", ".join(document.title for document in documents)
     return listed if len(listed) <= _LONGEST_SHOWN else f"{listed[: _LONGEST_SHOWN - 1]}…"

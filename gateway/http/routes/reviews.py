@@ -303,7 +303,8 @@ class ReviewRoutes:
             against = await self._find(access, review.against, is_rule=True)
             documents = await self._collect(access, given)
             estimate = await self._parts.estimate(
-                sum(one.chunks for one in against), sum(one.chunks for one in documents)
+                sum(entry.chunks for entry in against),
+                sum(document.chunks for document in documents),
             )
             if review.estimate_only:
                 await self._drop_unused(question, documents, is_new=is_new)
@@ -315,8 +316,8 @@ class ReviewRoutes:
             await self._drop_unused(question, documents, is_new=is_new)
             raise
         shown = await self._read(access, name, message.language)
-        shown.documents = [show_document(one) for one in documents]
-        shown.against = [show_document(one) for one in against]
+        shown.documents = [show_document(document) for document in documents]
+        shown.against = [show_document(entry) for entry in against]
         shown.estimate = estimate
         headers = {"Location": f"{BASE}/{name.id}", "X-Message-Id": name.message_id}
         body = shown.model_dump(mode="json", exclude_none=True)
@@ -340,10 +341,10 @@ class ReviewRoutes:
     ) -> Sequence[DocumentEntry]:
         found: dict[str, DocumentEntry] = {}
         for name in names:
-            for one in await self._parts.documents.find(
+            for entry in await self._parts.documents.find(
                 access.question(), name, access.caller.groups, is_rule=is_rule
             ):
-                found[one.id] = one
+                found[entry.id] = entry
         return list(found.values())
 
     def _make_message(
@@ -375,8 +376,8 @@ class ReviewRoutes:
                 deadline_seconds=self._channel.job_seconds,
                 payload={
                     "review": {
-                        "documents": [one.id for one in documents],
-                        "against": [one.id for one in against],
+                        "documents": [document.id for document in documents],
+                        "against": [entry.id for entry in against],
                         "specialists": [*review.specialists],
                         **({"language": review.language.lower()} if review.language else {}),
                     }
@@ -391,9 +392,9 @@ class ReviewRoutes:
         """Erase the file that came with a review that was not accepted, and a conversation in which
         nothing else has begun.
         """
-        for one in documents:
-            if one.is_new:
-                await self._parts.attachments.remove(question, one.id)
+        for document in documents:
+            if document.is_new:
+                await self._parts.attachments.remove(question, document.id)
         if is_new and not await self._channel.replies.read_journal(question):
             await erase(self._channel.eraser, self._channel.conversations, question)
 
@@ -434,7 +435,7 @@ class ReviewRoutes:
         found = orjson.loads(report)
         requirements, sections = found.get("requirements", []), found.get("sections", {})
         by_status = {
-            name: [one for one in requirements if one["status"] == status]
+            name: [requirement for requirement in requirements if requirement["status"] == status]
             for name, status in (("violations", "VIOLATION"), ("gaps", "GAP"))
         }
         searched = sections.get("gaps", {}).get("state") not in _NOT_MADE
@@ -443,7 +444,9 @@ class ReviewRoutes:
             **by_status,
             "further_gaps": found.get("gaps", []) if searched else None,
             "classification": found.get("documents", []),
-            "sections": {part: ReviewSection.model_validate(one) for part, one in sections.items()},
+            "sections": {
+                part: ReviewSection.model_validate(section) for part, section in sections.items()
+            },
         }
 
     async def _render(
@@ -480,8 +483,8 @@ def _show_estimate(
     estimate: ReviewEstimate | None,
 ) -> Response:
     shown = EstimatedReview(
-        documents=[show_document(one) for one in documents],
-        against=[show_document(one) for one in against],
+        documents=[show_document(document) for document in documents],
+        against=[show_document(entry) for entry in against],
         estimate=estimate,
     )
     return JSONResponse(shown.model_dump(mode="json", exclude_none=True))

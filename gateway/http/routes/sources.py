@@ -56,7 +56,7 @@ def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
     ) -> SourceList:
         """Return the sources of an assistant with their state."""
         found = await run_in_threadpool(keeper.list_sources, _name(channel, caller, assistant))
-        return SourceList(sources=[_show(one) for one in found])
+        return SourceList(sources=[_show(source_state) for source_state in found])
 
     @router.post(BASE, status_code=201, summary="Add a source")
     async def add_source(
@@ -106,9 +106,9 @@ def _name(channel: HttpChannel, caller: Principal, assistant: str | None) -> Ass
 
 
 async def _find(keeper: SourceKeeper, own: Assistant, identity: str) -> SourceState:
-    for one in await run_in_threadpool(keeper.list_sources, own):
-        if one.id == identity:
-            return one
+    for source_state in await run_in_threadpool(keeper.list_sources, own):
+        if source_state.id == identity:
+            return source_state
     raise unknown("source")
 
 

@@ -111,11 +111,13 @@ def find_replies(messages: Iterable[tuple[PurePosixPath, bytes]]) -> frozenset[P
         for name, value in _FIELD.findall(_take_header(data[:_MOST_BYTES])):
             ids = _ID.findall(value)[:_MOST_IDS]
             if name.lower() == b"message-id":
-                own.update((one, path) for one in ids[:1])
+                own.update((identifier, path) for identifier in ids[:1])
             else:
                 answered.setdefault(path, set()).update(ids)
     return frozenset(
-        path for path, ids in answered.items() if any(own.get(one, path) != path for one in ids)
+        path
+        for path, ids in answered.items()
+        if any(own.get(identifier, path) != path for identifier in ids)
     )
 
 
@@ -206,7 +208,11 @@ def _write_moment(name: str, text: str) -> str:
 
 def _write_plain(text: str, seen: set[str], *, keeps_quotations: bool) -> Iterator[Block]:
     """Write the paragraphs of a text; the quotations in it lose their marks."""
-    paragraphs = [one for one in _paragraphs(text.split("\n")) if "".join(one.lines).strip()]
+    paragraphs = [
+        message_paragraph
+        for message_paragraph in _paragraphs(text.split("\n"))
+        if "".join(message_paragraph.lines).strip()
+    ]
     is_answer_first = _is_answer_first(paragraphs)
     author = ""
     for paragraph in paragraphs:

@@ -136,19 +136,23 @@ def make_line(text: str) -> str:
 def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
     payload = part.get_payload()
     inner = (
-        [one for one in payload if isinstance(one, Message)] if isinstance(payload, list) else []
+        [message for message in payload if isinstance(message, Message)]
+        if isinstance(payload, list)
+        else []
     )
     kind = part.get_content_type()
     if depth > _DEEPEST_MESSAGES:
         yield MailPart("file", name=_name_attachment(part))
     elif kind == "message/rfc822" and inner:
         headers = (inner[0].get(name, "") for name in ("Subject", "From", "Date"))
-        yield MailPart("message", ", ".join(filter(None, (_decode(str(one)) for one in headers))))
+        yield MailPart(
+            "message", ", ".join(filter(None, (_decode(str(header)) for header in headers)))
+        )
         yield from _list_content(inner[0], depth + 1)
     elif inner:
-        found = [list(_list_content(one, depth + 1)) for one in inner]
+        found = [list(_list_content(message, depth + 1)) for message in inner]
         chosen = [_choose(found)] if kind == "multipart/alternative" else found
-        yield from (one for parts in chosen for one in parts)
+        yield from (mail_part for parts in chosen for mail_part in parts)
     elif kind in _KINDS and not _is_attachment(part):
         yield MailPart(_KINDS[kind], _read_text(part, kind))
     elif not kind.startswith("multipart/"):
@@ -163,13 +167,13 @@ def _choose(alternatives: Sequence[list[MailPart]]) -> list[MailPart]:
     A plain text that does not is only a placeholder for programs that show no HTML.
     """
     words = [frozenset().union(*map(_list_words, parts)) for parts in alternatives]
-    richest = next((one for one in reversed(words) if one), frozenset())
-    best = next((at for at, one in enumerate(words) if 2 * len(one & richest) >= len(richest)), 0)
+    richest = next((word for word in reversed(words) if word), frozenset())
+    best = next((at for at, word in enumerate(words) if 2 * len(word & richest) >= len(richest)), 0)
     others = (
-        one
+        part
         for at, parts in enumerate(alternatives)
-        for one in parts
-        if at != best and one.kind in ("calendar", "file")
+        for part in parts
+        if at != best and part.kind in ("calendar", "file")
     )
     return [*alternatives[best], *others] if alternatives else []
 

@@ -94,7 +94,7 @@ def _list_attachments(file: Any) -> list[tuple[str, bytes]]:  # as above
     folders = {entry[0] for entry in file.listdir() if entry[0].startswith("__attach_version1.0_")}
     found: list[tuple[str, bytes]] = []
     for folder in sorted(folders)[:_MOST_ATTACHMENTS]:
-        names = (_read_text(file, one, f"{folder}/") for one in _ATTACHMENT_NAMES)
+        names = (_read_text(file, name, f"{folder}/") for name in _ATTACHMENT_NAMES)
         content = f"{folder}/{_CONTENT}"
         data = file.openstream(content).read(MAX_BYTES) if file.exists(content) else b""
         found.append((_line(next(filter(None, names), "attachment")), data))

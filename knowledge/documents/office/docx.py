@@ -130,7 +130,7 @@ class Styles:
     def is_on(self, properties: "Element | None", name: str) -> bool:
         """Return whether the properties of a run, or the style that they name, have a property."""
         stated = [properties, *self._list_run_properties(get_value(properties, "rStyle") or "")]
-        found = (one for one in stated if find_child(one, name) is not None)
+        found = (element for element in stated if find_child(element, name) is not None)
         return is_on(next(found, None), name)
 
     def _list_run_properties(self, style_id: str) -> list["Element | None"]:
@@ -142,7 +142,7 @@ class Styles:
     def hides(self, paragraph: "Element") -> bool:
         """Return whether the style of a paragraph hides its text."""
         stated = self._list_run_properties(get_value(paragraph, "pPr", "pStyle") or "")
-        found = (one for one in stated if find_child(one, "vanish") is not None)
+        found = (element for element in stated if find_child(element, "vanish") is not None)
         return is_on(next(found, None), "vanish")
 
     def _chain(self, style_id: str) -> list["Element"]:

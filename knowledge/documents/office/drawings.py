@@ -106,10 +106,10 @@ def _write_chart(root: "Element") -> Iterator[Block]:
     if title:
         yield Block(BlockKind.TEXT, title)
     series = list(find_all(find_child(chart, "plotArea"), "ser"))
-    names = [_read_points(find_child(one, "tx")) for one in series]
-    values = [_read_points(_find_first(one, "val", "yVal")) for one in series]
+    names = [_read_points(find_child(element, "tx")) for element in series]
+    values = [_read_points(_find_first(element, "val", "yVal")) for element in series]
     categories = next(
-        filter(None, (_read_points(_find_first(one, "cat", "xVal")) for one in series)), {}
+        filter(None, (_read_points(_find_first(element, "cat", "xVal")) for element in series)), {}
     )
     header = ["", *(name.get(0, f"Series {at}") for at, name in enumerate(names, start=1))]
     places = sorted({place for points in (categories, *values) for place in points})
@@ -124,7 +124,7 @@ def _write_chart(root: "Element") -> Iterator[Block]:
 
 def _find_first(parent: "Element", *names: str) -> "Element | None":
     found = (find_child(parent, name) for name in names)
-    return next((one for one in found if one is not None), None)
+    return next((element for element in found if element is not None), None)
 
 
 def _read_points(parent: "Element | None") -> dict[int, str]:
@@ -197,7 +197,7 @@ def _read_omml(element: "Element", depth: int = 0) -> Formula:
 def _read_sum(element: "Element", depth: int) -> Formula:
     sign = get_value(element, "naryPr", "chr") or "\u222b"
     limits = (find_child(element, name) for name in ("sub", "sup"))
-    parts = [Formula("mrow") if one is None else _read_omml(one, depth + 1) for one in limits]
+    parts = [Formula("mrow") if limit is None else _read_omml(limit, depth + 1) for limit in limits]
     head = Formula("msubsup", "", (Formula("mo", sign), *parts))
     inner = find_child(element, "e")
     tail = () if inner is None else (Formula("mspace"), _read_omml(inner, depth + 1))

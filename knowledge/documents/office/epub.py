@@ -82,13 +82,14 @@ def _show(block: Block, chapter: str, archive: ZippedXml) -> Block:
         return block
     folder = posixpath.dirname(chapter)
     names = [
-        posixpath.normpath(posixpath.join(folder, unquote(one.address))) for one in block.pictures
+        posixpath.normpath(posixpath.join(folder, unquote(picture.address)))
+        for picture in block.pictures
     ]
     found = (
-        archive.read_picture(name, one.caption) if one.address else one
-        for name, one in zip(names, block.pictures, strict=True)
+        archive.read_picture(name, picture.caption) if picture.address else picture
+        for name, picture in zip(names, block.pictures, strict=True)
     )
-    return replace(block, pictures=tuple(one for one in found if one is not None))
+    return replace(block, pictures=tuple(picture for picture in found if picture is not None))
 
 
 def _name_place(block: Block, chapter: str) -> Block:

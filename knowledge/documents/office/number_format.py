@@ -133,9 +133,9 @@ def _parse(code: str) -> tuple[_Section, ...]:
 
 
 def _make_section(found: Sequence[re.Match[str]]) -> _Section:
-    tokens = tuple(token for one in found if (token := _make_token(one)) is not None)
-    languages = [one["language"] for one in found if one["language"]]
-    conditions = [one for one in found if one["operator"]]
+    tokens = tuple(token for match in found if (token := _make_token(match)) is not None)
+    languages = [match["language"] for match in found if match["language"]]
+    conditions = [match for match in found if match["operator"]]
     is_date = any(token.kind in ("date", "elapsed", "noon") for token in tokens)
     tokens = tuple(_as_date(token) for token in tokens) if is_date else _join_places(tokens)
     return _Section(
@@ -224,7 +224,7 @@ def _excludes_positive(sections: Sequence[_Section], at: int) -> bool:
     if condition is not None:
         return not any(condition(probe) for probe in probes)
     return all(
-        any(one.condition is not None and one.condition(probe) for one in sections[:at])
+        any(section.condition is not None and section.condition(probe) for section in sections[:at])
         for probe in probes
     )
 

@@ -236,7 +236,7 @@ class _Reader:
     def _drawn(self, frame: "Element") -> Iterator[Picture]:
         """Yield the picture of a frame, with the text that describes it."""
         texts = (find_child(frame, name) for name in ("desc", "title"))
-        caption = next((one.text for one in texts if one is not None and one.text), "")
+        caption = next((text.text for text in texts if text is not None and text.text), "")
         for image in find_children(frame, "image"):
             name = get_attribute(image, "href") or ""
             picture = self._archive.read_picture(name, caption)
@@ -404,7 +404,7 @@ class _Reader:
             below = [
                 block
                 for frame in frames
-                if not any(frame is one for one in titles)
+                if not any(frame is element for element in titles)
                 for block in self.blocks(frame)
             ]
             for notes in find_children(slide, "notes"):

@@ -206,7 +206,7 @@ def _write_drawings(archive: ZippedXml, sheet: str, left_out: LeftOutCounts) -> 
         elif relation.kind == "drawing":
             drawing = archive.parse(relation.target)
             for shape in find_all(drawing, "txBody"):
-                texts = (read_drawing_text(one) for one in find_children(shape, "p"))
+                texts = (read_drawing_text(child) for child in find_children(shape, "p"))
                 yield from (Block(BlockKind.TEXT, text) for text in texts if text)
             yield from read_graphics(drawing, archive, relation.target)
             pictures = tuple(find_drawn(drawing, archive, relation.target))

@@ -70,7 +70,7 @@ def _read_text(fill: Callable[[Any, int], int]) -> str:
 def _place(raw: Any, annotation: Any, text: str, segments: list[Segment]) -> Iterator[Segment]:
     box = raw.FS_RECTF()
     raw.FPDFAnnot_GetRect(annotation, box)
-    beside = [one for one in segments if box.bottom <= one.base <= box.top]
+    beside = [segment for segment in segments if box.bottom <= segment.base <= box.top]
     nearest = min(beside, key=lambda one: abs(one.base - box.bottom), default=None)
     lines = text.splitlines()
     size = _SIZE if nearest is None else nearest.size

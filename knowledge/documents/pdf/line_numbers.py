@@ -85,9 +85,11 @@ def _strip(line: Line, *, is_numbered: bool) -> Line:
     text = first.text
     number = _NUMBER.match(text) if is_numbered else None
     if number is None:
-        return replace(line, segments=[replace(one, is_code=False) for one in line.segments])
+        return replace(
+            line, segments=[replace(segment, is_code=False) for segment in line.segments]
+        )
     left = first.left + (first.right - first.left) * number.end() / len(text)
     bare = replace(first, text=text[number.end() :], left=left)
     return replace(
-        line, segments=[replace(one, is_code=False) for one in (bare, *others) if one.text]
+        line, segments=[replace(other, is_code=False) for other in (bare, *others) if other.text]
     )

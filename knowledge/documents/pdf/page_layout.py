@@ -62,10 +62,10 @@ class _PageTables:
     def show_cells(self, segments: Sequence[Segment], at: float | None = None) -> list[Segment]:
         """Return segments with those in tables; a table over the place `at` is one segment."""
         shown: list[Segment] = []
-        for one in segments:
-            table = self.tables.get(id(one))
-            is_whole = table is None or (at is not None and one.left < at < one.right)
-            shown.extend([one] if is_whole or table is None else table.segments)
+        for segment in segments:
+            table = self.tables.get(id(segment))
+            is_whole = table is None or (at is not None and segment.left < at < segment.right)
+            shown.extend([segment] if is_whole or table is None else table.segments)
         return shown
 
 
@@ -123,23 +123,25 @@ def _is_tagged(segments: Sequence[Segment]) -> bool:
 
     A page whose tables are tagged as paragraphs has many texts beside each other in one block.
     """
-    tagged = [(one, one.tag) for one in segments if one.tag is not None]
-    letters = sum(len(one.text) for one, _ in tagged)
+    tagged = [(segment, segment.tag) for segment in segments if segment.tag is not None]
+    letters = sum(len(segment.text) for segment, _ in tagged)
     has_cells = any(tag.is_cell for _, tag in tagged)
-    if has_cells or letters <= _LEAST_TAGGED * sum(len(one.text) for one in segments):
+    if has_cells or letters <= _LEAST_TAGGED * sum(len(segment.text) for segment in segments):
         return False
-    places = Counter((tag, round(one.base)) for one, tag in tagged if tag.kind != "LI")
+    places = Counter((tag, round(segment.base)) for segment, tag in tagged if tag.kind != "LI")
     beside = sum(count for count in places.values() if count > 1)
     return beside <= _MOST_BESIDE * places.total()
 
 
 def _follow_tags(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
     """Yield groups of segments in the order of their tags; others stand above or below them."""
-    highest = max(one.base for one in segments if one.tag is not None)
+    highest = max(segment.base for segment in segments if segment.tag is not None)
     groups: dict[int, list[Segment]] = {}
-    for one in segments:
-        outside = -1 if one.base > highest else _LAST
-        groups.setdefault(outside if one.tag is None else one.tag.number, []).append(one)
+    for segment in segments:
+        outside = -1 if segment.base > highest else _LAST
+        groups.setdefault(outside if segment.tag is None else segment.tag.number, []).append(
+            segment
+        )
     return (groups[number] for number in sorted(groups))
 
 
@@ -245,8 +247,12 @@ def _split_columns(
 def _split_band(
     band: list[Segment], gutter: float, page: "_PageTables", depth: int
 ) -> Iterator[list[Segment]]:
-    yield from _split_columns([one for one in band if one.right <= gutter], page, depth - 1)
-    yield from _split_columns([one for one in band if one.left >= gutter], page, depth - 1)
+    yield from _split_columns(
+        [segment for segment in band if segment.right <= gutter], page, depth - 1
+    )
+    yield from _split_columns(
+        [segment for segment in band if segment.left >= gutter], page, depth - 1
+    )
 
 
 def _find_gutter(segments: Sequence[Segment], page: "_PageTables") -> float | None:
@@ -256,17 +262,17 @@ def _find_gutter(segments: Sequence[Segment], page: "_PageTables") -> float | No
     """
     if len(page.show_cells(segments)) < 2 * _LEAST_SIDE:
         return None
-    first = min(one.left for one in segments)
-    last = max(one.right for one in segments)
+    first = min(segment.left for segment in segments)
+    last = max(segment.right for segment in segments)
     if last - first < page.text.width * 0.4:
         return None
     best: tuple[int, float] | None = None
-    bare = [one for one in segments if id(one) not in page.tables]
+    bare = [segment for segment in segments if id(segment) not in page.tables]
     step = max((last - first) / 100, 1.0)
     at = first + (last - first) * 0.25
     while at < first + (last - first) * 0.75:
         shown = page.show_cells(segments, at)
-        crossing = sum(one.left < at < one.right for one in shown)
+        crossing = sum(segment.left < at < segment.right for segment in shown)
         is_better = crossing * 5 <= len(shown) and (best is None or crossing < best[0])
         if is_better and (
             _divides(shown, at)
@@ -279,8 +285,8 @@ def _find_gutter(segments: Sequence[Segment], page: "_PageTables") -> float | No
 
 
 def _divides(segments: Sequence[Segment], at: float) -> bool:
-    return _is_prose([one for one in segments if one.right <= at]) and _is_prose(
-        [one for one in segments if one.left >= at]
+    return _is_prose([segment for segment in segments if segment.right <= at]) and _is_prose(
+        [segment for segment in segments if segment.left >= at]
     )
 
 
@@ -292,8 +298,8 @@ def _parts(segments: Sequence[Segment], at: float, page: PageText) -> bool:
     """
     if any(rule.left < at < rule.right for rule in page.rules):
         return False
-    left = [one for one in segments if one.right <= at]
-    right = [one for one in segments if one.left >= at]
+    left = [segment for segment in segments if segment.right <= at]
+    right = [segment for segment in segments if segment.left >= at]
     if _is_prose(left):
         return _is_independent(right, left)
     if _is_prose(right):
@@ -303,16 +309,16 @@ def _parts(segments: Sequence[Segment], at: float, page: PageText) -> bool:
 
 def _is_independent(side: Sequence[Segment], prose: Sequence[Segment]) -> bool:
     """Return whether a side has long lines, and few lines at the height of a line of the prose."""
-    if sum(len(one.text) >= _LEAST_LETTERS for one in side) < _LEAST_LONG:
+    if sum(len(segment.text) >= _LEAST_LETTERS for segment in side) < _LEAST_LONG:
         return False
-    bases = {round(one.base) for one in side}
-    beside = sum(any(abs(one.base - base) < 1.5 for one in prose) for base in bases)
+    bases = {round(segment.base) for segment in side}
+    beside = sum(any(abs(segment.base - base) < 1.5 for segment in prose) for base in bases)
     return len(bases) >= 2 * _LEAST_SIDE and beside * 5 <= len(bases) * 2
 
 
 def _is_prose(side: Sequence[Segment]) -> bool:
     if len(side) < _LEAST_SIDE:
         return False
-    lefts = sorted(one.left for one in side)
+    lefts = sorted(segment.left for segment in side)
     is_aligned = lefts[len(lefts) // 2] - lefts[0] < 60
-    return is_aligned and median(len(one.text) for one in side) >= _LEAST_LETTERS
+    return is_aligned and median(len(segment.text) for segment in side) >= _LEAST_LETTERS

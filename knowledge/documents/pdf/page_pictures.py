@@ -77,13 +77,13 @@ def insert_pictures(
     A picture belongs to the block of the line below it if that is its numbered caption, else to the
     block of the line above it. One that many pages show is left out.
     """
-    counts = Counter(data for data, _ in {(one.data, one.page) for one in taken})
+    counts = Counter(data for data, _ in {(picture.data, picture.page) for picture in taken})
     lines = {page.number: page.lines for page in pages}
     found: dict[int, list[Picture]] = {}
-    for one in taken:
-        if counts[one.data] <= _MOST_PAGES_OF_ONE:
-            at, caption = _place(one, blocks, lines.get(one.page, []))
-            found.setdefault(at, []).append(Picture(caption, data=one.data))
+    for picture in taken:
+        if counts[picture.data] <= _MOST_PAGES_OF_ONE:
+            at, caption = _place(picture, blocks, lines.get(picture.page, []))
+            found.setdefault(at, []).append(Picture(caption, data=picture.data))
     for at, block in enumerate(blocks):
         pictures = tuple(found.get(at, ()))
         yield replace(block, pictures=(*block.pictures, *pictures)) if pictures else block

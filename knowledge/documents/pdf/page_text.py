@@ -210,16 +210,16 @@ class _CellEdges:
         """Return the lines through the middle of a segment that end where its text does."""
         if turn not in self._level:
             strokes = turn_strokes(self._lines, turn, self._size)
-            own = (one for one in strokes if not one.is_vertical)
+            own = (stroke for stroke in strokes if not stroke.is_vertical)
             self._level[turn] = sorted(own, key=lambda one: one.at)
         level = self._level[turn]
         lowest, highest = (segment.base + share * segment.size for share in _MIDDLE)
         first = bisect_left(level, lowest, key=lambda one: one.at)
         last = bisect_right(level, highest, key=lambda one: one.at)
         return [
-            one for one in level[first:last]
-            if segment.left - segment.size / 2 <= one.start
-            and one.end <= segment.right + segment.size / 2
+            stroke for stroke in level[first:last]
+            if segment.left - segment.size / 2 <= stroke.start
+            and stroke.end <= segment.right + segment.size / 2
         ]  # fmt: skip
 
 
@@ -426,7 +426,7 @@ def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[St
         gap = glyph.left - line.right
         script = _find_script(line, glyph)
         middle = (glyph.left + glyph.right) / 2
-        is_struck = any(one.start <= middle <= one.end for one in strikes)
+        is_struck = any(strike.start <= middle <= strike.end for strike in strikes)
         # PDFium adds a space where the baseline changes.
         is_same = not spans or script is spans[-1].script
         has_space = glyph.has_space if is_same else glyph.has_drawn_space

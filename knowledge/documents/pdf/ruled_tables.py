@@ -169,11 +169,11 @@ def _find_gutters(segments: Sequence[Segment]) -> list[tuple[float, float]]:
     lines = [line.segments for line in find_lines(segments)]
     beside = [
         line for line in lines
-        if len(line) > 1 and all(is_value(one.text) for one in line)
+        if len(line) > 1 and all(is_value(segment.text) for segment in line)
     ]  # fmt: skip
     if len(beside) < _LEAST_BESIDE or 2 * len(beside) < len(lines):
         return []
-    places = merge_intervals((one.left, one.right) for line in beside for one in line)
+    places = merge_intervals((segment.left, segment.right) for line in beside for segment in line)
     return [(one[1], other[0]) for one, other in pairwise(places)]
 
 
@@ -218,10 +218,10 @@ def _fit_columns(grid: DrawnGrid, cell: DrawnCell, segments: Sequence[Segment]) 
     """
     inner = grid.lefts[cell.column + 1 : cell.column + cell.columns]
     wide = [
-        one for one in segments
-        if any(one.left + _NEAR < edge < one.right - _NEAR for edge in inner)
+        segment for segment in segments
+        if any(segment.left + _NEAR < edge < segment.right - _NEAR for edge in inner)
     ]  # fmt: skip
-    bases = sorted(one.base for one in segments)
+    bases = sorted(segment.base for segment in segments)
     is_beside = any(above - base < _BASELINE for base, above in pairwise(bases))
     if not cell.is_open:
         return is_beside and not wide
@@ -257,10 +257,10 @@ def _fit_rows(cell: DrawnCell, own: Mapping[DrawnCell, Sequence[Segment]]) -> bo
     rows = range(cell.row, cell.row + cell.rows)
     bases: dict[int, list[float]] = {
         row: [
-            one.base
+            segment.base
             for other, held in own.items()
             if other.row == row
-            for one in held
+            for segment in held
             if other.rows == 1
         ]
         for row in rows
@@ -430,20 +430,20 @@ def _join_near(bases: Iterable[float]) -> list[float]:
 def _merge(strokes: Sequence[Stroke], *, is_vertical: bool) -> list[Stroke]:
     """Return lines; those that continue each other are one."""
     chosen = sorted(
-        (one for one in strokes if one.is_vertical is is_vertical), key=lambda one: one.at
+        (stroke for stroke in strokes if stroke.is_vertical is is_vertical), key=lambda one: one.at
     )
     lines: list[Stroke] = []
     while chosen:
         places = _take_place(chosen)
-        at = sum(one.at for one in places) / len(places)
+        at = sum(place.at for place in places) / len(places)
         held: Stroke | None = None
-        for one in sorted(places, key=lambda one: one.start):
-            if held is not None and one.start <= held.end + _NEAR:
-                held = replace(held, end=max(held.end, one.end))
+        for place in sorted(places, key=lambda one: one.start):
+            if held is not None and place.start <= held.end + _NEAR:
+                held = replace(held, end=max(held.end, place.end))
                 continue
             if held is not None:
                 lines.append(held)
-            held = replace(one, at=at)
+            held = replace(place, at=at)
         if held is not None:
             lines.append(held)
     return lines
@@ -484,20 +484,26 @@ def _list_connected(
     ordered = sorted(range(len(parents)), key=find)
     lines = [*level, *upright]
     for _, members in groupby(ordered, key=find):
-        own = [lines[one] for one in members]
+        own = [lines[member] for member in members]
         yield (
-            [one for one in own if not one.is_vertical],
-            [one for one in own if one.is_vertical],
+            [stroke for stroke in own if not stroke.is_vertical],
+            [stroke for stroke in own if stroke.is_vertical],
         )
 
 
 def _make_grid(level: list[Stroke], upright: list[Stroke]) -> DrawnGrid | None:
     if not level or not upright:
         return None
-    left, right = min(one.start for one in level), max(one.end for one in level)
-    bottom, top = min(one.start for one in upright), max(one.end for one in upright)
-    left, right = min(left, *(one.at for one in upright)), max(right, *(one.at for one in upright))
-    bottom, top = min(bottom, *(one.at for one in level)), max(top, *(one.at for one in level))
+    left, right = min(stroke.start for stroke in level), max(one.end for one in level)
+    bottom, top = min(stroke.start for stroke in upright), max(one.end for one in upright)
+    left, right = (
+        min(left, *(stroke.at for stroke in upright)),
+        max(right, *(one.at for one in upright)),
+    )
+    bottom, top = (
+        min(bottom, *(stroke.at for stroke in level)),
+        max(top, *(one.at for one in level)),
+    )
     level = [*level, Stroke(False, top, left, right), Stroke(False, bottom, left, right)]
     upright = [*upright, Stroke(True, left, bottom, top), Stroke(True, right, bottom, top)]
     lefts = _list_places(upright)

@@ -354,7 +354,7 @@ def _find_end(page: LaidOutPage, start: int) -> int:
     lines = page.lines
     if not _may_begin(page, start):
         return start
-    columns = [(one.left, one.right) for one in lines[start].segments]
+    columns = [(segment.left, segment.right) for segment in lines[start].segments]
     end, last_row = start + 1, start
     while end < len(lines) and end - last_row <= _MOST_ROW_LINES:
         line = lines[end]
@@ -366,7 +366,7 @@ def _find_end(page: LaidOutPage, start: int) -> int:
         if len(line.segments) >= 2:
             last_row = end
             gutters = [(one[1], other[0]) for one, other in pairwise(columns)]
-            pieces = (cut_segment(one, gutters) for one in line.segments)
+            pieces = (cut_segment(segment, gutters) for segment in line.segments)
             columns = _widen(columns, list(chain.from_iterable(pieces)))
         elif not (
             _is_wrapped(page, lines[end - 1], line, columns)
@@ -450,7 +450,7 @@ def _is_ruled_off(rules: Sequence[DrawnRule], above: Line, line: Line) -> bool:
 def _widen(
     columns: list[tuple[float, float]], segments: Sequence[Segment]
 ) -> list[tuple[float, float]]:
-    return merge_intervals([*columns, *((one.left, one.right) for one in segments)])
+    return merge_intervals([*columns, *((segment.left, segment.right) for segment in segments)])
 
 
 def _find_columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
@@ -461,7 +461,7 @@ def _find_columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
     any gap.
     """
     placed = [
-        (line.segments, [part for one in line.segments for part in one.parts or [one]])
+        (line.segments, [part for segment in line.segments for part in segment.parts or [segment]])
         for line in _list_valued(lines) or lines
     ]
     places = merge_intervals((part.left, part.right) for _, parts in placed for part in parts)
@@ -471,10 +471,12 @@ def _find_columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
         at = (left[1] + right[0]) / 2
         both = [
             segments for segments, parts in placed
-            if any(left[0] <= one.left < left[1] for one in parts)
-            and any(right[0] <= one.left < right[1] for one in parts)
+            if any(left[0] <= segment.left < left[1] for segment in parts)
+            and any(right[0] <= segment.left < right[1] for segment in parts)
         ]  # fmt: skip
-        joined = sum(any(one.left < at < one.right for one in segments) for segments in both)
+        joined = sum(
+            any(segment.left < at < segment.right for segment in segments) for segments in both
+        )
         if 2 * joined > len(both):
             columns[-1] = (left[0], right[1])
         else:
@@ -486,7 +488,7 @@ def _list_valued(lines: Sequence[Line]) -> list[Line]:
     """Return the lines with values beside each other or beside a label, if there are several."""
     valued = [
         line for line in lines
-        if len(line.segments) > 1 and any(is_value(one.text) for one in line.segments[1:])
+        if len(line.segments) > 1 and any(is_value(segment.text) for segment in line.segments[1:])
     ]  # fmt: skip
     return valued if len(valued) >= _LEAST_VALUED else []
 
@@ -532,7 +534,8 @@ def _are_unclear(columns: Sequence[tuple[float, float]], lines: Sequence[Line]) 
     """Return whether values stand beside each other in a column."""
     return any(
         hold_values_beside(
-            [one for one in line.segments if _find_column(columns, one) == at] for line in lines
+            [segment for segment in line.segments if _find_column(columns, segment) == at]
+            for line in lines
         )
         for at in range(len(columns))
     )

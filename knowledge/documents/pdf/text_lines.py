@@ -213,8 +213,8 @@ def continue_table(before: TextTable, table: TextTable) -> TextTable:
     if len(before.columns) != len(table.columns) or table.page != before.page + 1:
         return table
     is_near = all(
-        min(one[1], other[1]) - max(one[0], other[0]) > -10
-        for one, other in zip(before.columns, table.columns, strict=True)
+        min(column[1], other[1]) - max(column[0], other[0]) > -10
+        for column, other in zip(before.columns, table.columns, strict=True)
     )
     if not table.rows or not is_near or before.unclear or table.unclear:
         return table
@@ -238,7 +238,9 @@ def write_text_table(table: TextTable) -> Iterator[Block]:
 
 def hold_values_beside(lines: Iterable[Sequence[Segment]]) -> bool:
     """Return whether several lines of a column have values beside each other."""
-    beside = sum(len(line) > 1 and all(is_value(one.text) for one in line) for line in lines)
+    beside = sum(
+        len(line) > 1 and all(is_value(segment.text) for segment in line) for line in lines
+    )
     return beside >= _LEAST_BESIDE
 
 

@@ -213,7 +213,7 @@ def _chunk_payload(document: Document, chunk: Chunk, version: str) -> dict[str, 
         "defined": list_defined(document, chunk),
         "anchor": chunk.anchor,
         ADDRESSES: [list(link) for link in chunk.links],
-        **({PICTURES: [list(one) for one in chunk.pictures]} if chunk.pictures else {}),
+        **({PICTURES: [list(picture) for picture in chunk.pictures]} if chunk.pictures else {}),
         **_place(document),
     }
 

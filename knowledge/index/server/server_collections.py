@@ -76,7 +76,7 @@ class ServerCollections:
 
     async def _read_aliases(self) -> dict[str, str]:
         found = await self._ask(self._client.get_aliases())
-        return {one.alias_name: one.collection_name for one in found.aliases}
+        return {alias.alias_name: alias.collection_name for alias in found.aliases}
 
     async def _ask(self, asked: Awaitable[T]) -> T:
         return await await_answer(asked, self._location)

@@ -172,7 +172,7 @@ class ServerEngine:
                 self._client.query_batch_points(self._collection, requests)
             )
             found += [
-                [Point(read_id(one.id), one.payload or {}) for one in each.points]
+                [Point(read_id(point.id), point.payload or {}) for point in each.points]
                 for each in answers
             ]
         return found
@@ -227,7 +227,10 @@ class ServerEngine:
         found = await self._await_answer(
             self._client.query_batch_points(self._collection, requests)
         )
-        return [read_result(one, each.points) for one, each in zip(queries, found, strict=True)]
+        return [
+            read_result(vector_query, each.points)
+            for vector_query, each in zip(queries, found, strict=True)
+        ]
 
     def optimize_regularly(self) -> None:
         """Do nothing: see `optimize`."""

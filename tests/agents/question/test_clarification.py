@@ -169,7 +169,7 @@ async def test_near_pages_with_the_same_title_are_told_apart_by_what_is_above_th
         Reads(
             clarification_reason=Reason.INSUFFICIENT_CONTEXT,
             canonical_question="limits?",
-            search_results=tuple(one.model_copy(update={"title": "Fees"}) for one in pages),
+            search_results=tuple(page.model_copy(update={"title": "Fees"}) for page in pages),
         )
     )
 
@@ -187,7 +187,7 @@ async def test_where_nobody_may_be_asked_back_the_places_of_the_question_are_nam
         )
     )
 
-    assert [(one.kind, one.label) for one in found.suggested_actions] == [
+    assert [(action.kind, action.label) for action in found.suggested_actions] == [
         ("source", "A1"), ("source", "B2"),
     ]  # fmt: skip
     assert found.response.endswith("- A1\n- B2")
@@ -437,8 +437,10 @@ async def test_text_of_documents_and_users_is_never_a_name_to_fill_in() -> None:
 @pytest.mark.parametrize("reason", [Reason.AMBIGUOUS_QUERY, Reason.INSUFFICIENT_CONTEXT])
 async def test_no_wording_option_or_page_leads_elsewhere(reason: Reason, shape: Shape) -> None:
     hostile = tuple(
-        one.model_copy(update={"title": shape.text, "crumbs": (shape.text, str(n)), "url": url})
-        for n, (one, url) in enumerate(zip(RESULTS, HOSTILE_ADDRESSES, strict=True))
+        search_result.model_copy(
+            update={"title": shape.text, "crumbs": (shape.text, str(n)), "url": url}
+        )
+        for n, (search_result, url) in enumerate(zip(RESULTS, HOSTILE_ADDRESSES, strict=True))
     )
     what = Reads(clarification_reason=reason, search_results=hostile, canonical_question=shape.text)
 

@@ -256,7 +256,7 @@ async def test_options_keep_the_words_of_the_model_and_only_places_that_it_was_g
     )
 
     meanings = find_understanding(writes).meanings
-    assert [(one.label, one.crumbs) for one in meanings] == [
+    assert [(meaning.label, meaning.crumbs) for meaning in meanings] == [
         ("to create one", ("Guide", "Webhooks", "Create")),
         ("to test one", ("Guide", "Webhooks", "Create")),
         ("Numbers", ("Guide", "Numbers")),
@@ -278,7 +278,7 @@ async def test_an_option_may_name_the_host_that_the_desk_is_about(label: str, sh
         "How do I set it up?", make_found("", verdict="unclear", details=details)
     )
 
-    assert [one.label for one in find_understanding(writes).meanings] == [shown, "numbers"]
+    assert [meaning.label for meaning in find_understanding(writes).meanings] == [shown, "numbers"]
 
 
 async def test_rare_parts_of_a_call_are_carried_as_well() -> None:

@@ -330,10 +330,13 @@ async def test_what_a_user_wants_of_all_further_answers_is_remembered(
     with_question = make_understanding(QUESTION, "new_topic", from_now_on=True, **said)
     for_once = make_understanding(QUESTION, "new_topic", **said)
 
-    kept = [await essence("?", understanding=one) for one in (alone, with_question, for_once)]
+    kept = [
+        await essence("?", understanding=understanding)
+        for understanding in (alone, with_question, for_once)
+    ]
 
-    assert [one.remember_preferences for one in kept] == [chosen, chosen, None]
-    assert [one.conversation_act for one in kept] == [Act.PREFERENCE, None, None]
+    assert [writes.remember_preferences for writes in kept] == [chosen, chosen, None]
+    assert [writes.conversation_act for writes in kept] == [Act.PREFERENCE, None, None]
 
 
 async def test_a_wish_that_nothing_can_hold_is_a_question_like_others() -> None:

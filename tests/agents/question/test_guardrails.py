@@ -143,7 +143,7 @@ async def test_without_a_model_a_follow_up_is_looked_up_with_the_last_question(
         history=tuple(turns),
     )
 
-    related = [one.related for one in searcher.requests]
+    related = [request.related for request in searcher.requests]
     assert related == [() if has_model else ("What is a rule?",)]
 
 
@@ -168,7 +168,7 @@ async def test_only_more_than_three_questions_at_once_are_asked_back(
 
     assert writes.within_scope
     assert writes.needs_clarification is asks
-    assert [one.label for one in writes.clarification_options] == list(parts if asks else ())
+    assert [option.label for option in writes.clarification_options] == list(parts if asks else ())
 
 
 async def test_an_unclear_question_is_asked_back_with_the_places_it_could_mean() -> None:
@@ -212,7 +212,7 @@ async def test_a_model_of_its_own_is_given_the_strictness_and_the_places() -> No
     assert isinstance(asked, ScopeInputs)
     assert asked.strictness == "high"
     assert asked.nearest == ("1. Guide > Page 1", "2. Guide > Page 2")
-    assert [one.label for one in writes.clarification_options] == ["paying by card", "Page 1"]
+    assert [option.label for option in writes.clarification_options] == ["paying by card", "Page 1"]
     assert writes.decided_by == "own_call"
 
 
@@ -304,12 +304,12 @@ async def test_an_answer_to_what_the_desk_asked_is_not_declined_when_no_model_re
 
 
 async def test_places_that_were_offered_are_offered_again_when_no_model_read_the_answer() -> None:
-    offered = PAUSE.model_copy(update={"places": tuple(one.crumbs for one in MEANINGS)})
+    offered = PAUSE.model_copy(update={"places": tuple(meaning.crumbs for meaning in MEANINGS)})
 
     writes = await guard("that thing", searcher=Covering(0.0), open_pause=offered)
 
     assert writes.clarification_reason is Reason.AMBIGUOUS_QUERY
-    offered_again = tuple(one.model_copy(update={"is_worded": True}) for one in MEANINGS)
+    offered_again = tuple(meaning.model_copy(update={"is_worded": True}) for meaning in MEANINGS)
     assert writes.clarification_options == offered_again
 
 

@@ -198,8 +198,8 @@ async def detect_over_english_documents(texts: list[str]) -> list[str]:
         detector=SecondOpinion(DETECTOR, FencedLangdetect(candidates=CANDIDATES)),
         read_languages=read_english_documents,
     )
-    outcomes = [await agent.work(Reads(text=one)) for one in texts]
-    return [one.writes.language for one in outcomes if isinstance(one, Wrote)]
+    outcomes = [await agent.work(Reads(text=text)) for text in texts]
+    return [outcome.writes.language for outcome in outcomes if isinstance(outcome, Wrote)]
 
 
 async def test_words_of_several_languages_are_in_the_language_of_the_documents() -> None:

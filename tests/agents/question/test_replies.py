@@ -88,7 +88,7 @@ def test_the_buttons_of_every_language_are_recognised(language: str) -> None:
 
     kinds = [plain_reply(one, make_pause(*OPTIONS)) for one in (skip, leave)]
 
-    assert [one.kind for one in kinds if one is not None] == ["skip", "exit"]
+    assert [kind.kind for kind in kinds if kind is not None] == ["skip", "exit"]
 
 
 def test_an_option_that_reads_like_a_stop_word_is_the_option() -> None:

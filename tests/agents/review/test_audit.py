@@ -106,13 +106,13 @@ def test_whether_a_source_says_a_claim_is_left_to_a_model() -> None:
 def test_ordinary_lists_of_sources_are_read(sources: str) -> None:
     found = audit(f"The processor shall not sell register data. [1]\n\n{sources}")
 
-    assert [one.passage_id for one in found.citations] == ["law#2"], found
+    assert [citation.passage_id for citation in found.citations] == ["law#2"], found
 
 
 def test_footnotes_are_citations() -> None:
     found = audit("The processor shall not sell register data.[^1]\n\n[^1]: Law > Sale\n")
 
-    assert [one.passage_id for one in found.citations] == ["law#2"]
+    assert [citation.passage_id for citation in found.citations] == ["law#2"]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_footnotes_are_citations() -> None:
 def test_named_footnotes_and_numbers_that_are_links_are_citations(citation: str) -> None:
     found = audit(f"The processor shall not sell register data.{citation}")
 
-    assert [one.passage_id for one in found.citations] == ["law#2"], found
+    assert [audited_citation.passage_id for audited_citation in found.citations] == ["law#2"], found
     assert found.is_valid
 
 
@@ -144,7 +144,7 @@ def test_two_forms_of_citations_in_one_text_are_badly_formatted() -> None:
         "Sources\n[1] [Sale](law.md#sale)\n"
     )
 
-    assert [one.is_well_formatted for one in found.citations] == [False, False]
+    assert [citation.is_well_formatted for citation in found.citations] == [False, False]
 
 
 def test_sentences_without_a_citation_and_unused_sources_are_listed() -> None:

@@ -37,7 +37,7 @@ class OneDocument:
 
 def classify(inputs: ClassifierInputs) -> ClassifierOutput:
     """Judge each part by its text alone."""
-    named = any(HEALTH in one.text for one in inputs.documents)
+    named = any(HEALTH in document.text for document in inputs.documents)
     return ClassifierOutput(
         documents=(
             ClassifiedDocument(
@@ -102,13 +102,13 @@ async def test_classes_of_another_document_are_reported_as_none() -> None:
     written = await run(1, [ClassifierOutput(documents=(foreign,))])
 
     assert written.classification == ()
-    assert [one.text for one in written.errors] == ["the model gave no classes of: Lease"]
+    assert [error.text for error in written.errors] == ["the model gave no classes of: Lease"]
 
 
 async def test_documents_beyond_the_eighth_are_named_with_their_number() -> None:
     written = await run(1, [classify], further=[f"Annex {at}" for at in range(1, 10)])
 
     assert [one["document_id"] for one in written.classification] == ["lease"]
-    assert [one.text for one in written.errors] == [
+    assert [error.text for error in written.errors] == [
         "only the first 8 documents are classified; 2 more are not: Annex 8; Annex 9"
     ]

@@ -62,7 +62,7 @@ def test_every_note_is_translated_with_its_values(key: str, language: str) -> No
 def test_what_was_added_to_a_sequence_is_in_the_language_of_the_reader() -> None:
     notes = complete_sequence(["compliance", "poet"]).notes
 
-    assert [translate_note(one, "cs") for one in notes] == [
+    assert [translate_note(note, "cs") for note in notes] == [
         "'poet' byl vynechán: takový specialista neexistuje",
         "requirement_extractor byl přidán: compliance potřebuje jeho výsledky",
         "extractor byl přidán: requirement_extractor potřebuje jeho výsledky",
@@ -106,7 +106,7 @@ def describe(requirements: list[Requirement], verdicts: list[RuleVerdict]) -> li
         document="Berth Contract",
         language="en",
     )
-    return [one.text for one in found]
+    return [finding.text for finding in found]
 
 
 def test_a_requirement_is_named_by_its_article_also_if_a_heading_stands_below_it() -> None:
@@ -125,7 +125,7 @@ def test_requirements_under_one_heading_are_told_apart_by_their_words() -> None:
     duties = [
         make_requirement(f"REQ-{at}", text, "California", "TITLE") for at, text in enumerate(texts)
     ]
-    verdicts = [RuleVerdict(requirement_id=one.id, status=Status.COMPLIANT) for one in duties]
+    verdicts = [RuleVerdict(requirement_id=duty.id, status=Status.COMPLIANT) for duty in duties]
 
     said = describe(duties, verdicts)
 
@@ -136,8 +136,8 @@ def test_requirements_under_one_heading_are_told_apart_by_their_words() -> None:
 def test_verdicts_that_nobody_gave_are_not_counted_as_none() -> None:
     duties = [make_requirement(f"REQ-{at}", "Insure it.", f"Article {at}") for at in range(3)]
     lost = [
-        RuleVerdict(requirement_id=one.id, status=Status.UNDECIDED, note="the model is away")
-        for one in duties
+        RuleVerdict(requirement_id=duty.id, status=Status.UNDECIDED, note="the model is away")
+        for duty in duties
     ]
 
     assert describe(duties, lost) == [
@@ -151,7 +151,7 @@ def test_a_law_that_was_not_read_is_not_a_law_without_requirements() -> None:
         Extraction(requirements=(), units=()), law="Harbour Act", language="en", read=0, unread=12
     )
 
-    assert [one.text for one in found] == [
+    assert [finding.text for finding in found] == [
         "12 of 12 units of Harbour Act could not be read, so nobody knows what they require."
     ]
 

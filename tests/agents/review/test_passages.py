@@ -52,9 +52,11 @@ def test_every_sentence_of_a_long_clause_is_in_one_passage() -> None:
 
     passages = cut_passages([RuleUnit("d", "d#u1", text)])
 
-    assert " ".join(one.text for one in passages) == text
-    assert max(len(one.text) for one in passages) <= LONGEST
-    assert all(text[one.place.start : one.place.end] == one.text for one in passages)
+    assert " ".join(passage.text for passage in passages) == text
+    assert max(len(passage.text) for passage in passages) <= LONGEST
+    assert all(
+        text[passage.place.start : passage.place.end] == passage.text for passage in passages
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_the_title_of_a_clause_stays_with_its_text(title: str, before: int) -> N
 
     passages = cut_passages([unit])
 
-    assert any(title.strip() in one.text and body in one.text for one in passages)
+    assert any(title.strip() in passage.text and body in passage.text for passage in passages)
 
 
 def test_a_text_of_short_lines_is_divided_like_any_other() -> None:
@@ -77,7 +79,7 @@ def test_a_text_of_short_lines_is_divided_like_any_other() -> None:
 
     passages = cut_passages([RuleUnit("plan", "plan#u1", lines)])
 
-    assert max(len(one.text) for one in passages) <= LONGEST
+    assert max(len(passage.text) for passage in passages) <= LONGEST
 
 
 def test_an_item_of_a_list_is_found_by_the_sentence_that_introduces_it() -> None:
@@ -103,7 +105,10 @@ def test_passages_for_many_texts_have_the_best_of_each_in_their_order() -> None:
 
     found = search.find_each(["trains and boats", "ferries"], "en", 2, 2)
 
-    assert [one.id for one in found] == ["p2", "p4"] or [one.id for one in found] == ["p2", "p3"]
+    assert [passage.id for passage in found] == ["p2", "p4"] or [one.id for one in found] == [
+        "p2",
+        "p3",
+    ]
 
 
 def test_a_quotation_is_proved_word_for_word() -> None:
@@ -141,9 +146,11 @@ def make_units(*sizes: int, name: str = "law", language: str = "en") -> Document
 def test_every_unit_is_in_exactly_one_part(sizes: tuple[int, ...]) -> None:
     parts = plan_parts([make_units(*sizes)])
 
-    assert [at for one in parts for at in range(one.first, one.last + 1)] == list(range(len(sizes)))
+    assert [at for part in parts for at in range(part.first, part.last + 1)] == list(
+        range(len(sizes))
+    )
     assert len(parts) <= MOST_PARTS
-    assert len({one.key for one in parts}) == len(parts)
+    assert len({part.key for part in parts}) == len(parts)
 
 
 def test_every_unit_of_many_documents_is_in_exactly_one_part() -> None:
@@ -153,18 +160,18 @@ def test_every_unit_of_many_documents_is_in_exactly_one_part() -> None:
             [((10,), "en"), ((5_000, 3_000), "en"), ((), "en"), ((20,) * 30, "en"), ((7,), "de")]
         )
     ]
-    by_name = {one.document_id: one for one in documents}
+    by_name = {units.document_id: units for units in documents}
 
     parts = plan_parts(documents)
 
     read = []
-    for one in parts:
-        own = [by_name[name] for name in one.documents]
+    for part in parts:
+        own = [by_name[name] for name in part.documents]
         assert len({document.language for document in own}) == 1
-        assert join_digests(own) == one.digest
-        read += [unit.unit_id for unit in list_units(own)[one.first : one.last + 1]]
+        assert join_digests(own) == part.digest
+        read += [unit.unit_id for unit in list_units(own)[part.first : part.last + 1]]
     assert read == [unit.unit_id for document in documents for unit in document.units]
-    assert len({one.key for one in parts}) == len(parts)
+    assert len({part.key for part in parts}) == len(parts)
     assert len(parts[0].documents) == 2, "small documents share a part"
 
 
@@ -214,15 +221,16 @@ async def test_every_article_of_five_hundred_pages_becomes_a_requirement() -> No
     read = await read_attachment(
         ReaderInProcess(), "code.md", text.encode(), language_of=lambda _text: "en"
     )
-    chunks = tuple(ChunkWithVector(one, None) for one in name_chunks(read.passages, read.id))
+    chunks = tuple(ChunkWithVector(chunk, None) for chunk in name_chunks(read.passages, read.id))
     units = cut_document(WholeDocument(read.listed, (read.title,), read.name, chunks))
     parts = plan_parts([units])
     found = list_units_as_requirements(units.units)
 
     assert len(units.units) == ARTICLES
-    places = [at for one in parts for at in range(one.first, one.last + 1)]
+    places = [at for part in parts for at in range(part.first, part.last + 1)]
     assert places == list(range(ARTICLES))
     assert len(parts) <= MOST_PARTS
     assert [
-        one.statement[: len(write_article(at))] for at, one in enumerate(found.requirements, 1)
+        requirement.statement[: len(write_article(at))]
+        for at, requirement in enumerate(found.requirements, 1)
     ] == [write_article(number) for number in range(1, ARTICLES + 1)]

@@ -21,7 +21,8 @@ def test_a_checklist_survives_writing_and_reading(law: list[RuleUnit]) -> None:
 
 def test_definitions_are_no_items_of_a_checklist(law: list[RuleUnit]) -> None:
     units = tuple(
-        TextUnit(id=one.unit_id, heading=" > ".join(one.heading_path), text=one.text) for one in law
+        TextUnit(id=unit.unit_id, heading=" > ".join(unit.heading_path), text=unit.text)
+        for unit in law
     )
     listed = list_requirements(
         RequirementExtractorInputs(question="?", target_law="Act", units=units)
@@ -30,8 +31,12 @@ def test_definitions_are_no_items_of_a_checklist(law: list[RuleUnit]) -> None:
     found = join_extractions([read_listed([listed], law)])
     made = make_checklist(found.requirements, "Act")
 
-    assert [one.id for one in found.requirements if one.is_definition] == ["DEF-001"]
-    assert [one.id for one in made.checklist] == [f"REQ-{number:03d}" for number in range(1, 9)]
+    assert [requirement.id for requirement in found.requirements if requirement.is_definition] == [
+        "DEF-001"
+    ]
+    assert [checklist_item.id for checklist_item in made.checklist] == [
+        f"REQ-{number:03d}" for number in range(1, 9)
+    ]
     assert made.checklist[0].applicability.startswith("The processor")
 
 
@@ -66,8 +71,12 @@ def test_two_duties_of_one_sentence_are_two_requirements_with_their_places() -> 
 
     found = read_listed([output], UNITS)
 
-    assert [one.quotation for one in found.requirements] == ["records", "retains the readings"]
-    assert [UNITS[0].text[one.place.start : one.place.end] for one in found.requirements] == [
+    assert [requirement.quotation for requirement in found.requirements] == [
+        "records",
+        "retains the readings",
+    ]
+    places = [requirement.place for requirement in found.requirements]
+    assert [UNITS[0].text[place.start : place.end] for place in places] == [
         "records", "retains the readings"
     ]  # fmt: skip
 
@@ -77,8 +86,8 @@ def test_a_unit_that_a_model_leaves_out_is_unread_and_no_silence() -> None:
 
     found = read_listed([output], UNITS)
 
-    assert [one.unit_id for one in list_unaccounted([output], UNITS)] == ["law#u3"]
-    assert [one.reason for one in found.units] == ["", "says when", UNREAD, "no text"]
+    assert [unit.unit_id for unit in list_unaccounted([output], UNITS)] == ["law#u3"]
+    assert [unit.reason for unit in found.units] == ["", "says when", UNREAD, "no text"]
 
 
 def test_words_that_do_not_stand_in_the_unit_are_no_quotation() -> None:
@@ -86,16 +95,26 @@ def test_words_that_do_not_stand_in_the_unit_are_no_quotation() -> None:
 
     found = read_listed([output], UNITS)
 
-    assert [one.quotation for one in found.requirements] == ["Sensors are calibrated."]
+    assert [requirement.quotation for requirement in found.requirements] == [
+        "Sensors are calibrated."
+    ]
     assert len(found.notes) == 2
 
 
 def test_without_a_model_every_unit_with_text_is_listed_in_its_order() -> None:
     found = list_units_as_requirements(UNITS)
 
-    assert [one.quotation for one in found.requirements] == [one.text for one in UNITS[:3]]
-    assert [one.id for one in found.requirements] == ["REQ-001", "REQ-002", "REQ-003"]
-    assert {(one.kind, one.severity) for one in found.requirements} == {("unit", "unjudged")}
+    assert [requirement.quotation for requirement in found.requirements] == [
+        unit.text for unit in UNITS[:3]
+    ]
+    assert [requirement.id for requirement in found.requirements] == [
+        "REQ-001",
+        "REQ-002",
+        "REQ-003",
+    ]
+    assert {(requirement.kind, requirement.severity) for requirement in found.requirements} == {
+        ("unit", "unjudged")
+    }
 
 
 def test_without_a_model_the_introduction_of_a_law_is_accounted_for_and_no_requirement() -> None:
@@ -104,6 +123,8 @@ def test_without_a_model_the_introduction_of_a_law_is_accounted_for_and_no_requi
     found = list_units_as_requirements([introduction, *UNITS])
     of_two_files = list_units_as_requirements([RuleUnit("a", "a#u1", "Cool it."), *UNITS])
 
-    assert [one.quotation for one in found.requirements] == [one.text for one in UNITS[:3]]
+    assert [requirement.quotation for requirement in found.requirements] == [
+        unit.text for unit in UNITS[:3]
+    ]
     assert (found.units[0].unit_id, found.units[0].reason) == ("law#u0", INTRODUCTION)
     assert of_two_files.requirements[0].quotation == "Cool it."

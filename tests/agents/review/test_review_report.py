@@ -58,7 +58,7 @@ def make_report(
     is_judged: bool = True,
 ) -> ReviewReport:
     """Compose a report of one finding of each status; `words` are added to every text of it."""
-    units = [one for one in law if one.heading_path][:4]
+    units = [unit for unit in law if unit.heading_path][:4]
     extraction: Extraction = list_units_as_requirements(units)
     read = document[3]
     place = TextPlace(
@@ -71,7 +71,7 @@ def make_report(
     evidence = VerdictEvidence(place=place, text=f"{read.text} {words}".strip())
     verdicts = [
         RuleVerdict(
-            requirement_id=one.id,
+            requirement_id=requirement.id,
             status=status if is_judged else Status.UNDECIDED,
             confidence=0.9 if is_judged else None,
             evidence=(evidence,) if status in STATUSES[:2] and is_judged else (),
@@ -79,7 +79,7 @@ def make_report(
             comparisons=('document "14 days" > rule "48 hours"',),
             note=f"because of this {words}" if is_judged else "",
         )
-        for one, status in zip(extraction.requirements, STATUSES, strict=True)
+        for requirement, status in zip(extraction.requirements, STATUSES, strict=True)
     ]
     risk = Risk(
         requirement_id="REQ-002", category=RiskCategory.LEGAL, severity=4, likelihood=3,
@@ -124,7 +124,9 @@ def list_texts(report: PrintedReport) -> list[str]:
     for part in report.parts:
         rows = () if part.table is None else part.table.rows
         texts += [*part.paragraphs, *part.items, *(cell for row in rows for cell in row)]
-    return [line for one in texts for each in (one, *one.more) for line in (each.text, each.place)]
+    return [
+        line for text in texts for each in (text, *text.more) for line in (each.text, each.place)
+    ]
 
 
 @pytest.fixture
@@ -168,7 +170,7 @@ def test_the_matrix_has_each_requirement_with_its_status_and_both_quotations(
 
     assert table is not None
     assert [row[0].text for row in table.rows[1:]] == ["1", "2", "3", "4"]
-    assert [row[2].text for row in table.rows[1:]] == [one.value for one in STATUSES]
+    assert [row[2].text for row in table.rows[1:]] == [status.value for status in STATUSES]
     assert table.rows[2][1].text.startswith("The processor shall encrypt register data")
     assert table.rows[2][3].text.startswith("The processor shall notify")
 
@@ -219,7 +221,9 @@ def test_a_section_without_entries_says_whether_it_was_made(
     report: ReviewReport, state: SectionState, said: str
 ) -> None:
     section = ReportedSection(state=state, specialist="risk_verifier", reason="status 500")
-    unranked = tuple(one.model_copy(update={"risk": None}) for one in report.requirements)
+    unranked = tuple(
+        requirement.model_copy(update={"risk": None}) for requirement in report.requirements
+    )
     printed = lay_out(
         report.model_copy(update={"requirements": unranked, "sections": {"risks": section}})
     )
@@ -271,8 +275,8 @@ def test_texts_of_documents_are_shown_as_text(law: list[RuleUnit], faulty: list[
 
     for tree in (LexborHTMLParser(render_html(printed)), LexborHTMLParser(markdown)):
         assert tree.css("script, img, code") == []
-        links = [one.attributes.get("href") or "" for one in tree.css("a")]
-        assert {one[:11] for one in links} == {"/documents/"}
+        links = [node.attributes.get("href") or "" for node in tree.css("a")]
+        assert {link[:11] for link in links} == {"/documents/"}
 
 
 @pytest.mark.parametrize(
@@ -312,9 +316,9 @@ def test_a_word_file_has_the_same_text_and_a_table(report: ReviewReport) -> None
     data = render_docx(lay_out(report), base="/documents/")
 
     found = docx.Document(BytesIO(data))
-    text = "\n".join(one.text for one in found.paragraphs)
+    text = "\n".join(paragraph.text for paragraph in found.paragraphs)
     assert "3. Compliance matrix" in text
-    assert [len(one.rows) for one in found.tables] == [5, 2]
+    assert [len(table.rows) for table in found.tables] == [5, 2]
     assert "within 14 days" in found.tables[0].cell(2, 3).text
     assert data == render_docx(lay_out(report), base="/documents/")
 
@@ -338,16 +342,19 @@ def test_only_quotations_of_a_report_are_in_another_language(
     english = set(list_texts(lay_out(make_report(law, faulty, is_judged=is_judged))))
     report = make_report(law, faulty, language=language, is_judged=is_judged)
     quoted = {
-        one.words
+        place.words
         for each in report.requirements
-        for one in (each.law, *each.evidence, *each.closest)
+        for place in (each.law, *each.evidence, *each.closest)
     }
 
     same = set(list_texts(lay_out(report))) & english - quoted
-    own = {*report.summary, *(one.risk.reason for one in report.requirements if one.risk)}
+    own = {
+        *report.summary,
+        *(requirement.risk.reason for requirement in report.requirements if requirement.risk),
+    }
     words = [one for one in same - own if re.search(r"[a-z]{3}", one)]
 
-    assert [one for one in words if "[" not in one] == []
+    assert [word for word in words if "[" not in word] == []
 
 
 def test_classes_shares_pages_and_numbers_are_written_as_the_reader_writes_them(
@@ -366,7 +373,7 @@ def test_classes_shares_pages_and_numbers_are_written_as_the_reader_writes_them(
 def test_each_recommendation_is_there_once_with_its_place(report: ReviewReport) -> None:
     items = lay_out(report).parts[5].items
 
-    assert [(one.text, one.place) for one in items] == [
+    assert [(item.text, item.place) for item in items] == [
         ("No. 2: Write this", "Act, Article 2 Security [laws/act.md]")
     ]
 
@@ -378,7 +385,7 @@ def test_recommendations_stand_in_the_models_order_of_urgency(report: ReviewRepo
 
     printed = lay_out(report.model_copy(update={"requirements": (violation, gap)}))
 
-    assert [one.text for one in printed.parts[5].items] == [
+    assert [item.text for item in printed.parts[5].items] == [
         "No. 3: Add a clause", "No. 2: Write this"
     ]  # fmt: skip
 
@@ -397,9 +404,9 @@ def test_a_requirement_says_whether_it_is_mandatory_for_whom_and_when(
     printed = lay_out(report.model_copy(update={"requirements": (gap,)}))
 
     said = "recommended; addressee: the keeper; condition: in summer"
-    assert said in [one.text for one in printed.parts[1].items]
+    assert said in [item.text for item in printed.parts[1].items]
     assert printed.parts[2].table is not None
-    assert said in [one.text for one in printed.parts[2].table.rows[1][1].more]
+    assert said in [report_text.text for report_text in printed.parts[2].table.rows[1][1].more]
 
 
 @pytest.mark.parametrize(
@@ -414,4 +421,4 @@ def test_a_report_states_the_confidence_of_all_verdicts_or_that_it_was_not_measu
 ) -> None:
     printed = lay_out(report.model_copy(update={"confidence": confidence}))
 
-    assert any(one.text.startswith(said) for one in printed.parts[0].paragraphs)
+    assert any(paragraph.text.startswith(said) for paragraph in printed.parts[0].paragraphs)

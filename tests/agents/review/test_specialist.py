@@ -101,6 +101,6 @@ async def test_the_failure_of_a_tool_that_finds_passages_is_reported(
     )
 
     assert isinstance(given, GivenOutput)
-    told = [(one.text, one.severity) for one in given.errors]
+    told = [(error.text, error.severity) for error in given.errors]
     sentence = "the tool graph_search failed (broken), so results may be incomplete"
     assert told == ([(sentence, ErrorSeverity.MEDIUM)] if is_reported else [])

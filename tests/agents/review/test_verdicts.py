@@ -35,8 +35,8 @@ def test_a_specialist_gets_turns_question_outputs_and_documents_compactly() -> N
     given = add_context(SpecialistInputs(question=READS.canonical_question), READS)
 
     assert given.original_query == "and does it comply?"
-    assert [one[:12] for one in given.recent_turns] == [f"user: turn {one}" for one in (2, 3, 4)]
-    assert all(len(one) < 400 for one in given.recent_turns)
+    assert [turn[:12] for turn in given.recent_turns] == [f"user: turn {one}" for one in (2, 3, 4)]
+    assert all(len(turn) < 400 for turn in given.recent_turns)
     assert given.retrieved == (
         "document: Contract (9 units, en)",
         "rules: Act (3 units, cs)",

@@ -136,7 +136,7 @@ async def test_sources_are_numbered_in_the_order_of_their_texts() -> None:
         Reads(search_results=best_first, search_context="one.\n\ntwo.", canonical_question="How?")
     )
 
-    assert [(one.number, one.chunk_id) for one in writes.source_references] == [
+    assert [(reference.number, reference.chunk_id) for reference in writes.source_references] == [
         (1, "a#0"),
         (2, "b#0"),
     ]

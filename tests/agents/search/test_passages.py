@@ -200,7 +200,10 @@ def test_a_passage_with_orders_is_never_the_first_and_alone_it_is_not_shown() ->
 
     passages = compose("price", order, text, hits=((1, order), (2, text)))
 
-    assert [(one.source.number, one.is_suspicious) for one in passages] == [(2, False), (1, True)]
+    assert [(passage.source.number, passage.is_suspicious) for passage in passages] == [
+        (2, False),
+        (1, True),
+    ]
     assert compose("price", order, hits=((1, order),)) == ()
 
 

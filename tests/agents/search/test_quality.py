@@ -152,7 +152,7 @@ async def test_the_mark_moves_to_the_source_that_the_judge_names() -> None:
     assert writes.response == (
         f"All of them must match. {GOOD} Run refresh. [2]\n\nThe Team plan costs 20 EUR. [3]"
     )
-    assert [(one.number, one.chunk_id) for one in writes.sources_used] == [
+    assert [(source_used.number, source_used.chunk_id) for source_used in writes.sources_used] == [
         (1, "page#1"),
         (2, "page#4"),
         (3, "page#5"),
@@ -179,7 +179,7 @@ async def test_the_judge_sees_which_version_a_source_is_of() -> None:
 
     await judge(model, what.model_copy(update={"source_references": versions}))
 
-    assert "Rules (version 2024)" in [one.place for one in inputs_of(model).sources]
+    assert "Rules (version 2024)" in [source.place for source in inputs_of(model).sources]
 
 
 async def test_of_a_table_only_the_cell_goes_that_the_judge_names() -> None:
@@ -205,7 +205,9 @@ async def test_sources_are_numbered_again_when_a_block_goes() -> None:
     writes = await judge(ScriptedModel([reject("Run refresh.")]), reads(answer, attempt=1))
 
     assert writes.response.startswith(GOOD)
-    assert [(one.number, one.chunk_id) for one in writes.sources_used] == [(1, "page#1")]
+    assert [(source_used.number, source_used.chunk_id) for source_used in writes.sources_used] == [
+        (1, "page#1")
+    ]
 
 
 @pytest.mark.parametrize("is_approved", [True, False])
@@ -444,14 +446,16 @@ async def test_where_the_judge_names_nothing_the_search_gets_what_the_writer_mis
 
 async def test_the_judge_is_told_which_sources_are_parts_of_their_sections() -> None:
     whole = reads(GOOD)
-    parts = tuple(one.model_copy(update={"is_cut": True}) for one in whole.source_references)
+    parts = tuple(
+        reference.model_copy(update={"is_cut": True}) for reference in whole.source_references
+    )
     model = ScriptedModel([APPROVAL] * 2)
 
     await judge(model, whole)
     await judge(model, whole.model_copy(update={"source_references": parts}))
 
     asked = [call.inputs for call in model.calls]
-    assert [{one.is_cut for one in one.sources} for one in asked] == [{False}, {True}]  # type: ignore[attr-defined]
+    assert [{source.is_cut for source in one.sources} for one in asked] == [{False}, {True}]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ def findings(
     return Findings(
         hits=hits,
         context=tuple(
-            ContextSection(one, one.text, (one.chunk_id,), (FoundSpan(rank, 0, len(one.text)),))
-            for rank, one in enumerate(hits)
+            ContextSection(hit, hit.text, (hit.chunk_id,), (FoundSpan(rank, 0, len(hit.text)),))
+            for rank, hit in enumerate(hits)
         ),
         quality=quality,
         answerability=answerability,
@@ -134,7 +134,7 @@ async def test_without_a_model_a_short_question_that_fits_two_pages_alike_is_ask
     judged = await search_with(Finding(found), short, uses_model=True)
 
     assert asked.clarification_reason is ClarificationReason.AMBIGUOUS_QUERY
-    assert [one.label for one in asked.clarification_options] == ["Rate plans", "Routing"]
+    assert [option.label for option in asked.clarification_options] == ["Rate plans", "Routing"]
     assert not judged.needs_clarification
 
 
@@ -188,8 +188,8 @@ async def test_a_question_about_which_nothing_was_found_is_declined_and_not_aske
 
     assert writes.clarification_reason is ClarificationReason.INSUFFICIENT_CONTEXT
     assert writes.search_quality == "poor"
-    assert [one.label for one in writes.clarification_options] == list(
-        dict.fromkeys(one.label for one in found.places)
+    assert [option.label for option in writes.clarification_options] == list(
+        dict.fromkeys(place.label for place in found.places)
     )
 
 
@@ -216,7 +216,10 @@ async def test_without_a_model_a_follow_up_is_searched_with_the_question_before_
     await search_with(searcher, reads, uses_model=False)
     await search_with(searcher, reads, uses_model=True)
 
-    assert [one.related for one in searcher.requests] == [("How much is an SMS to France?",), ()]
+    assert [request.related for request in searcher.requests] == [
+        ("How much is an SMS to France?",),
+        (),
+    ]
 
 
 async def test_an_index_that_is_away_is_said_and_never_raised() -> None:
@@ -271,12 +274,12 @@ async def test_a_further_attempt_adds_what_the_terms_found_first_and_moves_nothi
     writes = await search_with(FindingByQuestion(None), second_attempt())
 
     assert writes.search_context == "Open Routing.\n\nTime windows.\n\nMore."
-    assert [(one.chunk_id, one.span) for one in writes.search_results] == [
+    assert [(result.chunk_id, result.span) for result in writes.search_results] == [
         ("a#0", (0, 13)),
         ("c#0", (15, 28)),
         ("d#0", (30, 35)),
     ]
-    assert [part.rank for one in writes.search_results for part in one.found] == [0, 1, 2]
+    assert [part.rank for result in writes.search_results for part in result.found] == [0, 1, 2]
 
 
 async def test_a_further_attempt_adds_a_dozen_sources_and_counts_the_others() -> None:
@@ -300,7 +303,7 @@ async def test_a_further_attempt_that_finds_nothing_keeps_the_sources_it_has(
     writes = await search_with(Finding(found), second_attempt())
 
     assert writes.search_context == "Open Routing."
-    assert [one.chunk_id for one in writes.search_results] == ["a#0"]
+    assert [result.chunk_id for result in writes.search_results] == ["a#0"]
     assert writes.search_quality == "good"
     assert not writes.needs_clarification
     assert not writes.search_error
@@ -331,13 +334,15 @@ async def test_a_message_is_searched_as_typed_and_by_its_questions_and_translati
 
     await search_with(searcher, reads)
 
-    assert [(one.question, one.text, one.language) for one in searcher.requests] == [
+    assert [
+        (request.question, request.text, request.language) for request in searcher.requests
+    ] == [
         ("How long is sick pay, and how much is it?", "how long sick pay and how much is it", "en"),
         ("How long is sick pay?", "", "en"),
         ("How much is sick pay?", "", "en"),
         ("Wie lange wird Krankengeld gezahlt?", "", "de"),
     ]
-    assert [len(one.related) for one in searcher.requests] == [1, 0, 0, 0]
+    assert [len(request.related) for request in searcher.requests] == [1, 0, 0, 0]
 
 
 async def test_a_question_that_no_model_interpreted_and_nothing_matches_is_its_failure() -> None:
@@ -359,7 +364,7 @@ async def test_what_the_writer_missed_is_searched_and_the_model_writes_again() -
 
     writes = await search_with(searcher, unanswered("time windows"))
 
-    assert [one.chunk_id for one in writes.search_results] == ["a#0", "c#0", "d#0"]
+    assert [result.chunk_id for result in writes.search_results] == ["a#0", "c#0", "d#0"]
     assert (writes.needs_clarification, writes.clarification_reason) == (False, None)
 
 

@@ -21,8 +21,10 @@ async def parts(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ToolP
         index,
         document("islands", f"The islands of the county are {'; '.join(ISLANDS)}", title="County"),
         *(
-            document(one.lower(), f"The ferry to {one} leaves at {number} o'clock.", title=one)
-            for number, one in enumerate(ISLANDS, start=7)
+            document(
+                island.lower(), f"The ferry to {island} leaves at {number} o'clock.", title=island
+            )
+            for number, island in enumerate(ISLANDS, start=7)
         ),
         document("harbour", "The harbour office sells tickets for boats.", title="Harbour"),
     )

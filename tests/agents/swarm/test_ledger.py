@@ -31,14 +31,14 @@ def test_every_end_of_a_branch_has_its_state() -> None:
 
     settled = settle_round(begin("a", "b", "c", "d"), reports, outputs)
 
-    states = {one.task_id: (one.state, one.error) for one in settled.ledger.tasks}
+    states = {task.task_id: (task.state, task.error) for task in settled.ledger.tasks}
     assert states == {
         "a": (TaskState.COMPLETED, ""),
         "b": (TaskState.FAILED, "no tool worked"),
         "c": (TaskState.FAILED, "killed"),
         "d": (TaskState.AWAITING_INPUT, ""),
     }
-    assert [one.task_id for one in list_waiting(settled.ledger)] == ["d"]
+    assert [task_info.task_id for task_info in list_waiting(settled.ledger)] == ["d"]
     assert not settled.is_late
 
 
@@ -48,7 +48,7 @@ def test_what_is_late_is_not_begun_again_and_neither_is_anything_else() -> None:
     settled = settle_round(ledger, {"a": FAILED, "b": MISSING}, {})
 
     assert settled.is_late
-    assert {one.state for one in settled.ledger.tasks} == {TaskState.SKIPPED}
+    assert {task.state for task in settled.ledger.tasks} == {TaskState.SKIPPED}
     assert not settled.ledger.list_ready()
 
 
@@ -80,7 +80,7 @@ def test_with_enough_others_a_missing_one_is_left_and_the_work_goes_on() -> None
     settled = settle_round(ledger, {"a": DONE, "b": DONE, "c": MISSING}, outputs, enough_share=0.6)
 
     assert not settled.is_late
-    assert [one.task_id for one in settled.ledger.list_ready()] == ["d"]
+    assert [task_info.task_id for task_info in settled.ledger.list_ready()] == ["d"]
 
 
 def test_a_task_without_a_branch_failed() -> None:

@@ -16,7 +16,7 @@ def test_what_a_worker_wrote_cites_the_numbers_of_its_passages() -> None:
     material = gather_material(plan, outputs)
 
     first, second = material.findings
-    assert [one.citation.chunk_id for one in material.sources] == ["p#0", "o#0"]
+    assert [source.citation.chunk_id for source in material.sources] == ["p#0", "o#0"]
     assert (first.worker, first.text) == ("price", "It costs 12 [1]; nobody says more .")
     assert first.sources == (2, 1)
     assert (second.text, second.problem) == ("", "away")
@@ -25,8 +25,10 @@ def test_what_a_worker_wrote_cites_the_numbers_of_its_passages() -> None:
 def test_every_passage_has_its_turn_within_the_room() -> None:
     workers = [make_worker(f"w{n}") for n in range(3)]
     outputs = {
-        one.id: make_output(one.id, *(make_passage(f"{one.id}-{n}", "x" * 100) for n in range(9)))
-        for one in workers
+        worker.id: make_output(
+            worker.id, *(make_passage(f"{worker.id}-{n}", "x" * 100) for n in range(9))
+        )
+        for worker in workers
     }
     plan = make_swarm_plan(*workers)
 
@@ -34,7 +36,7 @@ def test_every_passage_has_its_turn_within_the_room() -> None:
     some = gather_material(plan, outputs, room=650)
 
     assert (len(all_of_them.sources), all_of_them.left_out) == (27, 0)
-    assert [one.citation.document_id for one in some.sources] == [
+    assert [source.citation.document_id for source in some.sources] == [
         "w0-0", "w1-0", "w2-0", "w0-1", "w1-1", "w2-1",
     ]  # fmt: skip
     assert some.left_out == 21
@@ -53,7 +55,7 @@ def test_a_worker_without_a_result_is_left_out_where_another_one_looked_up_the_s
 
     material = gather_material(plan, outputs)
 
-    assert [(one.text, bool(one.problem)) for one in material.findings] == [
+    assert [(finding.text, bool(finding.problem)) for finding in material.findings] == [
         ("", True), ("12 [1]", False),
     ]  # fmt: skip
 

@@ -123,8 +123,8 @@ async def test_further_research_replaces_only_the_worker_that_failed_and_asks_no
 
     assert isinstance(outcome, Wrote)
     plan = SwarmPlan.model_validate(outcome.writes.swarm_plan)
-    assert [one.id for one in plan.workers] == ["w0", "w1_again"]
-    assert [one.objective for one in plan.workers] == ["look up w0", "look up w1"]
+    assert [worker.id for worker in plan.workers] == ["w0", "w1_again"]
+    assert [worker.objective for worker in plan.workers] == ["look up w0", "look up w1"]
     assert model.calls == []
 
 

@@ -81,7 +81,7 @@ def test_briefs_that_overlap_become_one_worker_and_who_waited_waits_for_it() -> 
 
     merged = accept_plan(plan, roles=ROLES)
 
-    assert [one.id for one in merged.workers] == ["a", "c"]
+    assert [worker.id for worker in merged.workers] == ["a", "c"]
     assert merged.workers[0].tools == ("search", "lookup")
     assert merged.workers[0].priority == 9
     assert merged.workers[1].depends_on == ("a",)
@@ -106,7 +106,7 @@ def test_waves_follow_dependencies_and_priority() -> None:
 
     waves = arrange_workers(workers)
 
-    assert [[one.id for one in wave] for wave in waves] == [["b", "a"], ["c"]]
+    assert [[plan.id for plan in wave] for wave in waves] == [["b", "a"], ["c"]]
 
 
 def test_a_dangerous_tool_is_given_only_to_a_brief_that_names_it() -> None:
@@ -141,7 +141,7 @@ def test_the_tools_of_a_plan_are_allocated_with_a_note_for_each_that_is_withheld
 
     allocated = allocate_plan(plan, {"research": ("search",)}, offered)
 
-    assert [one.tools for one in allocated.workers] == [
+    assert [worker.tools for worker in allocated.workers] == [
         ("search",), ("search",),
     ]  # fmt: skip
     assert allocated.notes == (
@@ -192,7 +192,7 @@ def test_a_table_of_a_model_keeps_its_items_and_criteria() -> None:
     )
 
     assert (plan.items, plan.criteria) == (("Alfa", "Beta"), ("price", "support"))
-    assert [one.subject for one in plan.workers] == ["Alfa", "Beta"]
+    assert [worker.subject for worker in plan.workers] == ["Alfa", "Beta"]
     assert plan.workers[0].tools == ("search", "read_section")
 
 
@@ -222,7 +222,9 @@ def test_a_further_type_of_worker_is_registered_and_planned_with_its_own_tools()
         [OfferedTool(name="calculator")],
     )
 
-    assert [(one.role, one.tools) for one in plan.workers] == [("pricing", ("calculator",))]
+    assert [(worker.role, worker.tools) for worker in plan.workers] == [
+        ("pricing", ("calculator",))
+    ]
 
 
 def test_the_members_of_a_council_take_different_sides() -> None:
@@ -250,7 +252,7 @@ def test_a_further_plan_has_ids_of_its_own_and_adds_to_the_first() -> None:
         first.workers[0].id: make_output("a", make_passage("p", "12"), text="It is 12 [p#0].")
     }
 
-    assert [one.id for one in extend_plan(first, further).workers] == [
+    assert [worker.id for worker in extend_plan(first, further).workers] == [
         "worker_0_research", "worker_1_research",
     ]  # fmt: skip
     assert describe_done(first, outputs) == ["the price of all vendors: It is 12 [p#0]."]
@@ -260,7 +262,7 @@ def test_without_a_model_each_listed_item_gets_a_worker() -> None:
     plan = plan_listed(QUESTION)
 
     assert plan.items == ("Alfa", "Beta", "Gamma")
-    assert [one.objective for one in plan.workers] == [
+    assert [worker.objective for worker in plan.workers] == [
         f"{item} compare vendors price support" for item in plan.items
     ]
 
@@ -268,10 +270,10 @@ def test_without_a_model_each_listed_item_gets_a_worker() -> None:
 def test_without_a_model_each_listed_question_gets_a_worker() -> None:
     plan = plan_listed("What does a licence cost? Who reads the logs?", most_passages=10)
 
-    assert [one.objective for one in plan.workers] == [
+    assert [worker.objective for worker in plan.workers] == [
         "What does a licence cost?", "Who reads the logs?",
     ]  # fmt: skip
-    assert [one.passages for one in plan.workers] == [5, 5]
+    assert [worker.passages for worker in plan.workers] == [5, 5]
 
 
 async def test_an_item_that_no_passage_names_is_not_found(executor: ToolExecutor) -> None:

@@ -39,14 +39,14 @@ def test_a_failed_task_is_begun_again_three_times_and_then_done_without() -> Non
     ledger = open_ledger()
 
     for _ in range(4):
-        assert [one.task_id for one in ledger.list_ready()] == ["a"]
+        assert [task_info.task_id for task_info in ledger.list_ready()] == ["a"]
         ledger = ledger.move("a", TaskState.IN_PROGRESS)
         ledger = ledger.move("a", TaskState.FAILED, reason="timeout")
 
     assert ledger.find("a").attempts == 4
     with pytest.raises(IllegalMove, match="at most 3 retries"):
         ledger.move("a", TaskState.IN_PROGRESS)
-    assert [one.task_id for one in ledger.list_ready()] == ["b"]
+    assert [task_info.task_id for task_info in ledger.list_ready()] == ["b"]
 
 
 def test_an_answer_of_the_user_is_no_second_attempt() -> None:
@@ -64,14 +64,14 @@ def test_the_history_has_every_move_once_even_if_it_is_made_twice() -> None:
     again = ledger.move("a", TaskState.IN_PROGRESS)
 
     assert again is ledger
-    assert [(one.before, one.after) for one in again.history] == [
+    assert [(move.before, move.after) for move in again.history] == [
         (TaskState.PENDING, TaskState.IN_PROGRESS)
     ]
 
 
 def test_a_ledger_has_one_task_for_each_worker_of_the_plan_and_refuses_unknown_ones() -> None:
     replaced = (WORKERS[0], make_worker("b_again"))
-    assert [one.task_id for one in open_ledger().follow(WORKERS).tasks] == ["a", "b"]
-    assert [one.task_id for one in open_ledger().follow(replaced).tasks] == ["a", "b_again"]
+    assert [task.task_id for task in open_ledger().follow(WORKERS).tasks] == ["a", "b"]
+    assert [task.task_id for task in open_ledger().follow(replaced).tasks] == ["a", "b_again"]
     with pytest.raises(UnknownName, match="found 'z'"):
         open_ledger().find("z")

@@ -16,7 +16,9 @@ from tools.passages import FoundPassage
 
 
 def make_result(*passages: FoundPassage, success: bool = True) -> ToolResult:
-    quoted = tuple(PassageText(citation=one.citation, text=one.text) for one in passages)
+    quoted = tuple(
+        PassageText(citation=passage.citation, text=passage.text) for passage in passages
+    )
     return ToolResult(
         call_id="1",
         tool="search",
@@ -37,7 +39,7 @@ def test_passages_about_the_subject_come_first() -> None:
 
     output = write_output(make_worker("w", subject="Alfa"), results)
 
-    assert [one.citation.document_id for one in output.passages] == ["b", "a"]
+    assert [passage.citation.document_id for passage in output.passages] == ["b", "a"]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_an_order_to_the_assistant_never_reaches_the_synthesis() -> None:
 
     output = write_output(make_worker("w"), [make_result(order, make_passage("b", "A fact."))])
 
-    assert [one.text for one in output.passages] == ["A fact."]
+    assert [passage.text for passage in output.passages] == ["A fact."]
     assert output.left_out == 1
 
 
@@ -65,7 +67,7 @@ def test_five_megabytes_of_a_foreign_worker_are_cut() -> None:
     bounded = bound_output(huge.model_copy(update={"text": "x" * 5_000_000}))
 
     assert len(bounded.model_dump_json()) < 100_000
-    assert all(len(one.text) <= LONGEST_PASSAGE for one in bounded.passages)
+    assert all(len(passage.text) <= LONGEST_PASSAGE for passage in bounded.passages)
 
 
 def test_an_instruction_of_a_foreign_worker_is_left_out() -> None:

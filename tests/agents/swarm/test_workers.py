@@ -33,7 +33,7 @@ def test_an_instruction_in_a_passage_is_left_out() -> None:
 
     fitted = fit_output(make_output("a", make_passage("a", "A plain fact."), order))
 
-    assert [one.citation.document_id for one in fitted.passages] == ["a"]
+    assert [passage.citation.document_id for passage in fitted.passages] == ["a"]
     assert fitted.left_out == 1
 
 

@@ -105,12 +105,12 @@ def make_result(call_id: str, kind: ToolErrorType = ToolErrorType.SUCCESS) -> To
 
 
 def carry(*results: ToolResult) -> dict[str, Any]:
-    return {one.call_id: one.model_dump(mode="json") for one in results}
+    return {result.call_id: result.model_dump(mode="json") for result in results}
 
 
 def extend(carried: dict[str, Any], writes: Writes, *, missing: str = "") -> dict[str, Any]:
     """Return what the next round reads after the calls of this one, each with a result."""
-    results = carry(*(make_result(str(one["call_id"])) for one in writes.tool_calls))
+    results = carry(*(make_result(str(call["call_id"])) for call in writes.tool_calls))
     return {
         "plan_messages": (*carried.get("plan_messages", ()), *writes.plan_messages),
         "multi_tool_results": {**carried.get("multi_tool_results", {}), **results},
@@ -144,7 +144,7 @@ async def test_the_calls_of_a_model_get_ids_of_their_round(catalog: ToolCatalog)
     assert writes.strategy is Strategy.MULTI_TOOL_ORCHESTRATION
     assert writes.continues_planning
     assert [call["arguments"] for call in writes.tool_calls] == [{"name": "Article 83"}, {}]
-    assert [one.round for one in writes.plan_rounds] == [2]
+    assert [plan_round.round for plan_round in writes.plan_rounds] == [2]
 
 
 async def test_a_call_that_was_made_before_is_not_made_again(catalog: ToolCatalog) -> None:
@@ -185,7 +185,7 @@ async def test_every_tool_asks_for_the_purpose_of_a_call_except_the_one_that_end
 
     asked = model.calls[0].inputs
     assert isinstance(asked, ToolConversation)
-    required = {one.name: one.input_schema["required"] for one in asked.tools}
+    required = {tool.name: tool.input_schema["required"] for tool in asked.tools}
     silent = {name for name, one in required.items() if "plan_intent" not in str(one)}
     assert silent == {"out_of_scope_handler"} & set(required)
 
@@ -224,7 +224,7 @@ async def test_a_further_round_reads_the_gaps_of_the_answer_before(catalog: Tool
     assert isinstance(asked, ToolConversation)
     assert asked.messages[-1] == UserMessage(remark=Remark(is_incomplete=True, lacks=("the fine",)))
     # The call whose branch was lost has no result, and vendors refuse such a call.
-    assert [one.call_id for one in asked.messages[1].calls] == ["r1-1"]  # type: ignore[union-attr] # a model's message
+    assert [call.call_id for call in asked.messages[1].calls] == ["r1-1"]  # type: ignore[union-attr] # a model's message
     assert writes.strategy is Strategy.SWITCH_TOOL
 
 
@@ -264,11 +264,14 @@ async def test_a_round_whose_results_are_all_lost_leaves_no_empty_message(
 
 async def test_after_too_many_wrong_calls_no_model_is_asked(catalog: ToolCatalog) -> None:
     wrong = [make_result(f"r{n}-1", ToolErrorType.HALLUCINATION) for n in range(1, 5)]
-    calls = [ModelMessage(calls=(use(f"tool_{one.call_id}", one.call_id),)) for one in wrong]
+    calls = [
+        ModelMessage(calls=(use(f"tool_{tool_result.call_id}", tool_result.call_id),))
+        for tool_result in wrong
+    ]
 
     writes = await plan(
         make_agent(catalog, ScriptedModel([])),
-        plan_messages=tuple(one.model_dump(mode="json") for one in calls),
+        plan_messages=tuple(call.model_dump(mode="json") for call in calls),
         multi_tool_results=carry(*wrong),
     )
 
@@ -349,7 +352,7 @@ async def test_without_a_model_each_question_that_is_listed_is_searched_for_once
     first = await plan(agent, question)
     second = await plan(agent, question, **extend({}, first))
 
-    queries = [one["arguments"]["query"] for one in first.tool_calls]  # type: ignore[call-overload, index] # JSON
+    queries = [call["arguments"]["query"] for call in first.tool_calls]  # type: ignore[call-overload, index] # JSON
     assert queries == ["What does a licence cost?", "Who licenses the carriers?"]
     assert second.tool_calls == ()
 

@@ -28,14 +28,18 @@ def make_result(call_id: str, *texts: str, **fields: Any) -> ToolResult:
 
 async def combine(*rounds: list[ToolResult], most_tokens: int = 3500) -> Writes:
     messages = [
-        ModelMessage(calls=tuple(ToolUse(call_id=one.call_id, name=one.tool) for one in results))
+        ModelMessage(
+            calls=tuple(ToolUse(call_id=result.call_id, name=result.tool) for result in results)
+        )
         for results in rounds
     ]
     reads = Reads(
         canonical_question="What is the fee?",
-        plan_messages=tuple(one.model_dump(mode="json") for one in messages),
+        plan_messages=tuple(message.model_dump(mode="json") for message in messages),
         multi_tool_results={
-            one.call_id: one.model_dump(mode="json") for results in rounds for one in results
+            result.call_id: result.model_dump(mode="json")
+            for results in rounds
+            for result in results
         },
     )
     outcome = await ReflectAgent(max_context_length=most_tokens).work(reads)
@@ -44,14 +48,14 @@ async def combine(*rounds: list[ToolResult], most_tokens: int = 3500) -> Writes:
 
 
 def read_texts(writes: Writes) -> list[str]:
-    return [writes.search_context[slice(*one.span)] for one in writes.source_references]
+    return [writes.search_context[slice(*reference.span)] for reference in writes.source_references]
 
 
 async def test_the_results_of_parallel_calls_take_turns() -> None:
     writes = await combine([make_result("a", "a first", "a second"), make_result("b", "b first")])
 
     assert read_texts(writes) == ["a first", "b first", "a second"]
-    assert [one.number for one in writes.source_references] == [1, 2, 3]
+    assert [reference.number for reference in writes.source_references] == [1, 2, 3]
 
 
 async def test_a_further_round_keeps_the_numbers_of_the_sources_before() -> None:
@@ -97,7 +101,7 @@ async def test_the_passages_of_a_section_are_one_source_that_marks_what_is_left_
     ]
     assert (source.chunk_id, source.is_cut) == ("act#7", True)
     text = writes.search_context
-    assert [text[one.start : one.end][:10] for one in source.found] == [
+    assert [text[part.start : part.end][:10] for part in source.found] == [
         "Sentence 7", "Sentence 2", "Sentence 3"
     ]  # fmt: skip
 

@@ -138,7 +138,10 @@ async def test_a_tool_reads_only_what_the_person_may_read(
 async def test_a_result_carries_a_bounded_amount_of_text(catalog: ToolCatalog) -> None:
     writes = await call(catalog, "search", query="carrier fee", limit=30)
 
-    assert sum(len(one.text) for one in read_result(writes).quoted) <= MOST_QUOTED_CHARACTERS
+    assert (
+        sum(len(passage_text.text) for passage_text in read_result(writes).quoted)
+        <= MOST_QUOTED_CHARACTERS
+    )
     assert read_result(writes).data is None
 
 

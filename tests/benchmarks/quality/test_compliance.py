@@ -26,11 +26,13 @@ def write_agreements(folder: Path, *evidence: list[int]) -> None:
     spans = [[0, len(rule)], [len(text) - 200, len(text)]]
     names = [f"contract-{at}" for at in range(len(evidence))]
     write_rows(
-        folder, "contracts.jsonl", [{"doc_id": one, "text": text, "spans": spans} for one in names]
+        folder,
+        "contracts.jsonl",
+        [{"doc_id": name, "text": text, "spans": spans} for name in names],
     )
     labels = [
-        {"doc_id": one, "req_id": "r1", "label": "Entailment", "evidence": own}
-        for one, own in zip(names, evidence, strict=True)
+        {"doc_id": name, "req_id": "r1", "label": "Entailment", "evidence": own}
+        for name, own in zip(names, evidence, strict=True)
     ]
     write_rows(folder, "labels.jsonl", labels)
 

@@ -76,9 +76,9 @@ def desk(ingested: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 def list_files(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {
-        str(one): (one.stat().st_mtime_ns, one.read_bytes())
-        for one in folder.rglob("*")
-        if one.is_file()
+        str(path): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file()
     }
 
 
@@ -109,9 +109,9 @@ def test_a_changed_folder_breaks_the_questions_that_lose_a_fact_or_every_page(
     assert found["refunds"]["newly_answered"] is True
     assert result.json["documents"] == {"added": 1, "changed": 2, "removed": 2}
     assert list_files(desk / "data/index") == before
-    assert [one.name for one in (desk / "data").glob("check-*")] == []
+    assert [path.name for path in (desk / "data").glob("check-*")] == []
     failed = ET.parse("junit.xml").getroot().findall(".//testcase/failure/..")  # noqa: S314
-    assert [one.get("name") for one in failed] == [
+    assert [element.get("name") for element in failed] == [
         "How many requests per second may an account make?", "What does error 4013 mean?",
     ]  # fmt: skip
     assert Path("summary.md").read_text().count("| BROKEN |") == 2
@@ -142,7 +142,7 @@ def test_a_branch_is_compared_with_its_base_without_an_index(
     assert [line.partition("title=")[0] for line in errors] == [
         "::error file=docs/api/limits.md,", "::error file=docs/api/errors.md,",
     ]  # fmt: skip
-    assert sorted(one.name for one in docs.parent.iterdir()) == [".git", "docs", "questions.yaml"]
+    assert sorted(path.name for path in docs.parent.iterdir()) == [".git", "docs", "questions.yaml"]
     assert not (elsewhere / "data").exists()
 
 
@@ -188,7 +188,7 @@ async def test_questions_can_be_asked_of_both_states(ingested: Path, tmp_path: P
 
     async def ask(result: CheckResult, before: Knowledge, after: Knowledge) -> None:
         assert result.count("broken") == 1
-        found = [await one.index.versions() for one in (before, after)]
+        found = [await knowledge.index.versions() for knowledge in (before, after)]
         seen.extend("docs/api/errors" in one for one in found)
 
     proposal = Proposal(parse_source(str(docs)), stands_for=str(ingested / "docs"))

@@ -168,7 +168,11 @@ async def test_tables_fit_into_80_columns_whatever_is_in_them() -> None:
 async def test_the_worst_answers_come_first() -> None:
     variant = MeasuredVariant("a", await measures())
 
-    assert [one.verdict for one in variant.worst_first] == ["wrong refusal", "incomplete", "useful"]
+    assert [measure.verdict for measure in variant.worst_first] == [
+        "wrong refusal",
+        "incomplete",
+        "useful",
+    ]
     assert summarize(variant)["verdicts"] == {"useful": 1, "incomplete": 1, "wrong refusal": 1}
 
 

@@ -70,7 +70,7 @@ def options(port: int) -> tuple[str, ...]:
 
 def lock_of(folder: Path, *packages: str) -> Path:
     path = folder / "lock.txt"
-    path.write_text("".join(f"{one} --hash=sha256:{'0' * 64}\n" for one in packages))
+    path.write_text("".join(f"{package} --hash=sha256:{'0' * 64}\n" for package in packages))
     return path
 
 

@@ -44,7 +44,7 @@ def test_a_lock_is_resolved_from_what_the_project_declares_now(lock: LockFile) -
 
 @names
 def test_every_declared_requirement_is_locked_by_a_version_that_it_allows(lock: LockFile) -> None:
-    locked = {one.name: one.version for one in read_lock(lock.path)}
+    locked = {package.name: package.version for package in read_lock(lock.path)}
 
     for line in find_inputs(lock, PROJECT):
         requirement = Requirement(line)
@@ -54,9 +54,9 @@ def test_every_declared_requirement_is_locked_by_a_version_that_it_allows(lock: 
 def test_all_locks_agree_on_every_version() -> None:
     chosen: dict[tuple[str, str], set[str]] = {}
     for lock in LOCKS:
-        for one in read_lock(lock.path):
-            if not one.marker:
-                chosen.setdefault((one.name, one.marker), set()).add(one.version)
+        for package in read_lock(lock.path):
+            if not package.marker:
+                chosen.setdefault((package.name, package.marker), set()).add(package.version)
 
     assert {name for name, versions in chosen.items() if len(versions) > 1} == set()
 
@@ -163,16 +163,18 @@ def test_the_bill_of_materials_holds_every_locked_release_with_its_digests(tmp_p
     bill = json.loads((tmp_path / "bill.json").read_text())
     assert bill["metadata"]["component"]["name"] == "refdesk"
     [image] = [lock for lock in LOCKS if lock.name == "image"]
-    locked = {(one.name, one.version): set(one.digests) for one in read_lock(image.path)}
+    locked = {
+        (package.name, package.version): set(package.digests) for package in read_lock(image.path)
+    }
     *releases, vendored = bill["components"]
     held = {
-        (one["name"], one["version"]): {
-            digest["content"] for digest in one["externalReferences"][0]["hashes"]
+        (release["name"], release["version"]): {
+            digest["content"] for digest in release["externalReferences"][0]["hashes"]
         }
-        for one in releases
+        for release in releases
     }
     assert held == locked
-    assert all(one["purl"].startswith("pkg:pypi/") for one in releases)
+    assert all(release["purl"].startswith("pkg:pypi/") for release in releases)
     assert vendored["purl"].startswith("pkg:npm/swagger-ui-dist@")
 
 

@@ -334,8 +334,8 @@ async def test_pressing_twice_has_one_effect(
         await wait_until(lambda: count_shown(platform, OVER))
         await platform.wait_until_settled(harness)
 
-    labels = [one.fields["text"] for one in buttons]
-    plain = [one["text"] if isinstance(one, dict) else one for one in labels]
+    labels = [button.fields["text"] for button in buttons]
+    plain = [label["text"] if isinstance(label, dict) else label for label in labels]
     assert plain == ["approve/en", "deny/en"]
     assert len(tool.ran) == runs
     assert count_shown(platform, ANSWER) == 1

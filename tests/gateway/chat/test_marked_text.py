@@ -72,7 +72,7 @@ def test_each_row_of_a_table_is_a_line_that_names_its_columns() -> None:
 
     rows = "• D-1 · Status: lost [1]\n• D-2 · Next: wait"
     assert marked.text == f"Codes:\n\n{rows}\n\nEnd."
-    assert [marked.text[one.start : one.end] for one in marked.marks] == ["D-1", "lost", "D"]
+    assert [marked.text[mark.start : mark.end] for mark in marked.marks] == ["D-1", "lost", "D"]
 
 
 def test_a_table_without_rows_shows_the_names_of_its_columns() -> None:

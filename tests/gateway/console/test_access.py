@@ -83,7 +83,9 @@ async def test_every_route_demands_a_role_or_is_one_of_the_sign_in(route: APIRou
 
 
 CHANGES = [
-    one for one in list_routes() if "POST" in (one.methods or ()) and "logout" not in one.path
+    a_p_i_route
+    for a_p_i_route in list_routes()
+    if "POST" in (a_p_i_route.methods or ()) and "logout" not in a_p_i_route.path
 ]
 
 
@@ -205,7 +207,7 @@ async def test_a_person_may_do_what_their_greatest_role_may(
 
     found = [await door.client.get(f"/console/{one}") for one in ("view", "edit", "own", "operate")]
 
-    assert tuple(one.status_code for one in found) == statuses
+    assert tuple(response.status_code for response in found) == statuses
 
 
 async def test_a_viewer_cannot_become_an_owner(door: Door) -> None:

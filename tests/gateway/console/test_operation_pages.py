@@ -138,7 +138,7 @@ class FakeDesk:
         return self.letters
 
     async def read_dead_letter(self, letter_id: str) -> DeadLetter | None:
-        return next((one for one in self.letters if one.id == letter_id), None)
+        return next((letter for letter in self.letters if letter.id == letter_id), None)
 
     async def drop_dead_letter(self, letter_id: str) -> bool:
         self.done.append(("drop", letter_id))
@@ -436,7 +436,7 @@ async def test_a_failed_background_job_is_a_concern_of_who_owns_the_desk() -> No
     find = find_in_jobs(list_reports)
     owner = ConsoleUser(OPERATOR, {DESK: ConsoleRole.OWNER}, "t", owns_all=True)
 
-    texts = [one.text for one in await find(owner)]
+    texts = [concern.text for concern in await find(owner)]
 
     assert texts[0].startswith("webhook_deliveries of process desk:7 failed 2 times")
     assert "1970-01-01 00:01 UTC: KeyError: x" in texts[0]

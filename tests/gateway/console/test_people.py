@@ -119,7 +119,7 @@ async def test_a_person_is_forgotten_after_a_question_that_says_what_goes(owner:
     done = await post(owner.client, "/console/people/forget", fields)
 
     assert "2 conversations erased" in done.text
-    assert {(one.assistant, one.conversation_id) for one in owner.forgotten} == {
+    assert {(question.assistant, question.conversation_id) for question in owner.forgotten} == {
         ("desk", "c1"), ("hr", "c2"),
     }  # fmt: skip
     assert owner.choices.kept.keys() == {("hr", "p2")}

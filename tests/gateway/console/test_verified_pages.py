@@ -92,7 +92,9 @@ async def test_an_answer_is_changed_and_removed(answers: OwnersAnswers) -> None:
     answer_id = answers.published[DESK][0].id
 
     await answers.save(id=answer_id, answer="31 days.")
-    assert [(one.id, one.answer) for one in answers.published[DESK]] == [(answer_id, "31 days.")]
+    assert [(answer.id, answer.answer) for answer in answers.published[DESK]] == [
+        (answer_id, "31 days.")
+    ]
 
     await send_form(answers.owner, "/console/verified", "/console/verified/remove", id=answer_id)
     assert answers.published[DESK] == []

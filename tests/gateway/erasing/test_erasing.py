@@ -198,7 +198,7 @@ async def test_two_who_forget_at_once_and_one_who_forgets_again_all_succeed(
             both = [tasks.create_task(driver.client.delete(PATH)) for _ in range(2)]
         again = await driver.client.delete(PATH)
 
-        assert [reply.status_code for reply in (*[await one for one in both], again)] == [204] * 3
+        assert [reply.status_code for reply in (*[await task for task in both], again)] == [204] * 3
         await driver.is_gone()
         reply = await driver.ask("And now?", "m6")
         assert reply.json()["outcome"] == "answered"

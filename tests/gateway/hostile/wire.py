@@ -197,11 +197,11 @@ def _judge(verdict: Verdict, data: bytes, answer: bytes, secrets: tuple[str, ...
     verdict.sent += 1
     statuses = [int(found) for found in re.findall(rb"(?:^|\n|\})HTTP/1\.1 (\d{3}) ", answer)]
     verdict.statuses.update(statuses)
-    unforeseen = [one for one in statuses if one >= 500 and one not in FORESEEN]
+    unforeseen = [status for status in statuses if status >= 500 and status not in FORESEEN]
     described = b"/openapi.json" in data
     leaks = [leak for leak in LEAKS if leak in answer and not described]
     leaked = [word for word in secrets if word.encode() in answer]
-    repeated = CANARY.encode() in answer and not any(one < 400 for one in statuses)
+    repeated = CANARY.encode() in answer and not any(status < 400 for status in statuses)
     if unforeseen or leaks or leaked or repeated:
         found = f"{unforeseen} {leaks} {len(leaked)} secrets, repeated: {repeated}"
         verdict.wrong.append(f"{found}: {data[:400]!r} -> {answer[:600]!r}")

@@ -170,7 +170,7 @@ async def test_who_has_no_key_is_refused_before_the_body_is_read(
 ) -> None:
     public = await http_server.public()
     line = await connect(http_server)
-    await line.send(begun(path, *(one.format(public=public) for one in headers)))
+    await line.send(begun(path, *(header.format(public=public) for header in headers)))
 
     head = await line.head()
 

@@ -56,7 +56,7 @@ async def test_a_server_without_its_redis_is_alive_and_not_ready() -> None:
         back = await client.get("/readyz")
     await harness.close()
 
-    assert [one.status_code for one in (alive, away, back)] == [200, 503, 200]
+    assert [response.status_code for response in (alive, away, back)] == [200, 503, 200]
     assert away.json() == {"status": "redis_unavailable", "accepting": False, "reason": ""}
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
     assert int(refused.headers["retry-after"]) >= 1
@@ -147,7 +147,7 @@ async def test_every_answer_asks_browsers_not_to_guess_keep_or_pass_on(
         await stranger.get("/healthz"),
     ]
 
-    assert [one.status_code for one in answers] == [200, 200, 404, 405, 401, 200, 200]
+    assert [response.status_code for response in answers] == [200, 200, 404, 405, 401, 200, 200]
     for answer in answers:
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["referrer-policy"] == "no-referrer"

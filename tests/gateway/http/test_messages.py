@@ -72,7 +72,7 @@ async def test_nothing_of_an_answer_is_sent_before_it_was_checked(
         async for event in read_events(answer):
             seen.append(event)
             if event.data.get("stage") == "quality":
-                assert "Routing" not in str([one.data for one in seen])
+                assert "Routing" not in str([requests.data for requests in seen])
                 judge.goes_on.set()
 
     assert seen[-1].data["text"] == "Open Routing [1]."
@@ -351,7 +351,7 @@ async def test_nobody_stops_what_is_anothers(http_server: HttpServerFixture) -> 
     async with asyncio.TaskGroup() as tasks:
         reader = tasks.create_task(events(ann.client, "POST", path, json=sent))
         await wait_until(lambda: http_server.harness.broker.admin.find_questions("m1"))
-        refused = [(await one.post(f"{path}/m1/cancel")).status_code for one in strangers]
+        refused = [(await stranger.post(f"{path}/m1/cancel")).status_code for stranger in strangers]
         held.goes_on.set()
 
     assert refused == [404, 404, 403]
@@ -380,7 +380,7 @@ async def test_a_pause_is_shown_with_its_fields_and_answered_with_typed_values(
 
     assert (asked["outcome"], pause["kind"]) == ("clarification", "information")
     fields = [question["field"] for question in pause["questions"]]
-    assert [(one["name"], one["type"]) for one in fields] == [
+    assert [(field["name"], field["type"]) for field in fields] == [
         ("period", "choice"),
         ("amount", "number"),
     ]
@@ -510,8 +510,8 @@ async def test_the_newest_open_pause_of_a_person_is_found_and_answered(
     assert (newest["conversation_id"], newest["kind"]) == ("c2", "information")
     assert answered.json()["outcome"] == "answered"
     assert before["conversation_id"] == "c1"
-    assert [one.status_code for one in nobody] == [404, 404]
-    assert [one.status_code for one in refused] == [400, 400]
+    assert [response.status_code for response in nobody] == [404, 404]
+    assert [response.status_code for response in refused] == [400, 400]
 
 
 async def test_at_the_deadline_of_a_found_question_the_time_and_the_pages_are_shown(

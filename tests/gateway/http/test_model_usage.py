@@ -75,7 +75,9 @@ async def test_the_trajectory_and_the_time_of_each_agent_are_for_secret_keys_alo
     found = own.json()
     agents = {one["agent"]: one for one in found["agents"]}
     assert agents["response"]["model_calls"] == found["metrics"]["model_calls"] == 1
-    assert all(one["total_time_ms"] >= 0 and one["error_count"] == 0 for one in agents.values())
+    assert all(
+        agent["total_time_ms"] >= 0 and agent["error_count"] == 0 for agent in agents.values()
+    )
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "secret_key_needed")
 
 

@@ -90,10 +90,10 @@ async def test_a_killed_server_loses_and_doubles_nothing(redis_url: str) -> None
         stack.enter_context(process("workers", redis_url))
         killed = stack.enter_context(process("server", redis_url, str(port)))
         async with within(), asyncio.TaskGroup() as tasks:
-            for number, one in enumerate(every):
+            for number, answer in enumerate(every):
                 path = f"/v1/conversations/c{number}/messages"
-                tasks.create_task(one.follow(client, path))
-            await wait_until(lambda: all("response" in list_stages(one) for one in every))
+                tasks.create_task(answer.follow(client, path))
+            await wait_until(lambda: all("response" in list_stages(answer) for answer in every))
             killed.kill()
             killed.wait()
             await redis.set(GO, 1)
@@ -101,13 +101,13 @@ async def test_a_killed_server_loses_and_doubles_nothing(redis_url: str) -> None
             await asyncio.to_thread(stack.enter_context, server)
 
     broker = RedisBroker(redis)
-    for one in every:
-        assert one.resumed >= 1
-        [done] = one.list_named("done")
+    for answer in every:
+        assert answer.resumed >= 1
+        [done] = answer.list_named("done")
         assert (done.data["outcome"], done.data["text"]) == ("answered", "Open Routing [1].")
-        assert text_of(one.events) == done.data["text"]
-        assert list_stages(one) == list(dict.fromkeys(list_stages(one)))
-        [question] = await broker.admin.find_questions(one.message_id)
+        assert text_of(answer.events) == done.data["text"]
+        assert list_stages(answer) == list(dict.fromkeys(list_stages(answer)))
+        [question] = await broker.admin.find_questions(answer.message_id)
         journal = await broker.replies.read_journal(question)
         assert [entry.kind for entry in journal].count("finished") == 1
     await broker.close()

@@ -117,7 +117,7 @@ async def test_events_are_resumed_after_the_last_one_that_was_received(
     rest = await events(client, "GET", path, headers={"Last-Event-ID": seen[2].id})
     nothing = await client.get(path, headers={"Last-Event-ID": seen[-1].id})
 
-    assert [one.id for one in rest] == [one.id for one in seen[3:]]
+    assert [requests.id for requests in rest] == [one.id for one in seen[3:]]
     assert nothing.status_code == 204
 
 
@@ -314,7 +314,7 @@ async def test_a_review_that_is_refused_leaves_no_file_in_its_conversation(
         await client.post(REVIEWS, params={**own, "name": "a.md"}, content=CLEAN, headers=headers),
     ]
 
-    assert [one.status_code for one in refused] == [404, 409, 409]
+    assert [response.status_code for response in refused] == [404, 409, 409]
     assert await list_names(client, "c9") == ["a.md", "contract.md"]
     await wait_for_end(client, first)
 

@@ -60,7 +60,9 @@ async def without_a_token(
     http_server: HttpServerFixture, token: str, addresses: Sequence[str]
 ) -> list[int]:
     client = http_server.client(token, Origin=WEBSITE)
-    return [await status_of(client, "/v1/conversations/c-1/messages", one) for one in addresses]
+    return [
+        await status_of(client, "/v1/conversations/c-1/messages", address) for address in addresses
+    ]
 
 
 async def with_a_bad_token(

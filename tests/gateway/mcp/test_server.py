@@ -178,7 +178,7 @@ async def test_a_token_of_a_person_opens_the_documents_of_their_groups(
         person = jwt.encode(claims, key.person_secret, algorithm="HS256")
         async with connect(server, token, person=person) as client:
             results = (await call(client, "search", query="bonus"))["results"]
-            found[group] = "secret" in {one["id"] for one in results}
+            found[group] = "secret" in {result["id"] for result in results}
     forged = {"X-Person-Token": f"{token}.a.b", "Accept": ACCEPT}
     refused = await server.client(token, **forged).post("/mcp", json=PING)
 
@@ -224,8 +224,8 @@ async def test_a_key_without_the_scope_asks_and_searches_nothing(
         with pytest.raises(MCPError, match="lacks the scope ask"):
             await client.read_resource("refdesk://documents/rules")
 
-    assert all(one.is_error for one in results)
-    assert all("lacks the scope ask" in one.content[0].text for one in results)
+    assert all(result.is_error for result in results)
+    assert all("lacks the scope ask" in result.content[0].text for result in results)
     assert library.queries == []
 
 
@@ -295,7 +295,7 @@ async def test_requests_without_a_valid_key_or_with_a_public_one_are_refused(
         await post(server, public, Origin=WEBSITE),
     ]
 
-    assert [one.status_code for one in answers] == [401, 401, 403]
+    assert [answer.status_code for answer in answers] == [401, 401, 403]
 
 
 async def test_no_website_reaches_the_server_by_a_name_of_its_own(
@@ -312,7 +312,7 @@ async def test_no_website_reaches_the_server_by_a_name_of_its_own(
         elsewhere = await post(named_server, await named_server.key(), Host="evil.test")
 
     refused = (rebound, foreign, with_key, elsewhere)
-    assert [one.status_code for one in refused] == [403] * 4
+    assert [response.status_code for response in refused] == [403] * 4
     assert own.status_code == 200
 
 
@@ -323,4 +323,4 @@ async def test_without_sessions_there_is_nothing_to_read_or_delete(
 
     answers = [await client.get("/mcp"), await client.delete("/mcp")]
 
-    assert [one.status_code for one in answers] == [405, 405]
+    assert [answer.status_code for answer in answers] == [405, 405]

@@ -45,7 +45,7 @@ def contexts(made: list[dict[str, Any]]) -> list[list[str]]:
 def render_blocks(
     markdown: str, sources: list[Source], buttons: list[Button]
 ) -> list[dict[str, Any]]:
-    return [dict(one) for one in messages(markdown, sources, buttons, title="Sources:")]
+    return [dict(message) for message in messages(markdown, sources, buttons, title="Sources:")]
 
 
 @pytest.mark.parametrize("markdown", [PLAIN, 'word & "word" ' * 3_000, '\n\n"<&>"' * 2_000])

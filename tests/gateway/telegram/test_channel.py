@@ -163,7 +163,7 @@ def test_further_passages_are_folded_in_one_quotation_with_their_own_marks() -> 
     (message,) = messages("Open **Routing**.", [SOURCE], title="Sources", more=more)
     entities: Any = message["entities"]
 
-    assert [(one["type"], extract_covered(message, one)) for one in entities] == [
+    assert [(entity["type"], extract_covered(message, entity)) for entity in entities] == [
         ("bold", "Routing"),
         ("expandable_blockquote", "Page 2 [2]\n\nsaid\n\nrun"),
         ("bold", "Page 2"),
@@ -180,9 +180,9 @@ def spans(said: Said, *kinds: str) -> list[str]:
     units = said.text.encode("utf-16-le")
     entities: list[dict[str, Any]] = said.fields.get("entities") or []
     return [
-        units[one["offset"] * 2 : (one["offset"] + one["length"]) * 2].decode("utf-16-le")
-        for one in entities
-        if one["type"] in kinds
+        units[entity["offset"] * 2 : (entity["offset"] + entity["length"]) * 2].decode("utf-16-le")
+        for entity in entities
+        if entity["type"] in kinds
     ]
 
 

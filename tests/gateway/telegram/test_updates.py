@@ -436,7 +436,7 @@ async def test_commands_are_described_in_every_language_and_answered_by_name_in_
     await wait_until(
         lambda: any(TEXTS.text("help_title", "en") in text for text in desk.api.texts(-100))
     )
-    languages = [one for one in TEXTS.languages if "-" not in one]
+    languages = [language for language in TEXTS.languages if "-" not in language]
     await wait_until(lambda: len(desk.api.called("setMyCommands")) > len(languages))
     commands = desk.api.called("setMyCommands")
     assert [call.get("language_code") for call in commands] == [None, *languages]

@@ -270,7 +270,7 @@ async def test_the_language_is_the_elements_then_the_pages_then_the_browsers(com
         await visitor.opens(html='lang="tlh"'),
     ]
 
-    assert [await one.part("h2").inner_text() for one in shown] == [
+    assert [await message.part("h2").inner_text() for message in shown] == [
         "Fragen Sie die Dokumentation",
         "Pregunte a la documentación",
         "向文件提問",

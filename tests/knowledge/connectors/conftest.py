@@ -39,4 +39,4 @@ class Reading:
 
     @property
     def documents(self) -> dict[str, Document]:
-        return {one.title: one for one in self.desk.index.documents.values()}
+        return {document.title: document for document in self.desk.index.documents.values()}

@@ -121,7 +121,7 @@ async def test_a_restricted_page_and_those_below_it_are_for_its_groups_alone(
 
     await reading.read()
 
-    groups = {title: one.groups for title, one in reading.documents.items()}
+    groups = {title: document.groups for title, document in reading.documents.items()}
     assert groups == {"Restart a node": ("staff",), "Holidays": ("hr",), "Salaries": ("hr",)}
 
 
@@ -309,7 +309,7 @@ async def test_storage_that_is_no_xml_is_named_and_hostile_markup_is_data(
     outcome = await reading.read()
 
     assert sorted(place.rpartition("/")[2] for place, _ in outcome.failures) == ["20", "21", "22"]
-    (hostile,) = [one for title, one in reading.documents.items() if "alert" in title]
+    (hostile,) = [document for title, document in reading.documents.items() if "alert" in title]
     assert "Shown." in hostile.content
     assert "steal" not in hostile.content
     assert "hidden words" not in hostile.content

@@ -102,7 +102,7 @@ async def test_a_file_of_an_article_is_read_for_those_who_may_read_the_article(
 async def test_user_segments_become_groups_and_drafts_are_left_out(reading: Reading) -> None:
     await reading.read()
 
-    groups = {title: one.groups for title, one in reading.documents.items()}
+    groups = {title: document.groups for title, document in reading.documents.items()}
     assert groups == {
         "Late fees": (),
         "Discounts": ("Partners", "VIP customers"),

@@ -60,7 +60,7 @@ async def test_only_changed_pages_are_sent_again_and_gone_pages_removed(
 
     assert list_paths(mirror, site) == ["/", "/a", "/b", "/d"]
     assert counts(outcome) == (1, 3, 1)
-    assert [one for one in site.take_requests() if one[1] == 200] == [("/b", 200)]
+    assert [request for request in site.take_requests() if request[1] == 200] == [("/b", 200)]
 
 
 async def test_pictures_of_the_host_are_fetched_once_and_go_with_their_pages(
@@ -79,7 +79,7 @@ async def test_pictures_of_the_host_are_fetched_once_and_go_with_their_pages(
     again = [path for path, _ in site.take_requests()]
 
     files = [mirror.locate_pictures(page) for _, page in mirror.list_documents()]
-    assert [list(one) for one in files] == [["/img/panel.png"]] * 2
+    assert [list(file) for file in files] == [["/img/panel.png"]] * 2
     location = files[0]["/img/panel.png"]
     assert location.read_bytes() == panel
     assert (first.count("/img/panel.png"), again.count("/img/panel.png")) == (1, 0)

@@ -120,7 +120,7 @@ def make_columns_of_short_lines() -> bytes:
             Paragraph("Start up", STYLES["Heading2"]),
             *(Paragraph(step, PLAIN) for step in (*steps, "Close the cover before the start.")),
             FrameBreak(),
-            *(Paragraph(one, low) for one in (*settings, "Pumps are checked every month.")),
+            *(Paragraph(setting, low) for setting in (*settings, "Pumps are checked every month.")),
         ]
     )
     return file.getvalue()

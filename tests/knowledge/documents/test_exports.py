@@ -78,7 +78,9 @@ async def test_pages_of_notion_have_titles_without_ids_and_addresses(desk: Desk)
 
     await desk.ingest(archive)
 
-    found = {one.id: (one.crumbs, one.url) for one in desk.index.documents.values()}
+    found = {
+        document.id: (document.crumbs, document.url) for document in desk.index.documents.values()
+    }
     assert found == {
         "notion.zip/Handbook": (("Notion", "Handbook"), f"https://www.notion.so/{HANDBOOK}"),
         "notion.zip/Handbook/Leave": (
@@ -360,7 +362,7 @@ async def test_rules_for_an_archive_hold_for_its_files(desk: Desk) -> None:
     await desk.ingest()
     await desk.ingest(archive)
 
-    assert [one.groups for one in desk.index.documents.values()] == [("hr",)]
+    assert [document.groups for document in desk.index.documents.values()] == [("hr",)]
 
 
 @pytest.mark.slow

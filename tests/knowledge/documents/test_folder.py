@@ -174,7 +174,7 @@ def write_rules(folder: Path, rules: dict[str, list[str]]) -> None:
 
 def readers(desk: Desk) -> dict[str, tuple[str, ...]]:
     """Return the groups of each document by its source."""
-    return {one.source: one.groups for one in desk.index.documents.values()}
+    return {document.source: document.groups for document in desk.index.documents.values()}
 
 
 @pytest.mark.parametrize(

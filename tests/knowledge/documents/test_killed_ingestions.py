@@ -60,7 +60,7 @@ async def test_every_document_is_written_once_and_paid_for_once_however_often_it
     written = await index.list_documents()
     chunks = (await index.info()).chunks
     await index.close()
-    assert len(written) == len({one.id for one in written}) == documents
+    assert len(written) == len({document.id for document in written}) == documents
     assert chunks == documents
     assert len(paid) == documents
     # A kill during a call leaves nobody who could keep its answer.

@@ -155,7 +155,7 @@ def test_a_table_without_clear_columns_is_shown_as_its_lines_and_listed() -> Non
     assert [block.text for block in page.blocks] == [
         "Alder 105 207\nBirch 115 217\nCedar 125 227\nElm 135 237"
     ]
-    assert [(one.what, one.names) for one in page.left_out] == [
+    assert [(left_out.what, left_out.names) for left_out in page.left_out] == [
         ("structure of a table", ("page 1",))
     ]
 

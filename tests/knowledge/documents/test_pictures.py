@@ -28,7 +28,10 @@ def page_of(text: str, name: str, **beside: bytes) -> Page:
 
 def shown(page: Page) -> list[tuple[str, list[str]]]:
     passages = chunking.split_page(page, "a")
-    return [(one.text.split("\n")[0], [caption for _, caption in one.pictures]) for one in passages]
+    return [
+        (passage.text.split("\n")[0], [caption for _, caption in passage.pictures])
+        for passage in passages
+    ]
 
 
 STATION = """# Station
@@ -131,7 +134,7 @@ async def test_a_page_is_read_again_when_its_picture_changes(desk: Desk) -> None
 
     assert (first.added, again.added, changed.changed) == (1, 0, 1)
     (document,) = desk.index.documents.values()
-    assert [base64.b64decode(one.data) for one in document.files] == [make_picture("red")]
+    assert [base64.b64decode(file.data) for file in document.files] == [make_picture("red")]
 
 
 @pytest.mark.parametrize(

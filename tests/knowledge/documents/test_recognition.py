@@ -93,8 +93,8 @@ def test_a_damaged_picture_costs_only_itself() -> None:
 
     page = scans.read(bytes(data), "scan.tiff", recognise)
 
-    assert [one.anchor for one in passages(page)] == ["page=1", "page=3"]
-    assert [str(one) for one in page.left_out] == [
+    assert [passage.anchor for passage in passages(page)] == ["page=1", "page=3"]
+    assert [str(left_out) for left_out in page.left_out] == [
         "1 picture left out (page 2): its data is damaged"
     ]
 
@@ -110,8 +110,11 @@ def test_pictures_that_are_too_large_or_too_many_are_listed(
 
     page = scans.read(file.getvalue(), "scan.tiff", recognise)
 
-    assert [one.anchor for one in passages(page)] == ["page=1", "page=3"]
-    assert [(one.count, one.names) for one in page.left_out] == [(1, ("page 2",)), (1, ("page 4",))]
+    assert [passage.anchor for passage in passages(page)] == ["page=1", "page=3"]
+    assert [(left_out.count, left_out.names) for left_out in page.left_out] == [
+        (1, ("page 2",)),
+        (1, ("page 4",)),
+    ]
 
 
 def test_a_picture_of_a_document_that_cannot_be_opened_is_listed() -> None:
@@ -120,8 +123,8 @@ def test_a_picture_of_a_document_that_cannot_be_opened_is_listed() -> None:
 
     read = read_pictures(page, lambda _: recognise_line("Code 7"))
 
-    assert [one.text for one in passages(read) if "Code 7" in one.text] == ["Code 7"]
-    assert [str(one) for one in read.left_out] == [
+    assert [passage.text for passage in passages(read) if "Code 7" in passage.text] == ["Code 7"]
+    assert [str(left_out) for left_out in read.left_out] == [
         "1 picture text left out: the picture is damaged, or of a kind that cannot be opened here"
     ]
 
@@ -170,7 +173,7 @@ def test_what_a_picture_of_a_document_says_is_cited_as_a_section_of_its_own() ->
 
     page = read_pictures(show_panel(a__png=panel, b__png=icon), lambda _: recognise_line("Code 7"))
 
-    assert [(one.text, one.heading_path, one.anchor) for one in passages(page)] == [
+    assert [(passage.text, passage.heading_path, passage.anchor) for passage in passages(page)] == [
         ("Press the button.\n\n![The panel]\n\nWait.", (), "alarm"),
         ("Code 7", ("Picture 1: The panel",), "picture-1"),
         ("Change it.", ("Battery",), "battery"),
@@ -183,7 +186,7 @@ def test_the_text_of_a_picture_on_another_server_is_cited_at_the_section_that_sh
 
     read = read_pictures(page, lambda _: recognise_line("Code 7"), is_outside=True)
 
-    assert [one.anchor for one in passages(read)] == ["alarm", "alarm", "battery"]
+    assert [passage.anchor for passage in passages(read)] == ["alarm", "alarm", "battery"]
 
 
 def test_a_page_whose_pictures_say_nothing_stays_as_it_is() -> None:

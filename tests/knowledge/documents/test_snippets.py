@@ -152,7 +152,10 @@ async def test_included_code_is_quoted_as_code(desk: Desk) -> None:
 
     await desk.ingest()
 
-    texts = ["\n".join(chunk.text for chunk in one.chunks) for one in desk.index.documents.values()]
+    texts = [
+        "\n".join(chunk.text for chunk in document.chunks)
+        for document in desk.index.documents.values()
+    ]
     assert len(texts) == 2
     assert all("def run():\n    return 1\n" in text for text in texts)
 

@@ -74,7 +74,7 @@ async def test_pages_lines_and_folders_state_versions(desk: Desk) -> None:
     result = await desk.ingest()
 
     assert (result.failed, result.warned) == ((), ())
-    found = {name: one.stated_version for name, one in desk.index.documents.items()}
+    found = {name: document.stated_version for name, document in desk.index.documents.items()}
     assert found == {
         "docs/v2/limits": "2",
         "docs/v2/own": "1.10",
@@ -83,4 +83,6 @@ async def test_pages_lines_and_folders_state_versions(desk: Desk) -> None:
         "u@r4": "r4",
         "u@r5": "r5",
     }
-    assert {one.page for name, one in desk.index.documents.items() if name[0] == "u"} == {"u"}
+    assert {document.page for name, document in desk.index.documents.items() if name[0] == "u"} == {
+        "u"
+    }

@@ -32,7 +32,7 @@ class OneConversation:
     """The documents of every conversation."""
 
     def __init__(self, *documents: AttachedDocument) -> None:
-        self._documents = {one.id: one.encode() for one in documents}
+        self._documents = {document.id: document.encode() for document in documents}
 
     async def find(self, question: Question, document_ids: Sequence[str]) -> Mapping[str, bytes]:
         return {name: self._documents[name] for name in document_ids if name in self._documents}
@@ -43,7 +43,7 @@ class OneConversation:
 
 def test_a_stored_document_is_read_as_it_was() -> None:
     assert AttachedDocument.decode(DOCUMENT.encode()) == DOCUMENT
-    assert [one.chunk_id for one in DOCUMENT.chunks] == [f"{ID}#0", f"{ID}#1"]
+    assert [chunk.chunk_id for chunk in DOCUMENT.chunks] == [f"{ID}#0", f"{ID}#1"]
 
 
 def test_who_lacks_one_of_its_groups_does_not_see_it() -> None:
@@ -71,10 +71,12 @@ async def test_a_library_finds_it_by_its_id_for_people_of_its_groups(tmp_path: P
         "Contract",
         "contract.md",
     )
-    assert [one.text for one in found.sections] == [one.text for one in DOCUMENT.passages]
+    assert [section.text for section in found.sections] == [
+        passage.text for passage in DOCUMENT.passages
+    ]
     assert await library.read([ID], ("legal",), RUN) == []
     assert await library.read([ID], DOCUMENT.groups) == [], "outside of a question"
     assert await library.list_documents(DOCUMENT.groups) == []
-    assert [one.id for one in await library.list_attached(DOCUMENT.groups, RUN)] == [ID]
+    assert [document.id for document in await library.list_attached(DOCUMENT.groups, RUN)] == [ID]
     assert await library.list_attached(("legal",), RUN) == []
     await index.close()

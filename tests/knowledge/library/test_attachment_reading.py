@@ -110,5 +110,5 @@ async def test_the_text_of_a_whole_document_has_its_headings() -> None:
 
     found = await read("act.md", f"# Act\n\n{sections}".encode())
 
-    chunks = tuple(ChunkWithVector(one, None) for one in found.chunks)
+    chunks = tuple(ChunkWithVector(chunk, None) for chunk in found.chunks)
     assert WholeDocument(found.listed, (found.title,), found.name, chunks).text == sections

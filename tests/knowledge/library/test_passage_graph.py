@@ -57,7 +57,9 @@ async def find_linked(index: Any, chunk_id: str, *groups: str) -> list[str]:
     """Return the documents to which the links of a passage lead."""
     passage = await read(index, chunk_id, *groups)
     names = await (await open_graph(index, *groups)).find_called(passage.links)
-    return [one for name in names.find_in(passage.chunk.text) for one in name.document_ids]
+    return [
+        identifier for name in names.find_in(passage.chunk.text) for identifier in name.document_ids
+    ]
 
 
 async def forget_edges(engine: Engine, documents: Sequence[Document]) -> None:
@@ -66,12 +68,12 @@ async def forget_edges(engine: Engine, documents: Sequence[Document]) -> None:
     kept = [
         layout.Point(point.id, {k: v for k, v in point.payload.items() if k not in names},
                      point.dense, point.sparse)
-        for one in documents
+        for document in documents
         for kind in ("chunk", "document")
-        for point in await engine.scroll({"kind": kind, "document": one.id}, vectors=True)
+        for point in await engine.scroll({"kind": kind, "document": document.id}, vectors=True)
     ]  # fmt: skip
     await engine.upsert(kept)
-    lists = [layout.links_identity(one.id) for one in documents]
+    lists = [layout.links_identity(document.id) for document in documents]
     await engine.delete([layout.graph_identity(), *lists])
 
 
@@ -206,14 +208,18 @@ async def test_links_change_no_chunk_and_go_with_their_document(engine: Engine) 
     before = await list_points(engine, "chunk")
     await put(index, LICENCE)
     linked = await find_linked(index, "freight#0")
-    after = [one for one in await list_points(engine, "chunk") if one["document"] != "licence"]
-    groups = {one["document"]: one.get("groups") for one in await list_points(engine, "links")}
+    after = [
+        point for point in await list_points(engine, "chunk") if point["document"] != "licence"
+    ]
+    groups = {
+        point["document"]: point.get("groups") for point in await list_points(engine, "links")
+    }
     await index.remove(["freight", "secret"])
 
     assert linked == ["licence"]
     assert sorted(map(str, after)) == sorted(map(str, before))
     assert groups == {"freight": None, "secret": ["board"], "licence": None}
-    assert [one["document"] for one in await list_points(engine, "links")] == ["licence"]
+    assert [point["document"] for point in await list_points(engine, "links")] == ["licence"]
 
 
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
@@ -235,8 +241,11 @@ async def test_an_index_of_an_earlier_version_says_once_that_it_has_no_edges(ear
     with structlog.testing.capture_logs() as logs:
         graphs = [await library.open_graph() for _ in range(2)]
 
-    assert [await one.find_sharing(["lorenzo costa"], most_common=20) for one in graphs] == [{}, {}]
-    assert [one["remedy"] for one in logs if one["event"] == "graph_missing"] == [
+    assert [await graph.find_sharing(["lorenzo costa"], most_common=20) for graph in graphs] == [
+        {},
+        {},
+    ]
+    assert [log["remedy"] for log in logs if log["event"] == "graph_missing"] == [
         "ingest the documents again"
     ]
 
@@ -285,7 +294,7 @@ NAMES = DocumentNames(
     ],
 )
 def test_a_text_names_documents_by_title_and_code(text: str, ids: list[str]) -> None:
-    assert [one for name in NAMES.find_in(text) for one in name.document_ids] == ids
+    assert [identifier for name in NAMES.find_in(text) for identifier in name.document_ids] == ids
 
 
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")

@@ -69,7 +69,7 @@ async def test_the_reranker_decides_the_order_and_the_scores_stay_those_of_the_s
 
     assert list_documents(usual)[0] != "three"
     assert list_documents(findings)[0] == findings.context[0].best.document_id == "three"
-    others = [one for one in list_documents(usual) if one != "three"]
+    others = [document for document in list_documents(usual) if document != "three"]
     assert list_documents(findings)[1:] == others
     usual_scores = [hit.score for hit in usual.hits]
     assert [hit.score for hit in findings.hits] == pytest.approx(usual_scores)
@@ -176,11 +176,11 @@ def test_whatever_the_scores_nothing_is_lost_and_hits_follow_the_reranker(seed: 
     moved = reorder(pages, best, judged)
 
     hits = list_candidates(moved, len(best))
-    before = pytest.approx([one.score for one in best])
+    before = pytest.approx([ranked_chunk.score for ranked_chunk in best])
     assert {page.document for page in moved} == {page.document for page in pages}
     assert len(moved) == len(pages)
     assert [hit.score for hit in hits] == before
-    of_chunk = dict(zip([one.chunk for one in best], judged, strict=True))
+    of_chunk = dict(zip([ranked_chunk.chunk for ranked_chunk in best], judged, strict=True))
     by_judge = sorted(of_chunk, key=lambda chunk: -of_chunk[chunk])
     assert [hit.chunk for hit in hits] == by_judge
     scores_of = {hit.chunk: hit.score for page in moved for hit in page.chunks}

@@ -35,7 +35,10 @@ class MeaningEmbedder(WordEmbedder):
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         angles = [
-            max((0.1 * at for at, one in enumerate(self._SUBJECTS) if one in text), default=0.0)
+            max(
+                (0.1 * at for at, subject in enumerate(self._SUBJECTS) if subject in text),
+                default=0.0,
+            )
             for text in texts
         ]
         return [[math.cos(angle), math.sin(angle)] for angle in angles]

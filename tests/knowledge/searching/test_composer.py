@@ -45,7 +45,11 @@ async def test_the_section_of_a_found_chunk_is_given_whole_and_repeats_nothing(
 ) -> None:
     found = await compose(fake_documents, "How do I add a rule?", STEPS, *OTHERS)
 
-    section = next(one for one in found.context if one.best.place.heading_path == ("Add a rule",))
+    section = next(
+        context_section
+        for context_section in found.context
+        if context_section.best.place.heading_path == ("Add a rule",)
+    )
     assert section.text == (
         "Adding a rule takes four steps.\n1. Open Routing.\n2. Press Add.\n3. Choose a carrier."
         "\n4. Save the rule.\n\nThe rule is active at once."
@@ -69,7 +73,7 @@ async def test_a_found_chunk_stands_in_its_section_as_it_is_in_the_index(
 async def test_sections_of_one_page_are_in_the_order_of_the_page(fake_documents: Index) -> None:
     found = await compose(fake_documents, "What does a rule cost?", STEPS, *OTHERS)
 
-    own = [one.chunk_ids[0] for one in found.context if one.best.document_id == "steps"]
+    own = [section.chunk_ids[0] for section in found.context if section.best.document_id == "steps"]
     assert own == ["steps#0", "steps#3"]
 
 
@@ -86,7 +90,11 @@ async def test_the_best_section_comes_before_an_earlier_one_of_its_page(
 
     found = await compose(fake_documents, "What does a rule cost?", page, *OTHERS)
 
-    own = [one.best.place.heading_path for one in found.context if one.best.document_id == "page"]
+    own = [
+        section.best.place.heading_path
+        for section in found.context
+        if section.best.document_id == "page"
+    ]
     assert own.index(("Price",)) < own.index(("Begin",))
 
 
@@ -95,7 +103,7 @@ async def test_sections_far_below_the_best_one_are_left_out(fake_documents: Inde
 
     found = await compose(fake_documents, "What does a rule cost?", STEPS, *many, limit=250)
 
-    scores = [one.best.score for one in found.context]
+    scores = [section.best.score for section in found.context]
     assert len(found.context) < found.total
     least = composer.LEAST_SCORE * scores[0]
     assert sum(score < least for score in scores) <= composer.KEPT
@@ -111,7 +119,7 @@ async def test_the_best_hits_are_given_however_much_better_one_page_fits(
         fake_documents, "What does a rule cost?", document("rules", *exact), price, *OTHERS
     )
 
-    assert "price" in {one.best.document_id for one in found.context}
+    assert "price" in {section.best.document_id for section in found.context}
 
 
 @pytest.mark.parametrize("tokens", [80, 200, 500])
@@ -133,7 +141,7 @@ async def test_excluded_chunks_are_not_given_again(fake_documents: Index) -> Non
         fake_documents, "How do I add a rule?", STEPS, *OTHERS, exclude=("steps#0", "steps#1")
     )
 
-    given = {one for section in found.context for one in section.chunk_ids}
+    given = {identifier for section in found.context for identifier in section.chunk_ids}
     assert given.isdisjoint({"steps#0", "steps#1"})
     assert "steps#2" in given
 
@@ -149,8 +157,8 @@ async def test_an_old_release_note_comes_after_the_page_that_says_how_it_is_now(
 
     assert usual.context[-1].best.document_id == "notes"
     assert asked.context[0].best.document_id == "notes"
-    for one in (*usual.context, *asked.context):
-        assert one.is_release_notes is (one.best.document_id == "notes")
+    for section in (*usual.context, *asked.context):
+        assert section.is_release_notes is (section.best.document_id == "notes")
 
 
 async def test_no_more_sections_are_given_than_results_are_wanted(fake_documents: Index) -> None:
@@ -185,7 +193,7 @@ async def test_a_best_hit_is_cut_out_of_its_section_only_if_all_given_sections_a
         fake_documents, "Which carrier sends a rule?", *pages, tokens=tokens, limit=50
     )
 
-    given = {one for section in found.context for one in section.chunk_ids}
+    given = {identifier for section in found.context for identifier in section.chunk_ids}
     sections = {place_of(section.best) for section in found.context}
     left_out = [
         hit

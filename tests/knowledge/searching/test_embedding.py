@@ -92,7 +92,7 @@ def describe_processor() -> str:
     except FileNotFoundError:
         return f"{platform.machine()} {platform.processor()}"
     facts = {
-        name.strip(): value.strip() for name, _, value in (one.partition(":") for one in lines)
+        name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)
     }
     flags = [flag for flag in facts.get("flags", "").split() if "vnni" in flag or flag == "avx2"]
     return f"{platform.machine()} {facts.get('model name', '')} {flags}"

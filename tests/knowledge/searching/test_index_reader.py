@@ -139,11 +139,11 @@ async def test_groups_that_the_owner_chose_hold_at_once_and_outlive_the_next_rea
         assert await find("salaries", bonus)
         await put(index, *PUBLIC, *HIDDEN)
 
-    chosen = {one.id for one in await index.list_documents() if one.groups_chosen}
+    chosen = {document.id for document in await index.list_documents() if document.groups_chosen}
     assert chosen == {"leave", "salaries"}
     await index.choose_groups(["leave"], None)
     assert not await find("leave", leave)
-    assert [one.content_hash for one in await index.list_documents(["leave"])] == [""]
+    assert [document.content_hash for document in await index.list_documents(["leave"])] == [""]
     await put(index, PUBLIC[2])
     assert await find("leave", leave)
 

@@ -30,7 +30,7 @@ def make_section(page: str, score: float = 1.0) -> ContextSection:
 
 def make_findings(*sections: ContextSection, **parts: Any) -> Findings:
     given: dict[str, Any] = {
-        "hits": tuple(one.best for one in sections),
+        "hits": tuple(section.best for section in sections),
         "quality": "good",
         "answerability": 0.5,
         "coverage": 0.5,
@@ -52,11 +52,14 @@ class Library:
 
 
 def list_pages(findings: Findings) -> list[str]:
-    return [one.best.page for one in findings.context]
+    return [section.best.page for section in findings.context]
 
 
 def ask(*questions: str, tokens: int = 1000, limit: int = 10) -> list[SearchRequest]:
-    return [SearchRequest(question=one, context_tokens=tokens, limit=limit) for one in questions]
+    return [
+        SearchRequest(question=question, context_tokens=tokens, limit=limit)
+        for question in questions
+    ]
 
 
 async def test_every_search_for_a_message_has_its_share_of_the_context() -> None:
@@ -100,9 +103,9 @@ async def test_what_stands_at_a_chosen_place_comes_first() -> None:
     found = await search_place(library, SearchRequest(question="q"), ("Guide", "b"))
 
     assert list_pages(found) == ["b", "a"]
-    assert [one.best.score for one in found.context] == [3.0, 3.0]
+    assert [section.best.score for section in found.context] == [3.0, 3.0]
     assert found.hits[0].page == "b"
-    assert [bool(one.found) for one in found.context] == [True, False]
+    assert [bool(section.found) for section in found.context] == [True, False]
 
 
 async def test_a_chosen_place_that_the_question_does_not_find_is_searched_for() -> None:

@@ -74,7 +74,9 @@ async def read_chunks(folder: Path) -> tuple[list[int], int]:
     try:
         await index.open()
         loaded = await index.load(list(await index.versions()))
-        return [len(one.chunks) for one in loaded], len(await engine.scroll({"kind": "chunk"}))
+        return [len(document.chunks) for document in loaded], len(
+            await engine.scroll({"kind": "chunk"})
+        )
     finally:
         await index.close()
 

@@ -16,7 +16,7 @@ def make_findings(documents: int | None, *languages: str) -> Findings:
         coverage=0.0,
         documents=documents,
         languages=languages,
-        uncompared=tuple(one for one in languages if one != "de"),
+        uncompared=tuple(language for language in languages if language != "de"),
     )
 
 

@@ -103,7 +103,7 @@ async def test_every_request_of_an_index_and_its_search_fits_and_every_operation
     await replace_twice(front)
 
     assert front.rejected == []
-    assert front.seen == {(one.method, one.path) for one in OPERATIONS}
+    assert front.seen == {(operation.method, operation.path) for operation in OPERATIONS}
     assert find_used_methods() <= RecordingClient.used
 
 

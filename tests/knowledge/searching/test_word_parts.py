@@ -62,7 +62,9 @@ def test_a_text_with_another_form_of_a_word_contains_it(
 ) -> None:
     has = {*terms(text, language), *list_parts(text, language)}
 
-    assert any(one.is_in(has.__contains__) for one in list_content_words(word, language))
+    assert any(
+        content_word.is_in(has.__contains__) for content_word in list_content_words(word, language)
+    )
 
 
 def test_words_that_only_ask_are_no_content() -> None:

@@ -112,7 +112,7 @@ async def test_a_call_whose_session_a_server_has_forgotten_is_sent_once_more_in_
                 call(tools, "get_forecast", {"city": "Brescia"}),
             )
 
-    assert [one.text for one in after] == ["Rain in Cremona.", "Rain in Brescia."]
+    assert [tool_result.text for tool_result in after] == ["Rain in Cremona.", "Rain in Brescia."]
     called = (tmp_path / "called").read_text().split()
     assert sorted(called) == ["Brescia", "Cremona", "Mantua"]
 
@@ -126,7 +126,10 @@ async def test_a_request_that_a_server_refuses_in_every_session_costs_the_other_
         refused = [await call(tools, "refuse") for _ in range(3)]
         after = await call(tools, "get_forecast", {"city": "Mantua"})
 
-    assert all("refuses the request with status 400" in (one.error or "") for one in refused)
+    assert all(
+        "refuses the request with status 400" in (tool_result.error or "")
+        for tool_result in refused
+    )
     assert after.text == "Rain in Mantua."
 
 

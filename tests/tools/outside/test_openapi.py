@@ -321,7 +321,9 @@ async def test_an_error_of_a_server_carries_no_secret_and_no_text_into_the_log(
     assert "secret" not in str(result)
     assert "knee" not in str(logged)
     assert "secret" not in str(logged)
-    assert [(one["cause"], one["status"]) for one in logged] == [("ToolRejected", 403)]
+    assert [
+        (mutable_mapping["cause"], mutable_mapping["status"]) for mutable_mapping in logged
+    ] == [("ToolRejected", 403)]
 
 
 async def test_a_result_that_repeats_the_secrets_of_the_operator_is_shown_without_them(
