@@ -17,7 +17,6 @@ from broker.keys import stream_key
 from broker.values import Accepted, Submission
 from deploy.assembly.ingestion import ingest_here
 from deploy.assembly.knowledge import Knowledge
-from envelope.envelope import SCHEMA_VERSION
 from gateway.desk import Message
 from gateway.errors import MessageError
 from knowledge.embedding import Embedder
@@ -137,13 +136,9 @@ def submission(driver: ConversationDriver, frame: bytes) -> Submission:
     [
         (b"\x80\x04\xff random \x00 bytes", "expected an envelope in JSON"),
         (b"", "expected an envelope in JSON"),
-        (
-            json.dumps({"schema_version": SCHEMA_VERSION + 1}).encode(),
-            f"found version {SCHEMA_VERSION + 1}",
-        ),
         (b"[" * 100_000, "expected an envelope in JSON"),
     ],
-    ids=["random bytes", "nothing", "newer version", "deep"],
+    ids=["random bytes", "nothing", "deep"],
 )
 async def test_a_frame_that_cannot_be_read_is_kept_aside_and_its_owner_notified(
     open_app: OpenApp, frame: bytes, message: str

@@ -21,7 +21,7 @@ SENTENCE = "Open Routing > Rules and choose New rule."
 BEGINNINGS = {
     "You prepare what users ask": "understand",
     "You put what users": "translate",
-    "Find out what the user": "essence",
+    "You work at the reference desk": "essence",
     "You guard the scope": "scope",
     "You answer at a reference desk": "respond",
     "You check an answer": "judge",
