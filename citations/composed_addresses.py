@@ -48,7 +48,8 @@ class Templates:
             yield self.segments[segment]
         for start in range(len(segment)) if self.placeholders else ():
             branches = self.placeholders.get(segment[:start], {})
-            for end in range(start + 1, len(segment) + 1) if branches else ():
+            longest = min(len(segment), start + _LONGEST_VALUE)
+            for end in range(start + 1, longest + 1) if branches else ():
                 if segment[end:] in branches and _is_value(segment[start:end]):
                     yield branches[segment[end:]]
 

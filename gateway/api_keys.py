@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 import structlog
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from envelope.question import NAME, parse_groups
 from memory.errors import MemoryUnavailableError
@@ -64,8 +64,11 @@ PUBLIC_PER_MINUTE = 600
 """The default limit of a public key in requests per minute: everybody can read such a key."""
 
 
-class Key(BaseModel, frozen=True, extra="ignore"):
-    """A stored key; its quotas count over all gateway processes, None: no limit."""
+class Key(BaseModel, frozen=True, extra="forbid"):
+    """A stored key; its quotas count over all gateway processes, None: no limit.
+
+    A key with an unknown field is refused: a newer release may have restricted it by that field.
+    """
 
     id: str = Field(pattern=r"^[0-9a-f]{12}$")
     kind: Literal["secret", "public"]
@@ -160,14 +163,14 @@ class StoredKeys:
         self._noted: dict[str, float] = {}
 
     async def get(self, key_id: str) -> Key | None:
-        """Return a key, or None."""
-        found = await self._keys.get(key_id)
-        return None if found is None else Key.model_validate_json(found)
+        """Return a key; None if there is none, or if this release cannot read it."""
+        stored = await self._keys.get(key_id)
+        return None if stored is None else _read_key(stored)
 
     async def all(self) -> Sequence[Key]:
-        """Return every key, including revoked ones, oldest first."""
-        keys = [Key.model_validate_json(found) for found in await self._keys.all()]
-        return sorted(keys, key=lambda key: key.created_at)
+        """Return every key that can be read, including revoked ones, oldest first."""
+        keys = map(_read_key, await self._keys.all())
+        return sorted((key for key in keys if key is not None), key=lambda key: key.created_at)
 
     async def put(self, key: Key) -> None:
         """Store a key; it replaces the key with the same id."""
@@ -245,3 +248,13 @@ def origin_in(text: str) -> str | None:
 def digest_of(token: str) -> str:
     """Return the stored digest of a token."""
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
+
+
+def _read_key(stored: bytes) -> Key | None:
+    try:
+        return Key.model_validate_json(stored)
+    except ValidationError as error:
+        # The values of the key are not logged.
+        problems = [f"{problem['loc']}: {problem['type']}" for problem in error.errors()]
+        log.warning("key_not_readable", problems=problems)
+        return None

@@ -134,12 +134,16 @@ class PeoplePages:
         return await self._frame.show(request, "key.html", read)
 
     def _make_key(self, form: SentForm, user: ConsoleUser) -> tuple[Key, str]:
-        kind: Literal["public", "secret"] = "public" if form.read("kind") == "public" else "secret"
+        days, chosen = form.read("days"), form.read("kind")
+        if days not in EXPIRIES or chosen not in ("public", "secret"):
+            raise ConsoleRefusedError(
+                400, "Not created", "Choose who uses the key, and when it ends, from the form."
+            )
+        kind: Literal["public", "secret"] = "public" if chosen == "public" else "secret"
         tenant = form.assistant[0]
         own = [name for of, name in user.list_assistants(ConsoleRole.OWNER) if of == tenant]
         wanted = [name for name in own if form.read(f"assistant-{name}")] or own
         scopes = {scope for scope in SCOPES if form.read(f"scope-{scope}")}
-        days = form.read("days")
         try:
             return make_key(
                 kind,
@@ -150,9 +154,7 @@ class PeoplePages:
                 note=form.read("note"),
                 created_by=user.identity.shown,
                 requests_per_minute=PUBLIC_PER_MINUTE if kind == "public" else None,
-                expires_at=self._clock() + float(days) * DAY_SECONDS
-                if days in EXPIRIES and days
-                else None,
+                expires_at=self._clock() + float(days) * DAY_SECONDS if days else None,
             )
         except ValidationError as error:
             problem = error.errors()[0]["msg"].removeprefix("Value error, ")

@@ -1,8 +1,12 @@
-"""Origins as browsers send them, in what people write."""
+"""Origins as browsers send them, in what people write, and keys that another release stored."""
+
+import json
 
 import pytest
+from fakeredis import FakeAsyncRedis
 
-from gateway.api_keys import origin_in
+from gateway.api_keys import StoredKeys, make_key, origin_in
+from memory.key_names import api_keys_key
 
 
 @pytest.mark.parametrize(
@@ -32,3 +36,18 @@ def test_what_people_write_is_read_as_the_origin_that_browsers_send(
     written: str, origin: str | None
 ) -> None:
     assert origin_in(written) == origin
+
+
+async def test_a_key_with_a_restriction_of_a_newer_release_opens_nothing_and_hides_no_other() -> (
+    None
+):
+    client = FakeAsyncRedis()
+    keys = StoredKeys(client)
+    usual, restricted = (make_key("secret", tenant="acme")[0] for _ in range(2))
+    await keys.put(usual)
+    stored = json.loads(restricted.encode()) | {"only_from": ["10.0.0.0/8"]}
+    await client.hset(api_keys_key(), restricted.id, json.dumps(stored))
+
+    assert await keys.get(restricted.id) is None
+    assert await keys.all() == [usual]
+    await client.aclose()

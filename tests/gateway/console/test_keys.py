@@ -130,6 +130,16 @@ async def test_after_an_error_the_form_is_shown_with_what_was_entered(owner: Own
     assert owner.keys.keys == []
 
 
+@pytest.mark.parametrize("odd", [{"days": "31"}, {"kind": "master"}])
+async def test_a_choice_that_the_form_does_not_offer_creates_no_key(
+    owner: Owner, odd: dict[str, str]
+) -> None:
+    refused = await owner.creates(**odd)
+
+    assert refused.status_code == 400
+    assert owner.keys.keys == []
+
+
 async def test_a_key_is_withdrawn_but_none_of_another_tenant(owner: Owner) -> None:
     own, foreign = (make_key("secret", tenant=tenant)[0] for tenant in ("acme", "other"))
     owner.keys.keys = [own, foreign]
