@@ -7,6 +7,8 @@ from functools import partial
 from typing import TypeVar
 from uuid import uuid4
 
+import structlog
+
 from broker.errors import BrokerUnavailableError
 from broker.ports import Broker
 from broker.values import Fields, Submission
@@ -14,6 +16,8 @@ from envelope.envelope import Envelope
 from envelope.question import Question, qualify_conversation
 from envelope.role import Role
 from knowledge.errors import IndexUnavailable
+
+log = structlog.get_logger("gateway")
 
 Name = tuple[str, str]
 """Tenant and assistant."""
@@ -39,9 +43,9 @@ async def ask_owner(
     """Have the process that owns the index execute the request `payload` within `seconds`.
 
     `name` is that of the assistant; `on_draft` receives what the process tells meanwhile. A short
-    outage of Redis changes nothing: the request is executed once. To cancel this call ends an
-    ingestion. Raises `IndexUnavailable`, and
-    `BrokerUnavailableError` after a longer outage.
+    outage of Redis changes nothing: the request is executed once. Cancelling this call stops an
+    ingestion, if Redis answers. Raises `IndexUnavailable`, and `BrokerUnavailableError` after a
+    longer outage.
     """
     question = Question(
         tenant=name[0],
@@ -55,7 +59,10 @@ async def ask_owner(
     try:
         reply = await _await_end(broker, question, seconds, on_draft)
     except asyncio.CancelledError:
-        await broker.producer.cancel(question)
+        try:
+            await broker.producer.cancel(question)
+        except BrokerUnavailableError as error:
+            log.warning("ingestion_not_stopped", error=str(error))
         raise
     if reply.get("outcome") != "answered":
         raise IndexUnavailable(

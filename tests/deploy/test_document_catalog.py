@@ -6,12 +6,16 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import httpx
 import pytest
 from structlog.testing import capture_logs
 
 from broker.background_jobs import cancel_until_done
+from broker.errors import BrokerUnavailableError
+from broker.ports import Broker
 from cli.printing import list_operator_notes
 from deploy.assembly.agent_factory import open_own_index
 from deploy.assembly.gateways.documents import make_catalog
@@ -315,3 +319,27 @@ async def test_the_log_says_why_an_index_cannot_be_opened_for_http(tmp_path: Pat
 
     [line] = [line for line in logged if line["event"] == "index_not_opened"]
     assert f"remove the folder {folder}, then ingest" in line["reason"]
+
+
+async def test_whoever_stops_waiting_for_an_ingestion_ends_also_while_redis_is_away() -> None:
+    waits = asyncio.Event()
+
+    class AwayRedis:
+        async def submit(self, _submission: object) -> None: ...
+
+        async def cancel(self, _question: object) -> None:
+            raise BrokerUnavailableError("Redis does not answer")
+
+        async def read_journal(self, *_: object, **_named: object) -> None:
+            waits.set()
+            await asyncio.Event().wait()
+
+    broker = cast("Broker", SimpleNamespace(producer=AwayRedis(), replies=AwayRedis()))
+    with capture_logs() as logs:
+        async with asyncio.TaskGroup() as tasks:
+            asking = tasks.create_task(ask_owner(broker, ("acme", "desk"), {SOURCES: []}))
+            await waits.wait()
+            asking.cancel()
+
+    assert asking.cancelled()
+    assert [entry["event"] for entry in logs] == ["ingestion_not_stopped"]
