@@ -1,1 +1,1 @@
-"""How envelopes travel: Redis Streams, consumer groups, Lua."""
+"""Delivers envelopes over Redis Streams with consumer groups and Lua scripts."""

@@ -28,7 +28,7 @@ class JobState:
     """The state of one job since the process started.
 
     `error` is the last failure, at `failed_at` (Unix seconds). `is_paused`: the job waits for its
-    restart, or has ended by the failure. `notice`: what the job itself reports to operators.
+    restart, or ended with the failure. `notice`: a message of the job to operators.
     """
 
     name: str
@@ -60,7 +60,7 @@ class BackgroundJobs:
         return [self._states[name] for name in sorted(self._states)]
 
     def report(self, name: str, notice: str) -> None:
-        """Set what operators should know about a job; an empty text withdraws it."""
+        """Set the notice of a job for operators; an empty text clears it."""
         self._state_of(name).notice = notice
 
     @asynccontextmanager
@@ -74,7 +74,7 @@ class BackgroundJobs:
                 finally:
                     await cancel_until_done([task])
         except BaseExceptionGroup as group:
-            # A job raises nothing: this is what the block raised.
+            # Jobs never raise, so this error is from the body of the context.
             raise group.exceptions[0] from None
 
     async def supervise(self, name: str, work: Work) -> None:
@@ -112,14 +112,14 @@ class BackgroundJobs:
 
 
 def find_cause(error: Exception) -> Exception:
-    """Return the first error inside the groups that task groups raise."""
+    """Return the first error inside nested exception groups, or the error itself."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 async def cancel_until_done(tasks: Collection["asyncio.Task[Any]"]) -> None:
-    """Cancel tasks until they have ended: a client may lose a cancellation inside a command."""
+    """Cancel tasks repeatedly until they end, because a client may swallow a cancellation."""
     waiting = {task for task in tasks if not task.done()}
     while waiting:
         for task in waiting:
@@ -128,6 +128,6 @@ async def cancel_until_done(tasks: Collection["asyncio.Task[Any]"]) -> None:
 
 
 def _is_cancelled() -> bool:
-    """Return whether the current task was cancelled, even if a client lost the cancellation."""
+    """Return whether the current task was cancelled, even if a client swallowed it."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

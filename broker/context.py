@@ -1,4 +1,4 @@
-"""Holds the objects that all parts of the broker share: client, shards, roles and limits."""
+"""The state that all parts of the broker share: client, shards, roles and limits."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class BrokerContext:
-    """One Redis as the broker uses it; `roles` grows with each role that is prepared or sent to.
+    """The shared state of one Redis; `roles` grows with each role that is prepared or sent to.
 
-    `slots_apart`: the shards are in different slots of a cluster, which no single command may use.
+    `slots_apart`: the shards are in different slots of a cluster; no command can span them.
     """
 
     client: "Redis"
@@ -39,7 +39,7 @@ class BrokerContext:
         return shard, question_keys(question, shard)
 
     def call(self, shard: int, more: Iterable[str] = ()) -> ScriptCall:
-        """Begin a script call that may send to any known role; `more` roles become known."""
+        """Start a script call that may send to any known role; adds `more` to the known roles."""
         self.roles.update(dict.fromkeys(more))
         return ScriptCall.on_shard(shard, self.roles, self.limits)
 

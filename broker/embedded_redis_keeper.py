@@ -1,10 +1,11 @@
 """Runs the private redis-server of a data folder for as long as a process uses it.
 
-A separate program of the standard library, which is given the folder, the server and its arguments.
+This is a separate program that uses only the standard library. Its arguments are the folder, the
+server program and the server's arguments.
 Every process that uses the server holds a shared lock on `<folder>/users`, which the system
 releases when the process ends, however it ends. The keeper waits for the exclusive lock. When it
 gets the lock, the last user is gone, and it stops the server. If the keeper itself is killed, the
-system stops the server (Linux). No process remains in either case.
+system stops the server (Linux). In both cases no process remains.
 
 A second lock, on `<folder>/keeper.pid`, distinguishes a folder with a server from a copy of it.
 """
@@ -51,7 +52,7 @@ def main(folder: Path, command: list[str]) -> int:
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            # The server inherits the lock: it is held while either process lives.
+            # The server inherits the lock, which is held while either process lives.
             pass_fds=(kept,),
             preexec_fn=die_with_parent,
         )
@@ -85,7 +86,7 @@ def _keep(server: "subprocess.Popen[bytes]", unused: threading.Event) -> bool:
 
 
 def _wait_for_users(path: Path, unused: threading.Event) -> None:
-    # The descriptor stays open, and with it the lock, until this process has stopped the server.
+    # The descriptor, and with it the lock, stays open until this process has stopped the server.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     unused.set()

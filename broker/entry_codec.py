@@ -41,7 +41,7 @@ SUBMITTED_FRAME = "submitted"
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """An entry that cannot be decoded; `name` is its question's where that could be decoded.
+    """An entry that cannot be decoded; `name` is the name of its question, if that is readable.
 
     A stale entry lacks its base frame. It is an error only if its question is still open.
     """
@@ -82,7 +82,7 @@ def fields_of(raw: list[bytes] | dict[bytes, bytes] | None) -> Mapping[bytes, by
 def delivery_of(
     entry: Entry, *, role: str, shard: int, consumer: str, count: int, now_ms: float
 ) -> Read:
-    """Return a delivered entry; raises nothing, whatever the entry contains."""
+    """Decode a delivered entry; an invalid one becomes `Malformed` instead of raising."""
     entry_id = entry[0].decode()
     fields = fields_of(entry[1])
     question: Question | None = None
@@ -129,15 +129,15 @@ def read_prefetched(
     batch: Sequence[tuple[Delivery, Settlement]],
     now_ms: float,
 ) -> Read:
-    """Return an entry that the call that settled `batch` took, and perhaps added itself."""
-    what = entry[1]
-    if isinstance(what, dict) or not isinstance(what[0], int):
-        other = cast("Entry", entry)
+    """Decode an entry that was taken, and perhaps added, by the call that settled `batch`."""
+    content = entry[1]
+    if isinstance(content, dict) or not isinstance(content[0], int):
+        complete = cast("Entry", entry)
         shard = batch[0][0].shard
         return delivery_of(
-            other, role=want.role, shard=shard, consumer=want.consumer, count=1, now_ms=now_ms
+            complete, role=want.role, shard=shard, consumer=want.consumer, count=1, now_ms=now_ms
         )
-    index, deadline_ms = what
+    index, deadline_ms = content
     source, settlement = batch[index - 1]
     send = _find_send(settlement)
     return Delivery(
@@ -157,7 +157,7 @@ def read_prefetched(
 
 
 def base_frame_name(submission: Submission) -> str:
-    """Return the name under which Redis keeps a submitted frame, or '' where it keeps none."""
+    """Return the name under which Redis keeps a submitted frame, or '' if it keeps none."""
     is_kept = submission.decoded is not None and len(submission.frame) >= LONG_FRAME
     return SUBMITTED_FRAME if is_kept else ""
 
@@ -165,7 +165,7 @@ def base_frame_name(submission: Submission) -> str:
 def read_delivered(
     taken: Sequence[Any], *, submission: Submission, shard: int, consumer: str
 ) -> Read:
-    """Return the entry that a submission took: its own message, or an earlier one of the stream."""
+    """Decode the entry that a submission took: its own message, or an earlier one."""
     entry_id, fields, now_ms, prefetched = taken
     if fields is not None:
         return delivery_of(
@@ -193,12 +193,12 @@ def read_delivered(
 
 
 def encode_accepted(fields: Fields) -> bytes:
-    """Return the first event of a journal as JSON; it names the version of the journal's schema."""
+    """Return the first event of a journal as JSON, with the version of the journal's schema."""
     return to_json({SCHEMA_VERSION_FIELD: JOURNAL_SCHEMA_VERSION, **fields})
 
 
 def journal_entries_of(entries: Iterable[Entry]) -> list[JournalEntry]:
-    """Return the events in these entries of a journal, in the present version of its schema.
+    """Return the events in these entries of a journal, in the current version of its schema.
 
     Events that were written together share id and time.
     """
@@ -246,13 +246,13 @@ def dead_letter_of(
 
 
 def json_fields(text: bytes) -> Fields:
-    """Return an object from its JSON."""
+    """Parse a JSON object."""
     value: Fields = from_json(text)
     return value
 
 
 def seconds_of(entry_id: str) -> float:
-    """Return when an entry was added, in Unix seconds."""
+    """Return the time at which an entry was added, in Unix seconds."""
     return int(entry_id.split("-")[0]) / 1000
 
 

@@ -1,12 +1,12 @@
 """Reads new entries of a role from all its streams, and creates missing consumer groups.
 
-A role is idle when its last read returned nothing. From then on it waits in a read over the streams
-of all idle roles of its consumer. The first role to arrive leads: it reads, and distributes the
-entries. A role that received entries reads alone again until it finds nothing. A role that becomes
-idle while a shared read is running reads alone until that read ends, and joins the next one.
+A role is idle when its last read returned nothing. It then joins a shared read over the streams of
+all idle roles of its consumer. The first role to arrive leads: it reads and distributes the
+entries. A role that received entries reads alone again until a read returns nothing. A role that
+becomes idle while a shared read is running reads alone until that read ends, and joins the next
+one.
 
-Where no single command can read many streams, as in a cluster, `next_entries` waits for all of
-them.
+In a cluster, where no single command can read many streams, `next_entries` waits for all of them.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from broker.keys import GROUP, stream_key
 from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
 
 AWAY_SECONDS = 1.0
-"""How long the other streams are awaited while one cannot be read; then that one is tried again."""
+"""How long to wait for the other streams while one is unreachable; then it is tried again."""
 
 Read = list[tuple[bytes, list[Entry]]]
 Clocks = dict[bytes, float]
@@ -33,23 +33,21 @@ Clocks = dict[bytes, float]
 GONE = ("NOGROUP", "UNBLOCKED", "requires the key to exist")
 """Parts of the errors by which Redis reports a deleted group, or a deleted stream under a read."""
 PATIENCE_SECONDS = 1.0
-"""How long one wait for an entry lasts where XREADGROUP does not block; then the groups are read
-again, which creates those that are gone.
+"""How long to wait for an entry where XREADGROUP does not block. Then the groups are read again,
+which recreates missing ones.
 """
 GATHER_SECONDS = 0.005
 """How long the leader waits for the other roles, which return at the same time."""
 LATE_SECONDS = 0.25
-"""How much too late a server may end a blocked read when nothing else happens on it."""
-Found = tuple[Read, Clocks]
+"""How late an otherwise idle server may end a blocked read."""
+TimedRead = tuple[Read, Clocks]
 
 
 @dataclass(frozen=True, slots=True)
-class PendingLook:
-    """The result of one read: the entries, the clock of each stream's server, and its last entry
-    id.
-    """
+class GroupRead:
+    """The result of one read: entries, server clock and last entry id of each stream."""
 
-    found: Read
+    entries: Read
     clocks: Clocks
     ends: dict[bytes, bytes]
 
@@ -96,17 +94,17 @@ class GroupReader:
         until = time.monotonic() + block_seconds
         while True:
             asked = until - time.monotonic()
-            look = await self._look(role, consumer, slots, asked)
+            look = await self._read_shards(role, consumer, slots, asked)
             left = until - time.monotonic()
-            if look.found or left <= 0:
-                return look.found, look.clocks
-            # Here XREADGROUP did not wait: fakeredis, or streams in several slots.
+            if look.entries or left <= 0:
+                return look.entries, look.clocks
+            # XREADGROUP does not block on fakeredis or across slots.
             if self._blocks and not self._context.slots_apart and left > asked / 2:
                 self._blocks = False
                 continue
             seconds = left if self._blocks else min(left, PATIENCE_SECONDS)
             if len(look.clocks) < len(self.streams_of(role)):
-                # A shard is unreachable, and is read again soon.
+                # A shard is unreachable; read it again soon.
                 seconds = min(left, AWAY_SECONDS)
             after = {stream: look.ends.get(stream, b"$") for stream in look.clocks}
             await next_entries(self._context, after, seconds=seconds, count=1)
@@ -116,29 +114,29 @@ class GroupReader:
     ) -> tuple[Read, Clocks]:
         """Return the first new entries for any of these roles, at most one of each stream."""
         streams = [stream for role in roles for stream in self.streams_of(role)]
-        look = await self._healing(streams, consumer, 1, block_seconds)
-        return look.found, look.clocks
+        look = await self._read_or_create_groups(streams, consumer, 1, block_seconds)
+        return look.entries, look.clocks
 
-    async def _look(
+    async def _read_shards(
         self, role: str, consumer: str, slots: int, block_seconds: float
-    ) -> PendingLook:
+    ) -> GroupRead:
         groups = self._groups(role)
         # COUNT applies to each stream, not to all of them together.
         count = max(1, slots // self._context.shards)
         if len(groups) == 1:
-            return await self._healing(groups[0], consumer, count, block_seconds)
-        looks = [self._healing(streams, consumer, count, 0.0) for streams in groups]
-        whole = PendingLook([], {}, {})
+            return await self._read_or_create_groups(groups[0], consumer, count, block_seconds)
+        looks = [self._read_or_create_groups(streams, consumer, count, 0.0) for streams in groups]
+        whole = GroupRead([], {}, {})
         for look in await self._context.on_shards(looks):
-            if isinstance(look, PendingLook):
-                whole.found.extend(look.found)
+            if isinstance(look, GroupRead):
+                whole.entries.extend(look.entries)
                 whole.clocks.update(look.clocks)
                 whole.ends.update(look.ends)
         return whole
 
-    async def _healing(
+    async def _read_or_create_groups(
         self, streams: Sequence[bytes], consumer: str, count: int, block_seconds: float
-    ) -> PendingLook:
+    ) -> GroupRead:
         try:
             return await self._read(streams, consumer, count, block_seconds)
         except ResponseError as error:
@@ -150,13 +148,13 @@ class GroupReader:
 
     async def _read(
         self, streams: Sequence[bytes], consumer: str, count: int, block_seconds: float
-    ) -> PendingLook:
+    ) -> GroupRead:
         block = ("BLOCK", max(1, int(block_seconds * 1000))) if block_seconds > 0 else ()
         apart = streams if self._context.slots_apart or not self._blocks else ()
         with reachable():
             pipeline = self._context.client.pipeline(transaction=False)
             for stream in apart:
-                # Before the read: an entry that arrives between both is found by one of them.
+                # Before the read, so that one of both sees an entry that arrives in between.
                 pipeline.execute_command("XREVRANGE", stream, "+", "-", "COUNT", 1)
             pipeline.execute_command(
                 "XREADGROUP", "GROUP", self._group, consumer, "COUNT", count, *block,
@@ -169,7 +167,7 @@ class GroupReader:
             for stream, entries in zip(apart, last, strict=True)
         }
         now_ms = seconds * 1000 + microseconds / 1000
-        return PendingLook(pairs(read), dict.fromkeys(streams, now_ms), ends)
+        return GroupRead(pairs(read), dict.fromkeys(streams, now_ms), ends)
 
     async def _make_group(self, stream: bytes) -> None:
         with reachable():
@@ -190,9 +188,9 @@ class GroupReader:
 
 @dataclass(slots=True)
 class _SharedRead:
-    """The roles that wait together; `until` (monotonic seconds) is set once the leader reads."""
+    """The roles of a shared read; `until` (monotonic seconds) is set when the leader reads."""
 
-    roles: dict[str, "asyncio.Future[Found]"] = field(default_factory=dict)
+    roles: dict[str, "asyncio.Future[TimedRead]"] = field(default_factory=dict)
     until: float | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -214,73 +212,73 @@ class IdleReader:
         self._long_seconds = long_seconds
         self._reader = reader
         self._idle: set[tuple[str, str]] = set()
-        self._circles: dict[str, _SharedRead] = {}
+        self._shared_reads: dict[str, _SharedRead] = {}
         self._shares = True
 
-    async def read(self, role: str, consumer: str, slots: int, block_seconds: float) -> Found:
+    async def read(self, role: str, consumer: str, slots: int, block_seconds: float) -> TimedRead:
         """Return new entries and clocks; a long read of an idle role is shared with other roles."""
         may_share = block_seconds >= self._long_seconds and self._shares
         if not may_share or self._context.slots_apart:
             return await self._reader.read(role, consumer, slots, block_seconds)
         if (role, consumer) in self._idle:
-            found = await self._read_idle(role, consumer, slots)
+            read = await self._read_idle(role, consumer, slots)
         else:
-            found = await self._reader.read(role, consumer, slots, block_seconds)
-        if found[0]:
+            read = await self._reader.read(role, consumer, slots, block_seconds)
+        if read[0]:
             self._idle.discard((role, consumer))
         else:
             self._idle.add((role, consumer))
-        return found
+        return read
 
-    async def _read_idle(self, role: str, consumer: str, slots: int) -> Found:
-        circle = self._circles.get(consumer)
-        if circle is None:
+    async def _read_idle(self, role: str, consumer: str, slots: int) -> TimedRead:
+        shared = self._shared_reads.get(consumer)
+        if shared is None:
             return await self._lead(role, consumer)
-        if circle.until is None:
-            mine: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
-            circle.roles[role] = mine
+        if shared.until is None:
+            mine: asyncio.Future[TimedRead] = asyncio.get_running_loop().create_future()
+            shared.roles[role] = mine
             return await mine
-        left = circle.until - time.monotonic()
+        left = shared.until - time.monotonic()
         if left > 0:
             return await self._reader.read(role, consumer, slots, left)
         with suppress(TimeoutError):
             async with asyncio.timeout(LATE_SECONDS):
-                await circle.over.wait()
+                await shared.over.wait()
         return [], {}
 
-    async def _lead(self, role: str, consumer: str) -> Found:
-        circle = self._circles[consumer] = _SharedRead()
-        found: Found = ([], {})
+    async def _lead(self, role: str, consumer: str) -> TimedRead:
+        shared = self._shared_reads[consumer] = _SharedRead()
+        read: TimedRead = ([], {})
         error: Exception | None = None
         try:
             await asyncio.sleep(GATHER_SECONDS)
-            found = await self._read_for(circle, [role, *circle.roles], consumer)
+            read = await self._read_for(shared, [role, *shared.roles], consumer)
         except Exception as problem:
             error = problem
             raise
         finally:
-            del self._circles[consumer]
-            circle.over.set()
-            for each, waiting in circle.roles.items():
+            del self._shared_reads[consumer]
+            shared.over.set()
+            for waiting_role, waiting in shared.roles.items():
                 if waiting.done():
                     continue  # cancelled: its entries are returned when its consumer leaves
                 if error is None:
-                    waiting.set_result(self._part(found, each))
+                    waiting.set_result(self._part(read, waiting_role))
                 else:
                     waiting.set_exception(error)
-        return self._part(found, role)
+        return self._part(read, role)
 
-    async def _read_for(self, circle: _SharedRead, roles: list[str], consumer: str) -> Found:
+    async def _read_for(self, shared: _SharedRead, roles: list[str], consumer: str) -> TimedRead:
         began = time.monotonic()
-        circle.until = began + self._long_seconds
-        found = await self._reader.first_of(roles, consumer, self._long_seconds)
-        if not found[0] and time.monotonic() - began < self._long_seconds / 2:
+        shared.until = began + self._long_seconds
+        read = await self._reader.first_of(roles, consumer, self._long_seconds)
+        if not read[0] and time.monotonic() - began < self._long_seconds / 2:
             self._shares = False  # fakeredis may not block
-        return found
+        return read
 
-    def _part(self, found: Found, role: str) -> Found:
+    def _part(self, read: TimedRead, role: str) -> TimedRead:
         streams = self._reader.streams_of(role)
-        return [pair for pair in found[0] if pair[0] in streams], found[1]
+        return [pair for pair in read[0] if pair[0] in streams], read[1]
 
 
 async def next_entries(
@@ -295,7 +293,7 @@ async def next_entries(
         try:
             return await _read(context, after, seconds, count)
         except ClusterCrossSlotError:
-            # Only `prepare` checks whether the server is a cluster; other clients find out here.
+            # `prepare` detects a cluster; clients that skip it learn it here.
             context.slots_apart = True
     async with asyncio.TaskGroup() as tasks:
         waiting = {
@@ -307,7 +305,7 @@ async def next_entries(
         finally:
             for task in waiting:
                 task.cancel()
-    # Raised outside the task group, which would wrap it into an exception group.
+    # Raised outside the task group, which would wrap it in an exception group.
     if isinstance(first, BrokerUnavailableError):
         raise first
     return first
@@ -327,7 +325,7 @@ async def _first(
 ) -> Read | BrokerUnavailableError:
     """Return the first result that has entries; an error only when every read failed.
 
-    Once one read has failed, the others are awaited for `AWAY_SECONDS` at most.
+    After a failed read, the others have `AWAY_SECONDS` to finish.
     """
     errors: list[BrokerUnavailableError] = []
     pending, total = waiting, len(waiting)
@@ -338,15 +336,15 @@ async def _first(
         )
         if not done:
             return []
-        found: Read = []
+        entries: Read = []
         for task in done:
             read = task.result()
             if isinstance(read, BrokerUnavailableError):
                 errors.append(read)
             else:
-                found += read
-        if found:
-            return found
+                entries += read
+        if entries:
+            return entries
     return errors[0] if len(errors) == total else []
 
 

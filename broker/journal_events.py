@@ -68,7 +68,7 @@ class JournalEvent(Protocol):
         ...
 
     def encode(self) -> bytes:
-        """Return its fields as JSON; raises `ValueError` for what JSON cannot express."""
+        """Return its fields as JSON; raises `ValueError` for values that JSON cannot express."""
         ...
 
 
@@ -76,8 +76,8 @@ class JournalEvent(Protocol):
 class EncodedEvent:
     """An event that is encoded when it is created.
 
-    This is cheaper than to keep its fields until it is sent: hundreds of other questions are
-    processed in between, and the processor's caches no longer contain the fields (`make bench`,
+    This is cheaper than keeping its fields until it is sent: hundreds of other questions are
+    processed in between, which evicts the fields from the processor's caches (`make bench`,
     questions per second).
     """
 
@@ -90,7 +90,7 @@ class EncodedEvent:
 
 
 def upgrade_event(kind: str, fields: EventFields) -> tuple[str, EventFields]:
-    """Return kind and fields of an event in the present version of the schema.
+    """Return kind and fields of an event in the current version of the schema.
 
     The version is recognised for each event, because processes of two releases may write one
     journal while workers are updated. Events of newer versions stay as they are.

@@ -1,7 +1,7 @@
 """Reads the journals of questions and the replies in them, without changing anything.
 
-Of all followers in this process, one reads for all, and passes the reading on when it has its
-entries. A blocking read for each follower would need a connection for each.
+One follower reads for all followers in this process, and hands over to another when it has its
+entries. A blocking read per follower would need a connection per follower.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LOST = "lost"
 """The reason of a reply to a question that Redis no longer knows."""
 FOLLOWERS = 8
-"""How many reads of journals may block a connection each; further ones share one connection."""
+"""How many reads may each block a connection of their own; further ones share one."""
 LOOK_SECONDS = 0.02
 """The pause between two reads."""
 AT_ONCE = 500
@@ -45,20 +45,20 @@ class JournalReader:
         _, names = self._context.locate(question)
         with reachable():
             client: Any = self._context.client
-            found = await client.execute_command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
-        return _reply_of(found)
+            entries = await client.execute_command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
+        return _reply_of(entries)
 
     async def find_end(self, question: Question) -> Fields | None:
-        """Return the end of a question as `find_ends` does; concurrent calls share a round trip."""
+        """Return the final reply; see `find_ends`. Concurrent calls share a round trip."""
         _, names = self._context.locate(question)
         entries, record = await self._context.run(ENDED, [names.journal, names.record], [])
-        return _reply_of(entries) if entries else _wordless(question, *record)
+        return _reply_of(entries) if entries else _bare_reply(question, *record)
 
     async def find_ends(self, questions: Sequence[Question]) -> list[Fields | None]:
         """Return the final replies of questions in one round trip; None for those that are open.
 
         The reply of a forgotten question contains only its outcome. A question that Redis does not
-        know was lost with unsaved data of Redis; its reply is a failure.
+        know was lost with unsaved data of Redis; its reply has the outcome `failed`.
         """
         with reachable():
             pipeline: Any = self._context.client.pipeline(transaction=False)
@@ -66,10 +66,12 @@ class JournalReader:
                 _, names = self._context.locate(question)
                 pipeline.execute_command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
                 pipeline.hmget(names.record, "at", "o")
-            found = await pipeline.execute()
+            answers = await pipeline.execute()
         return [
-            _reply_of(entries) if entries else _wordless(question, *record)
-            for question, entries, record in zip(questions, found[::2], found[1::2], strict=True)
+            _reply_of(entries) if entries else _bare_reply(question, *record)
+            for question, entries, record in zip(
+                questions, answers[::2], answers[1::2], strict=True
+            )
         ]
 
     async def read_journal(
@@ -80,10 +82,10 @@ class JournalReader:
             return await self._read(question, after)
         if self._followers >= FOLLOWERS:
             shard, names = self._context.locate(question)
-            found = await self._following.entries(
+            entries = await self._following.entries(
                 shard, names.journal, after, block_seconds=block_seconds
             )
-            return journal_entries_of(found)
+            return journal_entries_of(entries)
         self._followers += 1
         try:
             milliseconds = int(min(block_seconds, LONGEST_BLOCK_SECONDS) * 1000)
@@ -98,8 +100,8 @@ class JournalReader:
             for question in questions:
                 _, names = self._context.locate(question)
                 pipeline.execute_command("XRANGE", names.journal, "-", "+")
-            found = await pipeline.execute()
-        return [journal_entries_of(entries) for entries in found]
+            journals = await pipeline.execute()
+        return [journal_entries_of(entries) for entries in journals]
 
     async def _read(
         self, question: Question, after: str, *block: str | int
@@ -113,7 +115,7 @@ class JournalReader:
 
 @dataclass(eq=False, slots=True)
 class JournalFollower:
-    """A task that waits for the entries after `after`; its `result` is None when it is to read."""
+    """A task that waits for the entries after `after`; a `result` of None tells it to read."""
 
     shard: int
     journal: bytes
@@ -127,7 +129,7 @@ class JournalTailer:
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
         self._followers: dict[JournalFollower, None] = {}
-        self._looking = False
+        self._is_reading = False
 
     async def entries(
         self, shard: int, journal: str, after: str, *, block_seconds: float
@@ -139,32 +141,32 @@ class JournalTailer:
         self._followers[mine] = None
         try:
             while time.monotonic() < until:
-                if not self._looking:
-                    await self._look()
+                if not self._is_reading:
+                    await self._read_for_all()
                 else:
                     await asyncio.wait([mine.result], timeout=until - time.monotonic())
                 if mine.result.done():
-                    found = mine.result.result()
-                    if found is not None:
-                        return found
+                    entries = mine.result.result()
+                    if entries is not None:
+                        return entries
                     mine.result = asyncio.get_running_loop().create_future()
             return ()
         finally:
             del self._followers[mine]
             self._pass_reading_on()
 
-    async def _look(self) -> None:
+    async def _read_for_all(self) -> None:
         """Read once for all followers, after a short pause in which others may join."""
-        self._looking = True
+        self._is_reading = True
         try:
             await asyncio.sleep(LOOK_SECONDS)
             for followers in self._batches():
-                await self._look_into(followers)
+                await self._read_for(followers)
         finally:
-            self._looking = False
+            self._is_reading = False
 
     def _batches(self) -> list[list[JournalFollower]]:
-        """Return the followers that one command can serve: slots of a cluster do not mix."""
+        """Return the followers in groups that one command can serve: one slot of a cluster each."""
         groups: dict[int, list[JournalFollower]] = {}
         for follower in self._followers:
             groups.setdefault(follower.shard if self._context.slots_apart else 0, []).append(
@@ -176,8 +178,8 @@ class JournalTailer:
             for start in range(0, len(group), AT_ONCE)
         ]
 
-    async def _look_into(self, followers: Sequence[JournalFollower]) -> None:
-        # If two follow one journal from different entries, the earlier entry counts for both.
+    async def _read_for(self, followers: Sequence[JournalFollower]) -> None:
+        # If two tasks follow the same journal, read from the earlier position.
         cursors: dict[bytes, str] = {}
         for follower in followers:
             before = cursors.setdefault(follower.journal, follower.after)
@@ -186,18 +188,18 @@ class JournalTailer:
         client: Any = self._context.client
         with reachable():
             read = await client.execute_command("XREAD", "STREAMS", *cursors, *cursors.values())
-        found = dict(pairs(read))
+        entries_by_journal = dict(pairs(read))
         for follower in followers:
             new = [
                 entry
-                for entry in found.get(follower.journal, ())
+                for entry in entries_by_journal.get(follower.journal, ())
                 if order(entry[0].decode()) > order(follower.after)
             ]
             if new and not follower.result.done():
                 follower.result.set_result(new)
 
     def _pass_reading_on(self) -> None:
-        if self._looking:
+        if self._is_reading:
             return
         for follower in self._followers:
             if not follower.result.done():
@@ -224,7 +226,7 @@ class Transcripts:
     async def of(self, question: Question, *, limit: int) -> Sequence[RecentMessage]:
         """Return the last `limit` messages of the question's conversation, oldest first.
 
-        Takes two round trips for any number of messages. Forgotten messages are left out.
+        Takes two round trips for any number of messages. Omits erased messages.
         """
         shard = shard_for(question, self._shards)
         messages = question_keys(question, shard).messages
@@ -233,14 +235,14 @@ class Transcripts:
             names: list[bytes] = await client.zrange(messages, -limit, -1)
             questions = [question_of(name.decode()) for name in names]
             pipeline = client.pipeline(transaction=False)
-            for one in questions:
-                journal = question_keys(one, shard).journal
+            for message in questions:
+                journal = question_keys(message, shard).journal
                 pipeline.execute_command("XRANGE", journal, "-", "+", "COUNT", 1)
                 pipeline.execute_command("XREVRANGE", journal, "+", "-", "COUNT", 1)
             ends = await pipeline.execute()
         return [
-            RecentMessage(one, journal_entries_of(first)[0], journal_entries_of(last)[-1])
-            for one, first, last in zip(questions, ends[::2], ends[1::2], strict=True)
+            RecentMessage(message, journal_entries_of(first)[0], journal_entries_of(last)[-1])
+            for message, first, last in zip(questions, ends[::2], ends[1::2], strict=True)
             if first and last
         ]
 
@@ -255,7 +257,7 @@ def entries_of(read: Any) -> list[Any]:
 
 
 def order(entry_id: str) -> tuple[int, int]:
-    """Return the sort key of an entry id; `0` comes before all entries."""
+    """Return the sort key of an entry id; `0` sorts before all entries."""
     milliseconds, _, sequence = entry_id.partition("-")
     return int(milliseconds), int(sequence or 0)
 
@@ -268,7 +270,7 @@ def _reply_of(entries: Sequence[Any]) -> Fields | None:
     return None
 
 
-def _wordless(question: Question, at: bytes | None, outcome: bytes | None) -> Fields | None:
+def _bare_reply(question: Question, at: bytes | None, outcome: bytes | None) -> Fields | None:
     if outcome is None and at is not None:
         return None
     return {

@@ -2,7 +2,7 @@
 
 All keys of a shard carry its tag `{n}`, so that they share a slot of Redis Cluster. `<question>` is
 `tenant/assistant/conversation/message` and `<conversation>` its first three parts, each
-percent-encoded: no id can reach into another key.
+percent-encoded, so that no id can address another key.
 
 | key                      | type   | written by            | read by        | dies               |
 |--------------------------|--------|-----------------------|----------------|--------------------|
@@ -33,9 +33,9 @@ percent-encoded: no id can reach into another key.
 `frames` also holds the branches and joins of a question; `broker/lua/branches.lua` has its fields.
 
 "close" stands for the operations that end a question: finish, bury, cancel, forget, and due at its
-deadline. Redis deletes a key with a time to live even if no process runs. A key that dies with its
-members is empty when no question is open. Only `rd:shards` and the streams of the roles remain
-forever, and they contain no text of users.
+deadline. Redis deletes a key with a time to live even if no process runs. A key that is deleted
+with its last member does not exist when no question is open. Only `rd:shards` and the streams of
+the roles remain forever, and they contain no text of users.
 """
 
 from collections.abc import Callable
@@ -120,13 +120,13 @@ def message_id_key(message_id: str, shard: int) -> str:
 
 @lru_cache(CACHED)
 def name_of(question: Question) -> str:
-    """Return the question in the form in which keys and entries contain it."""
+    """Return the name of a question, as keys and entries contain it."""
     return "/".join(in_key(part) for part in (*question.conversation, question.message_id))
 
 
 @lru_cache(CACHED)
 def question_of(name: str) -> Question:
-    """Return the question that a name stands for; raises `ValueError` for any other text."""
+    """Return the question of a name; raises `ValueError` for an invalid name."""
     parts = [unquote(part, errors="strict") for part in name.split("/")]
     if len(parts) != 4:
         raise ValueError(f"expected tenant/assistant/conversation/message, found {name!r}")
@@ -146,12 +146,12 @@ def shard_for(question: Question, shards: int) -> int:
 
 
 def record_of(shards: int) -> Callable[[Question], str]:
-    """Return a function that returns the key of a question's record."""
+    """Return a function from a question to the key of its record."""
     return lambda question: question_keys(question, shard_for(question, shards)).record
 
 
 def heartbeat_key(shard: int) -> str:
-    """Return the key that heartbeats wait for on the shard's server; it never exists.
+    """Return the key on which heartbeats block on the shard's server; it never exists.
 
     `QueueAdmin.find_write_fault` sets it only if it exists, which writes nothing.
     """

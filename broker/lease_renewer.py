@@ -1,8 +1,8 @@
 """Renews leases and runs maintenance in a separate thread with its own event loop and connection.
 
 A handler that blocks its event loop for minutes keeps its entries, because this thread does not
-share the loop. The leases end only when the whole process hangs or dies. One such thread in the
-whole system is enough for the delays, deadlines and rescues of all processes.
+share the loop. Leases expire only when the whole process hangs or dies. One such thread in the
+whole system is enough for the delays, deadlines and recovery of all processes.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class LeaseRenewal:
         self._make_broker = make_broker
         self._jobs = BackgroundJobs() if jobs is None else jobs
         self._pause_seconds = lease_seconds / 3
-        # By identity. Each access is one operation of the dict, so that threads need no lock.
+        # Keyed by identity. Each access is a single dict operation, so threads need no lock.
         self._held: dict[int, Delivery] = {}
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -64,7 +64,7 @@ class LeaseRenewal:
         self._started.wait()
 
     def stop(self) -> None:
-        """Stop the thread and wait for its end; leases that are still held then run out."""
+        """Stop the thread and wait for it; leases that are still held then expire."""
         thread, loop, stop = self._thread, self._loop, self._stop
         if thread is None or loop is None or stop is None:
             return
@@ -84,7 +84,7 @@ class LeaseRenewal:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread runs: without it every lease is lost in the end."""
+        """Whether the thread is running; without it, all leases expire."""
         return self._thread is not None and self._thread.is_alive()
 
     def hold(self, delivery: Delivery) -> None:
@@ -92,7 +92,7 @@ class LeaseRenewal:
         self._held[id(delivery)] = delivery
 
     def release(self, delivery: Delivery) -> None:
-        """Stop renewing the lease; an entry that is not held is no error."""
+        """Stop renewing the lease; does nothing for an entry that is not held."""
         self._held.pop(id(delivery), None)
 
     async def _run(self, on_lost: Callable[[LeaseLost], None]) -> None:
@@ -164,7 +164,7 @@ class InLoopRenewal(LeaseRenewal):
 
     @property
     def alive(self) -> bool:
-        """Always true: it runs as long as its event loop."""
+        """Always true: the renewal runs as long as its event loop."""
         return True
 
 

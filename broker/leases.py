@@ -1,6 +1,6 @@
-"""Turns entries into deliveries, keeps their leases, and returns them.
+"""Decodes entries into deliveries, renews their leases, and returns them to their streams.
 
-Deltas of frames are completed, and malformed entries are buried.
+Frame deltas are applied to their base frames, and malformed entries are buried.
 """
 
 from collections import defaultdict
@@ -26,33 +26,33 @@ from broker.values import ConsumerDemand, Delivery, LeaseLost, Settlement
 from envelope.envelope import apply_delta
 
 ON_THE_WAY_MS = 100
-"""An entry that was delivered this recently may be part of an answer that is about to arrive."""
+"""An entry delivered this recently may be part of a response that has not arrived yet."""
 
 LEFT_AT_ONCE = 200
-"""Entries that one call returns when a consumer leaves, so that other calls do not wait long."""
+"""The most entries that one call returns when a consumer leaves, to keep the call short."""
 
 
 class DeliveryLoader:
-    """Loads the deliveries of all readers: of streams, settlements, submissions and rescues."""
+    """Completes and validates deliveries that were read by any other part of the broker."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
 
-    async def select_workable(self, found: Sequence[Read]) -> list[Delivery]:
+    async def select_workable(self, entries: Sequence[Read]) -> list[Delivery]:
         """Return the deliveries that a worker can process.
 
         Malformed entries are buried. Stale ones are deleted if their question has ended.
         """
-        parts = [entry for entry in found if isinstance(entry, FrameDelta)]
-        whole = iter(await self._complete_frames(parts) if parts else ())
-        opened: list[Delivery] = []
-        for entry in found:
-            read = next(whole) if isinstance(entry, FrameDelta) else entry
+        deltas = [entry for entry in entries if isinstance(entry, FrameDelta)]
+        completed = iter(await self._complete_frames(deltas) if deltas else ())
+        deliveries: list[Delivery] = []
+        for entry in entries:
+            read = next(completed) if isinstance(entry, FrameDelta) else entry
             if isinstance(read, Malformed):
                 await self._discard(read)
             else:
-                opened.append(read)
-        return opened
+                deliveries.append(read)
+        return deliveries
 
     async def _complete_frames(self, parts: Sequence[FrameDelta]) -> list[Delivery | Malformed]:
         with reachable():
@@ -64,7 +64,7 @@ class DeliveryLoader:
         return [_complete(part, base) for part, base in zip(parts, bases, strict=True)]
 
     async def _discard(self, entry: Malformed) -> None:
-        """Bury an entry that is not a frame of Refdesk, at its first delivery."""
+        """Bury an undecodable entry at its first delivery."""
         call = self._context.call(entry.shard, [entry.role])
         keys = list(call.keys)
         if entry.question is not None:
@@ -88,9 +88,9 @@ class DeliveryLoader:
 class Leases:
     """Takes entries, renews and recovers their leases, and returns entries to their streams."""
 
-    def __init__(self, context: BrokerContext, opening: DeliveryLoader) -> None:
+    def __init__(self, context: BrokerContext, loader: DeliveryLoader) -> None:
         self._context = context
-        self._opening = opening
+        self._loader = loader
         self._reader = GroupReader(context)
         self._reads = IdleReader(context, self._reader)
 
@@ -102,10 +102,10 @@ class Leases:
     async def take(
         self, role: str, consumer: str, *, slots: int, block_seconds: float
     ) -> Sequence[Delivery]:
-        """Read new entries; entries beyond the free slots are returned to their streams at once."""
+        """Read up to `slots` new entries; surplus entries are returned to their streams at once."""
         read, clocks = await self._reads.read(role, consumer, slots, block_seconds)
         shards = self._reader.streams_of(role)
-        found = [
+        deliveries = [
             delivery_of(
                 entry,
                 role=role,
@@ -117,7 +117,7 @@ class Leases:
             for stream, entries in read
             for entry in entries
         ]
-        taken = await self._opening.select_workable(found)
+        taken = await self._loader.select_workable(deliveries)
         if len(taken) > slots:
             await self.give_back(taken[slots:])
         return taken[:slots]
@@ -129,13 +129,13 @@ class Leases:
         taken: Sequence[Sequence[Entry | Known]],
         now_ms: float,
     ) -> Sequence[Delivery]:
-        """Return the deliveries that the settlements of one shard took in the same call."""
-        found = [
+        """Return the deliveries that the settlements of one shard also took."""
+        deliveries = [
             read_prefetched(entry, want=want, batch=batch, now_ms=now_ms)
             for want, entries in zip(wants, taken, strict=True)
             for entry in entries
         ]
-        return await self._opening.select_workable(found)
+        return await self._loader.select_workable(deliveries)
 
     async def renew(self, held: Sequence[Delivery]) -> Sequence[LeaseLost]:
         """Renew the leases of these entries; return those that were lost."""
@@ -144,7 +144,7 @@ class Leases:
         return [
             describe_loss(group[int(index)])
             for group, slots in zip(groups, await self._context.on_shards(calls), strict=True)
-            # Leases on an unreachable shard are renewed when it returns, unless they ended by then.
+            # Leases on an unreachable shard are renewed when it is back, unless they have expired.
             if not isinstance(slots, BrokerUnavailableError)
             for index in slots
         ]
@@ -157,7 +157,7 @@ class Leases:
             await self._context.run(RETURN, keys, args)
 
     async def recover(self, role: str, consumer: str, known: Collection[tuple[int, str]]) -> bool:
-        """Return entries that a consumer owns unknowingly; False while some may still arrive."""
+        """Return entries that never reached their consumer; False while some may still arrive."""
         calls = [
             self._context.run(
                 RECOVER,
@@ -176,7 +176,7 @@ class Leases:
 
 
 def list_held(held: Sequence[Delivery]) -> tuple[list[str], list[list[Argument]]]:
-    """Return the streams of entries of one shard, and stream, id, consumer and count of each."""
+    """Return streams, and for each entry [stream index, id, consumer, count], of one shard."""
     streams: dict[str, int] = {}
     entries: list[list[Argument]] = []
     for entry in held:
@@ -200,7 +200,7 @@ def renewal(held: Sequence[Delivery]) -> tuple[list[str], list[Argument]]:
 
 
 def describe_loss(entry: Delivery) -> LeaseLost:
-    """Return the value that reports the loss of an entry."""
+    """Return the report that the lease of an entry was lost."""
     return LeaseLost(entry.role, entry.shard, entry.entry_id, entry.count)
 
 

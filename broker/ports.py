@@ -5,8 +5,8 @@
 | `Producer` | the gateway, the commands that submit |
 | `Consumer`, `Settler` | the worker |
 | `DraftWriter` | the worker, while an agent writes an answer |
-| `ReplyReader` | the gateway, the worker before it repeats a start, the commands that follow |
-| `Admin` | the commands that operate, the worker's gauges |
+| `ReplyReader` | the gateway, commands that wait for replies, the worker before a repeated start |
+| `Admin` | the commands for operators, the worker's gauges |
 | `Eraser` | the erasure of conversations |
 | `EndedReader` | the recorder of ended messages, and the webhooks |
 
@@ -61,7 +61,7 @@ class LocalConsumer(Protocol):
         ...
 
     def schedule_recovery(self) -> None:
-        """Look for entries that it may own unknowingly, because the answer to a call was lost."""
+        """Schedule a search for entries that were assigned to it but never arrived."""
         ...
 
 
@@ -89,9 +89,7 @@ class Producer(Protocol):
         ...
 
     def local_consumers(self, consumers: Sequence[LocalConsumer]) -> AbstractContextManager[None]:
-        """Inside the context, deliver new submissions to these consumers while they have free
-        slots.
-        """
+        """Within the context, deliver new submissions to consumers that have free slots."""
         ...
 
 
@@ -105,7 +103,7 @@ class Consumer(Protocol):
         ...
 
     async def renew(self, held: Sequence[Delivery]) -> Sequence[LeaseLost]:
-        """Renew the leases of entries that wait or run here; return those that were lost."""
+        """Renew the leases of these entries; return those that were lost."""
         ...
 
     async def give_back(self, held: Sequence[Delivery]) -> None:
@@ -113,10 +111,10 @@ class Consumer(Protocol):
         ...
 
     async def recover(self, role: str, consumer: str, known: Collection[tuple[int, str]]) -> bool:
-        """Return entries to their streams that were delivered to a consumer and never arrived.
+        """Return entries to their streams that were assigned to a consumer but never arrived.
 
-        `known` contains shard and entry id of those that did arrive. False: call again later,
-        because some may still arrive.
+        `known` contains shard and entry id of those that arrived. Returns False if some may still
+        arrive; call it again later.
         """
         ...
 
@@ -135,19 +133,17 @@ class Settler(Protocol):
     async def settle_and_take(
         self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[ConsumerDemand]
     ) -> Settled:
-        """Settle entries, and take entries of the same shards for free slots in the same round
-        trip.
-        """
+        """Settle entries; in the same round trip, take entries of their shards for free slots."""
         ...
 
 
 class DraftWriter(Protocol):
-    """Shows how far an answer has come, to all who follow its question."""
+    """Publishes drafts of an answer to the followers of its question."""
 
     async def write_draft(self, delivery: Delivery, draft: Fields, *, replaces: str = "") -> str:
-        """Write a draft in the place of the one with the id `replaces`; return its id.
+        """Write a draft that replaces the one with the id `replaces`; return its id.
 
-        Returns an empty id when the delivery is not held any more or the question has ended.
+        Returns an empty id if the delivery is no longer held or the question has ended.
         """
         ...
 
@@ -164,7 +160,7 @@ class ReplyReader(Protocol):
     """Reads the journals and the final replies of questions, and waits for them."""
 
     async def read_reply(self, question: Question) -> Fields | None:
-        """Return the final reply of a question, or None while there is none."""
+        """Return the final reply of a question, or None while it is open."""
         ...
 
     async def await_reply(self, question: Question, *, block_seconds: float = 0.0) -> Fields | None:
@@ -172,7 +168,7 @@ class ReplyReader(Protocol):
         ...
 
     def subscribe(self, question: Question) -> AbstractAsyncContextManager[ReplySubscription]:
-        """Subscribe before a question is submitted: its reply then needs no read."""
+        """Subscribe before submitting a question, so that its reply needs no extra read."""
         ...
 
     async def read_journal(
@@ -190,7 +186,7 @@ class Admin(Protocol):
     """Reports the state of the queues, and manages dead letters."""
 
     async def find_questions(self, message_id: str) -> Sequence[Question]:
-        """Return the questions that carry this `message_id`, newest first."""
+        """Return the questions with this `message_id`, newest first."""
         ...
 
     async def read_status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
@@ -198,9 +194,9 @@ class Admin(Protocol):
         ...
 
     async def find_write_fault(self) -> str:
-        """Return why Redis refuses writes now, such as full memory or a read-only replica.
+        """Return why Redis currently refuses writes, such as full memory or a read-only replica.
 
-        The text is empty if every shard can be written. Nothing is written.
+        Returns an empty text if every shard accepts writes. Changes nothing.
         """
         ...
 
@@ -218,33 +214,33 @@ class Admin(Protocol):
 
 
 class Eraser(Protocol):
-    """Erases conversations, even if no worker runs."""
+    """Erases conversations; does not need a worker."""
 
     async def forget(self, question: Question, memory: Sequence[str] = ()) -> Erased:
         """End the open messages of the question's conversation, and delete all its text.
 
-        `memory` are further keys in the conversation's slot to delete. To forget twice, or twice at
-        the same time, is no error.
+        `memory` lists further keys of the conversation to delete. Repeated and concurrent calls are
+        safe.
         """
         ...
 
     async def rewrite_file(self) -> bool:
-        """Have the server rewrite its file if anything was erased; return whether it is running."""
+        """Start a rewrite of the server's file if anything was erased; return whether one runs."""
         ...
 
 
 class EndedReader(Protocol):
-    """Gives the messages that ended to those who record them, until they are acknowledged."""
+    """Delivers ended messages to their recorder until it acknowledges them."""
 
     async def take(self, *, count: int, block_seconds: float) -> Sequence[EndedMessage]:
         """Return up to `count` messages of each shard; none after `block_seconds`.
 
-        Returns again what was taken a lease ago and not acknowledged.
+        Messages that were taken a lease ago and not acknowledged are returned again.
         """
         ...
 
     async def acknowledge(self, messages: Sequence[EndedMessage]) -> None:
-        """Note that these messages are recorded."""
+        """Acknowledge messages that have been recorded."""
         ...
 
     async def list_forgotten(self, messages: Sequence[EndedMessage]) -> Sequence[EndedMessage]:
@@ -282,12 +278,12 @@ class Broker(Settler, Protocol):
 
     @property
     def observed(self) -> EndedReader:
-        """The same messages, for the measurement of questions."""
+        """An independent reader of the same messages, for metrics."""
         ...
 
     @property
     def announced(self) -> EndedReader:
-        """The same messages, for webhooks."""
+        """An independent reader of the same messages, for webhooks."""
         ...
 
     async def prepare(self, roles: Sequence[str]) -> None:

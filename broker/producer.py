@@ -20,17 +20,17 @@ from envelope.encoding import to_json
 from envelope.question import Question
 
 RECOVERY_SECONDS = 1.0
-"""The time after which a call whose answer was lost has either run or failed."""
+"""After this time, a call whose response was lost has either run or failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionPolicy:
-    """Admits enough questions to keep the workers busy, and few that wait.
+    """Admits enough questions to keep the workers busy, and only a few that wait.
 
     - `share`: how long questions may wait for free slots under overload, as a share of the time
       that they are processed. Accepted questions are answered later by about that share.
-    - `at_least`: questions that are admitted whatever was measured; the number that one worker's
-      smallest role processes concurrently is never too many.
+    - `at_least`: the number of questions that are always admitted; the concurrency of one worker's
+      smallest role is a safe value.
     - `lanes`: roles with separate streams, outside the flow that is measured.
     """
 
@@ -103,9 +103,7 @@ class RedisProducer:
 
     @contextmanager
     def local_consumers(self, consumers: Sequence[LocalConsumer]) -> Iterator[None]:
-        """Inside the context, deliver new submissions to these consumers while they have free
-        slots.
-        """
+        """Within the context, deliver new submissions to consumers that have free slots."""
         self._local_consumers.append(consumers)
         try:
             yield
@@ -132,10 +130,8 @@ class RedisProducer:
         self, receiver: LocalConsumer, submission: Submission, shard: int, taken: Sequence[Any]
     ) -> None:
         """Deliver the entry that the submission took: its own message, or an earlier one."""
-        found = read_delivered(
-            taken, submission=submission, shard=shard, consumer=receiver.consumer
-        )
-        for delivery in await self._loader.select_workable([found]):
+        read = read_delivered(taken, submission=submission, shard=shard, consumer=receiver.consumer)
+        for delivery in await self._loader.select_workable([read]):
             receiver.deliver(delivery)
 
     def _make_submit_call(
@@ -183,7 +179,7 @@ class RedisProducer:
 
 
 def _schedule_recovery(receiver: LocalConsumer | None) -> None:
-    """Have the receiver look for entries that it may own unknowingly, once the call has ended."""
+    """Let the receiver search for entries that never arrived, once the call must have ended."""
     if receiver is not None:
         asyncio.get_running_loop().call_later(RECOVERY_SECONDS, receiver.schedule_recovery)
 

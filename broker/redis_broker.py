@@ -46,8 +46,8 @@ log = structlog.get_logger("broker")
 class JournalDraftWriter:
     """Keeps one draft for each run of an agent: the newest one, which has the whole text.
 
-    A draft is part of the journal. So it has its place among the events of its question, is read
-    by the same readers, ends with the journal's time to live, and is erased with the conversation.
+    Drafts are journal events: they are ordered among the other events of the question, read by the
+    same readers, expire with the journal, and are erased with the conversation.
     """
 
     def __init__(self, context: BrokerContext) -> None:
@@ -56,7 +56,7 @@ class JournalDraftWriter:
     async def write_draft(self, delivery: Delivery, draft: Fields, *, replaces: str = "") -> str:
         """Write a draft and delete the one with the id `replaces`; return its id.
 
-        Returns an empty id, and writes nothing, when the delivery is not held any more or the
+        Returns an empty id, and writes nothing, if the delivery is no longer held or the
         question has ended. Raises `BrokerUnavailableError`.
         """
         _, names = self._context.locate(delivery.question)
@@ -72,20 +72,20 @@ def make_no_notice(_delivery: Delivery, _error: str) -> FrameSend | None:
 
 
 class RedisBroker:
-    """The broker on one Redis: settles entries, and holds the parts behind the other ports.
+    """Implements all ports on one Redis (a server or a cluster).
 
     All times are in seconds.
-    - `lease_seconds`: idle time after which other consumers take over an entry
+    - `lease_seconds`: time without renewal after which other consumers may take over an entry
     - `ttl_seconds`: how long the results of closed questions are kept
     - `quota`: open questions of a shard; above half of it, a tenant gets at most an equal share
-    - `pace`: admission under overload; `retry_after_seconds` applies until figures are measured
-    - `longest_queue`: waiting messages of one conversation
+    - `pace`: admission under overload; `retry_after_seconds` applies until a rate is measured
+    - `longest_queue`: the most waiting messages of one conversation
     - `attempts`: failures of a hop before its entry is buried
     - `backoff_seconds`, `longest_backoff_seconds`: bounds of the delay before a retry
-    - `dead_letters`, `dead_letter_ttl_seconds`: how many a shard keeps, and how long
-    - `dead_letter_ttls`: exceptions by tenant and assistant
+    - `dead_letters`, `dead_letter_ttl_seconds`: how many a shard keeps, and for how long
+    - `dead_letter_ttls`: overrides of this time by tenant and assistant
     - `rewriting`: when the append-only file is rewritten
-    - `make_notice`: creates the notice for the manager about an entry that killed its workers
+    - `make_notice`: creates the notice to the manager about an entry that killed its workers
     """
 
     def __init__(
@@ -200,12 +200,17 @@ class RedisBroker:
         packed = SettleBatch(shard, self._context.limits, jitter=self._random.random, wants=wants)
         forgets = {
             delivery.question: await self._forgetting.before(delivery.question)
-            for delivery, what in batch
-            if isinstance(what, Finish) and what.forget
+            for delivery, settlement in batch
+            if isinstance(settlement, Finish) and settlement.forget
         }
-        batch = [(delivery, self._add(packed, delivery, what, forgets)) for delivery, what in batch]
+        batch = [
+            (delivery, self._add(packed, delivery, settlement, forgets))
+            for delivery, settlement in batch
+        ]
         call = packed.call(self._context.roles)
-        finishes = [delivery.question for delivery, what in batch if isinstance(what, Finish)]
+        finishes = [
+            delivery.question for delivery, settlement in batch if isinstance(settlement, Finish)
+        ]
         async with self._outcomes.ending(finishes) if finishes else nullcontext():
             done, now_ms, taken = await self._context.run(packed.script, call.keys, call.args)
             for (delivery, settlement), held in zip(batch, done, strict=True):
@@ -223,7 +228,7 @@ class RedisBroker:
         settlement: Settlement,
         forgets: Mapping[Question, Sequence[Forgotten]],
     ) -> Settlement:
-        """Add a settlement; return it, or the burial that replaces one that cannot be encoded."""
+        """Add a settlement; return it, or the `Bury` that replaces it if it cannot be encoded."""
         forgotten = forgets.get(delivery.question, ()) if forgets else ()
         try:
             settlements.add(delivery, settlement, forgotten)

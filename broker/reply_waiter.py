@@ -1,7 +1,7 @@
 """Waits for the final replies of many questions with one read.
 
 Closing a question adds its name to a notice stream of its shard. Of all waiting tasks in this
-process, one reads the notices for all; when it has its reply, it passes the reading on to another.
+process, one reads the notices for all; when it has its reply, another one takes over.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReaderHandoff:
-    """Makes a waiting task the reader; its reply will be the result of the future `waiting`."""
+    """Makes a waiting task the reader; its reply becomes the result of `waiting`."""
 
     waiting: "Waiting"
 
 
 Waiting = asyncio.Future[Fields | ReaderHandoff]
-"""Its result: the reply, or the task's turn to read."""
+"""Its result is the reply, or makes the task the reader."""
 
 
 class ReplyWaiter(JournalReader):
@@ -50,7 +50,7 @@ class ReplyWaiter(JournalReader):
 
     @asynccontextmanager
     async def subscribe(self, question: Question) -> AsyncIterator["Expectation"]:
-        """Collect notices from now on: a reply that is awaited inside needs no lookup first."""
+        """Collect notices from now on, so that waiting within the context needs no lookup first."""
         name = name_of(question)
         await self._set_cursors()
         mine = self._enter(name)
@@ -63,10 +63,10 @@ class ReplyWaiter(JournalReader):
 
     @asynccontextmanager
     async def ending(self, questions: Sequence[Question]) -> AsyncIterator[None]:
-        """Leave the replies of these questions to `publish_local` while inside.
+        """Within the context, expect the replies of these questions from `publish_local`.
 
-        Notices about them are not looked up inside. Afterwards those are looked up that other
-        processes ended, or whose settlement's answer was lost.
+        Notices about them are ignored. Afterwards, a question with a notice whose reply is still
+        awaited is looked up: another process ended it, or the response to its settlement was lost.
         """
         names = {name_of(question) for question in questions}
         self._ending |= names
@@ -81,7 +81,7 @@ class ReplyWaiter(JournalReader):
         await self._look_up(self._resume_reading(names))
 
     def publish_local(self, question: Question, reply: Fields) -> None:
-        """Give the reply to the tasks that wait for a question that this process has ended."""
+        """Pass the reply of a question that this process ended to the tasks that wait for it."""
         for waiting in self._waiting.get(name_of(question), ()):
             if not waiting.done():
                 waiting.set_result(reply)
@@ -93,7 +93,7 @@ class ReplyWaiter(JournalReader):
         await self._set_cursors()
         mine = self._enter(name)
         try:
-            # After entering: a question that ends between these lines is found here or noticed.
+            # After entering, so that a question that ends in between is seen here or by its notice.
             reply = await self.find_end(question)
         except BaseException:
             self._leave(name, mine)
@@ -121,7 +121,7 @@ class ReplyWaiter(JournalReader):
     async def _wait(self, name: str, mine: Waiting, until: float) -> None:
         """Read notices for all tasks if no other task does, else wait for the reader.
 
-        A task whose question is being settled in this process lets another task read.
+        A task whose question is being settled in this process leaves the reading to another.
         """
         if name in self._noticed:
             self._pass_reading_on()
@@ -147,16 +147,14 @@ class ReplyWaiter(JournalReader):
         self._cursors.update((stream, entries[-1][0]) for stream, entries in read)
 
     def _resume_reading(self, names: set[str]) -> list[str]:
-        """Stop leaving these to `publish_local`; return those that were noticed and are still
-        awaited.
-        """
+        """End `ending` for these names; return those with a notice that are still awaited."""
         self._ending -= names
         noticed = names & self._noticed
         self._noticed -= noticed
         return [name for name in noticed if self._is_awaited(name)]
 
     async def _look_up(self, names: Sequence[str]) -> None:
-        # If Redis is unreachable now, the waiting tasks look again later.
+        # If Redis is unreachable now, the waiting tasks try again later.
         with suppress(BrokerUnavailableError):
             await self._publish_ends(names)
 
@@ -234,7 +232,7 @@ class Expectation:
 
 
 def latest(mine: Waiting) -> Waiting:
-    """Return the future that replaced this one, perhaps repeatedly, by handoffs to its task."""
+    """Return the future that finally replaced this one through handoffs to its task."""
     while mine.done() and not mine.cancelled() and isinstance(turn := mine.result(), ReaderHandoff):
         mine = turn.waiting
     return mine

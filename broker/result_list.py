@@ -1,6 +1,6 @@
-"""Gives what ended to those who need it: replies to push channels, messages to the recorders.
+"""Delivers final replies to push channels, and ended messages to recorders.
 
-Each is given until it is marked as delivered, or acknowledged.
+Each is delivered again until it is marked as delivered or acknowledged.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from broker.values import EndedMessage, Fields
 from envelope.question import Question
 
 NEVER_MS = 2**40
-"""Consumers of a result list are not removed when they are silent."""
+"""Idle consumers of a result list are never removed."""
 RECORDS = "records"
 TELEMETRY = "telemetry"
 WEBHOOKS = "webhooks"
-"""The consumer groups, each with one consumer of its name: any process continues its work."""
+"""The consumer groups, each with one consumer of the same name, shared by all processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Result:
 class ResultList:
     """Reads one result list as `consumer`; other consumers receive other replies.
 
-    A reply stays until `mark_delivered`: the user gets it at least once, even when the channel dies
-    between sending and marking. `take` also takes over replies that a silent consumer held for a
-    lease.
+    A reply stays until `mark_delivered`: the user gets it at least once, even if the channel dies
+    between sending and marking. `take` also takes over replies that another consumer has held for a
+    lease without renewal.
     """
 
     def __init__(self, context: BrokerContext, name: str, consumer: str) -> None:
@@ -68,7 +68,7 @@ class ResultList:
         return self._context.lease_ms / 3000
 
     async def renew(self, results: Sequence[Result]) -> None:
-        """Renew the leases of replies that are being delivered; a lost one stays lost."""
+        """Renew the leases of replies that are being delivered; skips those that are lost."""
         for shard in {result.shard for result in results}:
             args: list[Argument] = []
             for result in results:
@@ -77,7 +77,7 @@ class ResultList:
             await self._context.run(RENEW, [results_key(self._name, shard)], args)
 
     async def mark_delivered(self, results: Sequence[Result]) -> None:
-        """Remove delivered replies from the list; to mark one twice is no error."""
+        """Remove delivered replies from the list; marking a reply twice is safe."""
         if not results:
             return
         with reachable():
@@ -86,11 +86,11 @@ class ResultList:
                 stream = results_key(self._name, result.shard)
                 pipeline.xack(stream, GROUP, result.entry_id)
                 pipeline.xdel(stream, result.entry_id)
-            # A list that has expired meanwhile has no group, and nothing to remove.
+            # An expired list has no group, and nothing to remove.
             await pipeline.execute(raise_on_error=False)
 
     async def _read_orphaned(self, slots: int) -> list[Result]:
-        found: list[Result] = []
+        results: list[Result] = []
         for stream, shard in self._reader.streams_of(self._name).items():
             following, entries, counts, _ = await self._context.run(
                 RECLAIM,
@@ -104,10 +104,10 @@ class ResultList:
                 ],
             )
             self._cursors[stream] = following.decode()
-            found += (
+            results += (
                 _result(entry, shard, count) for entry, count in zip(entries, counts, strict=True)
             )
-        return found
+        return results
 
 
 class EndedMessages:
@@ -125,7 +125,7 @@ class EndedMessages:
     async def take(self, *, count: int, block_seconds: float) -> Sequence[EndedMessage]:
         """Return up to `count` messages of each shard; none after `block_seconds`.
 
-        Returns again what was taken a lease ago and not acknowledged.
+        Messages that were taken a lease ago and not acknowledged are returned again.
         """
         left = await self._read_abandoned(count)
         if left:
@@ -135,12 +135,12 @@ class EndedMessages:
         return [_message(entry, shards[stream]) for stream, entries in read for entry in entries]
 
     async def acknowledge(self, messages: Sequence[EndedMessage]) -> None:
-        """Note that these messages are done with."""
+        """Acknowledge messages that have been processed."""
         with reachable():
             pipeline: Any = self._context.client.pipeline(transaction=False)
             for message in messages:
                 pipeline.xack(shard_keys(message.shard).notices, self._group, message.entry_id)
-            # A stream that has expired meanwhile has no group, and nothing to acknowledge.
+            # An expired stream has no group, and nothing to acknowledge.
             await pipeline.execute(raise_on_error=False)
 
     async def list_forgotten(self, messages: Sequence[EndedMessage]) -> Sequence[EndedMessage]:
@@ -149,8 +149,8 @@ class EndedMessages:
             pipeline: Any = self._context.client.pipeline(transaction=False)
             for message in messages:
                 pipeline.exists(question_keys(message.question, message.shard).journal)
-            found = await pipeline.execute()
-        return [message for message, exists in zip(messages, found, strict=True) if not exists]
+            existing = await pipeline.execute()
+        return [message for message, exists in zip(messages, existing, strict=True) if not exists]
 
     async def announce(self, question: Question, event: str) -> None:
         """Publish the message again: its answer was `rated`, or its conversation `forgotten`."""
@@ -160,7 +160,7 @@ class EndedMessages:
             await client.xadd(shard_keys(shard).notices, {"q": names.name, "e": event})
 
     async def _read_abandoned(self, count: int) -> list[EndedMessage]:
-        found: list[EndedMessage] = []
+        messages: list[EndedMessage] = []
         for stream, shard in self._reader.streams_of(self._group).items():
             try:
                 with reachable():
@@ -176,8 +176,8 @@ class EndedMessages:
             following, entries = answer[:2]
             self._cursors[stream] = following.decode()
             # Redis 6.2 returns entries that were deleted without their fields.
-            found += [_message(entry, shard) for entry in entries if entry and entry[1]]
-        return found
+            messages += [_message(entry, shard) for entry in entries if entry and entry[1]]
+        return messages
 
 
 def _result(entry: Entry, shard: int, count: int) -> Result:

@@ -15,7 +15,7 @@ from broker.values import (
 )
 
 LANES = 2
-"""Batches in flight at once: while Redis processes one, this process packs the next."""
+"""Batches in flight at once: while Redis processes one, this process encodes the next."""
 BATCH = 48
 """The most settlements of one batch: with more, Redis and this process wait for each other.
 
@@ -32,16 +32,16 @@ Demands = Sequence[tuple[LocalConsumer, ConsumerDemand]]
 
 
 def no_consumers() -> Sequence[LocalConsumer]:
-    """Return no consumer: a settlement takes no entry."""
+    """Return no consumers, so that settlements take no entries."""
     return ()
 
 
 class SettlementPipeline:
-    """The one queue between a finished run and Redis.
+    """Queues the settlements of finished runs and sends them to Redis in batches.
 
-    A settlement that comes alone is sent at once, by the task that submits it. While `LANES`
+    A single settlement is sent at once, by the task that submits it. While `LANES`
     batches are in flight, settlements wait, and the next batch takes up to `BATCH` of them. Frames
-    that a batch sends to a role of `consumers` are taken for them in the same round trip.
+    for a role of `consumers` are delivered to them in the same round trip.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class SettlementPipeline:
 
         A settlement is queued only while `run` sends batches.
         """
-        one = (delivery, settlement, answer)
+        queued = (delivery, settlement, answer)
         if self._trips is not None and (self._travelling >= LANES or self._waiting):
-            self._waiting.append(one)
+            self._waiting.append(queued)
             return
         self._travelling += 1
-        await self._send([one])
+        await self._send([queued])
 
     async def run(self) -> None:
         """Send batches until stopped and empty."""
@@ -138,7 +138,7 @@ def _find_demands(
 
 
 def _list_roles(settlement: Settlement) -> Iterable[str]:
-    """Return the role of each frame that a settlement sends, or may send where a join goes on."""
+    """Return the role of each frame that a settlement sends, or may send by ending a join."""
     if isinstance(settlement, Forward):
         return [send.role for send in settlement.sends]
     if isinstance(settlement, ScatterBranches):

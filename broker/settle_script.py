@@ -1,12 +1,12 @@
-"""The script that settles, and the order in which it receives the keys and arguments.
+"""The settlement script, and the order of its keys and arguments.
 
-Each function `pack_...` is one group of them: its parameters are their order, names and types, and
-it returns them as they are sent. `broker.settlement` calls these functions with keywords, and
+Each function `pack_...` is one group of them: its parameters define order, names and types, and it
+returns them as they are sent. `broker.settlement` calls these functions with keywords, and
 `render_header` writes the Lua that reads each group from the same parameters, so that the two sides
 cannot differ. A new argument is a new parameter.
 
-The groups are functions, not named tuples: to pack a settlement into named tuples takes 2 us more,
-which is 3 % of the processor time of a hop (`python -m benchmarks --only refdesk`).
+The groups are functions, not named tuples: named tuples take 2 us more per settlement, which is 3 %
+of the processor time of a hop (`python -m benchmarks --only refdesk`).
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -47,7 +47,7 @@ def pack_header(
     journal_fields: int,
     branch: str,
 ) -> Packed:
-    """Return the beginning of a settlement.
+    """Return the header of a settlement.
 
     `argument_count` arguments follow: `journal_fields` fields of its journal entry, then those of
     its kind. `branch` is the path of the entry's branch, or ''; the keys of a branch include those
@@ -60,17 +60,17 @@ def pack_header(
 
 
 def pack_forward(last_resort: Argument, last_resort_outcome: str, sends: int) -> Packed:
-    """Return a last resort as JSON, or '' and ''; `sends` sends follow."""
+    """Return a last resort as JSON with its outcome, or '' and ''; `sends` sends follow."""
     return last_resort, last_resort_outcome, sends
 
 
 def pack_send(role: str, form: SendForm, frame: Argument) -> Packed:
-    """Return a frame for a role; `part` and `kept` add a base, and `kept` the key of frames."""
+    """Return a frame for a role; `part` and `kept` need a base, `kept` also a frames key."""
     return role, form, frame
 
 
 def pack_base(base: str) -> Packed:
-    """Return the name of the base frame of a part, or the name under which a frame is kept."""
+    """Return the name of a partial frame's base, or the name under which to store a base."""
     return (base,)
 
 
@@ -90,16 +90,16 @@ def pack_scatter(
     watch_frame: Argument,
     branches: int,
 ) -> Packed:
-    """Return a join whose results go on with `frame` to `role`; `branches` branches follow.
+    """Return a join that sends `frame` with the results to `role`; `branches` branches follow.
 
-    They go on after `need` successes, when every branch has returned, or after `duration_ms`.
-    `watch` is the path of the branch that is shown waiting messages with `watch_frame`, or ''.
+    It ends after `need` successes, when every branch has returned, or after `duration_ms`. `watch`
+    is the path of a branch that receives waiting messages with `watch_frame`, or ''.
     """
     return join, role, frame, need, at_once, duration_ms, watch, watch_frame, branches
 
 
 def pack_branch(path: str, role: str, frame: Argument) -> Packed:
-    """Return a branch and the frame that begins it."""
+    """Return a branch and its first frame."""
     return path, role, frame
 
 
@@ -109,20 +109,20 @@ def pack_return_result(result: Argument, is_good: int) -> Packed:
 
 
 def pack_retry(frame: Argument, role: str, entry_id: str, failures: int, delay_ms: int) -> Packed:
-    """Return a frame that comes back to its role after `delay_ms`."""
+    """Return a frame that is sent to its role again after `delay_ms`."""
     return frame, role, entry_id, failures, delay_ms
 
 
 def pack_finish(outcome: str, reply: Argument, forget: str, memory_writes: int) -> Packed:
     """Return the reply as JSON; `memory_writes` memory writes follow.
 
-    A finish that forgets then adds the number of forgotten messages, and the keys of each.
+    With `forget`, the number of messages to erase and the keys of each follow.
     """
     return outcome, reply, forget, memory_writes
 
 
 def pack_memory_write(kind: str, ttl_seconds: Argument, keep: int, values: int) -> Packed:
-    """Return a write into the memory of a conversation; `values` values follow."""
+    """Return a write to the memory of a conversation; `values` values follow."""
     return kind, ttl_seconds, keep, values
 
 
@@ -148,9 +148,9 @@ def pack_bury(
     result: Argument,
     sends: int,
 ) -> Packed:
-    """Return a frame that is given up; none or one notice follows as a send.
+    """Return a frame to bury; `sends` (0 or 1) notices follow.
 
-    `result` is what the frame's branch returns without a notice, or ''.
+    `result` is the result of the frame's branch if there is no notice, or ''.
     """
     return frame, role, reason, error, attempts, worker, queued_ms, deaths, result, sends
 
@@ -183,7 +183,7 @@ def pack_closing_keys(
 ) -> PackedKeys:
     """Return the keys of a settlement that may close its question.
 
-    `results` is the record again where the question has no result list.
+    `results` repeats the record if the question has no result list.
     """
     return record, journal, order, conversation, tombstone, frames, results
 
@@ -198,9 +198,9 @@ RECORD_FIELDS = {
     "last_resort_outcome": "lo",
     "keep_ms": "k",
 }
-"""The fields of a record that a settlement reads, in this order: names here, and names in Redis."""
+"""The fields of a record that a settlement reads, in this order, with their names in Redis."""
 OPEN_FIELDS = 3
-"""How many of these are read where the question stays open."""
+"""How many of these fields are read if the question stays open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,13 +217,13 @@ class SettlementKind:
 
     @property
     def record_fields(self) -> tuple[str, ...]:
-        """The fields of the record that it reads, as they are called in Redis."""
+        """The names in Redis of the record fields that it reads."""
         fields = tuple(RECORD_FIELDS.values())
         return fields if self.keys is pack_closing_keys else fields[:OPEN_FIELDS]
 
 
 def _values(arguments: Group | None = None, keys: Group | None = None) -> str:
-    """Return a table by name, whose values Lua reads in the order in which they stand here."""
+    """Return a Lua table that reads the groups in order."""
     read = [f"{name} = arg()" for name in names_of(arguments)] if arguments is not None else []
     read += [f"{name} = key()" for name in names_of(keys)] if keys is not None else []
     return f"{{ {', '.join(read)} }}"
@@ -234,7 +234,7 @@ def _function(name: str, values: str) -> str:
 
 
 def _render_send_reader() -> str:
-    """Return the reader of a send, whose form says which groups follow it."""
+    """Return the Lua reader of a send; its form determines which groups follow."""
     return "\n".join((
         "local function read_send()",
         f"  local send = {_values(pack_send)}",
@@ -267,9 +267,9 @@ KINDS = {
 
 
 def render_header(kinds: Collection[SettlementKind]) -> str:
-    """Return Lua that follows the prelude: record fields, and the readers of these kinds."""
+    """Return the Lua header of the script: record fields, and the readers of these kinds."""
     return "\n".join((
-        "-- Written by broker/settle_script.py.",
+        "-- Generated by broker/settle_script.py.",
         f"local RECORD = {_places(RECORD_FIELDS)}",
         _table("RECORD_FIELDS", ((kind.name, _texts(kind.record_fields)) for kind in kinds)),
         _table("read_keys", ((kind.name, _question_reader(kind.keys)) for kind in kinds)),
@@ -309,9 +309,9 @@ SETTLE = LuaScript(
     needs=["closing", "branches", "forward", "other_settlements"],
     header=render_header(KINDS.values()),
 )
-"""Settles every kind."""
+"""Settles all kinds."""
 FORWARD = LuaScript("settle", needs=["forward"], header=render_header([KINDS[Forward]]))
-"""Settles batches of `Forward` alone, as are nearly all of a question that is asked alone.
+"""Settles batches that contain only `Forward`, as most do.
 
 Redis runs all definitions of a script at each call: without those of the other kinds a call takes
 23 % fewer instructions (counted with callgrind).
@@ -319,7 +319,7 @@ Redis runs all definitions of a script at each call: without those of the other 
 
 
 def pack_streams(ttl: str, roles: int) -> Packed:
-    """Return the beginning of every script that sends; the names of the roles follow.
+    """Return the first arguments of every script that sends; the names of the roles follow.
 
     `ttl`: how long a closed question is kept (ms).
     """
@@ -327,7 +327,8 @@ def pack_streams(ttl: str, roles: int) -> Packed:
 
 
 def pack_letters(cap: str, letters_ttl: str) -> Packed:
-    """Return what follows in every script that closes: how many dead letters a shard keeps, and for
-    how long (ms).
+    """Return the next arguments of scripts that close: the most dead letters, and their ttl.
+
+    `letters_ttl` is in milliseconds.
     """
     return cap, letters_ttl

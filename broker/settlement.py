@@ -1,8 +1,9 @@
-"""Packs settlements as keys and arguments of one script call per shard, as the layout says.
+"""Packs settlements into keys and arguments of one script call per shard.
 
-The same reply serves the deadline and a dead letter, whose reasons differ. It is stored once, as
-three lines: the shared beginning, the rest at the deadline, and the rest of a dead letter. JSON has
-no line break, and a reply with one form for both is one line.
+`broker.settle_script` defines their order. The last resort of a question serves a missed deadline
+and a dead letter, which differ in a few fields. It is stored as three lines: the shared beginning,
+the rest for the deadline, and the rest for a dead letter. A reply that is the same for both is one
+line.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -61,7 +62,7 @@ from envelope.memory_access import Append, Delete, Increment, MemoryWrite, SetFi
 LEAST_SAVING = 2
 """A delta is at least this many times shorter than its base frame."""
 STARTS = 3
-"""How often an entry is started whose handler kills the process, before it is buried."""
+"""How often an entry is started, if its handler kills the process, before it is buried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +86,13 @@ class ScriptCall:
 
     @classmethod
     def on_streams(cls, shard: int, roles: Collection[str], limits: BrokerLimits) -> "ScriptCall":
-        """Begin a call of a script that may send to these roles."""
+        """Start a call of a script that may send to these roles."""
         head = pack_streams(ttl=str(limits.ttl_ms), roles=len(roles))
         return cls([stream_key(role, shard) for role in roles], [*head, *roles])
 
     @classmethod
     def on_shard(cls, shard: int, roles: Collection[str], limits: BrokerLimits) -> "ScriptCall":
-        """Begin a call of a script that may also close questions."""
+        """Start a call of a script that may also close questions."""
         call = cls.on_streams(shard, roles, limits)
         call.keys.extend(shard_keys(shard).all)
         call.args.extend(
@@ -192,7 +193,7 @@ class SettleBatch:
                 return self._pack_bury(delivery, names, settlement)
 
     def call(self, known: Iterable[str]) -> ScriptCall:
-        """Return the whole call; a batch that may release a message declares all `known` roles."""
+        """Return the call; a batch that may start a waiting message declares all `known` roles."""
         self._roles.update(dict.fromkeys(want.role for want in self._wants))
         roles = {**self._roles, **dict.fromkeys(known)} if self._closes else self._roles
         begin = ScriptCall.on_streams if self.script is FORWARD else ScriptCall.on_shard
@@ -203,7 +204,7 @@ class SettleBatch:
         return ScriptCall(start.keys + self._keys, start.args + demands + self._args)
 
     def _is_last(self, delivery: Delivery, retry: Retry) -> bool:
-        # The deadline bounds a retry after a given time; only failures are counted.
+        # Retries after a given time are limited by the deadline only; other retries are counted.
         return retry.seconds is None and delivery.failures + 1 >= self._limits.attempts
 
     def _pack_forward(
@@ -364,8 +365,9 @@ class SettleBatch:
 def frame_for_consumer(send: FrameSend, delivery: Delivery) -> tuple[SendForm, Argument]:
     """Return form and bytes of a frame that a consumer probably takes in this call.
 
-    A part contains the changes since a base frame in Redis, which `send.kept` names: only the
-    successor of a consumer that dies reads it. The benchmark `conversation` shows the saving.
+    A part contains only the changes to a base frame in Redis, named by `send.kept`. It is read only
+    if the consumer dies and another one takes over. The benchmark `conversation` measures the
+    saving.
     """
     if send.frame or send.decoded is None:
         return "whole", send.frame
@@ -384,7 +386,7 @@ def frame_for_consumer(send: FrameSend, delivery: Delivery) -> tuple[SendForm, A
 
 
 def outcome_of(reply: Fields) -> str:
-    """Return the outcome that a reply names, else `failed`."""
+    """Return the outcome of a reply, or `failed` if it has none."""
     outcome = reply.get("outcome")
     return outcome if isinstance(outcome, str) else "failed"
 
@@ -421,7 +423,7 @@ def encode_memory_write(write: MemoryWrite) -> Iterable[Argument]:
 
 
 def encode_last_resort(reply: Fields, dead_letter_changes: Fields) -> bytes:
-    """Return the reply; `dead_letter_changes` replace its fields if the question is buried."""
+    """Return the reply as stored; `dead_letter_changes` apply if the question is buried."""
     if not dead_letter_changes:
         return to_json(reply)
     shared = {name: value for name, value in reply.items() if name not in dead_letter_changes}
@@ -431,16 +433,16 @@ def encode_last_resort(reply: Fields, dead_letter_changes: Fields) -> bytes:
 
 
 def unwritable(settlement: Settlement, error: UnwritableError, notice: FrameSend | None) -> Bury:
-    """Return the burial that replaces a settlement that cannot be written.
+    """Return the `Bury` that replaces a settlement that cannot be encoded.
 
-    The entries of its journal that can be written, such as model calls, stay.
+    It keeps the journal events that can be encoded, such as model calls.
     """
     journal = [entry for entry in settlement.journal if _is_writable(entry)]
     return Bury("unencodable", str(error), poison_notice=notice, journal=journal)
 
 
 def _encode_lost_branch(delivery: Delivery, bury: Bury) -> Argument:
-    """Return what a branch returns whose frame is given up, or '' where a notice follows."""
+    """Return the failure result of a buried branch as JSON, or '' if a notice follows."""
     if not delivery.branch or bury.poison_notice is not None:
         return ""
     return to_json({"status": "failed", "reason": bury.reason})

@@ -3,8 +3,8 @@
 An *entry* is one delivery of a frame on a role's stream. A consumer and its delivery count together
 identify the holder of an entry. Durations are in seconds and counted by the clock of Redis.
 
-No code changes these values. Those that every hop creates are not frozen, because freezing costs 6
-% of a question's processor time.
+These values are never modified. Those that every hop creates are not frozen only because freezing
+costs 6 % of a question's processor time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,16 +28,14 @@ BusyReason = Literal["shard_full", "overload", "tenant_share", "conversation_ful
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A worker that died while it held an entry, and the time of its last sign of life (Unix
-    seconds).
-    """
+    """A worker that died while it held an entry; `at` is its last activity in Unix seconds."""
 
     worker: str
     at: float
 
 
 class FrameHolder:
-    """An object with a frame, or with the object that the frame decodes to."""
+    """Has a frame, or the envelope that the frame decodes to."""
 
     __slots__ = ()
     frame: bytes
@@ -50,7 +48,7 @@ class FrameHolder:
 
 @dataclass(frozen=True, slots=True)
 class BaseFrame:
-    """A frame that Redis keeps for a question: only changes of it are sent afterwards."""
+    """A frame that Redis stores for a question; later frames contain only changes to it."""
 
     name: str
     decoded: Envelope
@@ -59,9 +57,7 @@ class BaseFrame:
 
 @dataclass(slots=True)
 class FrameSend(FrameHolder):
-    """A frame for a role, or the object it decodes to, for a consumer that takes it in the same
-    trip.
-    """
+    """A frame for a role; `decoded` alone suffices for a consumer in this process."""
 
     role: str
     frame: bytes = b""
@@ -71,9 +67,9 @@ class FrameSend(FrameHolder):
 
 @dataclass(slots=True)
 class Forward:
-    """Acknowledge, and send frames on; `last_resort` replaces the reply that the deadline gives.
+    """Acknowledge the entry and forward frames; `last_resort` replaces the reply at the deadline.
 
-    `dead_letter_changes` replace its fields where the question ends as a dead letter.
+    `dead_letter_changes` are the fields of the reply that differ if the question is buried.
     """
 
     sends: Sequence[FrameSend]
@@ -83,27 +79,27 @@ class Forward:
 
 
 WATCH = "watch"
-"""The last part of the path of a branch that looks at new messages."""
+"""The last part of the path of a branch that receives new messages."""
 
 
 @dataclass(slots=True)
 class BranchSend(FrameSend):
-    """The frame with which a branch begins; `path` names the branch, such as `w2/t1`."""
+    """The first frame of a branch; `path` names the branch, such as `w2/t1`."""
 
     path: str = ""
 
 
 @dataclass(slots=True)
 class ScatterBranches:
-    """Acknowledge, and begin branches whose results `gather` goes on with.
+    """Acknowledge the entry and start branches; `gather` receives their results.
 
-    `join` is a name that no other join of the question has: the path of the branch that scatters,
-    `#`, and a number. `gather` is sent after `need` successes, when all have returned, or after
-    `seconds`; at most `at_once` branches are sent at the same time.
+    `join` is unique within the question: the path of the branch that scatters, `#`, and a number.
+    `gather` is sent after `need` successes, when all branches have returned, or after `seconds`. At
+    most `at_once` branches run at the same time.
 
-    `watch` begins for each message that waits behind the question, or comes in meanwhile, with the
-    frame of that message in `merged` of its delivery. Its path ends with `WATCH`. Its success ends
-    the join at once, with the results that are there; nothing waits for it.
+    `watch` is sent once for each message that waits behind the question or arrives meanwhile, with
+    the frame of that message in `Delivery.merged`. Its path ends with `WATCH`. Its success ends the
+    join at once with the results so far; the join does not wait for it.
     """
 
     join: str
@@ -118,10 +114,10 @@ class ScatterBranches:
 
 @dataclass(slots=True)
 class ReturnResult:
-    """Acknowledge, and end a branch with its result.
+    """Acknowledge the entry and end a branch with its result.
 
-    `roles` are those to which the join may send: who goes on, and the roles of the branches that
-    begin next.
+    `roles`: the roles to which the join may send now: the one that receives the results, and those
+    of queued branches.
     """
 
     result: Fields
@@ -132,7 +128,7 @@ class ReturnResult:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Acknowledge, and end the question with `reply`."""
+    """Acknowledge the entry and end the question with `reply`."""
 
     outcome: Outcome
     reply: Fields
@@ -143,7 +139,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Acknowledge, and deliver `frame` later: after `seconds`, or after full-jitter backoff."""
+    """Acknowledge the entry and deliver `frame` after `seconds`, or after full-jitter backoff."""
 
     frame: bytes
     reason: str
@@ -153,11 +149,11 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Bury:
-    """Acknowledge, and move the entry to the dead letters.
+    """Acknowledge the entry and move it to the dead letters.
 
-    `poison_notice` is a frame for the manager, so that the user still gets an outcome. Without it
-    the script ends the question with the last resort of its record. `deaths` are the deaths of
-    workers that caused the burial.
+    `poison_notice` is a frame to the manager, which then ends the question. Without it, the script
+    ends the question with the last resort of its record. `deaths`: the worker deaths that caused
+    this.
     """
 
     reason: str
@@ -169,7 +165,7 @@ class Bury:
 
 Settlement = Forward | ScatterBranches | ReturnResult | Finish | Retry | Bury
 LONG_FRAME = 1500
-"""Shorter frames (bytes) are always sent whole."""
+"""In bytes; shorter frames are always sent whole."""
 
 
 @dataclass(slots=True)
@@ -198,7 +194,7 @@ class EndedMessage:
 
     @property
     def at(self) -> float:
-        """When it was announced, in Unix seconds of Redis."""
+        """The time of the event, in Unix seconds of Redis."""
         return int(self.entry_id.partition("-")[0]) / 1000
 
 
@@ -206,11 +202,10 @@ class EndedMessage:
 class Submission:
     """A message to accept. `result_list` names a push channel; it is empty for channels that pull.
 
-    `last_resort`: the reply at the deadline if there is no better one; `dead_letter_changes` are
-    its fields where the question ends as a dead letter instead. `retry_of`: the message that this
-    one repeats. `keep_seconds`: how long reply and journal are kept, else the default.
-    `decoded`: the object behind `frame`, for a worker of this process that takes it in the same
-    round trip.
+    `last_resort`: the reply at the deadline if there is no better one; `dead_letter_changes`: its
+    fields that differ if the question is buried. `retry_of`: the message that this one repeats.
+    `keep_seconds`: how long reply and journal are kept; None for the default. `decoded`: the
+    envelope in `frame`, for a worker of this process that takes it in the same round trip.
     """
 
     question: Question
@@ -248,7 +243,7 @@ class Busy:
 
     - `shard_full`: the quota of open questions is used up
     - `overload`: the workers cannot finish more questions in time
-    - `tenant_share`: as `overload`, and the tenant has its share
+    - `tenant_share`: the shard is near its limit, and the tenant has used its share
     - `conversation_full`: too many messages of the conversation wait
     """
 
@@ -264,7 +259,7 @@ class Delivery(FrameHolder):
     frames of messages that joined this one before it started, oldest first. `starts`: starts
     including this one and those whose workers died (`deaths`). `decoded`: the object that `frame`
     decodes to; `frame` may be empty then. `prefetched`: memory that was read in the same round
-    trip. `keys`: the question's keys, once looked up. `branch`: the path of its branch, once the
+    trip. `keys`: a cache of the question's keys. `branch`: the path of its branch, set when the
     frame is decoded. `gathered`: the results of a join as JSON, by path of the branch.
     """
 
@@ -300,11 +295,11 @@ class ConsumerDemand:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """For each settlement whether its lease was still held, and the entries that were taken with
-    it.
+    """The result of `settle_and_take`.
 
-    `away` contains, by index, the error of each settlement whose shard did not answer: whether it
-    was applied is unknown, so settle it again. When no shard answers, the error is raised instead.
+    `kept`: for each settlement, whether its lease was still held. `taken`: the entries that were
+    taken. `away`: by index, the error of each settlement whose shard did not answer; it may or may
+    not have been applied, so settle it again. If no shard answers, the error is raised instead.
     """
 
     kept: Sequence[bool]
@@ -314,7 +309,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class LeaseLost:
-    """An entry that this consumer no longer holds."""
+    """An entry whose lease this consumer has lost."""
 
     role: str
     shard: int
@@ -324,10 +319,10 @@ class LeaseLost:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An entry that was given up, with its whole frame and the reason.
+    """A buried entry, with its whole frame and the reason.
 
     Times are in Unix seconds: `accepted_at` of the question (0 if unknown), `queued_at` of the hop,
-    `at` of the burial. `deaths` lists the workers that died while they held it.
+    `at` of the burial. `deaths` lists the workers that died while holding it.
     """
 
     id: str
@@ -362,7 +357,7 @@ class Erased:
     """Counts the data of one conversation that was erased.
 
     `messages`: those that still had text; `ended` of them were open. `entries`: those in streams or
-    waiting for a retry. `memories`: keys of its memory. `records`: in the database of the owner.
+    waiting for a retry. `memories`: keys of its memory. `records`: rows in the records database.
     """
 
     messages: int = 0
@@ -374,7 +369,7 @@ class Erased:
 
     @property
     def found(self) -> bool:
-        """Whether there was anything."""
+        """Whether anything was erased."""
         stored = self.messages or self.entries or self.dead_letters or self.memories
         return bool(stored or self.records)
 

@@ -1,18 +1,18 @@
--- How many questions a shard lets in: as many as keep its workers busy, and a few that wait.
+-- Admission control: how many questions a shard accepts, so that its workers stay busy and few wait.
 --
--- What travels either waits on a stream (W) or is worked on (B); by Little's law W/B is the time
--- spent waiting over the time spent working. So no speed and no number of workers has to be configured:
--- a bound of B + share * B + sqrt(B) keeps the wait at about that share of a question's own time,
--- and the root leaves room for chance. B is the mean of a measurement over one turnover: as many
--- questions ended as travelled at its beginning. A changed bound gets a turnover to take effect
--- before the next measurement, or the bound would swing (what was let in arrives at the bottleneck
--- only later).
+-- A question in flight either waits on a stream (W) or is being processed (B). By Little's law, W/B is
+-- the waiting time divided by the processing time, so no speed and no number of workers is configured:
+-- a limit of B + share * B + sqrt(B) keeps the wait at about that share of the processing time, and the
+-- square root absorbs random variation. B is averaged over one turnover: the time in which as many
+-- questions end as were in flight at its start. A changed limit gets one turnover to take effect before
+-- the next measurement; otherwise the limit would oscillate, because admitted questions reach the
+-- bottleneck later.
 --
--- The pace of a shard is a hash: in, accepted so far; ended, at the beginning of the phase; at, the
--- last look; apart, open questions that do not travel; limit; measuring (0: the bound takes effect);
--- since, the phase began (ms); turn, questions to end in it; waited and worked (question-ms); rate
--- (questions ended per ms); refused in the phase, and before it.
-
+-- The state of a shard is a hash. in: questions accepted so far; ended: questions ended at the start of
+-- the phase; at: the last measurement (ms); apart: open questions that are not in flight; limit;
+-- measuring: 0 while a changed limit takes effect; since: the start of the phase (ms); turn: questions
+-- to end in the phase; waited, worked: question-ms; rate: questions ended per ms; refused: rejections
+-- in this phase; before: rejections in the previous phase.
 local LOOK_MS, LONGEST_GAP_MS = 10, 1000
 local COLD, GROWTH, SAME, CALM = 4, 1.5, 0.1, 0.25
 local SHORTEST_TURN = 4
@@ -45,7 +45,7 @@ local function begin_phase(pace, now, ended, travelling, measuring)
   pace.before, pace.refused = pace.refused, 0
 end
 
--- What waits on the shard's streams, and what workers hold; `lanes` are streams of their own.
+-- Return how many entries wait and how many are processed, without the separate streams in `lanes`.
 local function look_at_streams(streams, lanes)
   local all, held = 0, 0
   for role, stream in pairs(streams) do
@@ -70,7 +70,7 @@ local function judge(pace, now, ended, travelling, share, at_least)
   if waited + worked > goal then
     pace.limit = math.min(before, goal)
   elseif pace.refused > 0 and pace.before > 0 then
-    -- Only a bound that held all the time says anything: how long a short queue may become.
+    -- Raise the limit only if it rejected questions in this phase and in the previous one.
     local calm = waited < (goal - worked) * CALM
     pace.limit = math.max(before, calm and before * GROWTH or goal)
   end
@@ -79,7 +79,7 @@ local function judge(pace, now, ended, travelling, share, at_least)
   begin_phase(pace, now, ended, travelling, same and 1 or 0)
 end
 
--- Look how the shard does: `open` counts its open questions.
+-- Measure the shard and adjust its limit; `open` is the number of its open questions.
 local function look(shard, pace, now, open, share, at_least, lanes)
   local elapsed = now - pace.at
   local ended = pace['in'] - open
@@ -91,21 +91,21 @@ local function look(shard, pace, now, open, share, at_least, lanes)
     pace['in'], pace.limit, pace.refused = open, COLD * at_least, 0
     begin_phase(pace, now, 0, travelling, 0)
   elseif elapsed > LONGEST_GAP_MS and elapsed * pace.rate > pace.turn / 2 then
-    -- Nobody looked for long: what happened meanwhile is not known.
+    -- Too long since the last measurement: start again.
     begin_phase(pace, now, ended, travelling, 0)
   else
     pace.waited = pace.waited + waiting * elapsed
     pace.worked = pace.worked + working * elapsed
     local over = pace.measuring == 0 and travelling > pace.limit * (1 + SAME / 2)
     if gone >= pace.turn then
-      -- A pause makes no shard slow: the rate falls only where something waited.
+      -- The rate decreases only if questions waited: a pause between questions does not count.
       local rate = gone / math.max(1, now - pace.since)
       if pace.waited > 0 or pace.refused > 0 or rate > pace.rate then
         pace.rate = rate
       end
     end
     if over then
-      -- What was let in before the bound changed has yet to leave; those who were refused still count.
+      -- Questions admitted before the limit changed are still in flight; rejections still count.
       local refused, before = pace.refused, pace.before
       begin_phase(pace, now, ended, travelling, 0)
       pace.refused, pace.before = refused, before
@@ -118,7 +118,7 @@ local function look(shard, pace, now, open, share, at_least, lanes)
   pace.at = now
 end
 
--- Return the pace of a shard as of now; it is looked at no more often than every LOOK_MS.
+-- Return the current state of a shard, measured at most once every LOOK_MS.
 local function keep_pace(name, shard, now, open, share, at_least, lanes)
   local pace = read_pace(name)
   if pace.at == 0 or now - pace.at >= LOOK_MS then
@@ -128,12 +128,12 @@ local function keep_pace(name, shard, now, open, share, at_least, lanes)
   return pace
 end
 
--- How long until `ahead` questions have ended, in ms; `unknown` when none was seen to end.
+-- Return the time until `ahead` questions have ended (ms), or `unknown` if none has ended yet.
 local function wait_for(pace, now, ended, ahead, unknown)
   if pace.rate <= 0 then
     return unknown
   end
-  -- Where less ends than it did, this phase counts together with one turnover of before.
+  -- If the rate decreases, average this phase with one turnover at the previous rate.
   local since = (ended - pace.ended + pace.turn) / (now - pace.since + pace.turn / pace.rate)
   local rate = math.min(pace.rate, since)
   return math.min(LONGEST_WAIT_MS, math.max(SHORTEST_WAIT_MS, ahead / rate))

@@ -1,17 +1,17 @@
--- Branches of a question, in the hash that keeps its frames until it ends. A branch has a path such as
--- w2/t1: branch t1 of branch w2. A join collects the results of one scatter. Fields:
---   b:<path> an open branch: its join, and until when it counts (ms)
---   n:<join> the join as numbers: see JOIN; p:<join> the paths of its branches, as JSON
---   f:<join> the frame that goes on with the results
---   w:<join>:<place> a branch that waits for its turn: path, role and frame, each on a line
+-- Branches of a question, stored in the hash that keeps its frames until it ends. A branch has a path
+-- such as w2/t1: branch t1 of branch w2. A join collects the results of one scatter. Fields:
+--   b:<path> an open branch: its join, and its deadline (ms)
+--   n:<join> the counters of the join: see JOIN; p:<join> the paths of its branches, as JSON
+--   f:<join> the frame that is sent with the results
+--   w:<join>:<place> a queued branch: path, role and frame, each on a line
 --   r:<path> a result, as JSON
 -- The end of the question deletes the hash, and with it every branch and every join.
--- A branch whose path ends with `watch` is none of those that a join waits for. It looks at messages
--- that come in meanwhile (`show` of the prelude), once for each: a success ends the join at once, and
--- every other end of a look changes nothing.
+-- The join does not wait for a branch whose path ends with `watch`. That branch runs once for each
+-- message that arrives meanwhile (see `show` in closing.lua): a success ends the join immediately, any
+-- other result changes nothing.
 
--- role: who goes on; need: how many successes are enough; left: branches without a result; good:
--- successes; due (ms); following: the place of the first branch that waits.
+-- role: receives the results; need: successes that end the join; left: branches without a result;
+-- good: successes; due: deadline (ms); following: the place of the first queued branch.
 local JOIN = '^(%S+) (%d+) (%d+) (%d+) (%d+) (%d+)$'
 
 local function read_join(text)
@@ -29,7 +29,7 @@ local function is_watch(path)
   return string.match(path, '[^/]*$') == 'watch'
 end
 
--- The token of a join's deadline among what is delayed.
+-- Return the member of the delayed set that stands for the deadline of a join.
 local function name_deadline(question, name, role)
   return 'j ' .. name .. ' ' .. role .. ' ' .. question.name
 end
@@ -38,7 +38,7 @@ local function send_branch(shard, question, role, frame, due, result_list)
   put(shard.streams[role], { 'q', question.name, 'f', frame, 'd', due, 'l', result_list, 'n', '0' })
 end
 
--- Forget a join and its branches; return the frame that goes on, and the results as one JSON object.
+-- Delete a join and its branches; return the frame to send, and the results as one JSON object.
 local function take_join(question, name)
   local frame, listed = unpack(redis.call('HMGET', question.frames, 'f:' .. name, 'p:' .. name))
   local paths, results, gone = cjson.decode(listed), {}, { 'n:' .. name, 'f:' .. name, 'p:' .. name }
@@ -58,8 +58,8 @@ local function take_join(question, name)
   return frame, '{' .. table.concat(members, ',') .. '}'
 end
 
--- Go on with what is there: send the frame to its role, with the results beside it. `due` is until
--- when the sender itself counts.
+-- End a join: send its frame with the results so far to its role. `due` is the deadline of the branch
+-- or question that started the join.
 local function go_on(shard, question, name, join, due, result_list)
   redis.call('ZREM', shard.delayed, name_deadline(question, name, join.role))
   local frame, results = take_join(question, name)
@@ -67,7 +67,7 @@ local function go_on(shard, question, name, join, due, result_list)
     'l', result_list, 'n', '0' })
 end
 
--- Return until when the branch that scattered this join counts (ms), or nil where it ended.
+-- Return the deadline of the branch that started this join (ms), or nil if that branch has ended.
 local function find_due(question, name, deadline)
   local above = string.match(name, '^(.*)#')
   if above == '' then
@@ -77,7 +77,7 @@ local function find_due(question, name, deadline)
   return due
 end
 
--- Keep the result of an open branch, and go on when that is enough; else let the next branch begin.
+-- Store the result of an open branch; end the join if it is complete, else start the next branch.
 local function give_result(shard, question, path, result, is_good, record)
   local name, ends = find_branch(question.frames, path), is_watch(path)
   if ends and is_good == 0 then -- rule: watch-is-not-waited-for

@@ -1,5 +1,5 @@
--- End an open question as superseded; forget it if asked. KEYS: shard, question, results.
--- ARGV after the shard: name, reply, forget ('1' or '').  Returns 1 when it was open.
+-- End an open question as superseded, and optionally erase its text. KEYS: shard, question, results.
+-- ARGV after the shard: name, reply, forget ('1' or ''). Returns 1 if the question was open.
 
 local shard = read_shard()
 local name, reply, forgets = arg(), arg(), arg()
@@ -7,7 +7,7 @@ local question, results = read_question(name), key()
 local record = redis.call('HMGET', question.record, 'o', 'd', 't', 'l', 'k')
 question.keep = record[5]
 if record[4] and record[4] ~= '' and results == question.record then
-  -- It came in after the caller had looked for its result list: the cancellation was before it.
+  -- The question arrived after the caller read its result list, so the cancellation came first.
   return 0
 end
 local open = record[2] and not record[1]

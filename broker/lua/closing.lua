@@ -1,6 +1,6 @@
--- Shared by every script that ends questions, or starts messages that wait.
+-- Functions of every script that ends questions or starts waiting messages.
 
--- KEYS: the eight of the shard. ARGV: how many dead letters there may be and how long they live (ms).
+-- KEYS: the eight keys of the shard. ARGV: the most dead letters, and their time to live (ms).
 local function read_whole(shard)
   shard.deadlines, shard.open, shard.dead, shard.delayed = key(), key(), key(), key()
   shard.parked, shard.notices, shard.alarms, shard.letters = key(), key(), key(), key()
@@ -19,7 +19,7 @@ local function read_question(name)
   }
 end
 
--- Wake the timers that sleep until the next due time, if this one is the earliest of its kind.
+-- Wake the sleeping timers if this due time is now the earliest in its set.
 local function alarm(shard, zset, member, due)
   if redis.call('ZRANGE', zset, '0', '0')[1] == member then -- rule: earliest-due-time-wakes-timer
     redis.call('XADD', shard.alarms, 'MAXLEN', '16', '*', 'd', due)
@@ -45,10 +45,10 @@ local function drop_waiting(question, name)
   redis.call('HDEL', question.conversation, unpack(fields))
 end
 
--- Show a message that waits to the question that runs, if it watches for them. The role that receives
--- messages is the one that decides about both. Fields of a conversation's hash, by name of a message:
--- <name>:watch, while it runs, has until when it watches (ms), its result list and its frame, each on
--- a line; the other fields are those of messages that wait, see `start`.
+-- Send a waiting message to the watch branch of the running question, if there is one. `role` is the
+-- role that receives new messages. Fields of a conversation's hash, by name of the message:
+-- <name>:watch of a running question contains the deadline of the watch (ms), the result list and the
+-- frame, each on a line; the other fields belong to waiting messages, see `start`.
 local function show(shard, question, running, role, frame)
   local watch = redis.call('HGET', question.conversation, running .. ':watch')
   local due, list, looks = string.match(watch or '', '^([^\n]*)\n([^\n]*)\n(.*)$')
@@ -58,7 +58,7 @@ local function show(shard, question, running, role, frame)
   end
 end
 
--- Send a message that waited for its turn; when its time has not come, delay it.
+-- Send the next waiting message of a conversation, or delay it if its start time has not come.
 local function start(shard, question, name, now)
   local stem = name .. ':'
   local found = redis.call('HMGET', question.conversation, stem .. 'stream', stem .. 'frame',
@@ -79,7 +79,7 @@ local function start(shard, question, name, now)
   drop_waiting(question, name)
 end
 
--- Notify the processes that wait for outcomes; a notice is a hint, the journal is the truth.
+-- Notify the processes that wait for outcomes. A notice is only a hint; the journal is authoritative.
 local function notice(shard, name)
   redis.call('XADD', shard.notices, 'MAXLEN', '~', '100000', '*', 'q', name)
   if not shard.noticed then
@@ -110,8 +110,8 @@ local function leave_order(shard, question, now)
   end
 end
 
--- End an open question with its one reply, and let the next of its conversation start.
--- `results` is the key of its result list, or nil; `question.keep` is how long its tenant keeps it.
+-- End an open question with its final reply, and start the next message of its conversation.
+-- `results` is the key of its result list, or nil; `question.keep` is its time to live (ms), or nil.
 local function close(shard, question, tenant, results, outcome, reply, now)
   local changes = { 'o', outcome }
   if results then
@@ -130,8 +130,8 @@ local function close(shard, question, tenant, results, outcome, reply, now)
   leave_order(shard, question, now)
 end
 
--- Return the reply of a question that no worker ended: 2 is the one at the deadline, 3 the one of a
--- dead letter. A reply without line breaks is the same for both.
+-- Return the reply of a question that no worker ended: part 2 is for a missed deadline, part 3 for a
+-- dead letter. A reply without line breaks serves both.
 local AT_DEADLINE, OF_DEAD_LETTER = 2, 3
 local function last_resort(stored, which)
   local parts = { string.match(stored, '^([^\n]*)\n([^\n]*)\n([^\n]*)$') }
@@ -143,9 +143,9 @@ local function drop_letter(shard, id)
   return redis.call('XDEL', shard.dead, id)
 end
 
--- `delivery` lists the attempts, the last worker, when the hop was queued (ms), and whose deaths it saw.
--- What people wrote stands in a hash: what is deleted from a stream stays in Redis, and in its file,
--- until all around it is deleted too.
+-- Add a dead letter. `delivery` lists the attempts, the last worker, when the hop was queued (ms), and
+-- the workers that died while holding it. User text is stored in a hash, because a deleted stream entry
+-- stays in memory and in the append-only file until its whole stream node is deleted.
 local function bury(shard, question, frame, role, reason, problem, delivery)
   local accepted = question.record and redis.call('HGET', question.record, 'at') or '0'
   local id = redis.call('XADD', shard.dead, '*', 'q', question.name, 'role', role, 'reason', reason,
@@ -162,7 +162,7 @@ local function bury(shard, question, frame, role, reason, problem, delivery)
   redis.call('PEXPIRE', shard.letters, shard.letters_ttl)
 end
 
--- Delete the dead letters of a question, or of a conversation, whose names begin with `stem`.
+-- Delete the dead letters of the question or conversation `stem`.
 local function forget_letters(shard, stem)
   local dropped = 0
   for _, entry in ipairs(redis.call('XRANGE', shard.dead, '-', '+')) do
@@ -176,7 +176,7 @@ local function forget_letters(shard, stem)
   return dropped
 end
 
--- Delete what was said of a closed question; its record stays, so that nothing brings it back.
+-- Delete the text of a closed question; its record stays, so that it cannot be accepted again.
 local function forget_words(record, journal, results)
   local entry = redis.call('HGET', record, 'ri')
   redis.call('DEL', journal) -- rule: forgotten-journal-is-deleted
@@ -186,7 +186,7 @@ local function forget_words(record, journal, results)
   end
 end
 
--- Memory writes of what was accepted before now are refused from now on.
+-- Reject later memory writes of questions that were accepted before now.
 local function leave_tombstone(shard, tombstone)
   local time = redis.call('TIME')
   local last = redis.call('ZRANGE', shard.deadlines, -1, -1, 'WITHSCORES')

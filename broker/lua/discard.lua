@@ -1,7 +1,7 @@
--- Bury an entry that is no frame of ours, on first sight. KEYS: shard, stream; when the question
--- is known also its own as for closing, and its result list.
--- ARGV: role, id, consumer, count, name or '', frame, error, '1' when nothing is wrong with it once
--- its question has ended. Returns 1 when it was still held.
+-- Move an entry that cannot be decoded to the dead letters, at its first delivery. KEYS: shard, stream;
+-- if the question is known, also its closing keys and its result list.
+-- ARGV: role, id, consumer, count, name or '', frame, error, '1' to delete the entry silently if its
+-- question has ended. Returns 1 if the entry was still held.
 
 local shard = read_shard()
 local role, id, consumer, count, name, frame, problem = arg(), arg(), arg(), arg(), arg(), arg(), arg()
@@ -16,7 +16,7 @@ local question = { name = '' }
 if name ~= '' then
   question = read_question(name)
   local ended = redis.call('HEXISTS', question.record, 'o') == 1
-  -- Of one that was forgotten no word may come back.
+  -- The text of an erased question must not reappear in a dead letter.
   if ended and (unless_ended or redis.call('EXISTS', question.journal) == 0) then
     return 1
   end

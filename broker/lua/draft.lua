@@ -1,7 +1,7 @@
--- Write how far the answer of an entry has come, in the place of what was written before.
+-- Add a draft of the answer to the journal, replacing the previous draft.
 -- KEYS: the stream of the entry's role, the question's record and journal.
 -- ARGV: id, consumer and count of the entry, the draft as JSON, the draft that it replaces or ''.
--- Returns the draft's place in the journal, or '' where the entry is not held or the question ended.
+-- Returns the draft's journal id, or '' if the entry is no longer held or the question has ended.
 
 local stream, record, journal = key(), key(), key()
 local id, consumer, count, draft, replaced = arg(), arg(), arg(), arg(), arg()

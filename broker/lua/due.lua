@@ -1,5 +1,5 @@
--- Send what is due; everything is checked again here, since several processes look at once.
--- KEYS: shard, duty. ARGV after the shard: who sends; then for each: 'retry' token name role failures (KEYS record)
+-- Send due items. Each is checked again here, because several processes may send them at once.
+-- KEYS: shard, duty. ARGV after the shard: the sender; then for each item: 'retry' token name role failures (KEYS record)
 --                               | 'start' name (KEYS as closing)
 --                               | 'join' join role name (KEYS record, frames) | 'deadline' name (KEYS as closing, results).
 
@@ -69,7 +69,7 @@ function due.deadline()
   local known = redis.call('HMGET', question.record, 'o', 't', 'l', 'lr', 'lo', 'k')
   question.keep = known[6]
   if known[1] or not known[4] then
-    -- The record outlived nobody: only the traces are left.
+    -- The record has ended or expired: remove what refers to it.
     forget_open(shard, question, known[2])
     leave_order(shard, question, now)
     return 0

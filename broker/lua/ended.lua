@@ -1,5 +1,5 @@
--- Tell how a question ended. KEYS: its journal, its record.
--- Returns the journal's last entry, and from the record when it was accepted and the outcome.
+-- Return how a question ended. KEYS: its journal, its record.
+-- Returns the last journal entry, and from the record the time of acceptance and the outcome.
 
 return {
   redis.call('XREVRANGE', key(), '+', '-', 'COUNT', 1),

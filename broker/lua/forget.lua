@@ -1,12 +1,12 @@
--- Forget messages of one conversation: delete every word of theirs, and end those that are open,
--- the newest first, so that none of them lets another start.
+-- Erase messages of one conversation: delete their text, and end the open ones, newest first, so that
+-- ending one does not start another.
 -- KEYS: shard; order, conversation, tombstone, messages; for each message record, journal, frames,
 -- result list (or the record again); the conversation's memory.
--- ARGV after the shard: the conversation's name; '1' to end what is open, '' to leave it; number of
--- messages, and for each its name and its reply as superseded.
--- Returns {messages that had words, ended now, dead letters, memory keys that there were, messages
--- that are not among these, the names of those of which an entry may travel still, and since when
--- (ms)}.
+-- ARGV after the shard: the conversation's name; '1' to end open messages, '' to skip them; the number
+-- of messages, and for each its name and its reply as superseded.
+-- Returns {messages that had text, messages ended now, dead letters deleted, memory keys deleted,
+-- messages that remain, names of messages that may still have an entry in a stream, the time since
+-- which such entries exist (ms) or ''}.
 
 local shard = read_shard()
 local order, conversation, tombstone, messages = key(), key(), key(), key()
@@ -27,7 +27,7 @@ local function forget(name, reply, record, journal, frames, results)
   local known = redis.call('HMGET', record, 'o', 'd', 't', 'k', 'l', 'at')
   local open = known[2] and not known[1]
   if open and (not ends or known[5] ~= '' and results == record) then
-    -- The second came in after the caller had looked for its result list: it is asked again.
+    -- A message that arrived after the caller read its result list: the caller tries it again.
     return
   end
   if open then

@@ -1,9 +1,9 @@
--- Settlements that send frames on, and what all kinds of settlements share.
+-- Settlements that forward frames, and what all kinds of settlements share.
 
 local shard = read_streams()
 local settle, done = {}, {}
 
--- A frame that is kept is written once; each later frame sends only its changes.
+-- Store a base frame once; later entries contain only the changes to it.
 local function keep_frame(frames, base, frame, deadline)
   redis.call('HSET', frames, base, frame) -- rule: base-frame-is-kept
   redis.call('PEXPIREAT', frames, whole(tonumber(deadline) + tonumber(shard.ttl)))

@@ -1,5 +1,5 @@
--- Remove a consumer; what it still owns is handed back first. KEYS: stream. ARGV: consumer, at most
--- so many at once. Returns 1 while it owns more.
+-- Return the entries of a consumer to their stream, then remove it. KEYS: stream. ARGV: consumer, the
+-- most entries of one call. Returns 1 if it may own more.
 
 local stream, consumer, most = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local rows = redis.pcall('XPENDING', stream, GROUP, '-', '+', most, consumer)

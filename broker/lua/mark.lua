@@ -1,5 +1,5 @@
--- Keep that something is erased now: since when, and how often since ever. KEYS: files.
--- ARGV: how long the mark stays where nobody looks (ms).
+-- Mark that text is being erased: the time of the first erasure, and a count. KEYS: files.
+-- ARGV: time to live of the mark (ms).
 
 redis.call('HSETNX', KEYS[1], 'first', whole(now_ms()))
 redis.call('HINCRBY', KEYS[1], 'marks', '1')

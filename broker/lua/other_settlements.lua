@@ -1,9 +1,8 @@
--- The settlements that begin or end branches, wait, or may end the question.
+-- Settlements that start or end branches, retry, or may end the question.
 
 read_whole(shard)
 
--- From now on, show to this question each message that waits behind it: those that are there, and
--- those that come.
+-- Show each message that waits behind this question to its watch branch: now, and as they arrive.
 local function watch(shard, question, scatter, due, result_list, keep_until)
   local name, ttl = question.name, redis.call('PTTL', question.conversation)
   redis.call('HSET', question.conversation, name .. ':watch',
@@ -19,7 +18,7 @@ local function watch(shard, question, scatter, due, result_list, keep_until)
   end
 end
 
--- The branches beyond `at_once` wait in the join; each of them begins when another one returns.
+-- Branches beyond `at_once` are queued; each starts when another one returns.
 function settle.scatter(question, record, scatter)
   local name, deadline = scatter.join, record[RECORD.deadline]
   local due = whole(math.min(now_ms() + scatter.duration_ms, tonumber(deadline))) -- rule: join-ends-by-the-deadline
@@ -68,7 +67,7 @@ function settle.retry(question, record, retry)
   put_off(shard, token, whole(due))
 end
 
--- The writes of one question; read, but not carried out, if the conversation was forgotten meanwhile.
+-- Memory writes of one question. They are read but skipped if the conversation was erased meanwhile.
 local memory = {}
 
 function memory.append(name, ttl, values, keep)
@@ -101,7 +100,7 @@ local function remember(question, allowed, memory_writes)
       values[i] = arg()
     end
     if allowed and (#values > 0 or write.kind == 'delete') then
-      -- A key of another type must not stop a settlement half way: it is noted, and left.
+      -- A key of another type must not abort a settlement halfway: journal the error and continue.
       local fine, problem = pcall(memory[write.kind], write.key, write.ttl_seconds, values, write.keep)
       if not fine then
         local message = type(problem) == 'table' and problem.err or tostring(problem)
@@ -112,7 +111,7 @@ local function remember(question, allowed, memory_writes)
   end
 end
 
--- Messages that are open stay.
+-- Erase the ended messages of the conversation; open ones stay.
 local function forget(own)
   for _ = 1, tonumber(arg()) do
     local message = read_forgotten()
@@ -122,7 +121,7 @@ local function forget(own)
   end
 end
 
--- Return the key of the question's result list, or nil where it has none.
+-- Return the key of the question's result list, or nil if it has none.
 local function result_key(question, record)
   return record[RECORD.result_list] ~= '' and question.results or nil
 end

@@ -1,6 +1,6 @@
--- Tell what is due. KEYS: deadlines, delayed, duty. ARGV: at most so many of each.
--- Returns {now (ms), delayed that are due, questions over their deadline, ms of the next one or '',
--- who sent last what was due or ''}.
+-- Return the due items. KEYS: deadlines, delayed, duty. ARGV: the most items of each kind.
+-- Returns {now (ms), due delayed items, questions past their deadline, time of the next item (ms) or
+-- '', the process that last sent due items or ''}.
 
 local now = now_ms()
 local function due(zset)

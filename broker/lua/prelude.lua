@@ -1,12 +1,12 @@
 -- Shared by every script. Fields of a stream entry:
---   q the question's name, f the frame, d the deadline (ms), l the result list or '', n failures so
---   far, m1.. merged frames, c starts before this delivery, h deaths (worker@ms ..), x the
---   consumers of a paused process that held it for nothing, g the results of a join (branches.lua).
---   Instead of f: p what the frame changes in a frame that the question keeps, and b which one that is.
+--   q name of the question, f frame, d deadline (ms), l result list or '', n failures so far, m1..
+--   merged frames, c starts before this delivery, h deaths (worker@ms ..), x consumers of a paused
+--   process that held the entry without starting it, g results of a join (branches.lua).
+--   Instead of f: p the changes to a base frame, and b the name of that base frame.
 -- Fields of a record:
 --   at accepted (us), d deadline (ms), t tenant, l result list, lr/lo last resort and its outcome,
---   k how long it is kept once it has ended (ms; absent: as long as all), o outcome (absent while
---   open), ri the entry on the result list, of the message that this one is a retry of.
+--   k time to live after the end (ms; absent: the default), o outcome (absent while open), ri id of
+--   the entry in the result list, of the message that this one retries.
 
 local GROUP = 'workers'
 
@@ -15,7 +15,7 @@ local function whole(number)
   return string.format('%d', math.floor(number))
 end
 
--- A script is one moment: its clock is read once.
+-- Read the clock once, so that a script has one time.
 local moment
 local function now_ms()
   if not moment then
@@ -25,7 +25,7 @@ local function now_ms()
   return moment
 end
 
--- Readers of KEYS and ARGV: each call returns the next one.
+-- Return the next of KEYS or ARGV.
 local next_key, next_arg = 0, 0
 local function key()
   next_key = next_key + 1
@@ -45,16 +45,15 @@ local function read_streams()
   return shard
 end
 
--- Return whether `consumer` holds this entry in this delivery. A missing group holds nothing.
+-- Return whether `consumer` holds this delivery of an entry; false if the group does not exist.
 local function holds(stream, id, consumer, count)
   local rows = redis.pcall('XPENDING', stream, GROUP, id, id, '1', consumer)
   local row = rows[1]
   return row ~= nil and row[4] == tonumber(count) -- rule: only-the-holder-settles
 end
 
--- Return the join of an open branch (branches.lua) and until when it counts (ms), or nil: it has
--- returned, its join
--- has gone on without it, or a branch that it belongs to has.
+-- Return the join and the deadline (ms) of an open branch (branches.lua). Returns nil if the branch has
+-- returned, or its join or that of an enclosing branch has ended.
 local function find_branch(frames, path)
   local fields = {}
   for above in string.gmatch(path, '()/') do
@@ -70,7 +69,7 @@ local function find_branch(frames, path)
   return string.match(found[#fields] or '', '^(%S+) (%d+)$')
 end
 
--- Add an entry to a stream. A consumer that takes it in this call receives `known`, or its fields.
+-- Add an entry to a stream. A consumer that takes it in this call receives `known` instead of its fields.
 local added = {}
 local function put(stream, fields, known)
   local id = redis.call('XADD', stream, '*', unpack(fields))
@@ -80,8 +79,8 @@ local function put(stream, fields, known)
   end
 end
 
--- Take up to `count` entries of a stream for a consumer, the oldest first. A missing group is created
--- again by its readers.
+-- Take up to `count` entries of a stream for a consumer, oldest first. Returns none if the group does
+-- not exist; readers create it again.
 local function take(stream, consumer, count)
   local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, consumer, 'COUNT', count, 'STREAMS', stream, '>')
   local entries = read and not read.err and read[1] and read[1][2] or {}

@@ -1,5 +1,5 @@
--- Take over results that a silent push channel left for a lease. KEYS: stream. ARGV: consumer, lease (ms),
--- cursor, places, silence (ms) after which a consumer that owns nothing is removed.
+-- Take over results that another consumer has held for longer than a lease. KEYS: stream. ARGV:
+-- consumer, lease (ms), cursor, count, idle time (ms) after which a consumer without entries is removed.
 -- Returns {next cursor, entries, counts, now (ms)}.
 
 local stream = KEYS[1]
@@ -16,7 +16,7 @@ for _, entry in ipairs(found[2]) do
   end
 end
 
--- Consumers that are silent for long and own nothing are of processes that died.
+-- Consumers that have been idle for long and own nothing belong to dead processes.
 for _, row in ipairs(redis.call('XINFO', 'CONSUMERS', stream, GROUP)) do
   local consumer = {}
   for i = 1, #row, 2 do

@@ -1,7 +1,7 @@
--- Hand back what a living consumer owns without knowing: the answer that delivered it was lost.
--- No start is spent, since nobody started it. KEYS: stream.
--- ARGV: consumer, how old (ms) a delivery must be to be taken for lost, then the ids it knows.
--- Returns 1 when something is too new to tell, or too much was there: ask again.
+-- Return entries to the stream whose delivery a live consumer never received, because the response was
+-- lost. This does not count as a start. KEYS: stream.
+-- ARGV: consumer, the age (ms) from which a delivery counts as lost, then the ids that it received.
+-- Returns 1 if the caller must call again: some entries are too new, or there were too many.
 
 local AT_ONCE = 1000
 local stream, consumer, age = KEYS[1], ARGV[1], tonumber(ARGV[2])
@@ -17,7 +17,7 @@ local again = #rows == AT_ONCE and 1 or 0
 for _, row in ipairs(rows) do
   local id = row[1]
   if known[id] then -- rule: known-entries-stay-with-consumer
-    -- It arrived.
+    -- Received: nothing to do.
   elseif row[3] < age then
     again = 1
   else

@@ -1,7 +1,7 @@
--- Keep leases: an entry that is still held is claimed anew without a further delivery.
--- KEYS: streams, and frames of questions; ARGV, for each entry: number of its stream, id, consumer,
--- count, and of a branch the number of its frames and its path, else 0 and ''.
--- Returns the places (from 0) of the entries that are held no longer, or whose branch has ended.
+-- Renew leases: claim each held entry again without counting a delivery.
+-- KEYS: streams, and frames of questions; ARGV, for each entry: index of its stream, id, consumer,
+-- count, and for a branch the index of its frames and its path, else 0 and ''.
+-- Returns the indexes (from 0) of entries that are no longer held, or whose branch has ended.
 
 local lost = {}
 while next_arg < #ARGV do

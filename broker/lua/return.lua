@@ -1,6 +1,6 @@
--- Hand entries back without spending a start. KEYS: streams.
--- ARGV for each: number of its stream, id, consumer, count.
--- Each becomes a new entry at once, which tells how often it was started before.
+-- Return entries to their streams without counting a start. KEYS: streams.
+-- ARGV for each: index of its stream, id, consumer, count.
+-- Each becomes a new entry with the same fields.
 
 local function hand_back(stream, id, consumer, count)
   if not holds(stream, id, consumer, count) then

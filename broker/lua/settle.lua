@@ -1,14 +1,14 @@
--- Settle many entries of one shard, each wholly or not at all; then take entries for consumers with room.
--- Returns 1 or 0 for each settlement, the time in milliseconds, and the entries that each consumer took:
--- an entry that this very call sent alone comes back as the place of its settlement and its deadline.
+-- Settle entries of one shard, each atomically; then take entries for consumers with free slots.
+-- Returns 1 or 0 for each settlement, the time (ms), and the entries that each consumer took. An entry
+-- that a settlement of this call sent alone is returned as the index of the settlement and its deadline.
 -- ARGV after the shard: the number of demands, and each demand. Then, for each settlement: header, fields
 -- of its journal entry, arguments of its kind. The order of all keys and arguments is defined in
--- broker/settle_script.py, from which the readers used here are written.
+-- broker/settle_script.py, which generates the readers used here.
 
--- Of one journal entry: Lua passes no more than some thousands of values at once.
+-- The most fields of one journal entry, because Lua limits the number of arguments of a call.
 local MOST_FIELDS = 1000
 
--- Of an entry that is held: write its journal entry, and do what its kind says.
+-- Apply the settlement of a held entry: write its journal entry, then run the function of its kind.
 local function settle_one(one)
   next_key, next_arg = one.first_key, one.first_arg
   local kind = one.kind
@@ -72,7 +72,7 @@ local held, problem = take_off(settlements), nil
 for place, one in ipairs(settlements) do
   local succeeded, result = true, 0
   if held[place] then
-    -- An error of one settlement, such as a key of another type, stops none of the others.
+    -- An error in one settlement, such as a key of another type, does not stop the others.
     succeeded, result = pcall(settle_one, one)
   end
   done[place] = succeeded and result or 0

@@ -1,7 +1,7 @@
--- Let a message in, once, in order, within the quota and at the shard's pace.
--- KEYS: shard, stream; those of closing; messages, named, results, pace; what is read along.
--- Returns {'accepted', waiting, nil or what was taken: id, nil or fields, now (ms), nil or what was
---          read along} | {'merged', name} | {'duplicate', reply or ''}
+-- Accept a message once, in order, within the quota and the admission limit of the shard.
+-- KEYS: shard, stream; the closing keys; messages, named, results, pace; the prefetched keys.
+-- Returns {'accepted', waiting, nil or the taken entry: id, nil or fields, now (ms), nil or the
+--          prefetched values} | {'merged', name} | {'duplicate', reply or ''}
 --       | {'busy', reason, retry after (ms)}.
 
 local MOST_JOINED, MOST_NAMED = 100, 1000
@@ -12,12 +12,12 @@ local seconds_ms, resort, resort_outcome = arg(), arg(), arg()
 local result_list, delay_ms, accepted = arg(), tonumber(arg()), arg()
 local quota, longest, merged_reply = tonumber(arg()), tonumber(arg()), arg()
 local retry_of = arg()
--- How long it is kept once it has ended (ms), or '': as long as all.
+-- Time to live after the end of the question (ms), or '' for the default.
 local keep_ms = arg()
--- Who in the process that submits has room for the role, or ''; how a frame is called that is kept
--- when it is taken at once, or ''.
+-- A consumer in the submitting process with a free slot for the role, or ''; the name of the base frame
+-- to store if that consumer takes the message now, or ''.
 local consumer, base = arg(), arg()
--- A share of 0 keeps no pace: the quota alone bounds the shard.
+-- With a share of 0 there is no admission control: only the quota limits the shard.
 local share, at_least, unknown = tonumber(arg()), tonumber(arg()), tonumber(arg())
 local lanes = {}
 for _ = 1, tonumber(arg()) do
@@ -44,7 +44,7 @@ local mine = tonumber(redis.call('HGET', shard.open, tenant) or 0)
 local tenants = redis.call('HLEN', shard.open) + (mine == 0 and 1 or 0)
 local before = redis.call('LLEN', question.order)
 
--- A client that was asked to retry competes for the places that become free.
+-- Rejected clients retry and compete for the slots that become free.
 local function busy(reason, ahead)
   pace.refused = redis.call('HINCRBY', pace_name, 'refused', 1)
   local others = math.max(pace.refused, pace.before)
@@ -54,20 +54,20 @@ end
 if open >= quota then -- rule: quota-bounds-open-questions
   return busy('shard_full', open - quota)
 end
--- Near the quota nobody may take what others need: it cannot be exceeded for them.
+-- Near the quota each tenant gets at most an equal share, because the quota is a hard limit.
 local part = math.max(1, math.floor(quota / tenants))
 if open * 2 >= quota and mine >= part then
   return busy('tenant_share', (mine - part) * open / mine)
 end
 if share > 0 and not lanes[role] and open - pace.apart >= pace.limit then
-  -- At the limit a place is for those who hold less than their part; a little room is theirs alone.
+  -- At the limit, only tenants below their share are admitted; some slots are reserved for them.
   local own = pace.limit / tenants
   if mine + 1 > own or open - pace.apart >= pace.limit * (1 + share / 2) then
     return busy(tenants > 1 and mine + 1 > own and 'tenant_share' or 'overload',
       open - pace.apart - pace.limit)
   end
 end
--- A message that has not started, which one with a delay joins.
+-- A delayed message joins the last message of the conversation if that one has not started.
 local target, joined
 if tonumber(delay_ms) > 0 and before > 0 then
   local last = redis.call('LINDEX', question.order, -1)
@@ -77,7 +77,7 @@ if tonumber(delay_ms) > 0 and before > 0 then
   end
 end
 if before > longest or target and joined >= MOST_JOINED then
-  -- The first of the conversation has to end: that takes as long as a question takes.
+  -- Suggest the time until the open questions end, since the first of the conversation must end.
   return { 'busy', 'conversation_full',
     whole(wait_for(pace, now, pace['in'] - open, open, unknown)) }
 end
@@ -88,7 +88,7 @@ local deadline_text, keep_until = whole(deadline), deadline + kept_ms
 local keep_text = whole(keep_until)
 local start_at = delay_ms > 0 and now + delay_ms or 0
 
--- Keep what a conversation shares until its last message is past, never shorter than before.
+-- Extend the time to live of a key of the conversation, never shorten it.
 local function keep(name)
   if redis.call('PTTL', name) < keep_until - now then
     redis.call('PEXPIREAT', name, keep_text)
@@ -105,19 +105,19 @@ if retry_of ~= '' then
 end
 redis.call('XADD', question.journal, '*', 'k', 'accepted', 'j', accepted)
 redis.call('ZADD', messages, at, name)
--- By number it must not be cut: what was left out here could not be forgotten any more. A journal
--- is kept from its end on, which is at its deadline or, where nobody keeps time, somewhat later.
+-- Trimmed by age, not by number: messages missing here could not be erased any more. The time to live
+-- of a journal starts at its end, at the deadline or, if no process runs the timers, somewhat later.
 redis.call('ZREMRANGEBYSCORE', messages, '-inf',
   whole(tonumber(at) - 2000 * (tonumber(seconds_ms) + kept_ms)))
 redis.call('ZADD', named, whole(now), name)
--- Clients that count their messages in each conversation use the same few ids for ever.
+-- Clients that number the messages of each conversation reuse the same few ids.
 redis.call('ZREMRANGEBYRANK', named, 0, -1 - MOST_NAMED)
 redis.call('PEXPIREAT', question.record, keep_text)
 redis.call('PEXPIREAT', question.journal, keep_text)
 keep(messages)
 keep(named)
 
--- Tell in the reply which message it joined: names are percent-encoded, ids in replies are not.
+-- Add `merged_into` to the reply. Names are percent-encoded, ids in replies are not.
 local function joining(target)
   local id = string.gsub(string.match(target, '[^/]*$'), '%%(%x%x)', function(hex)
     return string.char(tonumber(hex, 16))
@@ -149,7 +149,8 @@ if target then
   return merge()
 end
 
--- What the consumer needs to know. A key of another type stops nothing: its reader gets the error.
+-- Prefetch the memory that the consumer needs. Returns false for a key of another type: the reader of
+-- the memory then reports the error.
 local function read_along()
   local hashes, first, last = arg(), arg(), arg()
   if hashes == '' then
@@ -168,7 +169,7 @@ local function read_along()
   return found
 end
 
--- Send it, and take what is next for this role: the id alone when that is what was just sent.
+-- Send the message, and take the next entry of the role; without its fields if it is this message.
 local function send_and_take(stream)
   local fields = { 'q', name, 'f', frame, 'd', deadline_text, 'l', result_list, 'n', '0' }
   if consumer == '' then

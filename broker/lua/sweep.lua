@@ -1,12 +1,13 @@
--- Give what dead workers held back to its streams, where whoever has room takes it at once.
--- One process at a time sweeps a shard: it says until when, and the others ask again after that.
--- A consumer that holds something and was silent for a lease is dead: a living one renews. What a
--- living one holds without knowing (the answer that delivered it was lost) is found by looking
--- through all that is pending, a bounded number of entries at a time, from where the last look ended.
--- KEYS: duty, then the streams. ARGV: sweeper, lease (ms), silence (ms) after which a consumer that
--- holds nothing is removed, entries looked at, entries given back, starts, ttl (ms), then the roles.
--- Returns {ms until the next sweep, 1 when this one swept, {{role, entry, count, consumer}}: what was
--- started so often that the caller buries it, in the name of who held it last}.
+-- Return the entries of dead workers to their streams, where any consumer can take them.
+-- One process at a time sweeps a shard: it stores until when, and the others try again after that.
+-- A consumer that holds entries and was idle for a lease is dead: a live one renews. Entries that a live
+-- consumer never received (the response was lost) are found by scanning all pending entries, a bounded
+-- number at a time, starting where the last scan ended.
+-- KEYS: duty, then the streams. ARGV: sweeper, lease (ms), idle time (ms) after which a consumer without
+-- entries is removed, the most entries to scan, the most entries to return, the most starts, ttl (ms),
+-- then the roles.
+-- Returns {ms until the next sweep, 1 if this process swept, {{role, entry, count, consumer}}: entries
+-- with too many starts, which the caller buries in the name of their last consumer}.
 
 local duty, me = KEYS[1], ARGV[1]
 local lease, silence, looks = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -22,9 +23,9 @@ end
 
 local wait, poison = lease, {}
 
--- A paused process starts nothing, but reads that it left open still take what is given back, one
--- for each of its consumers (<process>-<instance>). So one process dies once, and each of its
--- consumers may hold an entry once more for nothing; `idle` names those that did.
+-- A paused process starts nothing, but its blocked reads still take returned entries, one for each of
+-- its consumers (<process>-<instance>). So a process counts as one death, and each of its consumers may
+-- hold the entry once more without counting; `idle` names the consumers that did.
 local function takes_by_open_read(consumer, deaths, idle)
   local process = string.match(consumer, '^(.+%-)%d+$')
   if not process or string.find(' ' .. idle, ' ' .. consumer .. ' ', 1, true) then
@@ -38,7 +39,7 @@ local function takes_by_open_read(consumer, deaths, idle)
   return false
 end
 
--- Rows are those of XPENDING: id, consumer, idle (ms), deliveries.
+-- Return a pending entry to its stream. `row` is one of XPENDING: id, consumer, idle (ms), deliveries.
 local function give_back(stream, role, row)
   local id, entry = row[1], redis.call('XRANGE', stream, row[1], row[1])[1]
   if not entry then
@@ -49,7 +50,7 @@ local function give_back(stream, role, row)
   for i = 1, #entry[2], 2 do
     local name, value = entry[2][i], entry[2][i + 1]
     if name == 'c' then
-      -- What is no number is no entry of ours: whoever takes it buries it.
+      -- A value that is not a number is malformed; the consumer that takes the entry buries it.
       started = started + (tonumber(value) or 0) -- rule: starts-survive-return
     elseif name == 'h' then
       deaths = value .. ' '
@@ -65,7 +66,7 @@ local function give_back(stream, role, row)
   else
     deaths = deaths .. row[2] .. '@' .. whole(now - row[3]) .. ' '
   end
-  -- What is buried stays the delivery it was, and counts itself.
+  -- A buried entry keeps its delivery count, so its own starts are not added here.
   local spent = started >= starts -- rule: starts-are-bounded
   fields[#fields + 1] = 'c'
   fields[#fields + 1] = tostring(spent and started - row[4] or started)
@@ -76,7 +77,7 @@ local function give_back(stream, role, row)
     fields[#fields + 1] = string.sub(idle, 1, -2)
   end
   if spent then
-    -- It stays with who held it last: should this sweeper die now, the next one tells the same.
+    -- It stays with its last consumer: if this sweeper dies now, the next one returns it again.
     redis.call('XCLAIM', stream, GROUP, row[2], 0, id, 'JUSTID')
     poison[#poison + 1] = { role, { id, fields }, row[4], row[2] }
     return
@@ -129,7 +130,7 @@ for place = 1, roles do
   end
 end
 
--- Look through everything once around, as far as the number of looks goes.
+-- Scan all streams once, up to the limit of scanned entries.
 local next_role, next_after = '', ''
 for step = 0, roles - 1 do
   local place = (first - 1 + step) % roles + 1

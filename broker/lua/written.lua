@@ -1,5 +1,5 @@
--- Note that the file was written anew; what was erased since that began keeps its mark.
--- KEYS: files. ARGV: when it began (ms), how long this is known (ms).
+-- Record that the file was rewritten; erasures since the start of the rewrite keep their mark.
+-- KEYS: files. ARGV: start of the rewrite (ms), time to live of this record (ms).
 
 local known = redis.call('HMGET', KEYS[1], 'began', 'covers', 'marks')
 if known[1] ~= ARGV[1] then

@@ -1,1 +1,1 @@
-"""What runs on timers: deadlines, delayed entries, orphaned work, leases, erasure."""
+"""Timed work: deadlines, delayed entries, recovery of orphaned entries, and erasure."""

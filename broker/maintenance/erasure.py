@@ -1,11 +1,10 @@
 """Erases conversations: finds every key and entry that contains their text, and deletes it.
 
-text.
-
 An erasure sets a mark before it deletes anything. The process that sweeps the shard reads the mark.
-When the mark is old enough, it starts one rewriting, which covers all erasures until then. The mark
-is removed only when that rewriting has succeeded on the same run of the server; later erasures have
-set another mark. Without a mark the file is rewritten periodically, to remove expired data.
+When the mark is old enough, it starts one rewrite of the append-only file, which covers all
+erasures until then. The mark is removed only when that rewrite has succeeded on the same run of the
+server; later erasures set another mark. Without a mark the file is rewritten periodically, to
+remove expired data.
 """
 
 import time
@@ -41,11 +40,11 @@ Forgotten = tuple[str, str, str]
 """The keys of a message: record, journal, result list (or the record again, where it has none)."""
 
 AT_ONCE = 250
-"""Messages that one script call erases; such a call keeps Redis busy for one or two ms."""
+"""Messages that one script call erases; such a call blocks Redis for one or two ms."""
 MOST_SETTLED = 1_000
 """Messages that one settlement erases; older ones are erased before it."""
 ROUNDS = 20
-"""How often a conversation is read again that receives messages while it is erased."""
+"""How often to read a conversation again if it receives messages while it is erased."""
 PAGE = 200
 FORGOTTEN = "forgotten"
 GONE = frozenset((b"superseded", b"failed"))
@@ -55,12 +54,12 @@ log = structlog.get_logger("broker")
 KEEP_MS = 90 * 86_400_000
 """How long (ms) a mark is kept if no process sweeps the shard."""
 WARN_SECONDS = 3600.0
-"""The least time between two warnings about a server that refuses; it is asked each time."""
+"""The least time between two warnings that a server refuses to rewrite its file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """When files are rewritten: this long after an erasure, and periodically. 0: never."""
+    """When append-only files are rewritten: after an erasure, and periodically. 0: never."""
 
     after_seconds: float = 60.0
     every_seconds: float = 86_400.0
@@ -80,13 +79,13 @@ class Files:
         return self._rewriting.after_seconds or float("inf")
 
     async def mark(self, shard: int) -> None:
-        """Set the mark that something is being erased."""
+        """Mark that text is being erased."""
         await self._context.run(MARK, [self._key(shard)], [KEEP_MS])
 
     async def look(self, shard: int, *, at_once: bool = False) -> bool:
-        """Start a rewriting when it is due; return whether one is running."""
+        """Start a rewrite of the file if it is due; return whether one is running."""
         if shard and not self._context.slots_apart:
-            return False  # One server holds all shards; the first shard takes care of its file.
+            return False  # One server holds all shards; the first shard handles its file.
         key = self._key(shard)
         known, now_ms = await self._read_notes(key)
         if b"began" in known:
@@ -107,17 +106,17 @@ class Files:
         return rewriting.every_seconds > 0 and since_ms >= rewriting.every_seconds * 1000
 
     async def _note_first_look(self, key: str, now_ms: float) -> None:
-        """Count the time until the next rewriting from now on."""
+        """Start the interval until the next periodic rewrite."""
         client: Any = self._context.client
         with reachable():
             await client.hsetnx(key, "written", int(now_ms))
             await client.pexpire(key, KEEP_MS)
 
     async def _begin(self, key: str, known: dict[bytes, bytes]) -> bool:
-        """Start a rewriting; where the server has no file, record that it was rewritten."""
+        """Start a rewrite; if the server has no file, record it as done."""
         state = await self._state(key)
         enabled = bool(state.get("aof_enabled"))
-        if enabled and not await self._is_asked(key):
+        if enabled and not await self._request_rewrite(key):
             return False
         run = str(state.get("run_id", ""))
         began = await self._context.run(BEGUN, [key], [run, known.get(b"marks", b"")])
@@ -125,7 +124,7 @@ class Files:
             await self._context.run(WRITTEN, [key], [began, KEEP_MS])
         return enabled
 
-    async def _is_asked(self, key: str) -> bool:
+    async def _request_rewrite(self, key: str) -> bool:
         client = await self._client(key)
         try:
             with reachable():
@@ -145,7 +144,7 @@ class Files:
             return {}  # fakeredis has no INFO, and no file.
 
     async def _follow(self, key: str, known: dict[bytes, bytes]) -> bool:
-        """Check a running rewriting: remove its mark when it succeeded, else repeat it later."""
+        """Check a running rewrite: remove its mark if it succeeded, else repeat it later."""
         state = await self._state(key)
         run = str(state.get("run_id", ""))
         same = run == known.get(b"run", b"").decode()
@@ -156,17 +155,17 @@ class Files:
             if same and state.get("aof_last_bgrewrite_status", "ok") == "ok":
                 await self._context.run(WRITTEN, [key], [known[b"began"], KEEP_MS])
             else:
-                # The mark remains: the next look starts another rewriting.
+                # The mark remains, so the next check starts another rewrite.
                 await self._context.client.hdel(key, "began", "run", "covers")
         return False
 
     async def _read_notes(self, key: str) -> tuple[dict[bytes, bytes], float]:
-        """Return the fields of the mark, and the server's time (ms)."""
+        """Return the stored fields of the file, and the server's time (ms)."""
         client: Any = self._context.client
         with reachable():
-            found: dict[bytes, bytes] = await client.hgetall(key)
+            fields: dict[bytes, bytes] = await client.hgetall(key)
             seconds, microseconds = await client.time()
-        return found, seconds * 1000 + microseconds / 1000
+        return fields, seconds * 1000 + microseconds / 1000
 
     async def _client(self, key: str) -> Any:
         client: Redis = self._context.client
@@ -174,7 +173,7 @@ class Files:
             return (await client.holder(key))[1] if isinstance(client, ClusterClient) else client
 
     def _log_refusal(self, error: ResponseError) -> None:
-        """Log at intervals that the server refuses to rewrite its file: an operator must act."""
+        """Log a warning, at most once per `WARN_SECONDS`: an operator must act."""
         if time.monotonic() - self._warned_at > WARN_SECONDS:
             self._warned_at = time.monotonic()
             log.warning("aof_rewrite_failed", error=str(error))
@@ -199,8 +198,8 @@ class ConversationEraser:
         travelling: dict[str, None] = {}
         since_ms: list[int] = []
         for _ in range(ROUNDS):
-            found = await self._messages(names)
-            done, left = await self._erase(shard, names, found, memory, travelling, since_ms)
+            messages = await self._messages(names)
+            done, left = await self._erase(shard, names, messages, memory, travelling, since_ms)
             erased += done
             if left == 0:
                 break
@@ -209,11 +208,11 @@ class ConversationEraser:
         return erased
 
     async def rewrite_file(self) -> bool:
-        """Have the server rewrite its file if anything was erased; return whether it is running."""
+        """Start a rewrite of the file if anything was erased; return whether one is running."""
         return await self._files.look(0, at_once=True)
 
     async def mark(self, question: Question) -> None:
-        """Set the mark that something of the question is being erased."""
+        """Mark that text of the question is being erased."""
         shard, _ = self._context.locate(question)
         await self._files.mark(shard)
 
@@ -259,8 +258,8 @@ class ConversationEraser:
         """Return the names of a conversation's messages, newest first."""
         with reachable():
             client: Any = self._context.client
-            found: list[bytes] = await client.execute_command("ZREVRANGE", names.messages, 0, -1)
-        return [name.decode() for name in found]
+            messages: list[bytes] = await client.execute_command("ZREVRANGE", names.messages, 0, -1)
+        return [name.decode() for name in messages]
 
     async def _erase(
         self,
@@ -271,9 +270,7 @@ class ConversationEraser:
         travelling: dict[str, None],
         since_ms: list[int],
     ) -> tuple[Erased, int]:
-        """Erase these messages, and the memory with the last of them; return counts and how many
-        remain.
-        """
+        """Erase messages, then the memory; return the counts, and the number of messages left."""
         erased, left = Erased(), 0
         chunks = _chunks(messages) or [()]
         for index, chunk in enumerate(chunks, 1):
@@ -310,7 +307,8 @@ class ConversationEraser:
     async def _take_off(self, shard: int, names: Collection[str], since_ms: int) -> int:
         """Delete the entries of ended questions from the streams, and return their number.
 
-        An entry that moves meanwhile moves to the end of a stream, ahead of this scan.
+        An entry that moves during the scan moves to the end of a stream, where the scan still sees
+        it.
         """
         wanted = {name.encode() for name in names}
         taken = await self._unpark(shard, names)
@@ -329,10 +327,10 @@ class ConversationEraser:
     async def _page(self, stream: str, after: str) -> list[Any]:
         client: Any = self._context.client
         with reachable():
-            found: list[Any] = await client.execute_command(
+            entries: list[Any] = await client.execute_command(
                 "XRANGE", stream, after, "+", "COUNT", PAGE
             )
-        return found
+        return entries
 
     async def _delete(self, stream: str, ids: Sequence[bytes]) -> None:
         pipeline: Any = self._context.client.pipeline(transaction=False)
@@ -345,8 +343,8 @@ class ConversationEraser:
         """Delete the frames that wait for a retry, and return their number."""
         keys, client = shard_keys(shard), cast("Any", self._context.client)
         with reachable():
-            found = await client.execute_command("ZRANGE", keys.delayed, 0, -1)
-            parked = [token for token in found if token.decode().rpartition(" ")[2] in names]
+            tokens = await client.execute_command("ZRANGE", keys.delayed, 0, -1)
+            parked = [token for token in tokens if token.decode().rpartition(" ")[2] in names]
             if parked:
                 pipeline = client.pipeline(transaction=False)
                 pipeline.execute_command("HDEL", keys.parked, *parked)

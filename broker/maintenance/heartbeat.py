@@ -5,11 +5,11 @@ connection of the process sends many short blocking commands together. Redis run
 other and answers each when it times out: one request every half minute, with an answer (a beat)
 every half second. When a beat is missing, the server is contacted on a new connection. If it
 answers there while the old connection stays silent, every connection without an answer since then
-is broken, in all threads: the tasks that wait on them get an error and connect again.
+is closed, in all threads: the tasks that wait on them get an error and connect again.
 
-A server that answers on no connection may continue soon, and then run everything that it received.
-A single server is therefore waited for. In a cluster the other nodes can work meanwhile, so that
-calls that wait for the node are broken.
+A server that answers on no connection may resume soon, and then run every command that it received.
+Therefore calls keep waiting for a single server. In a cluster the other nodes can work meanwhile,
+so calls that wait for a silent node fail.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from broker.keys import heartbeat_key
 from broker.transport.cluster import Address, ClusterClient
 from broker.transport.connect import reachable
-from broker.transport.connection import AutoPipeliningRedis, line_of
+from broker.transport.connection import AutoPipeliningRedis, link_of
 
 if TYPE_CHECKING:
     from redis.asyncio import Connection
@@ -34,7 +34,7 @@ BEAT_SECONDS = 0.5
 BEATS = 60
 """Commands that are sent together: one request every half minute."""
 LATE_SECONDS = 0.35
-"""How late a beat may be: a server ends a wait up to a tenth of a second late."""
+"""How late a beat may be: Redis ends a blocked command up to a tenth of a second late."""
 GREETING_SECONDS = 0.75
 """Time for a server that missed a beat to answer on a new connection."""
 GRACE_SECONDS = 0.2
@@ -44,20 +44,20 @@ NEVER_READ_SECONDS = 60.0
 
 
 class Heartbeat:
-    """Checks one server, on which `key` would be and never exists.
+    """Checks the server that would hold `key`, which never exists.
 
-    `patient`: a server that answers on no connection is waited for, instead of broken off.
+    `patient`: keep waiting for a server that answers on no connection, instead of failing calls.
     """
 
     def __init__(self, client: AutoPipeliningRedis, key: str, *, patient: bool = True) -> None:
         self._pool: Any = client.connection_pool
-        self._line = line_of(self._pool)
+        self._line = link_of(self._pool)
         self._patient = patient
         beat: tuple[Any, ...] = ("BLPOP", key, BEAT_SECONDS)
         self._beats = BEATS * [hiredis.pack_command(beat)]
 
     async def keep(self) -> None:
-        """Check until the connection fails; raises redis-py's error when it failed at once."""
+        """Check until the connection fails; raises redis-py's error if it failed at once."""
         try:
             connection: Connection = await self._pool.get_connection()
         except (RedisError, OSError):
@@ -69,11 +69,11 @@ class Heartbeat:
         try:
             await self._receive_beats(connection)
         except ResponseError:
-            raise  # the server answers, if only that the key has moved to another node
+            raise  # the server answered, for example that the key has moved to another node
         except (RedisError, OSError):
             self._line.suspect()
             self._line.unwatched = True
-            # The next connection is made at once: without one, no dead connection is noticed.
+            # Connect again at once: without a heartbeat, dead connections go unnoticed.
             if time.monotonic() - began < BEAT_SECONDS:
                 raise
         finally:
@@ -130,9 +130,7 @@ class Heartbeats:
         self._kept: set[Address] = set()
 
     async def keep(self) -> None:
-        """Check until cancelled; raises `BrokerUnavailableError` when the only server does not
-        answer.
-        """
+        """Check until cancelled; raises `BrokerUnavailableError` if a single server is away."""
         client = self._context.client
         if isinstance(client, AutoPipeliningRedis):
             heartbeat = Heartbeat(client, heartbeat_key(0))

@@ -1,16 +1,15 @@
-"""Runs the work on timers for the whole system: due entries, deadlines, and entries of dead
-workers.
+"""Runs timed work for the whole system: due entries, deadlines, and entries of dead workers.
 
-If one process runs this loop, delays, deadlines and recovery work for all. It sleeps until the next
-item is due, or until a wakeup announces an earlier one; on an idle system it calls Redis a few
-times a minute. It also sends a heartbeat to Redis twice a second, so that all connections of the
-process notice soon that they are dead.
+One process that runs this loop is enough for delays, deadlines and recovery everywhere. It sleeps
+until the next item is due, or until a wakeup announces an earlier one; on an idle system it calls
+Redis a few times a minute. It also checks Redis twice a second, so that dead connections of the
+process are noticed soon.
 
 One process does this for each shard: the one that sweeps it. A sweep checks the consumers of every
 stream of a shard, not every entry. A consumer that owns entries and was silent for one lease
 belongs to a dead process. Each of its entries becomes a new entry with the number of its earlier
-starts, so that any worker takes it immediately. The next sweep is due when the next lease can end:
-one lease later if no entry is held.
+starts, so that any worker can take it immediately. The next sweep is due when the next lease can
+expire: one lease later if no entry is held.
 """
 
 import asyncio
@@ -48,13 +47,13 @@ LEAST_SWEEP_SECONDS = 0.005
 
 Settle = Callable[[Sequence[tuple[Delivery, Settlement]]], Awaitable[Sequence[bool]]]
 MakeNotice = Callable[[Delivery, str], FrameSend | None]
-"""Returns the notice for the manager about an entry that killed its workers, and its error."""
+"""Returns the notice to the manager about an entry, with this error, that killed its workers."""
 AWAY_SECONDS = 0.25
-"""How long it sleeps when Redis does not answer."""
+"""The pause after Redis did not answer."""
 GATHER_SECONDS = 0.02
 """The least time between two wakeups, so that many retries are sent together."""
 TIDY_SECONDS = 1.0
-"""How long a process waits before its first upkeep: the sweep finds out its shards first."""
+"""The pause before the first upkeep, so that the first sweep can determine `on_duty`."""
 
 RecordResult = Callable[[BrokerUnavailableError | None], None]
 LONGEST_SECONDS = 30.0
@@ -66,7 +65,7 @@ class OrphanRescuer:
     """Sweeps all shards; buries, by `settle`, entries that were started too often.
 
     `make_notice` creates the notice to the manager about a buried entry. `on_duty` contains the
-    shards that this process swept last: the other work on timers is done by the same process.
+    shards that this process swept last; it also does the other timed work of these shards.
     """
 
     def __init__(
@@ -74,23 +73,21 @@ class OrphanRescuer:
         context: BrokerContext,
         settle: Settle,
         make_notice: MakeNotice,
-        opening: DeliveryLoader,
+        loader: DeliveryLoader,
     ) -> None:
         self._context = context
         self._settle = settle
         self._make_notice = make_notice
-        self._opening = opening
+        self._loader = loader
         self.on_duty: set[int] = set()
         self._name = f"sweeper-{secrets.token_hex(4)}"
         self._random = random.SystemRandom()
 
     async def sweep(self) -> float:
-        """Sweep the shards that no other process sweeps; return seconds until the next sweep is
-        useful.
-        """
+        """Sweep the shards that no other process sweeps; return seconds until the next sweep."""
         sweeps = [self._sweep(shard) for shard in range(self._context.shards)]
         waits = await self._context.on_shards(sweeps)
-        # An unreachable shard is swept as soon as it may answer again.
+        # An unreachable shard is tried again soon.
         return min(wait if isinstance(wait, float) else AWAY_SECONDS for wait in waits)
 
     async def _sweep(self, shard: int) -> float:
@@ -108,7 +105,7 @@ class OrphanRescuer:
         ]
         wait_ms, swept, poison = await self._context.run(SWEEP, keys, args)
         for role, entry, count, consumer in poison:
-            found = delivery_of(
+            read = delivery_of(
                 entry,
                 role=role.decode(),
                 shard=shard,
@@ -116,24 +113,24 @@ class OrphanRescuer:
                 count=count,
                 now_ms=0.0,
             )
-            await self._bury(found)
+            await self._bury(read)
         (self.on_duty.add if swept else self.on_duty.discard)(shard)
         seconds = max(LEAST_SWEEP_SECONDS, float(wait_ms) / 1000)
-        # The random delay separates the processes that wait to take over.
+        # The random delay spreads the processes that wait to take over.
         return seconds if swept else seconds + self._random.uniform(0.0, lease_ms / 16_000)
 
-    async def _bury(self, found: Read) -> None:
+    async def _bury(self, read: Read) -> None:
         error = f"its worker died or hung in each of {STARTS} starts"
-        for delivery in await self._opening.select_workable([found]):
+        for delivery in await self._loader.select_workable([read]):
             notice = self._make_notice(delivery, error)
             buried = Bury("poison", error, poison_notice=notice, deaths=delivery.deaths)
             await self._settle([(delivery, buried)])
 
 
 class Upkeep:
-    """Deletes expired dead letters of the shards in `on_duty`, and starts rewritings of the file.
+    """Deletes expired dead letters of the shards in `on_duty`, and starts rewrites of the file.
 
-    Dead letters are kept for `seconds`; `of` has exceptions by tenant and assistant, in seconds.
+    Dead letters are kept for `seconds`; `of` overrides this by tenant and assistant.
     """
 
     def __init__(
@@ -164,7 +161,7 @@ class Upkeep:
         keys, client = shard_keys(shard), self._context.client
         now, after = time.time(), "-"
         while True:
-            # Entry ids are in Redis time: a clock difference delays or hastens this accordingly.
+            # Entry ids use the clock of Redis; a clock difference shifts this time accordingly.
             until = int((now - self._shortest_seconds) * 1000)
             command: Any = client
             with reachable():
@@ -178,7 +175,8 @@ class Upkeep:
                 with reachable():
                     pipeline: Any = client.pipeline(transaction=False)
                     pipeline.hdel(
-                        keys.letters, *(name for one in old for name in letter_fields(one))
+                        keys.letters,
+                        *(name for letter in old for name in letter_fields(letter)),
                     )
                     pipeline.xdel(keys.dead, *old)
                     await pipeline.execute()
@@ -189,14 +187,14 @@ class Upkeep:
     def _is_old(self, entry_id: bytes, raw: Any, now: float) -> bool:
         name = fields_of(raw).get(b"q", b"").decode()
         question = question_of(name) if name else None
-        whose = None if question is None else (question.tenant, question.assistant)
-        lives = self._seconds if whose is None else self._of.get(whose, self._seconds)
-        return now - seconds_of(entry_id.decode()) >= lives
+        owner = None if question is None else (question.tenant, question.assistant)
+        lifetime_seconds = self._seconds if owner is None else self._of.get(owner, self._seconds)
+        return now - seconds_of(entry_id.decode()) >= lifetime_seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """The parts that work on timers."""
+    """The parts of the broker that do timed work."""
 
     scheduler: Scheduler
     rescuer: OrphanRescuer
@@ -207,7 +205,7 @@ class Maintenance:
 class MaintenanceLoop:
     """Sends due entries, sweeps, tidies, and waits for wakeups.
 
-    `record_result` receives the result of each call: the error when Redis did not answer, or None.
+    `record_result` receives the outcome of each call: the error if Redis did not answer, or None.
     """
 
     def __init__(
@@ -233,9 +231,9 @@ class MaintenanceLoop:
             "heartbeats": self._maintenance.heartbeats.keep,
         }
         async with AsyncExitStack() as stack:
-            for name, one in work.items():
+            for name, job in work.items():
                 await stack.enter_async_context(
-                    self._jobs.running(name, partial(self._repeat, one))
+                    self._jobs.running(name, partial(self._repeat, job))
                 )
             await stop.wait()
 
@@ -245,7 +243,7 @@ class MaintenanceLoop:
                 await work()
             except BrokerUnavailableError as error:
                 self._record_result(error)
-                # Wakeups of the meantime were missed: look as soon as Redis answers.
+                # Wakeups may have been missed: check as soon as Redis answers.
                 self._schedule_look(0.0)
                 await asyncio.sleep(AWAY_SECONDS)
             else:
@@ -273,7 +271,7 @@ class MaintenanceLoop:
                     await self._sooner.wait()
             except TimeoutError:
                 break
-        # Set before the look: a wakeup during it shortens the sleep that follows.
+        # Set before sending: a wakeup meanwhile shortens the next sleep.
         self._look_at = float("inf")
         seconds = await self._maintenance.scheduler.send_due()
         self._look_at = min(self._look_at, time.monotonic() + max(seconds, GATHER_SECONDS / 2))

@@ -1,4 +1,4 @@
-"""Shows what the queues hold, and acts on dead letters."""
+"""Reports the state of the queues, and manages dead letters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from broker.keys import (
     shard_keys,
     stream_key,
 )
+from broker.transport.cluster import raise_if_error
 from broker.transport.connect import reachable
 from broker.transport.scripts import DEAD
 from broker.values import DeadLetter, RoleStatus
@@ -45,9 +46,9 @@ class QueueAdmin:
             pipeline = self._context.client.pipeline(transaction=False)
             for shard in range(self._context.shards):
                 pipeline.zrevrange(message_id_key(message_id, shard), 0, -1, withscores=True)
-            found = [pair for shard in await pipeline.execute() for pair in shard]
-        found.sort(key=lambda pair: -float(pair[1]))
-        return [question_of(name.decode()) for name, _ in found]
+            scored_names = [pair for shard in await pipeline.execute() for pair in shard]
+        scored_names.sort(key=lambda pair: -float(pair[1]))
+        return [question_of(name.decode()) for name, _ in scored_names]
 
     async def read_status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
         """Return the depth, age and consumers of each role, read from Redis."""
@@ -61,10 +62,10 @@ class QueueAdmin:
         ]
 
     async def find_write_fault(self) -> str:
-        """Return why Redis refuses writes now, or an empty text; see the port."""
+        """Return why Redis currently refuses writes, or an empty text; see the port."""
         pipeline = self._context.client.pipeline(transaction=False)
         for shard in range(self._context.shards):
-            # Writes nothing, because the key never exists, and is refused like any other write.
+            # Changes nothing, because the key never exists, but is rejected like any other write.
             pipeline.set(heartbeat_key(shard), "", xx=True)
         with reachable():
             answers = await pipeline.execute(raise_on_error=False)
@@ -79,8 +80,8 @@ class QueueAdmin:
         with reachable():
             for shard in range(self._context.shards):
                 dead = shard_keys(shard).dead
-                found: Any = await self._command("XREVRANGE", dead, "+", "-", "COUNT", limit)
-                letters += await self._letters(shard, found)
+                entries: Any = await self._command("XREVRANGE", dead, "+", "-", "COUNT", limit)
+                letters += await self._letters(shard, entries)
         letters.sort(key=lambda letter: -letter.at)
         return letters[:limit]
 
@@ -91,8 +92,8 @@ class QueueAdmin:
             return None
         shard, entry_id = located
         with reachable():
-            found: Any = await self._command("XRANGE", shard_keys(shard).dead, entry_id, entry_id)
-            letters = await self._letters(shard, found)
+            entries: Any = await self._command("XRANGE", shard_keys(shard).dead, entry_id, entry_id)
+            letters = await self._letters(shard, entries)
         return letters[0] if letters else None
 
     async def drop_dead_letter(self, letter_id: str) -> bool:
@@ -109,14 +110,14 @@ class QueueAdmin:
         return bool(dropped)
 
     async def _letters(self, shard: int, entries: Sequence[Any]) -> list[DeadLetter]:
-        """Return the dead letters of these entries with frame and error, which a hash contains."""
+        """Return the dead letters of these entries, with frame and error from the letters hash."""
         if not entries:
             return []
         fields = [field for entry in entries for field in letter_fields(entry[0].decode())]
-        words: Any = await self._context.client.hmget(shard_keys(shard).letters, fields)
+        texts: Any = await self._context.client.hmget(shard_keys(shard).letters, fields)
         return [
             dead_letter_of(entry, shard, frame, error)
-            for entry, frame, error in zip(entries, words[::2], words[1::2], strict=True)
+            for entry, frame, error in zip(entries, texts[::2], texts[1::2], strict=True)
         ]
 
     async def _command(self, *parts: str | int) -> Any:
@@ -136,7 +137,7 @@ class QueueAdmin:
         pipeline.time()
         with reachable():
             *answers, clock = await pipeline.execute(raise_on_error=False)
-            seconds, microseconds = _good(clock)
+            seconds, microseconds = raise_if_error(clock)
             now = seconds + microseconds / 1e6
             names = [role for role in roles for _ in shards]
             return [
@@ -147,8 +148,8 @@ class QueueAdmin:
     async def _dead_by_role(self) -> dict[str, int]:
         counts: dict[str, int] = {}
         for shard in range(self._context.shards):
-            found = await self._context.run(DEAD, [shard_keys(shard).dead], [])
-            for role, count in zip(found[::2], found[1::2], strict=True):
+            roles_and_counts = await self._context.run(DEAD, [shard_keys(shard).dead], [])
+            for role, count in zip(roles_and_counts[::2], roles_and_counts[1::2], strict=True):
                 counts[role.decode()] = counts.get(role.decode(), 0) + int(count)
         return counts
 
@@ -168,24 +169,18 @@ def parse_letter_id(letter_id: str) -> tuple[int, str] | None:
 
 
 def _parse_backlog(role: str, now: float, length: Any, first: Any, groups: Any) -> _StreamBacklog:
-    """Return the backlog from the answers about one stream; raises those that are errors."""
-    oldest = now - seconds_of(first[0][0].decode()) if _good(first) else 0.0
+    """Parse the answers about one stream; raises an answer that is an error."""
+    oldest = now - seconds_of(first[0][0].decode()) if raise_if_error(first) else 0.0
     missing = isinstance(groups, ResponseError) and "no such key" in str(groups)
-    found: list[dict[str, Any]] = [] if missing else _good(groups)
-    own = [group for group in found if group["name"] == GROUP.encode()]
+    all_groups: list[dict[str, Any]] = [] if missing else raise_if_error(groups)
+    own = [group for group in all_groups if group["name"] == GROUP.encode()]
     return _StreamBacklog(
         role,
-        depth=int(_good(length)),
+        depth=int(raise_if_error(length)),
         oldest_seconds=max(0.0, oldest),
         in_flight=sum(int(group["pending"]) for group in own),
         consumers=sum(int(group["consumers"]) for group in own),
     )
-
-
-def _good(answer: Any) -> Any:
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
 
 
 def _status(role: str, backlogs: Sequence[_StreamBacklog], dead: int) -> RoleStatus:

@@ -1,10 +1,10 @@
 """Sends delayed entries when they are due, and ends questions at their deadlines.
 
 Any number of processes sleep until the next item is due. The process that sent the last due item is
-the timer of its shard and wakes exactly on time. The others stand by and look a moment later: they
-find nothing to do as long as the timer lives, and one of them becomes the timer when it does not. A
-call that makes an item due before all others adds a wakeup to a stream, which all these processes
-read.
+the timer of its shard and wakes exactly on time. The others are on standby and check a moment
+later: they have nothing to do while the timer lives, and one of them replaces it when it dies. A
+call that adds an item earlier than all others also adds a wakeup to a stream that all these
+processes read.
 """
 
 import random
@@ -30,7 +30,7 @@ LONGEST_WAIT_SECONDS = 30.0
 """The longest sleep of a process, in case a wakeup is lost."""
 AWAY_SECONDS = 0.25
 STAND_BY_SECONDS = (0.06, 0.14)
-"""How long after its time a process that stands by sends a due item that the timer did not send."""
+"""After this delay (a random value in the range), a standby process sends an overdue item."""
 
 
 class Scheduler:
@@ -41,15 +41,15 @@ class Scheduler:
         self._name = secrets.token_hex(6).encode()
         self._random = random.SystemRandom()
         self._alarms: dict[bytes, bytes] = {}
-        self._stands_by: set[bytes] = set()
+        self._on_standby: set[bytes] = set()
 
     async def send_due(self) -> float:
-        """Send the due items of every shard; return seconds until the next look."""
+        """Send the due items of every shard; return seconds until the next check."""
         await self._set_cursors()
         looks = await self._context.on_shards(
             [self._send_due_of(shard) for shard in range(self._context.shards)]
         )
-        # An unreachable shard is looked at again soon.
+        # An unreachable shard is checked again soon.
         return min(look if isinstance(look, float) else AWAY_SECONDS for look in looks)
 
     async def wait_for_wakeup(self, *, block_seconds: float) -> float | None:
@@ -60,7 +60,7 @@ class Scheduler:
         waits: list[float] = []
         for stream, entries in read:
             self._alarms[stream] = entries[-1][0]
-            later = self._patience() if stream in self._stands_by else 0.0
+            later = self._standby_delay() if stream in self._on_standby else 0.0
             waits += (max(0.0, _seconds_left(entry)) + later for entry in entries)
         return min(waits) if waits else None
 
@@ -75,13 +75,13 @@ class Scheduler:
             return 0.0
         alarms = keys.alarms.encode()
         wait = (float(nearest) - float(now)) / 1000 if nearest else LONGEST_WAIT_SECONDS
-        self._stands_by.discard(alarms)
+        self._on_standby.discard(alarms)
         if timer not in (b"", self._name) and not (delayed or overdue):
-            self._stands_by.add(alarms)
-            wait += self._patience()
+            self._on_standby.add(alarms)
+            wait += self._standby_delay()
         return min(wait, LONGEST_WAIT_SECONDS)
 
-    def _patience(self) -> float:
+    def _standby_delay(self) -> float:
         return self._random.uniform(*STAND_BY_SECONDS)
 
     async def _send(
@@ -118,16 +118,14 @@ class Scheduler:
         call.args.extend(["retry", " ".join(parts), keys.name, role, failures])
 
     async def _set_cursors(self) -> None:
-        """Start reading after the last wakeup: the look that follows sees the items of earlier
-        ones.
-        """
+        """Start after the last wakeup; the check that follows sees the items of earlier ones."""
         if self._alarms:
             return
         keys = [shard_keys(shard).alarms.encode() for shard in range(self._context.shards)]
-        found = await self._context.on_shards([self._last(key) for key in keys])
+        last_ids = await self._context.on_shards([self._last(key) for key in keys])
         self._alarms = {
-            key: last if isinstance(last, bytes) else b"$"
-            for key, last in zip(keys, found, strict=True)
+            key: last_id if isinstance(last_id, bytes) else b"$"
+            for key, last_id in zip(keys, last_ids, strict=True)
         }
 
     async def _last(self, key: bytes) -> bytes:
@@ -138,7 +136,7 @@ class Scheduler:
 
 
 def make_superseded_reply(question: Question) -> Fields:
-    """Return the reply of a message that another message replaced."""
+    """Return the reply to a message that was superseded."""
     return {
         "outcome": "superseded",
         "text": "",
@@ -148,12 +146,12 @@ def make_superseded_reply(question: Question) -> Fields:
 
 
 def encode_superseded_reply(submission: Submission) -> bytes | str:
-    """Return the reply for a delayed message in case another replaces it; else ""."""
+    """Return the reply to a delayed message if another one supersedes it; else ""."""
     waits = submission.not_before_seconds > 0
     return to_json(make_superseded_reply(submission.question)) if waits else ""
 
 
 def _seconds_left(alarm: Entry) -> float:
-    """Return the time from a wakeup until its item is due; both times are by the clock of Redis."""
+    """Return the seconds from a wakeup until its item is due, both by the clock of Redis."""
     due_ms = float(fields_of(alarm[1])[b"d"])
     return due_ms / 1000 - seconds_of(alarm[0].decode())

@@ -1,8 +1,8 @@
-"""Copies everything that Refdesk has in Redis as of one moment, and writes it back.
+"""Copies all keys of Refdesk in Redis at one point in time, and restores them.
 
-Redis accepts no writes while it is copied (`CLIENT PAUSE ... WRITE`); reads go on, and writes wait.
-The pause is renewed batch by batch: if the process dies, Redis goes on by itself. A copy that took
-longer than a pause allows is refused, because writes may have come between.
+Writes to Redis wait during the copy (`CLIENT PAUSE ... WRITE`); reads continue. The pause is
+renewed batch by batch, so Redis resumes by itself if the process dies. If a batch outlasts the
+pause, the copy fails, because writes may have happened in between.
 """
 
 import time
@@ -23,12 +23,12 @@ NO_TTL = -1
 
 
 class SnapshotError(BrokerError):
-    """The state of Redis could not be copied, or not written back."""
+    """The state of Redis could not be copied or restored."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedKey:
-    """A key with its value in Redis' own form; `expires_at` in Unix seconds of Redis, or None."""
+    """A key and its value as serialized by DUMP; `expires_at` in Unix seconds of Redis, or None."""
 
     name: bytes
     value: bytes
@@ -36,7 +36,7 @@ class SavedKey:
 
 
 class RedisSnapshot:
-    """Reads and writes all keys of Refdesk; the user of Redis needs the rights for it."""
+    """Reads and writes all keys of Refdesk; the Redis user needs permission for it."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -50,7 +50,7 @@ class RedisSnapshot:
         return True
 
     async def read(self) -> AsyncIterator[SavedKey]:
-        """Yield every key as of the moment of the first one; raises `SnapshotError`."""
+        """Yield every key, all as of the same time; raises `SnapshotError`."""
         nodes = await self._nodes()
         paused_at = await self._pause(nodes)
         try:
@@ -59,8 +59,8 @@ class RedisSnapshot:
                     if time.monotonic() - paused_at > PAUSE_SECONDS / 2:
                         if time.monotonic() - paused_at > PAUSE_SECONDS:
                             raise SnapshotError(
-                                "Redis was changed while it was copied, because the copy took too "
-                                "long: run the command again"
+                                "the copy took too long, so that Redis may have changed meanwhile: "
+                                "run the command again"
                             )
                         paused_at = await self._pause(nodes)
                     for key in await self._dump(node, names):
@@ -69,7 +69,7 @@ class RedisSnapshot:
             await self._command(nodes, "CLIENT", "UNPAUSE")
 
     async def write(self, keys: Iterable[SavedKey]) -> int:
-        """Write keys whose time to live is not over, replacing others; return their number."""
+        """Write keys that have not expired, replacing existing ones; return the number written."""
         count, batch, nodes = 0, list[SavedKey](), await self._nodes()
         clock = await self._read_clock(nodes[0])
         for key in keys:
@@ -81,9 +81,9 @@ class RedisSnapshot:
         return count + await self._restore(batch, clock)
 
     async def check_values(self) -> bool:
-        """Have Redis check the structure of values that are written; False if it does not allow it.
+        """Make Redis validate restored values; return False if it refuses the setting.
 
-        Without this check a value that somebody has made can crash Redis and write to its memory.
+        Without this check, a crafted value can crash Redis or write to its memory.
         """
         for node in await self._nodes():
             try:
@@ -132,10 +132,10 @@ class RedisSnapshot:
                 pipeline.execute_command("DUMP", name)
                 pipeline.execute_command("PTTL", name)
             clock = await self._read_clock(node)
-            found = await pipeline.execute()
+            answers = await pipeline.execute()
         return [
             SavedKey(name, value, None if ttl == NO_TTL else clock + ttl / 1000)
-            for name, value, ttl in zip(names, found[::2], found[1::2], strict=True)
+            for name, value, ttl in zip(names, answers[::2], answers[1::2], strict=True)
             if value is not None
         ]
 
@@ -143,7 +143,7 @@ class RedisSnapshot:
         for key in keys:
             left = 0 if key.expires_at is None else max(1, int((key.expires_at - clock) * 1000))
             with _permitted(), reachable():
-                # One after the other: a cluster's keys are on several nodes.
+                # One by one, because the keys of a cluster are on several nodes.
                 await self._client.execute_command("RESTORE", key.name, left, key.value, "REPLACE")
         return len(keys)
 
@@ -154,7 +154,7 @@ class RedisSnapshot:
 
 
 class _permitted:  # noqa: N801 - a context manager, named for what it provides
-    """Says what is to be done where Redis refuses a command."""
+    """Raises `SnapshotError` with the required permissions if Redis rejects a command."""
 
     def __enter__(self) -> None:
         pass

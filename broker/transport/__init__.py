@@ -1,1 +1,1 @@
-"""Connections to Redis: one server or a cluster, health, scripts, shared round trips."""
+"""Connections to one Redis server or a cluster: health checks, scripts, auto-pipelining."""

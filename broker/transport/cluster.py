@@ -1,9 +1,9 @@
 """A client for Redis Cluster: one ordinary client per node, and a table of the slots of each node.
 
-redis-py has a client for clusters. It repeats commands blindly, closes the connections to every
-node when one slot moved, sends ASKING on another connection than the command, and asks a server for
-the keys of each XREADGROUP. This client sends a command again only when a node reported that it did
-not run it, because the slot is on another node or is moving.
+redis-py has a cluster client, but it repeats commands blindly, closes the connections to all nodes
+when one slot moves, sends ASKING on a different connection than the command, and asks a server for
+the keys of each XREADGROUP. This client repeats a command only if a node reported that it did not
+run it, because the slot is on another node or is moving.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from redis.exceptions import (
     TryAgainError,
 )
 
-from broker.transport.connection import ANSWER_SECONDS, line_of
+from broker.transport.connection import ANSWER_SECONDS, link_of
 
 Address = tuple[str, int]
 Range = tuple[int, int, Address]
@@ -33,7 +33,7 @@ Command = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 SLOTS = 16_384
 REDIRECTIONS = 5
-"""A slot that moves more often within one command is retried by the caller."""
+"""The most redirections of one command; after that, the caller must retry."""
 NOT_DONE = (MovedError, TryAgainError)
 """Errors of a node that did not run the command; it may be sent again at once."""
 LOOK_SECONDS = 1.0
@@ -45,7 +45,7 @@ MOVING_SECONDS = 1.0
 PAUSE_SECONDS = 0.02
 """The pause before a command on moving keys is sent again."""
 KEYLESS = frozenset({"INFO", "PING", "TIME", "FLUSHALL", "SCRIPT FLUSH", "SCRIPT LOAD"})
-"""Commands without a key: every master runs them, and the answer of the first one counts."""
+"""Commands without a key: every master runs them; the answer of the first one is returned."""
 
 
 class ClusterClient(aioredis.Redis):
@@ -74,12 +74,12 @@ class ClusterClient(aioredis.Redis):
         if key is None:
             nodes = await self.nodes()
             answers = [(await _send(node, [(args, options)]))[0] for node in nodes]
-            return _raise_if_error(answers[0])
+            return raise_if_error(answers[0])
         [answer] = await self._on_slot(_slot(key), [(args, options)])
-        return _raise_if_error(answer)
+        return raise_if_error(answer)
 
     def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Pipeline:
-        """Return a pipeline; it runs no transaction, because its commands may span slots."""
+        """Return a pipeline without transaction, because its commands may span slots."""
         return ClusterPipeline(self)
 
     async def many(self, commands: Sequence[Command]) -> list[Any]:
@@ -94,12 +94,12 @@ class ClusterClient(aioredis.Redis):
         answers: list[Any] = [None] * len(commands)
 
         async def ask(slot: int, indexes: list[int]) -> None:
-            found = await self._on_slot(slot, [commands[index] for index in indexes])
-            for index, answer in zip(indexes, found, strict=True):
+            slot_answers = await self._on_slot(slot, [commands[index] for index in indexes])
+            for index, answer in zip(indexes, slot_answers, strict=True):
                 answers[index] = answer
 
         asked = (ask(slot, indexes) for slot, indexes in groups.items())
-        # Awaits all of them, even if one fails: none may still run when the caller continues.
+        # Awaits all of them even if one fails, so that none still runs when the caller continues.
         for error in await asyncio.gather(*asked, return_exceptions=True):
             if error is not None:
                 raise error
@@ -112,7 +112,7 @@ class ClusterClient(aioredis.Redis):
         return [self._node(address) for address in dict.fromkeys(row[2] for row in self._ranges)]
 
     async def holder(self, key: str) -> tuple[Address, Any]:
-        """Return address and client of the master that holds a key, even if it does not answer."""
+        """Return address and client of the master that holds a key, even if it is unresponsive."""
         address = await self._address(_slot(key))
         return address, self._node(address)
 
@@ -139,10 +139,10 @@ class ClusterClient(aioredis.Redis):
         indexes = list(range(len(commands)))
         moves, until = 0, time.monotonic() + MOVING_SECONDS
         while indexes:
-            found = await self._send_following_redirects(
+            new_answers = await self._send_following_redirects(
                 slot, [commands[index] for index in indexes]
             )
-            for index, answer in zip(indexes, found, strict=True):
+            for index, answer in zip(indexes, new_answers, strict=True):
                 answers[index] = answer
             refused = {index: type(answers[index]) for index in indexes}
             indexes = [index for index in indexes if refused[index] in NOT_DONE]
@@ -225,10 +225,10 @@ class ClusterClient(aioredis.Redis):
             self._looked_at = time.monotonic()
             self._ranges = await self._read_slot_ranges()
             self._moved = {}
-            self._part_from_gone()
+            self._close_removed_nodes()
 
     async def _read_slot_ranges(self) -> list[Range]:
-        """Return the table from the nodes; nodes that are not known to hang are asked first."""
+        """Read the table of slots, first from nodes that are not known to hang."""
         error: Exception = ClusterDownError("no node was found")
         largest: list[Range] = []
         known = dict.fromkeys((*self._nodes, *self._seeds))
@@ -250,7 +250,7 @@ class ClusterClient(aioredis.Redis):
             raise error
         return largest
 
-    def _part_from_gone(self) -> None:
+    def _close_removed_nodes(self) -> None:
         """Close the clients of nodes that no longer hold slots."""
         held = {address for _, _, address in self._ranges}
         for address in self._nodes.keys() - held - set(self._seeds):
@@ -278,7 +278,7 @@ class ClusterPipeline(Pipeline):
         commands: list[Command] = [(tuple(args), dict(kept)) for args, kept in self.command_stack]
         self.command_stack = []
         answers = await self._cluster.many(commands)
-        return [_raise_if_error(answer) for answer in answers] if raise_on_error else answers
+        return [raise_if_error(answer) for answer in answers] if raise_on_error else answers
 
 
 def key_of(command: Sequence[Any]) -> str | bytes | None:
@@ -295,8 +295,15 @@ def key_of(command: Sequence[Any]) -> str | bytes | None:
     return key
 
 
+def raise_if_error(answer: Any) -> Any:
+    """Return an answer of a pipeline; raises it if it is an error."""
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
 def _ranges(rows: Iterable[Any], host: str) -> list[Range]:
-    """Return the ranges in a node's answer; a master without a name is at the node's `host`."""
+    """Parse a node's slot ranges; a master without a host name is on the node's `host`."""
     return [
         (first, last, (master[0].decode() or host, master[1])) for first, last, master, *_ in rows
     ]
@@ -310,18 +317,12 @@ def _slot(key: str | bytes) -> int:
     return int(key_slot(key.encode() if isinstance(key, str) else key))
 
 
-def _raise_if_error(answer: Any) -> Any:
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
-
-
 def _hangs(node: aioredis.Redis) -> bool:
-    return line_of(node.connection_pool).hangs
+    return link_of(node.connection_pool).hangs
 
 
 async def _close_later(node: aioredis.Redis) -> None:
-    """Close the client once no task waits for an answer of it, or could."""
+    """Close a client once none of its connections is in use, at most `ANSWER_SECONDS` later."""
     try:
         for _ in range(int(ANSWER_SECONDS / LOOK_AGAIN_SECONDS)):
             if not _in_use(node):

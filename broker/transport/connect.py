@@ -1,7 +1,7 @@
-"""Connects to Redis, and reports every way in which it is unreachable as one error.
+"""Connects to Redis, and maps all errors of an unreachable server to one.
 
-At start `check_server` checks that it is suitable: its version, eviction policy and number of
-shards. An outage is logged at its beginning, every few seconds while it lasts, and at its end.
+At startup `check_server` checks version, eviction policy and number of shards. An outage is logged
+when it starts, every few seconds while it lasts, and when it ends.
 """
 
 import socket
@@ -39,7 +39,7 @@ from redis.exceptions import (
 from broker.errors import BrokerUnavailableError, UnsuitableServerError
 from broker.keys import SHARDS
 from broker.transport.cluster import Address, ClusterClient
-from broker.transport.connection import AutoPipeliningRedis, ServerLink, use_ours
+from broker.transport.connection import AutoPipeliningRedis, ServerLink, use_bounded_connections
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -48,7 +48,7 @@ CONNECTIONS = 512
 POOL_SECONDS = 10.0
 """How long a call waits for a free connection of the pool."""
 LONGEST_BLOCK_SECONDS = 8.0
-"""A blocking read ends before its connection would count as dead."""
+"""The longest blocking read; it ends before its connection counts as dead."""
 
 UNREACHABLE = (
     RedisConnectionError,
@@ -61,22 +61,22 @@ UNREACHABLE = (
     OutOfMemoryError,
     OSError,
 )
-"""Errors that pass with time, such as a slot that moves during a command (MOVED, ASK)."""
+"""Temporary errors, such as a slot that moves during a command (MOVED, ASK)."""
 
 UNABLE = (
     "OOM command", "MISCONF", "READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS",
     "instance state changed",
 )  # fmt: skip
-"""Errors of a server that cannot write now; before 7.0 they are part of a script's error."""
+"""Errors of a server that cannot write now; before Redis 7.0 a script wraps them in its error."""
 
 DEAD_MS = 2_000
 """How long the other end may leave sent data unacknowledged."""
 
 _PROBES = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": DEAD_MS}
-"""The system probes a silent connection every second, if it has these options."""
+"""Let the operating system probe an idle connection every second, if it has these options."""
 
 _OPTIONS: dict[str, Any] = {
-    # Without retries: only the caller knows whether a command whose answer was lost is idempotent.
+    # No retries: only the caller knows whether a command is safe to repeat.
     "socket_keepalive": True,
     "socket_keepalive_options": {
         getattr(socket, name): value for name, value in _PROBES.items() if hasattr(socket, name)
@@ -95,7 +95,7 @@ PAUSE_SECONDS = 5.0
 
 
 class ServerLinks(WeakValueDictionary[str, ServerLink]):
-    """The state of the connections to each server, by its address, while a connection exists."""
+    """The shared state of the connections to each server, by its address, while one exists."""
 
     def __reduce__(self) -> tuple[type["ServerLinks"], tuple[()]]:
         """Pickle as empty: another process has other connections."""
@@ -103,7 +103,7 @@ class ServerLinks(WeakValueDictionary[str, ServerLink]):
 
 
 class Outage:
-    """Counts failures of a process, or of one of its threads; every thread may call it.
+    """Counts and logs failures of a process or thread; thread-safe.
 
     `troubles` is the number of operations that failed since the process started.
     """
@@ -120,7 +120,7 @@ class Outage:
         self.troubles = 0
 
     def record_failure(self, operation: str, error: Exception, **fields: str | int) -> None:
-        """Record that an operation, named by a slug, failed; log it now and then with `fields`."""
+        """Record a failed operation, named by a slug; log at most every `PAUSE_SECONDS`."""
         with self._lock:
             self._failures += 1
             self.troubles += 1
@@ -145,7 +145,7 @@ class Outage:
 def connect(url: str, lines: ServerLinks | None = None) -> "aioredis.Redis":
     """Return a client of one server, or of a cluster.
 
-    Clients of one process should share `lines`: if one of them notices an outage, all know it.
+    Clients of one process should share `lines`, so that an outage that one notices is known to all.
     """
     known = ServerLinks() if lines is None else lines
     parts = urlsplit(url)
@@ -170,9 +170,7 @@ def reachable() -> Iterator[None]:
 
 
 async def check_server(client: "Redis", shards: int) -> bool:
-    """Return whether the server is a cluster; raises `UnsuitableServerError` if it could lose
-    frames.
-    """
+    """Return whether the server is a cluster; raises `UnsuitableServerError`."""
     with reachable():
         nodes = await client.nodes() if isinstance(client, ClusterClient) else [client]
         infos = [await _info(node) for node in nodes]
@@ -181,12 +179,12 @@ async def check_server(client: "Redis", shards: int) -> bool:
         clustered = any(info.get("cluster_enabled") for info in infos)
         if clustered and not isinstance(client, ClusterClient):
             await _check_alone(client)
-        found = await client.get(SHARDS)
-        if found is None:
-            found = await _set_shards(client, shards)
-    if found is not None and int(found) != shards:
+        stored_shards = await client.get(SHARDS)
+        if stored_shards is None:
+            stored_shards = await _set_shards(client, shards)
+    if stored_shards is not None and int(stored_shards) != shards:
         raise UnsuitableServerError(
-            f"expected {shards} shards, found a Redis that was set up with {int(found)}: "
+            f"expected {shards} shards, found a Redis that was set up with {int(stored_shards)}: "
             "the number of shards is fixed at the first start"
         )
     return clustered
@@ -213,7 +211,7 @@ def version_numbers(version: str) -> tuple[int, ...]:
 
 @cache
 def _driver() -> DriverInfo:
-    """Return the name of this client for the server; redis-py reads it from a file otherwise."""
+    """Return the client information; cached because redis-py reads it from a file."""
     return DriverInfo()
 
 
@@ -226,12 +224,12 @@ def _connect(url: str, lines: ServerLinks) -> "aioredis.Redis":
         driver_info=_driver(),
         **_options(url),
     )
-    use_ours(pool, lines.setdefault(url, ServerLink()))
+    use_bounded_connections(pool, lines.setdefault(url, ServerLink()))
     return AutoPipeliningRedis.from_pool(pool)
 
 
 def _seeds(parts: SplitResult) -> list[Address]:
-    """Return the nodes in an address; any of them knows all others."""
+    """Return the nodes in the address of a cluster."""
     hosts = parts.netloc.rpartition("@")[2].split(",")
     try:
         named = [urlsplit(f"//{host}") for host in hosts]
@@ -269,8 +267,8 @@ async def _set_shards(client: "Redis", shards: int) -> bytes | None:
             "this Redis is not set up yet, and the user of REDIS_URL has no permission to do it; "
             "start a worker first, then this process again"
         ) from error
-    found = await client.get(SHARDS)
-    return found.encode() if isinstance(found, str) else found
+    stored_shards = await client.get(SHARDS)
+    return stored_shards.encode() if isinstance(stored_shards, str) else stored_shards
 
 
 async def _check_alone(client: Any) -> None:

@@ -1,16 +1,16 @@
-"""The broker's connections, which notice soon that a server no longer answers.
+"""Connections that detect an unresponsive Redis server early.
 
-A connection of redis-py has one time limit for everything. Here a blocking command may take its
-time, any other command must be answered soon, and a server that did not answer before has even less
-time to accept a new connection. And a wait can be ended from outside: a heartbeat notices earlier
-than any limit that a connection is dead.
+A connection of redis-py has one time limit for everything. Here the limit of a blocking command
+depends on its own duration, other commands have a fixed limit, and a server that was silent before
+has less time to accept a new connection. Another task can also interrupt a pending read: a
+heartbeat detects a dead connection before the limits do.
 
 Only public methods of redis-py's connections are overridden.
 
-Calls of scripts share round trips (`AutoPipeliningRedis`): those that are made while others are in
-flight are sent together in the next one, a single call at once. Without this, hundreds of calls at
-once would take a connection each. Each call has a separate answer or error; when a round trip
-fails, each of its calls fails.
+Script calls share round trips (`AutoPipeliningRedis`): a single call is sent at once; calls that
+are made while others are in flight are sent together in the next round trip. Without this, hundreds
+of concurrent calls would need a connection each. Each call has its own answer or error; when a
+round trip fails, all its calls fail.
 """
 
 import asyncio
@@ -34,21 +34,21 @@ else:
 
 Result = TypeVar("Result")
 GREETING_SECONDS = 1.25
-"""Time limit of the handshake with a server that was silent: it is repeated until it succeeds."""
+"""Time limit of the handshake with a server that was silent; the handshake is repeated."""
 ANSWER_SECONDS = 10.0
-"""Time limit of any command; then its connection is closed."""
+"""Time limit of other commands; then the connection is closed."""
 LATE_SECONDS = 1.0
 """How much longer than its own limit a blocking read may take."""
 HANGING_SECONDS = 2.5
-"""How long a server counts as hung; it is checked again earlier."""
+"""How long a server counts as hung after a failed check."""
 BLOCKING = frozenset({"XREAD", "XREADGROUP"})
 
 
 class ServerLink:
-    """The state that all connections of a process to one server share; for any thread.
+    """The shared state of all connections of a process to one server; thread-safe.
 
-    When one connection gets no answer, the idle ones in pools are probably half open as well: each
-    is opened again before it is used.
+    When one connection gets no answer, idle ones in pools are probably half open as well; each is
+    reopened before it is used.
     """
 
     def __init__(self) -> None:
@@ -61,20 +61,20 @@ class ServerLink:
 
     @property
     def silent(self) -> bool:
-        """Whether no answer arrived since a call waited in vain."""
+        """Whether the server has been silent since a call timed out."""
         return self.answered_at < self.suspected_at
 
     @property
     def hangs(self) -> bool:
-        """Whether the server was recently found to answer on no connection."""
+        """Whether the server recently failed to answer on any connection."""
         return self.silent and time.monotonic() - self.hung_at < HANGING_SECONDS
 
     def hang(self) -> None:
-        """Record that the server answers on no connection, not even on a new one."""
+        """Record that the server does not answer, not even on a new connection."""
         self.hung_at = self.suspected_at = time.monotonic()
 
     def watch_again(self) -> None:
-        """Restart reads that began without a heartbeat: their connections may have died since."""
+        """Restart reads that started without a heartbeat, because their connections may be dead."""
         if self.unwatched:
             self.unwatched = False
             self.hung_at = float("-inf")
@@ -82,7 +82,7 @@ class ServerLink:
             self.give_up(only_reads=True)
 
     def suspect(self) -> None:
-        """Record that a call waited in vain."""
+        """Record a timed-out call."""
         self.suspected_at = time.monotonic()
 
     def record_connection(self, connection: "BoundedConnection") -> None:
@@ -91,9 +91,9 @@ class ServerLink:
             self._made.add(connection)
 
     def give_up(self, *, only_reads: bool = False) -> None:
-        """Break every connection without an answer since a call waited in vain.
+        """Interrupt every connection without an answer since the last timed-out call.
 
-        `only_reads`: only those on which a read waits, which can be repeated safely.
+        `only_reads`: only connections with a pending blocking read, which is safe to repeat.
         """
         with self._lock:
             connections = list(self._made)
@@ -103,10 +103,10 @@ class ServerLink:
 
 
 class BoundedConnection(AbstractConnection):
-    """Overrides how long a connection of redis-py waits."""
+    """A connection of redis-py with separate time limits, which can be interrupted."""
 
     def __init__(self, *, line: ServerLink, **options: Any) -> None:
-        # redis-py's own limit would start a task for each write.
+        # redis-py's limit would create a task for each write.
         super().__init__(**{**options, "socket_timeout": None})
         self._line = line
         self._limit_seconds = ANSWER_SECONDS
@@ -125,7 +125,7 @@ class BoundedConnection(AbstractConnection):
         await super().connect_check_health(*args, **options)
 
     def pack_command(self, *args: Any) -> list[bytes]:
-        """Return an encoded command; one that blocks may take that much longer."""
+        """Encode a command; a blocking one extends the time limit by its duration."""
         name, *rest = args
         if name in BLOCKING and "BLOCK" in rest:
             blocked = int(rest[rest.index("BLOCK") + 1]) / 1000
@@ -141,7 +141,7 @@ class BoundedConnection(AbstractConnection):
     async def make_trip(self, commands: Sequence[bytes]) -> list[Any]:
         """Send packed commands, and return an answer to each; an error of the server is an answer.
 
-        One time limit holds for all of it: each limit sets a timer.
+        One time limit applies to all of it, because each limit costs a timer.
         """
         if not self.is_connected:
             await self._limited(self.connect_check_health())
@@ -178,8 +178,8 @@ class BoundedConnection(AbstractConnection):
         return answer
 
     async def _limited(self, work: Awaitable[Result]) -> Result:
-        """Await within the time limit; at its end the connection is closed."""
-        outer = self._wait  # a command that connects first waits within its own wait
+        """Await within the time limit; close the connection when it expires."""
+        outer = self._wait  # nested if the command connects first
         try:
             async with asyncio.timeout(self._limit_seconds) as self._wait:
                 return await work
@@ -191,13 +191,13 @@ class BoundedConnection(AbstractConnection):
 
     @property
     def suspected(self) -> bool:
-        """Whether a call waited in vain since the last answer on this connection."""
+        """Whether a call timed out after the last answer on this connection."""
         return self._answered_at < self._line.suspected_at
 
     def give_up(self) -> None:
-        """End the wait if the connection is suspected: the task gets an error. For any thread."""
+        """Fail the pending call if the connection is suspected; thread-safe."""
         if self._loop is not None:
-            # In a closed loop no task waits.
+            # Nothing waits in a closed loop.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._end_wait)
 
@@ -206,7 +206,7 @@ class BoundedConnection(AbstractConnection):
             self._wait.reschedule(asyncio.get_running_loop().time())
 
     async def can_read(self) -> bool:
-        """Return True also for a suspected connection, which its pool then opens again."""
+        """Return True also for a suspected connection, so that its pool reopens it."""
         if self.suspected:
             return True
         readable: bool = await super().can_read()
@@ -236,7 +236,7 @@ _BOUNDED: dict[type, type] = {
     UnixDomainSocketConnection: _UnixConnection,
 }
 LANES = 3
-"""Shared round trips in flight at once: while Redis processes one, this process packs the next."""
+"""Shared round trips in flight: while Redis processes one, this process encodes the next."""
 AT_ONCE = 128
 """The most calls of one shared round trip."""
 
@@ -245,7 +245,7 @@ _Waiting = tuple[Call, asyncio.Future[Any]]
 
 
 class AutoPipeliningRedis(Redis):
-    """A client for one event loop whose script calls share round trips; all else is redis-py's."""
+    """A client of redis-py for one event loop whose script calls share round trips."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -253,7 +253,7 @@ class AutoPipeliningRedis(Redis):
         self._travelling = 0
         self._lanes: set[asyncio.Task[None]] = set()
         self._kept: list[BoundedConnection] = []
-        """Connections of earlier trips: to take one from the pool and return it takes longer."""
+        """Connections of earlier trips, which are faster to reuse than those of the pool."""
         self._is_closed = False
 
     async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any:
@@ -261,7 +261,7 @@ class AutoPipeliningRedis(Redis):
         return await self._send_shared(("EVALSHA", sha, numkeys, *keys_and_args))
 
     async def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Any:
-        """Do the same as `evalsha`: many calls send a script at once to a server that lost it."""
+        """Like `evalsha`, but sends the script text, for a server that no longer caches it."""
         return await self._send_shared(("EVAL", script, numkeys, *keys_and_args))
 
     async def _send_shared(self, call: Call) -> Any:
@@ -271,12 +271,12 @@ class AutoPipeliningRedis(Redis):
             return await answer
         self._travelling += 1
         try:
-            [found] = await self._send_trip([call])
+            [result] = await self._send_trip([call])
         finally:
             self._release_lane()
-        if isinstance(found, ResponseError):
-            raise found
-        return found
+        if isinstance(result, ResponseError):
+            raise result
+        return result
 
     def _release_lane(self) -> None:
         """Start the next round trip if calls wait for one."""
@@ -290,7 +290,7 @@ class AutoPipeliningRedis(Redis):
 
     async def _send_batch(self, batch: Sequence[_Waiting]) -> None:
         # A call that was cancelled while it waited is not sent.
-        batch = [each for each in batch if not each[1].done()]
+        batch = [queued for queued in batch if not queued[1].done()]
         try:
             answers = await self._send_trip([call for call, _ in batch]) if batch else ()
         except Exception as error:  # noqa: BLE001 - each call of this trip raises it
@@ -301,24 +301,24 @@ class AutoPipeliningRedis(Redis):
             raise
         finally:
             self._release_lane()
-        for (_, answer), found in zip(batch, answers, strict=True):
+        for (_, answer), result in zip(batch, answers, strict=True):
             if answer.done():
                 continue
-            if isinstance(found, Exception):
-                answer.set_exception(found)
+            if isinstance(result, Exception):
+                answer.set_exception(result)
             else:
-                answer.set_result(found)
+                answer.set_result(result)
 
     async def _send_trip(self, calls: Sequence[Call]) -> list[Any]:
         """Send calls now on an unused connection, and return their answers.
 
-        An error of the server is the answer to its call. When the round trip fails or is cancelled,
-        the connection is closed, so that no unread answer remains on it.
+        A server error is returned as the answer to its call. If the round trip fails or is
+        cancelled, the connection is closed, so that no unread answer remains on it.
         """
         connection = self._kept.pop() if self._kept else await self._new_connection()
         try:
             if not connection.is_connected or await connection.can_read():
-                # The server closed it, or no longer answers on it: it is opened again below.
+                # The server closed it or no longer answers on it: it is reopened below.
                 await connection.disconnect(nowait=True)
             return await connection.make_trip([hiredis.pack_command(call) for call in calls])
         except BaseException:
@@ -327,7 +327,7 @@ class AutoPipeliningRedis(Redis):
         finally:
             self._kept.append(connection)
             if self._is_closed:
-                # A trip that was waiting when the client was closed has connected again.
+                # This trip was waiting when the client was closed, and has connected again.
                 await connection.disconnect(nowait=True)
 
     async def _new_connection(self) -> BoundedConnection:
@@ -336,20 +336,20 @@ class AutoPipeliningRedis(Redis):
         return made
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
-        """Close the connections of earlier trips, and the client; later trips leave none open."""
+        """Close the client and its idle connections; trips in flight close theirs when they end."""
         self._is_closed = True
         while self._kept:
             await self.connection_pool.release(self._kept.pop())
         await super().aclose(close_connection_pool)
 
 
-def line_of(pool: "ConnectionPool") -> ServerLink:
+def link_of(pool: "ConnectionPool") -> ServerLink:
     """Return the shared state of a pool's connections."""
     line: ServerLink = pool.connection_kwargs["line"]
     return line
 
 
-def use_ours(pool: "ConnectionPool", line: ServerLink) -> None:
-    """Have the pool, which has no open connection yet, use the broker's connection classes."""
+def use_bounded_connections(pool: "ConnectionPool", line: ServerLink) -> None:
+    """Make a pool without open connections use `BoundedConnection`."""
     pool.connection_class = _BOUNDED[pool.connection_class]
     pool.connection_kwargs["line"] = line

@@ -1,4 +1,4 @@
-"""Runs the Lua scripts by their digest, and loads them again when the server lost them."""
+"""Runs the Lua scripts by their digest, and sends the text if the server does not know it."""
 
 import hashlib
 from collections.abc import Sequence
