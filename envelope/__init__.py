@@ -1,1 +1,1 @@
-"""The message that agents exchange: immutable values, without I/O, Redis or clock."""
+"""The message that agents exchange: immutable values without I/O."""

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 PERSON_REPLY = "person reply"
 """The command that adds a person's answer to a conversation; its arguments are the language and the
-text. Users cannot type it, because commands in messages contain no blanks.
+text. Users cannot type it, because commands in messages contain no spaces.
 """
 BY_PERSON = "person"
 """The author of such an answer (`answered_by`)."""
@@ -16,11 +16,11 @@ HANDED_OVER = "handed over"
 or `failed`. Users cannot type it either.
 """
 AnswerStyle = Literal["", "shorter", "simpler", "longer", "quoted", "usual"]
-"""The form in which the user wants an answer; empty: they said nothing about it."""
+"""The form of answers that the user wants; empty if the user has not chosen one."""
 
 
 class ClarificationReason(StrEnum):
-    """The reason for which an agent asks back or refuses."""
+    """Why an agent asks for clarification or refuses to answer."""
 
     AMBIGUOUS_QUERY = "ambiguous_query"
     INSUFFICIENT_CONTEXT = "insufficient_context"
@@ -56,8 +56,8 @@ class Turn(BaseModel, frozen=True, extra="ignore"):
     """One message or one answer of a conversation.
 
     `meant` is the complete question if the text is a short reply such as "2" or "And 7?".
-    `reason` is the `ClarificationReason` of an answer that asked back or refused. Only people with
-    all of `groups` may read it.
+    `reason` is the `ClarificationReason` of a clarification or refusal. Only people who are in all
+    of `groups` may read the turn.
     """
 
     speaker: Literal["user", "assistant"]
@@ -70,7 +70,7 @@ class Turn(BaseModel, frozen=True, extra="ignore"):
 
 
 class Preferences(BaseModel, frozen=True, extra="ignore"):
-    """The language and the form in which the user wants answers; None: nothing is known.
+    """The language and form of answers that the user prefers; None if unknown.
 
     An `explicit` choice of a language takes precedence over a detected language.
     """
@@ -80,12 +80,12 @@ class Preferences(BaseModel, frozen=True, extra="ignore"):
     style: AnswerStyle | None = None
 
     def changed_by(self, chosen: "Preferences") -> "Preferences":
-        """Return the preferences after a choice, which may be of the language or form alone."""
+        """Return the preferences updated with the fields that are set in `chosen`."""
         return self.model_copy(update=chosen.model_dump(exclude_defaults=True))
 
 
 class ConversationAct(StrEnum):
-    """What a message does if it asks nothing new of the documents."""
+    """The purpose of a message that is not a new question about the documents."""
 
     GREETING = "greeting"
     THANKS = "thanks"
@@ -102,13 +102,13 @@ class ConversationAct(StrEnum):
     REPHRASE = "rephrase"
     CORRECTION = "correction"
     PREFERENCE = "preference"
-    """The user says how all further answers should be."""
+    """The user chooses the form or language of all further answers."""
 
 
 class ClarificationOption(BaseModel, frozen=True, extra="ignore"):
-    """What a question may mean: a place in the documents, to which `crumbs` lead.
+    """A possible meaning of a question: the place in the documents with these `crumbs`.
 
-    With `is_worded`, a model has worded what the question may mean, perhaps without a place.
+    With `is_worded`, a model wrote the label, and there may be no place.
     """
 
     label: str
@@ -119,8 +119,8 @@ class ClarificationOption(BaseModel, frozen=True, extra="ignore"):
 class SuggestedAction(BaseModel, frozen=True, extra="ignore"):
     """A button that a channel can show; pressing it sends `value` as the next message.
 
-    A `source` is a page to open instead: by `url`, or by the fields from which a channel makes a
-    link.
+    An action of the kind `source` opens a page instead: `url`, or a link that the channel builds
+    from the other fields.
     """
 
     label: str
@@ -143,7 +143,7 @@ class InputField(BaseModel, frozen=True, extra="ignore"):
 
 
 class PauseQuestion(BaseModel, frozen=True, extra="ignore"):
-    """One question of a pause: with a field it asks for a value, without one for an approval."""
+    """One question of a pause: asks for the value of `field`, or for an approval without one."""
 
     id: str = Field(min_length=1, max_length=128)
     text: str = Field(min_length=1, max_length=2_000)
@@ -154,7 +154,8 @@ class PauseQuestion(BaseModel, frozen=True, extra="ignore"):
 class PauseReply(BaseModel, frozen=True, extra="ignore"):
     """A typed reply to a pause: the approval or its denial, or values of fields by name.
 
-    None as a value: the user does not know it or does not say it, so the work goes on without it.
+    A value of None means that the user cannot or will not provide it; the work continues without
+    it.
     """
 
     pause_id: str = Field(min_length=1, max_length=128)
@@ -163,17 +164,21 @@ class PauseReply(BaseModel, frozen=True, extra="ignore"):
 
 
 class Pause(BaseModel, frozen=True, extra="ignore"):
-    """A question to the user that waits for a reply; the next message may answer it. `groups` as in
-    a `Turn`. The reply to a clarification begins at the start like any question, and continues in
-    `flow` once it is recognised as the reply. A pause of another kind has `questions`, and its
-    reply continues at the stage `resume_stage` of `flow`; `created` and `expires` are Unix seconds,
-    `answers` the values that were given so far. Only `people`, the digests of who asked, may answer
-    it; empty: everybody who may read it. `places` are the crumbs to the places in the documents
-    that the `options` name, in their order. `tasks` are the titles of the open tasks that another
-    topic would cancel. `remaining` are the other questions of the same message, to be offered after
-    the answer. With `is_offer`, the message was answered and the pause only offers the questions
-    that remain: a turn that chooses none of them is about something else. With `is_one_by_one`, it
-    asks for one value at a time: no model could read a reply to all of its questions.
+    """A question to the user that waits for a reply; the next message may answer it.
+
+    - `kind`: a reply to a clarification is processed from the start like any question, and
+      continues in `flow` once it is recognised as the reply. Other kinds have `questions`, and
+      their reply continues at the stage `resume_stage` of `flow`.
+    - `groups`: as in a `Turn`. `people`: digests of the people who may answer; empty: everybody
+      who may read it.
+    - `created`, `expires`: Unix seconds. `answers`: the values given so far, by field.
+    - `places`: for each of `options`, the crumbs of its place in the documents.
+    - `tasks`: titles of the open tasks that a change of topic would cancel.
+    - `remaining`: the other questions of the same message, to be offered after the answer.
+    - `is_offer`: the message was answered, and the pause only offers the remaining questions; a
+      message that chooses none of them is a new question.
+    - `is_one_by_one`: asks for one value at a time, because no model could read a reply to all
+      questions at once.
     """
 
     pause_id: str
@@ -210,26 +215,28 @@ class QuestionTranslation(BaseModel, frozen=True):
 
 
 class Understanding(BaseModel, frozen=True):
-    """The parts of a combined call for essence and guardrails.
+    """The output of a combined call for essence and guardrails.
 
-    Golden files of earlier versions have further fields, which are ignored.
+    Envelopes of earlier versions have further fields, which are ignored.
     """
 
-    canonical_question: str = Field(description="in English; stands alone")
+    canonical_question: str = Field(description="in English, understandable without context")
     context_type: Literal["new_topic", "follow_up", "clarification"]
     verdict: Literal["within", "outside", "unclear"] | None = None
     analysis: str = Field(default="", description="what is unclear, or why it is outside")
     meanings: tuple[ClarificationOption, ...] = Field(
         default=(), description="what an unclear question could mean"
     )
-    questions: tuple[str, ...] = Field(default=(), description="of a turn that asks several")
+    questions: tuple[str, ...] = Field(default=(), description="of a message that asks several")
     translations: tuple[QuestionTranslation, ...] = Field(
         default=(), description="of the questions, in the languages of the documents"
     )
-    wants_exit: bool = Field(default=False, description="the user gives the open question up")
+    wants_exit: bool = Field(default=False, description="the user abandons the open question")
     assumption: str = ""
     act: ConversationAct | None = None
     style: AnswerStyle = ""
     answer_language: str = ""
     from_now_on: bool = False
-    signs: tuple[str, ...] = Field(default=(), description="of an attack, as a hint to the model")
+    signs: tuple[str, ...] = Field(
+        default=(), description="signs of an attack, as a hint to the model"
+    )

@@ -25,7 +25,7 @@ def escape_surrogates(text: str) -> str:
 
 
 def brief(text: str) -> str:
-    """Return an error or a reason as encodable text of at most `LONGEST_REASON` characters."""
+    """Return a text as encodable UTF-8, truncated to `LONGEST_REASON` characters."""
     return escape_surrogates(text[:LONGEST_REASON])[:LONGEST_REASON]
 
 
@@ -34,10 +34,10 @@ def to_json(value: object) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        # orjson encodes no integer above 64 bits and no pydantic model; pydantic does.
+        # orjson cannot encode integers above 64 bits or pydantic models; pydantic can.
         return pydantic_core.to_json(value)
 
 
 def remove_hidden_characters(text: str) -> str:
-    """Return `text` without hidden characters; every other character stays as it is."""
+    """Return `text` without the invisible characters of `HIDDEN_RANGES`."""
     return text if text.isascii() else _HIDDEN.sub("", text)

@@ -18,7 +18,7 @@ STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Hop:
-    """The result of the last role. The manager decides by it, never by results of earlier hops."""
+    """The result of the last hop; the manager decides only by this one."""
 
     role: str
     status: Literal["wrote", "gave_up", "failed"]
@@ -74,8 +74,10 @@ class Envelope:
     create_ts: float
     update_ts: float
     deadline_ts: float
-    process_count: int = Field(default=0, ge=0, description="hops so far: runs of agents")
-    retries: int = Field(default=0, ge=0, description="of the present hop, after failures")
+    process_count: int = Field(
+        default=0, ge=0, description="number of hops (runs of agents) so far"
+    )
+    retries: int = Field(default=0, ge=0, description="retries of the current hop after failures")
     total_processing_time: float = Field(default=0.0, ge=0)
     sender_role: str = ""
     target_role: str = ""
@@ -83,9 +85,13 @@ class Envelope:
     result_list: str = ""
     trace_parent: str = ""
     groups: tuple[str, ...] = Field(
-        default=(), description="groups of the person who asks; no role changes them"
+        default=(), description="groups of the user; no role changes them"
     )
-    branch: str = Field(default="", max_length=200, description="path such as w2/t1; empty: trunk")
+    branch: str = Field(
+        default="",
+        max_length=200,
+        description="path of the branch, such as w2/t1; empty outside branches",
+    )
     gathered: dict[str, JsonValue] | None = Field(
         default=None, description="results of branches by path, for the manager's next decision"
     )
@@ -110,21 +116,21 @@ class Envelope:
         if not changes.keys() <= _ATTRIBUTES:
             unknown = sorted(changes.keys() - _ATTRIBUTES)
             raise TypeError(f"expected attributes of an envelope, found {unknown}")
-        # A copy for each hop that is validated costs a tenth of a question's processor time.
+        # Validating the copy of each hop would cost a tenth of a question's processor time.
         copied = object.__new__(Envelope)
         object.__setattr__(copied, "__dict__", self.__dict__ | changes)
         return copied
 
     def with_groups(self, groups: tuple[str, ...]) -> "Envelope":
-        """Return a copy for a person of these groups.
+        """Return a copy for a user of these groups.
 
-        The version of a copy with groups is newer, so that no worker ignores them.
+        A copy with groups has a newer schema version, so that no old worker ignores them.
         """
         version = _WITH_GROUPS if groups else _WITHOUT_GROUPS
         return self.replace(schema_version=version, groups=groups)
 
     def with_branch(self, path: str, payload: dict[str, JsonValue]) -> "Envelope":
-        """Return the envelope with which a branch begins; its hops are counted from 0."""
+        """Return the first envelope of a branch; its counters start at 0."""
         return self.replace(
             schema_version=SCHEMA_VERSION,
             branch=path,
@@ -152,8 +158,8 @@ class Envelope:
     def delta_from(self, base: "Envelope") -> bytes | None:
         """Return the changes since `base`, an earlier envelope of the same message, as a frame.
 
-        `apply_delta` restores the complete frame. Returns None if an attribute was removed, if
-        there are results of branches, or if the reply to a pause changed the flow.
+        `apply_delta` restores the complete frame. Returns None if a payload attribute was removed,
+        if `gathered` is set, or if the flow changed.
         """
         if self.gathered is not None or self.flow != base.flow:
             return None
@@ -164,20 +170,19 @@ class Envelope:
             if new[name] is value:
                 del new[name]
         values = self.__dict__
-        moving = {name: values[name] for name in _MOVING}
-        moving["payload"] = new
-        return to_json(moving)
+        changes = {name: values[name] for name in _VARIABLE}
+        changes["payload"] = new
+        return to_json(changes)
 
 
 _FIXED = frozenset({
     "schema_version", "flow", "tenant", "assistant", "channel", "conversation_id", "message_id",
     "create_ts", "deadline_ts", "result_list", "trace_parent", "groups", "branch", "gathered",
 })  # fmt: skip
-"""Attributes that stay constant from the acceptance of a message or the beginning of a branch to
-its end, and the results of branches; they are never part of a delta. The reply to a pause changes
-the flow: then there is no delta.
+"""Attributes that are never part of a delta: those that are constant for a message or a branch,
+and `gathered`. If the reply to a pause changes the flow, there is no delta.
 """
-_MOVING = tuple(each.name for each in fields(Envelope) if each.name not in _FIXED)
+_VARIABLE = tuple(field.name for field in fields(Envelope) if field.name not in _FIXED)
 _ENVELOPE = TypeAdapter(Envelope)
 
 

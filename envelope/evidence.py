@@ -1,7 +1,7 @@
 """Records digests of the evidence that each hop read and wrote. Evidence is the attributes on which
 an answer is based: plans, results, passages, texts. A record is made from the payload that was
 delivered to the agent and from what it returned, so it does not depend on the agent's own
-statements. The worker records each hop; `manager.evidence_checks` compares the records.
+claims. The worker records each hop; `manager.evidence_checks` compares the records.
 """
 
 import hashlib
@@ -14,16 +14,18 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from envelope.envelope import Envelope
+from envelope.json_values import read_list
 
 MOST_RECORDS = 300
-"""The records that a question keeps; from then on no further hops are recorded."""
+"""The most records of a question; further hops are not recorded."""
 _MOST_NAMES = 300
 _MOST_CHUNKS = 400
 COUNTED_SOURCES = frozenset({"tool:compliance_review", "tool:check_criteria"})
-"""Sources that count checked documents; no call returned them."""
+"""Sources with counts of checked documents, which no tool call returned."""
 EVERY_CHUNK = "*"
-"""Stands for the further chunks of a hop that found more than are recorded; after the id of a
-document and `#`, for all of its chunks."""
+"""Stands for the chunks of a hop beyond the recorded ones; `<document id>#*` stands for all chunks
+of a document.
+"""
 _LOG = "evidence_log"
 _DIGEST_BYTES = 9
 _COUNTED_BY = "/"
@@ -44,7 +46,7 @@ HANDED_OVER = (
     "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",
     "review_report",
 )  # fmt: skip
-"""What specialists write for those after them."""
+"""Attributes that specialists write for later specialists."""
 EVIDENCE: Mapping[str, tuple[EvidenceForm, str]] = {
     "canonical_question": (EvidenceForm.WHOLE, "question"),
     "tool_calls": (EvidenceForm.CALLS, "call"),
@@ -61,35 +63,37 @@ EVIDENCE: Mapping[str, tuple[EvidenceForm, str]] = {
     "task_ledger": (EvidenceForm.WHOLE, "task_ledger"),
     "worker_outputs": (EvidenceForm.ENTRIES, "output"),
 }
-"""The attributes that are evidence, and the name of their pieces in the records."""
+"""The attributes that are evidence; for each its form and the name of its pieces in records."""
 FINDERS = frozenset({"search", "tool"})
-"""The roles that read documents: the chunks in their writes count as found."""
+"""The roles that search documents: chunks in their writes count as found."""
 SPECIALISTS = frozenset(
     {
         "extractor", "classifier", "requirement_extractor", "compliance", "risk_verifier",
         "citation_auditor", "gap_synthesizer",
     }
 )  # fmt: skip
-"""The roles that read whole documents, unit by unit; those of a review are named as a whole."""
+"""The roles that read whole documents; a record names these documents instead of all chunks."""
 _READERS = FINDERS | SPECIALISTS
 INDEX_READERS = frozenset({"plan", "tool"}) | SPECIALISTS
-"""The roles of which the version of the index is recorded: they work side by side, on any pod."""
+"""The roles whose index version is recorded, because they run concurrently on any process."""
 _CHUNK, _DOCUMENT = frozenset({"chunk_id"}), frozenset({"document_id"})
 _CITING = frozenset({"source_references", "sources_used", "search_results", "worker_outputs"})
 _CONTAINERS = (list, dict)
-_SAYS_ITS_MODEL = frozenset({"answer_model", "assessed_by", "decided_by", "judge"})
+_MODEL_FIELDS = frozenset({"answer_model", "assessed_by", "decided_by", "judge"})
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRecord:
-    """What one hop read and wrote: digests by the name of the piece, such as `result/r1-1`.
+    """The evidence that one hop read and wrote.
 
-    `found` are the chunks that a finder returned, `cited` those that another role names as sources.
-    `done` are the calls that an executor recorded. `models` answered in this hop, `named` are those
-    that it says answered. `foreign` are pairs of a requested model and another one that answered.
-    `joined` is written by the manager at a join: the keys of the branches that ended well, by path.
-    A read digest is empty where the attribute was not there. `index` is the version of the index
-    that the hop read.
+    - `read`, `wrote`: digests by name of the piece, such as `result/r1-1`; the digest of an absent
+      attribute is empty
+    - `found`: ids of the chunks that a search returned; `cited`: ids that another role cites
+    - `done`: ids of the calls that an executor recorded
+    - `models`: models that were called; `named`: models that the writes name as authors
+    - `foreign`: pairs of a requested model and a different one that answered
+    - `joined`: written by the manager at a join: the keys of the successful branches, by path
+    - `index`: the version of the index that the hop read
     """
 
     stage: str
@@ -108,7 +112,7 @@ class EvidenceRecord:
 
 
 def find_evidence_names(reads: Collection[str]) -> frozenset[str]:
-    """Return those of the attributes that are evidence."""
+    """Return the attributes among `reads` that are evidence."""
     return frozenset(EVIDENCE.keys() & reads)
 
 
@@ -120,11 +124,10 @@ def record_evidence(
     models: Iterable[tuple[str, str]] = (),
     index: str = "",
 ) -> dict[str, JsonValue]:
-    """Return the attribute `evidence_log` with one more record; nothing where none is needed.
+    """Return a write that appends one record to `evidence_log`; empty without evidence.
 
-    `names` are the attributes that the agent reads; the digests are of the delivered payload.
-    `models` and `index`: see
-    `record_hop`.
+    `names` are the attributes that the agent reads; their digests are taken from the delivered
+    payload. `models` and `index`: see `record_hop`.
     """
     payload = envelope.payload
     log = payload.get(_LOG)
@@ -146,10 +149,10 @@ def record_hop(
     *,
     index: str = "",
 ) -> dict[str, JsonValue]:
-    """Return the record of a hop as JSON; empty if it touched no evidence and asked no model.
+    """Return the record of a hop as JSON; empty if it used no evidence and no model.
 
-    `read` has all evidence that the role reads; None: it was not there. `models` are the model of
-    each call and, if another one answered, its name.
+    `read` contains all evidence that the role reads, or None for absent attributes. `models` are
+    pairs of the requested model and, if a different one answered, its name, else "".
     """
     fields: dict[str, Any] = {}
     if read and (digests := digest_read(read)):
@@ -169,18 +172,18 @@ def record_hop(
 
 
 def read_record(fields: Mapping[str, Any]) -> EvidenceRecord:
-    """Return a record from its JSON; raises `TypeError` for one of a later version."""
+    """Parse a record; raises `TypeError` for a record of a later version."""
     return EvidenceRecord(**fields)
 
 
 def record_join(stage: str, branch: str, joined: Mapping[str, str]) -> dict[str, JsonValue]:
-    """Return the record of a join as JSON; `joined` are the keys of its branches, by path."""
+    """Return the record of a join as JSON; `joined` maps branch paths to keys."""
     where = {"stage": stage, "role": "manager", **({"branch": branch} if branch else {})}
     return {**where, "joined": dict(joined)}
 
 
 def digest_evidence(values: Mapping[str, JsonValue]) -> dict[str, str]:
-    """Return the digests of the pieces of evidence among these attributes."""
+    """Return the digests of the evidence in these attributes, by name of the piece."""
     digests: dict[str, str] = {}
     for name, value in values.items():
         if name in EVIDENCE:
@@ -189,13 +192,13 @@ def digest_evidence(values: Mapping[str, JsonValue]) -> dict[str, str]:
 
 
 def digest_payload(payload: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
-    """Yield the pieces of evidence that a payload has, with their digests."""
+    """Yield name and digest of each piece of evidence in a payload."""
     for name in EVIDENCE.keys() & payload.keys():
         yield from digest_attribute(name, payload[name]).items()
 
 
 def digest_read(read: Mapping[str, JsonValue]) -> dict[str, str]:
-    """Return the digests of what a hop read; an empty one for each attribute that was absent."""
+    """Return the digests of what a hop read; "" for an absent attribute."""
     digests: dict[str, str] = {}
     for name, value in read.items():
         if value is not None:
@@ -206,17 +209,19 @@ def digest_read(read: Mapping[str, JsonValue]) -> dict[str, str]:
 
 
 def digest_attribute(name: str, value: JsonValue) -> dict[str, str]:
-    """Return the digests of the pieces of one attribute that is evidence."""
+    """Return the digests of one attribute, by name of the piece."""
     form, piece = EVIDENCE[name]
     match form, value:
         case EvidenceForm.ENTRIES, dict():
-            pieces = {f"{piece}/{key}": each for key, each in list(value.items())[:_MOST_NAMES]}
+            pieces = {f"{piece}/{key}": item for key, item in list(value.items())[:_MOST_NAMES]}
         case EvidenceForm.CALLS, list():
-            calls = [each for each in value[:_MOST_NAMES] if isinstance(each, dict)]
-            pieces = {f"{piece}/{each.get('call_id')}": each for each in calls}
+            calls = [call for call in value[:_MOST_NAMES] if isinstance(call, dict)]
+            pieces = {f"{piece}/{call.get('call_id')}": call for call in calls}
         case EvidenceForm.BRIEFS, dict():
             workers = value.get("workers")
-            briefs = [one for one in _list(workers)[:_MOST_NAMES] if isinstance(one, dict)]
+            briefs = [
+                brief for brief in read_list(workers)[:_MOST_NAMES] if isinstance(brief, dict)
+            ]
             pieces = {f"{piece}/{brief.get('id')}": brief for brief in briefs}
         case EvidenceForm.BRIEF, dict():
             worker = value.get("worker")
@@ -225,27 +230,27 @@ def digest_attribute(name: str, value: JsonValue) -> dict[str, str]:
             pieces = {f"{piece}/{value.get('call_id')}": value}
         case _:
             pieces = {piece: value}
-    return {key: _digest_piece(each) for key, each in pieces.items()}
+    return {name: _digest_piece(content) for name, content in pieces.items()}
 
 
 def name_index_version(revision: str, *, counted_by: str = "") -> str:
-    """Return the version of an index; `counted_by` is the process that counts its revisions."""
+    """Return the version of an index; `counted_by` is the process that counts revisions."""
     return f"{counted_by}{_COUNTED_BY}{revision}" if counted_by else revision
 
 
-def are_different_versions(one: str, other: str) -> bool:
-    """Return whether two versions of an index differ; those of two processes are not compared."""
-    owners = [version.rpartition(_COUNTED_BY)[0] for version in (one, other)]
-    return bool(one and other) and owners[0] == owners[1] and one != other
+def are_different_versions(first: str, second: str) -> bool:
+    """Return whether two index versions differ; False if different processes count them."""
+    owners = [version.rpartition(_COUNTED_BY)[0] for version in (first, second)]
+    return bool(first and second) and owners[0] == owners[1] and first != second
 
 
 def count_items(digest: str) -> int:
-    """Return the number of items of the list that a digest is of; 0 for other values."""
+    """Return the number of items of a digested list; 0 for the digest of another value."""
     return int(digest.partition(":")[2] or 0)
 
 
 def compute_short_digest(value: JsonValue) -> str:
-    """Return a short digest of a JSON value; the order of the keys of objects counts."""
+    """Return a short digest of a JSON value; depends on the order of keys in objects."""
     return hashlib.blake2b(to_json(value), digest_size=_DIGEST_BYTES).hexdigest()
 
 
@@ -254,33 +259,29 @@ def _record_writes(role: str, wrote: Mapping[str, JsonValue]) -> dict[str, Any]:
     if digests := digest_evidence(wrote):
         fields["wrote"] = digests
     if role in _READERS:
-        if found := _list_found(role, wrote):
-            fields["found"] = found
-    elif cited := _list_cited(wrote):
-        fields["cited"] = cited
-    if "tool_executions" in wrote and (done := list(_list_done(wrote["tool_executions"]))):
-        fields["done"] = done
-    if named := _list_named(wrote):
-        fields["named"] = named
+        if found_chunks := _list_found(role, wrote):
+            fields["found"] = found_chunks
+    elif cited_chunks := _list_cited(wrote):
+        fields["cited"] = cited_chunks
+    if "tool_executions" in wrote and (done_calls := list(_list_done(wrote["tool_executions"]))):
+        fields["done"] = done_calls
+    if named_models := _list_named(wrote):
+        fields["named"] = named_models
     return fields
 
 
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
-
-
 def _digest_piece(value: JsonValue) -> str:
-    """Return the digest; that of a list has the number of items, so that a lost one is seen."""
+    """Return the digest; for a list with the number of items, so that a lost item is noticed."""
     digest = compute_short_digest(value)
     return f"{digest}:{len(value)}" if isinstance(value, list) else digest
 
 
 def _list_found(role: str, wrote: Mapping[str, JsonValue]) -> list[str]:
-    found = _list_chunks(wrote.values())
+    chunks = _list_chunks(wrote.values())
     if role in SPECIALISTS:
         documents = _list_texts(wrote.values(), _DOCUMENT)
-        found += [f"{name}#{EVERY_CHUNK}" for name in documents]
-    return found
+        chunks += [f"{name}#{EVERY_CHUNK}" for name in documents]
+    return chunks
 
 
 def _list_cited(wrote: Mapping[str, JsonValue]) -> list[str]:
@@ -301,36 +302,36 @@ def _list_done(executions: JsonValue) -> Iterator[str]:
 
 
 def _list_named(wrote: Mapping[str, JsonValue]) -> list[str]:
-    """Return the models, `model@provider`, that the writes name as the author of something."""
-    found: list[str] = []
+    """Return the models (`model@provider`) that the writes name as authors."""
+    models: list[str] = []
     for name, value in wrote.items():
         if isinstance(value, _CONTAINERS):
             if name != "multi_tool_results":
-                _add_texts(value, _SAYS_ITS_MODEL, found)
-        elif name in _SAYS_ITS_MODEL and isinstance(value, str):
-            found.append(value)
-    return list(dict.fromkeys(name for name in found if "@" in name)) if found else []
+                _add_texts(value, _MODEL_FIELDS, models)
+        elif name in _MODEL_FIELDS and isinstance(value, str):
+            models.append(value)
+    return list(dict.fromkeys(name for name in models if "@" in name)) if models else []
 
 
 def _list_texts(values: Iterable[JsonValue], names: frozenset[str]) -> list[str]:
-    """Return the different texts under these names in objects, at any depth, in their order."""
-    found: list[str] = []
+    """Return the distinct texts under these keys in nested objects, in order."""
+    texts: list[str] = []
     for value in values:
         if isinstance(value, _CONTAINERS):
-            _add_texts(value, names, found)
-    return list(dict.fromkeys(found))
+            _add_texts(value, names, texts)
+    return list(dict.fromkeys(texts))
 
 
 def _add_texts(
-    value: dict[str, JsonValue] | list[JsonValue], names: frozenset[str], found: list[str]
+    value: dict[str, JsonValue] | list[JsonValue], names: frozenset[str], texts: list[str]
 ) -> None:
     if isinstance(value, list):
-        for each in value:
-            if isinstance(each, _CONTAINERS):
-                _add_texts(each, names, found)
+        for item in value:
+            if isinstance(item, _CONTAINERS):
+                _add_texts(item, names, texts)
         return
-    for key, each in value.items():
-        if isinstance(each, _CONTAINERS):
-            _add_texts(each, names, found)
-        elif key in names and isinstance(each, str):
-            found.append(each)
+    for key, item in value.items():
+        if isinstance(item, _CONTAINERS):
+            _add_texts(item, names, texts)
+        elif key in names and isinstance(item, str):
+            texts.append(item)

@@ -1,6 +1,6 @@
-"""Reads values of journals and replies, which processes of other versions wrote, too.
+"""Reads values of journals and replies that processes of other versions may have written.
 
-A value of another type counts as none, so that whatever they wrote can be shown.
+A value of an unexpected type counts as missing, so that the rest can still be shown.
 """
 
 from collections.abc import Mapping
@@ -10,21 +10,21 @@ from pydantic import JsonValue
 
 
 def read_text(fields: Mapping[str, Any], name: str) -> str:
-    """Return the text of an attribute, else an empty one."""
+    """Return a text field, or "" if it is not a text."""
     value = fields.get(name)
     return value if isinstance(value, str) else ""
 
 
 def read_whole(value: JsonValue) -> int:
-    """Return a whole number, else 0."""
+    """Return an integer, or 0 for any other value."""
     return value if isinstance(value, int) else 0
 
 
 def read_list(value: JsonValue) -> list[JsonValue]:
-    """Return a list, else an empty one."""
+    """Return a list, or an empty one for any other value."""
     return value if isinstance(value, list) else []
 
 
 def read_objects(value: JsonValue) -> list[dict[str, JsonValue]]:
     """Return the objects of a list."""
-    return [one for one in read_list(value) if isinstance(one, dict)]
+    return [item for item in read_list(value) if isinstance(item, dict)]

@@ -1,4 +1,4 @@
-"""Reads and writes of the memory as data: the manager decides them, the broker applies them."""
+"""Reads and writes of the memory as data: the manager creates them, the broker applies them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 @dataclass(slots=True, kw_only=True)
 class Append:
-    """Append to a list and trim it to its newest `keep` entries; all numbers are at least 1."""
+    """Append to a list, and trim it to its newest `keep` entries."""
 
     key: str
     values: tuple[str, ...]

@@ -27,7 +27,7 @@ class GaveUp:
 class RetryAfter(Generic[W]):
     """The agent cannot succeed yet; the broker delivers the same envelope again after `seconds`.
 
-    `otherwise` is the outcome if the message has no time for the wait; None: the agent gave up.
+    `otherwise` is the outcome if the deadline is too close for the wait; None means `GaveUp`.
     """
 
     seconds: float
@@ -39,7 +39,7 @@ HopOutcome = Wrote[W] | RetryAfter[W] | GaveUp
 
 
 class Outcome(StrEnum):
-    """The end of a message for the person; every accepted message has exactly one outcome."""
+    """How a message ended for the user; every accepted message has exactly one outcome."""
 
     ANSWERED = "answered"
     CLARIFICATION = "clarification"

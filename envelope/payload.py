@@ -1,9 +1,10 @@
 """The payload catalogue: every attribute with its type, its meaning and its merge rule.
 
-`Reads` and `Writes` of agents, and `State` and `Changes` of the manager, say who reads and writes
-it; they may only contain attributes of this table. `docs/internal/contracts.md` is generated from all. A merge rule says how a write
-meets the value that is there, for the writes of a hop and for the results of branches alike. A hop
-that is repeated starts from the same payload, so that each write is merged once.
+`Reads` and `Writes` of agents, and `State` and `Changes` of the manager, define who reads and writes
+it; they may only contain attributes of this table. `docs/internal/contracts.md` is generated from all
+of them. A merge rule defines how a write is combined with the current value, both for the writes of a
+hop and for the results of branches. A repeated hop starts from the same payload, so that each write is
+merged once.
 """
 
 from collections.abc import Callable, Mapping
@@ -64,7 +65,7 @@ Payload = Mapping[str, JsonValue]
 
 
 class MergeRule(StrEnum):
-    """How a write of a payload attribute is merged with the present value."""
+    """How a write to a payload attribute is merged with the current value."""
 
     REPLACE = "replace"
     APPEND = "append"
@@ -73,17 +74,17 @@ class MergeRule(StrEnum):
 
 
 def replace_value(_present: JsonValue, written: JsonValue) -> JsonValue:
-    """Return the value that was written."""
+    """Return the written value."""
     return written
 
 
 def append_items(present: JsonValue, written: JsonValue) -> JsonValue:
-    """Return the present items, then the written ones."""
+    """Return the current items followed by the written ones."""
     return [*_list_items(present), *_list_items(written)]
 
 
 def append_unique_items(present: JsonValue, written: JsonValue) -> JsonValue:
-    """Return the present items, then those of the written ones that are not among them."""
+    """Return the current items followed by the written ones that are not yet among them."""
     items: list[JsonValue] = []
     for item in (*_list_items(present), *_list_items(written)):
         if item not in items:
@@ -92,7 +93,7 @@ def append_unique_items(present: JsonValue, written: JsonValue) -> JsonValue:
 
 
 def merge_objects(present: JsonValue, written: JsonValue) -> JsonValue:
-    """Return both objects as one, level by level; where both have a value, the written one."""
+    """Merge two objects recursively; written values win over current ones."""
     if not (isinstance(present, dict) and isinstance(written, dict)):
         return written
     merged = dict(present)
@@ -113,10 +114,10 @@ Share = float
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One payload attribute; the gateway sets it at acceptance if nobody writes it.
+    """One payload attribute; the gateway sets those that no stage writes.
 
-    A system attribute is one of the envelope itself: a payload cannot replace it. `merge` says how
-    a write meets the present value.
+    A system attribute belongs to the envelope itself: a payload cannot replace it. `merge` defines
+    how a write is combined with the current value.
     """
 
     name: str
@@ -128,139 +129,139 @@ class Attribute:
 
 # fmt: off
 CATALOGUE: tuple[Attribute, ...] = (
-    Attribute("text", str, "what the user typed, cleaned of control characters; joined by the manager with messages that followed at once"),
+    Attribute("text", str, "the user's message without control characters; the manager joins messages that follow immediately"),
     Attribute("command", str | None, "the command's name, when the message is a command"),
     Attribute("arguments", tuple[str, ...], "the command's arguments"),
-    Attribute("groups", tuple[str, ...], "of the person who asks; a system attribute of the envelope, never of the payload", is_system=True),
+    Attribute("groups", tuple[str, ...], "groups of the user; a system attribute of the envelope, never of the payload", is_system=True),
     Attribute("history", tuple[Turn, ...], "the conversation's last turns, oldest first; from the request if the client stores the conversation"),
     Attribute("client_keeps_history", bool, "whether the client stores the conversation; Refdesk then stores only its clarification, for a day"),
     Attribute("shows_drafts", bool, "whether the channel shows sentences before the answer is approved"),
-    Attribute("history_summary", str, "the turns before `history`, shortened"),
+    Attribute("history_summary", str, "a summary of the turns before `history`"),
     Attribute("history_kept", int, "number of stored turns of the conversation"),
     Attribute("preferences", Preferences, "the language of the user, chosen or detected, and the form of answers that they chose"),
     Attribute("open_pause", Pause | None, "the open clarification; from the request if the client stores the conversation"),
-    Attribute("pause_reply", PauseReply | None, "a typed reply to an open pause, from a channel that has one"),
-    Attribute("people", tuple[str, ...], "digests of who wrote the text, as the channel knows them: several if messages were joined, empty if it knows nobody"),
-    Attribute("pause_state", Literal["over", "unanswered", "foreign"], "why a reply to a pause does not go on: it is no longer open, values are missing, or somebody else asked"),
-    Attribute("keeps_pause", bool, "whether the conversation has an open pause of somebody else, which this message neither closes nor replaces"),
-    Attribute("new_pause", Pause | None, "the pause with which the message ends"),
+    Attribute("pause_reply", PauseReply | None, "a typed reply to an open pause, if the channel supports it"),
+    Attribute("people", tuple[str, ...], "digests of the authors of the text: several if messages were joined, empty if the channel does not know them"),
+    Attribute("pause_state", Literal["over", "unanswered", "foreign"], "why a reply to a pause is not accepted: the pause is no longer open, values are missing, or it belongs to another user"),
+    Attribute("keeps_pause", bool, "whether the conversation has an open pause of another user, which this message neither closes nor replaces"),
+    Attribute("new_pause", Pause | None, "the pause that the message ends with"),
     Attribute("cancelled_tasks", tuple[str, ...], "titles of the open tasks of a divided question that waited for the user, and that this message about something else cancels"),
     Attribute("closes_pause", bool, "whether the end of the message closes the open pause: it was answered, or the message is about something else"),
-    Attribute("reply_text", str, "the words of the reply to a pause; `text` is still that of the question"),
+    Attribute("reply_text", str, "the text of the reply to a pause; `text` is still that of the question"),
     Attribute("pause_answer", Literal["replied", "denied"], "how the user answered the last pause"),
-    Attribute("reply_reading", Literal["asked", "reply", "other", "unread"], "whether a model is asked to read a message as the reply to a pause, and what it found: a reply, something else, or that no model could read it"),
-    Attribute("needs_input", tuple[PauseQuestion, ...], "what the user has to say or to approve before the work can go on; one pause asks for all", merge=MergeRule.APPEND_UNIQUE),
-    Attribute("user_inputs", dict[str, JsonValue], "values that the user gave in pauses, by the name of their field"),
+    Attribute("reply_reading", Literal["asked", "reply", "other", "unread"], "whether a model interprets a message as the reply to a pause, and the result: a reply, something else, or not readable"),
+    Attribute("needs_input", tuple[PauseQuestion, ...], "the values or approvals that the user must give before the work can continue; one pause asks for all", merge=MergeRule.APPEND_UNIQUE),
+    Attribute("user_inputs", dict[str, JsonValue], "values that the user gave in pauses, by field name"),
     Attribute("approvals", dict[str, bool], "what the user approved or denied, by the id of the question"),
     Attribute("statistics", dict[str, float], "counts of this conversation"),
-    Attribute("stage", str, "the present stage of the envelope"),
-    Attribute("asking_stage", str, "the stage whose agent asks back or refuses"),
+    Attribute("stage", str, "the current stage of the envelope"),
+    Attribute("asking_stage", str, "the stage whose agent asks for clarification or refuses"),
     Attribute("attempt", int, "number of research and regenerate loops so far, from 0"),
-    Attribute("model_usage", dict[str, JsonValue], "calls, tokens and cost of the models so far; added up by the worker, not by agents"),
+    Attribute("model_usage", dict[str, JsonValue], "calls, tokens and cost of the models so far; summed by the worker, not by agents"),
     Attribute("exhausted_budget", str, "the budget that allows no further call: model_calls, tool_calls, tokens, usd or tenant_usd; set by the worker, not by agents"),
-    Attribute("evidence_log", tuple[dict[str, JsonValue], ...], "what each hop read and wrote of the evidence, as digests; recorded by the worker, not by agents", merge=MergeRule.APPEND),
-    Attribute("counters", dict[str, int], "how often the manager took each counted row"),
-    Attribute("branches", tuple[dict[str, JsonValue], ...], "the branches of the present scatter: path, key, status, and the reason of a failure"),
-    Attribute("branch_hops", int, "hops of the branches so far; the limit of hops is that of the trunk and of each branch alone"),
-    Attribute("branches_made", int, "number of branches that the trunk or this branch has made so far"),
-    Attribute("waiting_branches", tuple[dict[str, JsonValue], ...], "branches that begin after those on which they depend"),
-    Attribute("triage", Triage, "the chosen way through the middle, and why"),
-    Attribute("intent", Intent | None, "what the calls of this round are for, as the model states it; None: it states nothing"),
-    Attribute("reasoning", str, "why these calls"),
+    Attribute("evidence_log", tuple[dict[str, JsonValue], ...], "digests of the evidence that each hop read and wrote; recorded by the worker, not by agents", merge=MergeRule.APPEND),
+    Attribute("counters", dict[str, int], "how often the manager applied each counted row of a flow table"),
+    Attribute("branches", tuple[dict[str, JsonValue], ...], "the branches of the current scatter: path, key, status, and the reason for a failure"),
+    Attribute("branch_hops", int, "hops of all branches so far; the limit of hops applies to the main path and to each branch separately"),
+    Attribute("branches_made", int, "number of branches that the main path or this branch has started so far"),
+    Attribute("waiting_branches", tuple[dict[str, JsonValue], ...], "branches that start after the branches they depend on"),
+    Attribute("triage", Triage, "the chosen way of answering, and why"),
+    Attribute("intent", Intent | None, "the purpose of the calls of this round, as stated by the model; None: not stated"),
+    Attribute("reasoning", str, "the reason for these calls"),
     Attribute("strategy", Strategy | None, "how this round differs from the one before"),
     Attribute("tool_calls", tuple[dict[str, JsonValue], ...], "the calls of this round: id, tool, arguments, dependencies"),
     Attribute("continues_planning", bool, "whether further calls are planned from the results of these, before an answer is written"),
-    Attribute("loop_end", LoopEnd | None, "how far the answer was when a round planned no new call; None: it planned some, or no answer was tried"),
+    Attribute("loop_end", LoopEnd | None, "the state of the answer when a round planned no new call; None: it planned calls, or no answer was tried"),
     Attribute("plan_rounds", tuple[PlanRound, ...], "what was planned in each round of the tool loop, and why", merge=MergeRule.APPEND),
     Attribute("plan_messages", tuple[dict[str, JsonValue], ...], "the messages of the planning model so far, with their calls", merge=MergeRule.APPEND),
-    Attribute("agent_sequence", tuple[str, ...], "names of the stages that are to work, in an order in which each finds what it needs"),
-    Attribute("sequence_notes", tuple[str, ...], "what was left out of a planned sequence, and what was added to it"),
+    Attribute("agent_sequence", tuple[str, ...], "names of the specialists to run, ordered by their dependencies"),
+    Attribute("sequence_notes", tuple[str, ...], "names that were removed from or added to a planned sequence"),
     Attribute("review", ReviewScope | None, "the documents to review and the rules to review them against, if the request names them"),
-    Attribute("errors", tuple[SpecialistError, ...], "what went wrong in the work of specialists; the others went on", merge=MergeRule.APPEND_UNIQUE),
-    Attribute("part", PartPlan | None, "the part of a specialist's work that a branch does"),
+    Attribute("errors", tuple[SpecialistError, ...], "errors of specialists; the others continued", merge=MergeRule.APPEND_UNIQUE),
+    Attribute("part", PartPlan | None, "the part of a specialist's work that this branch does"),
     Attribute("part_plan", tuple[PartPlan, ...], "the parts into which a specialist divides its work"),
-    Attribute("part_round", int, "how often the work was divided: parts without a result are tried once more"),
+    Attribute("part_round", int, "how often the work was divided; parts without a result are tried once more"),
     Attribute("stored_parts", dict[str, StoredPart], "the results of the parts, by their keys", merge=MergeRule.MERGE),
     Attribute("extracted", Extracted | None, "the documents of a review, and passages for the question"),
-    Attribute("classification", tuple[dict[str, JsonValue], ...], "of each document: type, domain, complexity, language, sensitivity"),
-    Attribute("checklist", StoredChecklist | None, "what the rules demand, and the account of their units"),
-    Attribute("verdicts", StoredVerdicts | None, "of each requirement: COMPLIANT, VIOLATION, GAP or UNDECIDED, with the places read"),
-    Attribute("risks", FindingList | None, "of violations and gaps, the greatest first"),
-    Attribute("citation_audit", FindingList | None, "of the reviewed documents and of the places that verdicts name"),
-    Attribute("gaps", FindingList | None, "of five kinds: regulatory, coverage, consistency, citation, temporal"),
-    Attribute("review_report", ReportReference | None, "the final report: itself if it is small, else where it is stored"),
+    Attribute("classification", tuple[dict[str, JsonValue], ...], "type, domain, complexity, language and sensitivity of each document"),
+    Attribute("checklist", StoredChecklist | None, "the requirements of the rules, and which of their units were read"),
+    Attribute("verdicts", StoredVerdicts | None, "the verdict on each requirement: COMPLIANT, VIOLATION, GAP or UNDECIDED, with the places read"),
+    Attribute("risks", FindingList | None, "risks of violations and gaps, greatest first"),
+    Attribute("citation_audit", FindingList | None, "audit of the citations in the reviewed documents and in verdicts"),
+    Attribute("gaps", FindingList | None, "gaps of five kinds: regulatory, coverage, consistency, citation, temporal"),
+    Attribute("review_report", ReportReference | None, "the final report if it is small, else where it is stored"),
     Attribute("citation_check", CitationCheck, "the citations of the synthesis: those that exist, and those that were removed"),
     Attribute("further_round", FurtherRound | None, "one more round of specialists that the synthesis asked for; there is at most one"),
-    Attribute("round_focus", str, "what a further round of specialists is for"),
-    Attribute("sequence_place", int, "place in `agent_sequence` of the next one, from 0"),
-    Attribute("tool_call", dict[str, JsonValue], "the call that a branch makes: its key, the tool, its arguments"),
-    Attribute("tool_caller", dict[str, JsonValue], "for whom a branch calls, if not for the tool loop: the name of the worker, and the tools that it may use"),
-    Attribute("multi_tool_results", dict[str, JsonValue], "the results of tool calls, by id of the call", merge=MergeRule.MERGE),
+    Attribute("round_focus", str, "the purpose of a further round of specialists"),
+    Attribute("sequence_place", int, "index in `agent_sequence` of the next specialist, from 0"),
+    Attribute("tool_call", dict[str, JsonValue], "the call that a branch makes: id, tool, arguments"),
+    Attribute("tool_caller", dict[str, JsonValue], "the worker for which a branch makes the call, with the tools that it may use; empty for the tool loop"),
+    Attribute("multi_tool_results", dict[str, JsonValue], "the results of tool calls, by call id", merge=MergeRule.MERGE),
     Attribute("tool_executions", tuple[dict[str, JsonValue], ...], "a record of each call: tool, arguments, outcome, milliseconds", merge=MergeRule.APPEND),
-    Attribute("assessment", AnswerAssessment | None, "of the latest answer of the loop; none where nobody could assess it"),
+    Attribute("assessment", AnswerAssessment | None, "the assessment of the latest answer of the loop; None if no model could assess it"),
     Attribute("assessment_fallback", str, "the reason if no model assessed the answer"),
     Attribute("kept_answer", KeptAnswer | None, "the best assessed answer of the loop so far"),
-    Attribute("chosen_strategy", str, "the strategy of the swarm that the request names; empty: none"),
-    Attribute("persona", str, "in whose voice the swarm writes, as the request says"),
+    Attribute("chosen_strategy", str, "the swarm strategy that the request names; empty: none"),
+    Attribute("persona", str, "the persona in which the swarm writes, from the request"),
     Attribute("routing", dict[str, JsonValue], "how the request is handled, and why: action, reasoning, confidence, complexity"),
     Attribute("swarm_plan", dict[str, JsonValue], "the workers with their briefs, the strategy, the table of items by criteria, notes"),
-    Attribute("plan_step", PlanStep, "what follows the plan"),
+    Attribute("plan_step", PlanStep, "the next step after the plan"),
     Attribute("task_ledger", dict[str, JsonValue], "the tasks with their states, and every move"),
     Attribute("swarm_progress", dict[str, JsonValue], "rounds, stalls, new plans, passages so far"),
-    Attribute("ledger_step", LedgerStep, "what follows the ledger"),
-    Attribute("ready_tasks", tuple[str, ...], "ids of the workers that begin now"),
+    Attribute("ledger_step", LedgerStep, "the next step after the ledger"),
+    Attribute("ready_tasks", tuple[str, ...], "ids of the workers to start now"),
     Attribute("required_info", dict[str, JsonValue], "the facts that workers need, by worker", merge=MergeRule.MERGE),
     Attribute("collected_info", dict[str, JsonValue], "the facts that the user has given, by field", merge=MergeRule.MERGE),
-    Attribute("worker_task", dict[str, JsonValue], "the brief of a branch: the worker, known facts, what others found, and where it stopped"),
-    Attribute("worker_outputs", dict[str, JsonValue], "what workers found, by worker", merge=MergeRule.MERGE),
+    Attribute("worker_task", dict[str, JsonValue], "the brief of a branch: the worker, known facts, results of others, and where it stopped"),
+    Attribute("worker_outputs", dict[str, JsonValue], "the results of workers, by worker", merge=MergeRule.MERGE),
     Attribute("worker_progress", dict[str, JsonValue], "messages and results of workers that wait for the user, by worker", merge=MergeRule.MERGE),
-    Attribute("way_fallback", str, "the row of the flow by which a way failed and the search answered instead"),
-    Attribute("best_answer", dict[str, JsonValue] | None, "the grounded answer with the highest score so far; before a judgement, the one that the tool loop wrote"),
+    Attribute("way_fallback", str, "the row of the flow table by which a way failed, so that the search answered instead"),
+    Attribute("best_answer", dict[str, JsonValue] | None, "the grounded answer with the highest score so far; before it is judged, the answer of the tool loop"),
     Attribute("termination_reason", str, "the reason if the message ended, or its work was stopped, before an approval"),
-    Attribute("language", str, "of the user's text, or in which the user wants the answer, ISO 639-1"),
-    Attribute("texts_language", str, "of the texts around the answer, BCP 47: `language`, with its script where texts exist in two"),
-    Attribute("confidence", Share, "of `language`, 0-1"),
+    Attribute("language", str, "language of the user's text, or the one that the user wants for the answer, ISO 639-1"),
+    Attribute("texts_language", str, "language of the fixed texts around the answer, BCP 47: `language`, with the script if texts exist in two"),
+    Attribute("confidence", Share, "confidence of `language`, 0-1"),
     Attribute("text_eng", str, "the text in clean English"),
-    Attribute("translation_confidence", Share | None, "0-1; 0 if the text is unchanged; null from a combined call, which states none"),
+    Attribute("translation_confidence", Share | None, "0-1; 0 if the text is unchanged; null from a combined call, which returns none"),
     Attribute("corrections_made", bool, "whether the translation corrected an English text"),
     Attribute("corrections", tuple[str, ...], "the corrections that the translation made"),
     Attribute("translation_error", str, "the reason if a translation was not usable"),
-    Attribute("understanding", Understanding | None, "what a combined call found for the stages after translation; None: each stage asks by itself"),
-    Attribute("scope_error", str, "why a combined call that was answered gave no usable verdict about the scope"),
-    Attribute("decided_by", Literal["rules", "combined_call", "own_call"], "what decided the stage: rules alone, a call for several stages, or a call of its own"),
-    Attribute("model_error", str, "why a model that was asked decided nothing; the stage goes on by what rules can prove"),
-    Attribute("model_failure", str, "why no model interpreted the question, though one is set up: a slug of `llm.errors.REASONS`"),
-    Attribute("early_embedding", Literal["", "kept", "discarded"], "whether the question that a vendor embedded while a combined call was being written was that of the call; empty: nothing was embedded"),
-    Attribute("canonical_question", str, "the question in a form that needs no context"),
-    Attribute("question_parts", tuple[str, ...], "the questions of a message that asks several, each in a form that needs no context; empty: it asks one"),
+    Attribute("understanding", Understanding | None, "the output of a combined call for the stages after translation; None: each stage makes its own call"),
+    Attribute("scope_error", str, "why the output of a combined call contained no usable verdict about the scope"),
+    Attribute("decided_by", Literal["rules", "combined_call", "own_call"], "how the stage decided: by rules alone, by a combined call, or by its own call"),
+    Attribute("model_error", str, "why a model call gave no decision; the stage continues with what rules can prove"),
+    Attribute("model_failure", str, "why no model interpreted the question although one is configured: a slug of `llm.errors.REASONS`"),
+    Attribute("early_embedding", Literal["", "kept", "discarded"], "whether the question embedded in advance, while a combined call streamed, matched the output of the call; empty: nothing was embedded"),
+    Attribute("canonical_question", str, "the question in a form that is understandable without context"),
+    Attribute("question_parts", tuple[str, ...], "the questions of a message that asks several, each understandable without context; empty: it asks one"),
     Attribute("question_translations", tuple[QuestionTranslation, ...], "the questions of the message in the languages of the documents; empty: the documents are in the language of the message or in English"),
     Attribute("context_type", Literal["new_topic", "follow_up", "clarification"], "how the text relates to the conversation"),
     Attribute("related_history", tuple[str, ...], "earlier user turns that the text refers to, newest first"),
     Attribute("clarification_result", Literal["search_again", "exit"] | None, "the action that the reply to an open pause requests"),
-    Attribute("chosen_place", tuple[str, ...], "the crumbs to the place in the documents that the user chose from the options"),
+    Attribute("chosen_place", tuple[str, ...], "the crumbs of the place in the documents that the user chose from the options"),
     Attribute("assumption", str, "the assumption made because the user skipped a clarification"),
     Attribute("remaining_questions", tuple[str, ...], "the other questions of the same message or an earlier one, to be offered after the answer"),
-    Attribute("leaves_open", bool, "whether the message is about something else than the open clarification, which stays open"),
-    Attribute("conversation_act", ConversationAct | None, "what the message does if it asks nothing new of the documents"),
-    Attribute("answer_style", AnswerStyle, "the form in which the user wants the answer"),
+    Attribute("leaves_open", bool, "whether the message is not about the open clarification, which stays open"),
+    Attribute("conversation_act", ConversationAct | None, "the purpose of a message that is not a new question about the documents"),
+    Attribute("answer_style", AnswerStyle, "the form of answer that the user wants"),
     Attribute("within_scope", bool, "whether the question is within the configured scope"),
-    Attribute("guardrails_confidence", Share | None, "0-1, as the call for the scope stated it; null: there was no such call"),
-    Attribute("guardrails_analysis", str, "why; empty where a combined call accepted the question: the user waits for every word of that call, so it gives a reason only for other verdicts"),
-    Attribute("verified_answer", str, "the id of the answer of the owner that goes out; empty: there is none"),
-    Attribute("needs_clarification", bool, "whether the agent asks back or refuses"),
-    Attribute("clarification_reason", ClarificationReason | None, "why"),
+    Attribute("guardrails_confidence", Share | None, "0-1, returned by the call for the scope; null: there was no such call"),
+    Attribute("guardrails_analysis", str, "the reason for the verdict; empty if a combined call accepted the question, because its output delays the answer"),
+    Attribute("verified_answer", str, "the id of the verified answer that is sent; empty: none"),
+    Attribute("needs_clarification", bool, "whether the agent asks for clarification or refuses"),
+    Attribute("clarification_reason", ClarificationReason | None, "the reason for it"),
     Attribute("clarification_message", str, "the unclear or missing information, for the text of the clarification"),
-    Attribute("clarification_options", tuple[ClarificationOption, ...], "competing places in the documents that the question may mean, its separate questions, or the documents that there are"),
-    Attribute("unknown_documents", tuple[str, ...] | None, "names in the question that no readable document has; empty: it names none; None: it is about no document"),
-    Attribute("document_languages", tuple[str, ...], "of the documents whose meaning was not compared with the question"),
-    Attribute("message_reference", str, "the id by which the operator finds the question again"),
+    Attribute("clarification_options", tuple[ClarificationOption, ...], "places in the documents that the question may mean, its separate questions, or the available documents"),
+    Attribute("unknown_documents", tuple[str, ...] | None, "names in the question that match no readable document; empty: it names none; None: it is not about documents"),
+    Attribute("document_languages", tuple[str, ...], "languages of the documents that were not compared with the question by meaning"),
+    Attribute("message_reference", str, "the id by which the operator can find the question"),
     Attribute("search_results", tuple[SearchResult, ...], "parts of sections that were found, best first"),
     Attribute("search_context", str, "the text of the results, page by page, without repetition"),
-    Attribute("common_terms", tuple[str, ...], "of the question, that many passages of the documents hold; not emphasised"),
+    Attribute("common_terms", tuple[str, ...], "terms of the question that occur in many passages; not emphasised"),
     Attribute("search_stats", SearchStats, "statistics of the search"),
     Attribute("search_quality", Literal["excellent", "good", "poor"], "from the calibrated answerability"),
     Attribute("search_error", str, "the reason if the search failed"),
-    Attribute("tried_chunks", tuple[str, ...], "chunks that the context holds"),
+    Attribute("tried_chunks", tuple[str, ...], "ids of the chunks in the context"),
     Attribute("augmented_prompt", str, "the numbered sources and the question as one text for the prompt of the response agent, each source in a data block of its own"),
     Attribute("source_references", tuple[SourceReference, ...], "sources that an answer may cite"),
     Attribute("context_structure", dict[str, JsonValue], "the composition of the context"),
@@ -271,23 +272,23 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("missing", str, "the part of the question that the sources do not answer, in the user's language"),
     Attribute("searches_again", bool, "whether the documents were searched once more because the first search did not answer the question"),
     Attribute("draft_fallback", Literal["", "not_streamed"], "why no part of the answer was shown while it was written"),
-    Attribute("report_notes", tuple[dict[str, str], ...], "keys and values of the fixed texts below the answer of a swarm: what no source says, such as how many cells of a table have a finding"),
-    Attribute("synthesis_fallback", str, "the reason if passages are shown instead of a text of the model"),
+    Attribute("report_notes", tuple[dict[str, str], ...], "keys and values of the fixed texts below the answer of a swarm, such as how many cells of a table have a finding"),
+    Attribute("synthesis_fallback", str, "the reason if passages are shown instead of a model's text"),
     Attribute("generation_confidence", Share, "0-1"),
     Attribute("generation_error", str, "the reason if the generation failed"),
     Attribute("answer_model", str, "the model that wrote the response"),
-    Attribute("answered_by", Literal["", "model", "search"], "what the response is: an answer that a model wrote, or passages that the search found"),
+    Attribute("answered_by", Literal["", "model", "search"], "the origin of the response: an answer written by a model, or passages found by the search"),
     Attribute("fallback_reason", str, "why no model wrote the answer, if passages are shown instead: a slug of `llm.errors.REASONS`"),
     Attribute("passages", FoundPassages | None, "the passages that are shown if no model wrote the answer"),
-    Attribute("quality_score", Share | None, "0-1; null where nobody judged the answer"),
+    Attribute("quality_score", Share | None, "0-1; null if the answer was not judged"),
     Attribute("quality_decision", Literal["approve", "research", "regenerate"], "the judge's decision"),
     Attribute("quality_analysis", str, "the judge's findings, for the next attempt"),
-    Attribute("judged_answer", WrittenAnswer | None, "the answer that the judge has not approved, as it was written"),
+    Attribute("judged_answer", WrittenAnswer | None, "the original text of an answer that the judge has not approved"),
     Attribute("validation_result", ValidationResult, "the check of every claim"),
     Attribute("clarification_type", Literal["ambiguity", "scope", "context", "choice"], "the kind of clarification"),
     Attribute("suggested_actions", tuple[SuggestedAction, ...], "buttons a channel can show"),
     Attribute("clarification_fallback", str, "the reason if the fixed text was used"),
-    Attribute("remember_preferences", Preferences | None, "what the user chose for all further answers"),
+    Attribute("remember_preferences", Preferences | None, "the preferences that the user chose for all further answers"),
     Attribute("forget", Literal["", "history", "all"], "the data to erase"),
 )
 # fmt: on
@@ -297,15 +298,15 @@ MERGE_RULES: dict[str, MergeRule] = {
     for attribute in CATALOGUE
     if attribute.merge is not MergeRule.REPLACE
 }
-"""The rules of the attributes that a write does not just replace."""
+"""The merge rules of attributes that are not simply replaced."""
 SYSTEM_ATTRIBUTES = frozenset(attribute.name for attribute in CATALOGUE if attribute.is_system)
-"""What agents read of the envelope itself: a value of this name in the payload has no effect."""
+"""Attributes of the envelope that agents read; payload values of these names have no effect."""
 
 
 def merge_writes(
     payload: Payload, writes: Payload, rules: Mapping[str, MergeRule]
 ) -> dict[str, JsonValue]:
-    """Return the payload with these writes; `rules` has the attributes that are not replaced."""
+    """Return the payload with these writes; attributes without a rule are replaced."""
     merged = {**payload, **writes}
     if not rules.keys().isdisjoint(writes):
         for name in rules.keys() & writes.keys() & payload.keys():

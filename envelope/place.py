@@ -1,4 +1,4 @@
-"""Where something stands in the documents."""
+"""A place in the documents."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from pydantic import BaseModel, Field
 
 
 class Place(BaseModel, frozen=True):
-    """A place in a document; everything that is found or cited has one, beside its own fields.
+    """A place in a document; the base class of everything that is found or cited.
 
-    In JSON, the fields of a place stand among those of what has it.
+    In JSON, the fields of the place are at the same level as those of the subclass.
     """
 
     title: str = Field(examples=["Configure SMS routing rules"])
@@ -26,9 +26,9 @@ class Place(BaseModel, frozen=True):
 
     @property
     def trail(self) -> str:
-        """The pages and headings that lead to it, each once; its title where there are none."""
+        """The distinct pages and headings above it, joined by " > "; else the title."""
         return " > ".join(dict.fromkeys((*self.crumbs, *self.heading_path))) or self.title
 
     def list_fields(self) -> dict[str, Any]:
-        """Return the fields of the place alone, for something else that stands there."""
+        """Return only the fields of the place, to build another value at the same place."""
         return {name: getattr(self, name) for name in Place.model_fields}

@@ -1,7 +1,7 @@
 """The identity of a message, its form in Redis keys, the shard of its conversation, and groups.
 
-People belong to groups. A document without groups is public to its assistant; any other needs one
-of its groups.
+Users belong to groups. A document without groups is readable by all users of its assistant; any
+other requires one of its groups.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 HTTP = "http"
 """The channel whose conversation ids have no prefix; clients choose them, without a slash."""
 CONSOLE = "console"
-"""The channel of questions that the owner asks again, apart from the conversation of the person."""
+"""The channel of questions that the owner repeats, outside of the user's conversation."""
 REPLAY = "replay"
 """The channel of `refdesk replay`, which runs ended questions again."""
 COPYING = (CONSOLE, REPLAY)
 """The channels whose conversations contain text of other conversations.
 
-A conversation of theirs has the id that `copy_question` makes, so that whatever erases the original
-finds every copy.
+Their conversations have ids made by `copy_question`, so that erasing the original also finds every
+copy.
 """
 LONGEST_ID = 128
 CHANNEL_MARK = "/"
@@ -62,7 +62,7 @@ def qualify_conversation(channel: str, conversation_id: str) -> str:
     """Return the stored conversation id for an id of a channel, such as `slack/T1:C1:17.1`.
 
     An id that already has the channel's prefix is returned unchanged, and so is an id of `http`.
-    Raises ValueError for an id of `http` with a slash, because it would name another channel's.
+    Raises `ValueError` for an id of `http` with a slash, which would refer to another channel.
     """
     if channel == HTTP:
         if CHANNEL_MARK in conversation_id:
@@ -73,10 +73,10 @@ def qualify_conversation(channel: str, conversation_id: str) -> str:
 
 
 def copy_question(question: Question, channel: str) -> Question:
-    """Return the question in the conversation in which a copying channel repeats it.
+    """Return the question as repeated in a copying channel.
 
-    A copy of a copy is in the conversation that the original has there. An id that would be too
-    long ends with a hash instead.
+    A copy of a copy gets the same conversation as a copy of the original. An id that would be too
+    long is shortened with a hash.
     """
     named = question.conversation_id
     if named.startswith(f"{channel}{CHANNEL_MARK}"):
@@ -91,13 +91,13 @@ def copy_question(question: Question, channel: str) -> Question:
 
 
 def list_copies(question: Question) -> tuple[Question, ...]:
-    """Return the question in every conversation that may repeat text of its conversation."""
-    copied = (copy_question(question, channel) for channel in COPYING)
-    return tuple(one for one in copied if one.conversation_id != question.conversation_id)
+    """Return the question in every conversation that may contain copies of its text."""
+    copies = (copy_question(question, channel) for channel in COPYING)
+    return tuple(copy for copy in copies if copy.conversation_id != question.conversation_id)
 
 
 def names_conversation(given_id: str, conversation_id: str) -> bool:
-    """Whether `given_id` names a stored conversation id, with or without the channel's prefix."""
+    """Return whether `given_id` is the stored conversation id, with or without its prefix."""
     _, mark, own = conversation_id.partition(CHANNEL_MARK)
     return given_id == conversation_id or (bool(mark) and given_id == own)
 
@@ -114,30 +114,30 @@ def shard_tag(shard: int) -> str:
 
 
 def in_key(part: str) -> str:
-    """Return a part of a key, percent-encoded (RFC 3986) including slashes."""
+    """Percent-encode a part of a key (RFC 3986), including slashes."""
     # Most parts have only unreserved characters; the check is faster than the encoding.
     return part if _UNRESERVED.fullmatch(part) else quote(part, safe="")
 
 
 def parse_groups(names: Iterable[object]) -> tuple[str, ...]:
-    """Return the names of groups, each once and in order; raises `ValueError` for an invalid one.
+    """Return the distinct group names, sorted; raises `ValueError` for an invalid name.
 
-    Upper and lower case differ. Blanks around a name are removed.
+    Names are case-sensitive. Surrounding white space is removed.
     """
-    found = {_parse_group(name) for name in names}
-    if len(found) > MOST_GROUPS:
-        raise ValueError(f"expected at most {MOST_GROUPS} groups, found {len(found)}")
-    return tuple(sorted(found))
+    groups = {_parse_group(name) for name in names}
+    if len(groups) > MOST_GROUPS:
+        raise ValueError(f"expected at most {MOST_GROUPS} groups, found {len(groups)}")
+    return tuple(sorted(groups))
 
 
 def may_read(required: Iterable[str], groups: Iterable[str]) -> bool:
-    """Return whether a person of these groups may read a document that `required` may read."""
+    """Return whether a user in `groups` may read a document that is limited to `required`."""
     needed = frozenset(required)
     return not needed or not needed.isdisjoint(groups)
 
 
 def has_all(recorded: Iterable[str], groups: Iterable[str]) -> bool:
-    """Return whether a person of these groups may read an answer that `recorded` groups got."""
+    """Return whether a user in `groups` may read an answer given to a user in `recorded`."""
     return frozenset(recorded).issubset(groups)
 
 

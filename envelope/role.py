@@ -4,9 +4,9 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """The task of an agent or the manager; each role has one stream per shard, with one group.
+    """The role of an agent or the manager; each has one stream and one consumer group per shard.
 
-    Their order is that in which a question can reach them first.
+    Listed in the order in which a question can first reach them.
     """
 
     MANAGER = "manager"

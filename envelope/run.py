@@ -1,4 +1,4 @@
-"""One run of an agent, which it passes to the models, tools and stores that work for it."""
+"""The context of one agent run, which the agent passes to models, tools and stores."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -10,16 +10,16 @@ from envelope.sources import AnswerDraft
 
 
 class DraftPublisher(Protocol):
-    """Shows an answer while it is written. It raises no errors and does not delay the agent."""
+    """Publishes an answer while it is written; never raises and never delays the agent."""
 
     async def publish(self, draft: AnswerDraft) -> None:
-        """Show the checked beginning of an answer; it replaces the one shown before."""
+        """Publish the checked beginning of an answer; replaces the previous draft."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetRefusal:
-    """The amount of a budget that a call would have taken beyond its limit."""
+    """A call that a budget refused: the limit, and the amount that is already used."""
 
     name: str
     limit: int
@@ -28,14 +28,14 @@ class BudgetRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The question that an agent works on, and the limits of its calls.
+    """The question of a run, and the limits of its calls.
 
-    `attempt` counts the loops of the question (the payload's `attempt`), not the deliveries of the
-    envelope: a redelivered envelope runs as the first delivery did. `deadline`, a time of the
-    running event loop, is when model calls end, so that the agent can still send something;
-    `reserve_seconds` before it are for models that may be asked later, and
-    `may_retry` is False where another model can answer sooner than a repetition. `refusals` are the
-    reservations of this run that a budget refused.
+    - `attempt`: the payload's `attempt` (research loops), not the number of deliveries
+    - `deadline`: when model calls must end, in the time of the running event loop; early enough
+      for the agent to return a result
+    - `reserve_seconds`: time before the deadline that is kept for models called later
+    - `may_retry`: False if a fallback model can answer sooner than a retry
+    - `refusals`: the calls of this run that a budget refused
     """
 
     question: Question | None = None
@@ -52,26 +52,25 @@ class Run:
 
     @property
     def place(self) -> str:
-        """Where calls are made: the stage, and the branch of the question if it is one."""
+        """The stage, with the branch if there is one; identifies where calls are made."""
         return f"{self.stage}@{self.branch}" if self.branch else self.stage
 
     def find_question(self) -> Question:
-        """Return the question; raises `LookupError` outside of one."""
+        """Return the question; raises `LookupError` if the run has none."""
         if self.question is None:
-            raise LookupError("expected the run of a question, found a run outside of one")
+            raise LookupError("expected a run with a question, found a run without one")
         return self.question
 
     def count_equal(self, content_hash: str) -> int:
-        """Return how many identical calls this run has made before, and count this one."""
+        """Return the number of earlier identical calls of this run, and count this one."""
         number = self.equal_calls[content_hash]
         self.equal_calls[content_hash] += 1
         return number
 
     def restrict(self, *, reserve_seconds: float, may_retry: bool) -> "Run":
-        """Return the run for one model of several; it shares its counts with this one."""
+        """Return a copy with these limits for one of several models; it shares the call counts."""
         return replace(self, reserve_seconds=reserve_seconds, may_retry=may_retry)
 
 
 OUTSIDE = Run()
-"""A run that belongs to no question: nothing is stored or reserved for it, and it has no deadline.
-"""
+"""A run without a question: it has no deadline, and nothing is stored or reserved for it."""

@@ -1,4 +1,4 @@
-"""The parts of found documents that the payload contains."""
+"""Search results, sources and passages in the payload."""
 
 from pydantic import BaseModel, Field
 
@@ -7,26 +7,30 @@ from envelope.place import Place
 TOOL_SOURCE = "tool:"
 """Prefix of the `chunk_id` of a source that is the result of a tool instead of a passage."""
 MOST_PICTURES = 4
-"""The pictures of one source that are shown with an answer."""
+"""The most pictures of one source that are shown with an answer."""
 
 
 class SourcePicture(BaseModel, frozen=True, extra="ignore"):
-    """A picture that stands in a section; its bytes stay in the index, with its document."""
+    """A picture in a section; its bytes are stored in the index, with its document."""
 
     id: str
-    caption: str = Field(default="", description="its own; no claim of the document")
+    caption: str = Field(
+        default="", description="the picture's own caption, which is not a claim of the document"
+    )
 
 
 class FoundPart(BaseModel, frozen=True, extra="ignore"):
-    """A chunk that the search compared with the question, inside the text of its section."""
+    """The position of a found chunk inside the text of its section."""
 
-    rank: int = Field(ge=0, description="among all chunks that the search found; 0 is the best")
-    start: int = Field(ge=0, description="in the text that `span` delimits, in characters")
+    rank: int = Field(
+        ge=0, description="rank among all chunks that the search found; 0 is the best"
+    )
+    start: int = Field(ge=0, description="start in the text that `span` delimits, in characters")
     end: int = Field(ge=0)
 
 
 class SearchResult(Place, frozen=True, extra="ignore"):
-    """A part of one section that a search gives; `search_context` contains its text.
+    """A part of a section that a search returned; `search_context` contains its text.
 
     `chunk_id`, `score` and `levels` are those of its best chunk.
     """
@@ -38,12 +42,15 @@ class SearchResult(Place, frozen=True, extra="ignore"):
     span: tuple[int, int] | None = Field(
         default=None,
         description="start and end of its text in `search_context`, in characters; "
-        "None when it did not fit",
+        "None if it did not fit",
     )
-    is_cut: bool = Field(default=False, description="the text marks what its section has besides")
+    is_cut: bool = Field(
+        default=False,
+        description="the text is only a part of its section, with marks where text is omitted",
+    )
     is_release_notes: bool = Field(default=False, description="its page is a changelog")
     found: tuple[FoundPart, ...] = Field(default=(), description="best first")
-    pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
+    pictures: tuple[SourcePicture, ...] = Field(default=(), description="pictures in its text")
 
 
 class SearchStats(BaseModel, frozen=True, extra="ignore"):
@@ -51,7 +58,9 @@ class SearchStats(BaseModel, frozen=True, extra="ignore"):
 
     total_results: int = Field(ge=0)
     used_results: int = Field(ge=0)
-    left_out: int = Field(default=0, ge=0, description="that a repeated search found beyond these")
+    left_out: int = Field(
+        default=0, ge=0, description="further results of a repeated search that were not used"
+    )
     context_length: int = Field(ge=0, description="tokens, estimated")
     average_score: float
     answerability: float = Field(ge=0, le=1)
@@ -59,7 +68,7 @@ class SearchStats(BaseModel, frozen=True, extra="ignore"):
     fallbacks: tuple[str, ...] = Field(
         default=(), description="levels that failed, `calibration`, `reranking`"
     )
-    from_cache: bool = Field(default=False, description="whether an equal search found it before")
+    from_cache: bool = Field(default=False, description="whether the result comes from the cache")
 
 
 class SourceReference(Place, frozen=True, extra="ignore"):
@@ -68,10 +77,13 @@ class SourceReference(Place, frozen=True, extra="ignore"):
     number: int = Field(ge=1)
     chunk_id: str
     span: tuple[int, int] = Field(description="its text in `search_context`, in characters")
-    is_cut: bool = Field(default=False, description="the text marks what its section has besides")
+    is_cut: bool = Field(
+        default=False,
+        description="the text is only a part of its section, with marks where text is omitted",
+    )
     is_release_notes: bool = Field(default=False, description="its page is a changelog")
     found: tuple[FoundPart, ...] = Field(default=(), description="best first")
-    pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
+    pictures: tuple[SourcePicture, ...] = Field(default=(), description="pictures in its text")
 
 
 class SourceUsed(Place, frozen=True, extra="ignore"):
@@ -81,18 +93,18 @@ class SourceUsed(Place, frozen=True, extra="ignore"):
     chunk_id: str
     addresses: tuple[str, ...] = Field(
         default=(),
-        description="addresses that the answer shows and that its text contains exactly",
+        description="addresses in the answer that its text contains verbatim",
     )
     other_addresses: tuple[str, ...] = Field(
         default=(),
-        description="of the first source: addresses that the answer shows and that the person "
-        "typed, or that are composed of what a document states",
+        description="only on the first source: addresses in the answer that the user typed, or "
+        "that are composed of parts of a document",
     )
-    pictures: tuple[SourcePicture, ...] = Field(default=(), description="that stand in its text")
+    pictures: tuple[SourcePicture, ...] = Field(default=(), description="pictures in its text")
 
 
 class WrittenAnswer(BaseModel, frozen=True, extra="ignore"):
-    """An answer before something was removed from it; `refused` are the removed addresses."""
+    """An answer before addresses were removed from it; `refused` are the removed ones."""
 
     text: str
     sources_used: tuple[SourceUsed, ...]
@@ -100,13 +112,13 @@ class WrittenAnswer(BaseModel, frozen=True, extra="ignore"):
 
 
 class ShownPassage(BaseModel, frozen=True, extra="ignore"):
-    """A part of a document that is shown unchanged; `number` is that of its source."""
+    """A part of a document that is shown unchanged; `number` is the number of its source."""
 
     number: int = Field(ge=1)
     place: str = Field(description="title and headings, on one line")
     text: str = Field(description="Markdown; words of the question are bold")
     warning: str = Field(
-        default="", description="if it gives orders to an assistant: a sentence that says so"
+        default="", description="a warning if the passage contains instructions to an assistant"
     )
 
 
@@ -114,11 +126,12 @@ class FoundPassages(BaseModel, frozen=True, extra="ignore"):
     """The passages that are shown if no model wrote an answer."""
 
     notice: str = Field(
-        description="Markdown: what is assumed, why no model wrote an answer, what the passages are"
+        description="Markdown: assumptions, why no model wrote an answer, what the passages are"
     )
-    shown: tuple[ShownPassage, ...] = Field(description="the closest first")
+    shown: tuple[ShownPassage, ...] = Field(description="best match first")
     marked: tuple[str, ...] = Field(
-        default=(), description="the words of the question that the passages hold, as they do"
+        default=(),
+        description="the words of the question that occur in the passages, as written there",
     )
 
 
@@ -139,28 +152,30 @@ class ValidationResult(BaseModel, frozen=True, extra="ignore"):
     citations_valid: bool
     language_matches: bool
     completeness: float | None = Field(
-        ge=0, le=1, description="how far it meets the question; None where nobody judged"
+        ge=0, le=1, description="how completely it answers the question; None: not judged"
     )
     grounded: bool
-    judge: str = Field(description="the model that judged, or why none could")
+    judge: str = Field(description="the model that judged, or the reason why none did")
     approved: bool = Field(
         default=False,
-        description="whether the judge approved all of it, though a search may follow for what "
-        "the answer says is missing",
+        description="whether the judge approved the whole answer; a search for missing parts may "
+        "still follow",
     )
 
 
 class AnswerDraft(BaseModel, frozen=True):
-    """The checked sentences of an answer while the rest is written, with the sources they cite.
+    """The checked sentences of an answer that is still being written, with the sources they cite.
 
-    A draft with another `attempt` or `writing` is another text: it replaces the one before.
+    A draft with a different `attempt` or `writing` is a new text that replaces the previous one.
     """
 
-    text: str = Field(description="Markdown, all of it so far")
+    text: str = Field(description="Markdown, the complete text so far")
     language: str = Field(description="of the text, ISO 639-1")
     attempt: int = Field(ge=0, description="the payload's `attempt`")
-    writing: int = Field(ge=0, description="which writing of the model it is, within one attempt")
+    writing: int = Field(
+        ge=0, description="counts the texts that the model began within one attempt"
+    )
     is_quoted: bool = Field(
-        default=False, description="passages as the search found them, which nobody withdraws"
+        default=False, description="unchanged passages from the search, which are never withdrawn"
     )
     sources: tuple[SourceUsed, ...] = ()

@@ -1,4 +1,4 @@
-"""What the specialists write to the payload, and the order in which they work."""
+"""The payload values of the specialists, and the order in which they run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -7,7 +7,7 @@ from graphlib import TopologicalSorter
 from pydantic import BaseModel, Field, JsonValue
 
 LONGEST_ERROR = 500
-"""Characters of the text of an error."""
+"""The most characters of the text of an error."""
 
 
 class SpecialistName(StrEnum):
@@ -36,8 +36,7 @@ NEEDS: Mapping[SpecialistName, tuple[SpecialistName, ...]] = {
     _S.REPORT_GENERATOR: (_S.COMPLIANCE,),
     _S.SYNTHESIS: (_S.EXTRACTOR,),
 }
-"""The specialists whose output a specialist requires; they are added to a sequence that lacks them.
-"""
+"""The specialists whose output a specialist requires; missing ones are added to a sequence."""
 USES: Mapping[SpecialistName, tuple[SpecialistName, ...]] = {
     _S.CITATION_AUDITOR: (_S.COMPLIANCE,),
     _S.GAP_SYNTHESIZER: (_S.CITATION_AUDITOR,),
@@ -48,14 +47,13 @@ USES: Mapping[SpecialistName, tuple[SpecialistName, ...]] = {
         _S.GAP_SYNTHESIZER,
     ),
 }
-"""The specialists whose output a specialist uses if they are in the sequence; it works after them.
-"""
+"""The specialists whose output a specialist uses if available; it runs after them."""
 FULL_REVIEW = tuple(name for name in SpecialistName if name is not _S.SYNTHESIS)
-"""The sequence of a review that was asked for by name; the synthesis always comes last."""
+"""The sequence of an explicitly requested review, without the synthesis, which always runs last."""
 
 
 class ExecutionPhase(StrEnum):
-    """In which phase of a review a specialist works."""
+    """The phases of a review."""
 
     EXTRACTION = "extraction"
     CLASSIFICATION = "classification"
@@ -79,9 +77,9 @@ PHASES: Mapping[SpecialistName, ExecutionPhase] = {
 
 
 class CompletedSequence(BaseModel, frozen=True, extra="ignore"):
-    """A sequence of valid names, ordered so that each specialist comes after those it depends on.
+    """A sequence of valid names, in which each specialist comes after its dependencies.
 
-    `notes` are sentences about names that were left out and specialists that were added.
+    `notes` are sentences about removed names and added specialists.
     """
 
     names: tuple[SpecialistName, ...]
@@ -89,8 +87,9 @@ class CompletedSequence(BaseModel, frozen=True, extra="ignore"):
 
 
 class ErrorSeverity(StrEnum):
-    """The effect of an error: none on the result, a part that another step replaced, or a missing
-    result.
+    """The effect of an error.
+
+    LOW: none on the result. MEDIUM: another step replaced a part. HIGH: the result is missing.
     """
 
     LOW = "low"
@@ -99,13 +98,13 @@ class ErrorSeverity(StrEnum):
 
 
 class SpecialistError(BaseModel, frozen=True, extra="ignore"):
-    """A failure of one specialist; the others continued. `error_id` is in the log, too."""
+    """A failure of one specialist; the others continued. the log contains its `error_id`."""
 
     error_id: str
     specialist: str
     text: str = Field(description="type and text of the error, at most 500 characters")
     severity: ErrorSeverity = ErrorSeverity.HIGH
-    phase: str = Field(default="", description="in which it went wrong; see `ExecutionPhase`")
+    phase: str = Field(default="", description="the phase of the failure; see `ExecutionPhase`")
 
     def __str__(self) -> str:
         return f"[{self.error_id}] {self.specialist}: {self.text}"
@@ -113,8 +112,8 @@ class SpecialistError(BaseModel, frozen=True, extra="ignore"):
 
 class ReviewScope(BaseModel, frozen=True, extra="ignore"):
     """The documents to review and the rules to review them against, by ids of the index.
-    `specialists` take part, with those that they depend on; empty: all. `language` is that of the
-    answer and the report, ISO 639-1; empty: that of the text.
+    `specialists` and their dependencies take part; empty: all. `language` of the answer and the
+    report, ISO 639-1; empty: that of the user's message.
     """
 
     documents: tuple[str, ...] = ()
@@ -124,21 +123,21 @@ class ReviewScope(BaseModel, frozen=True, extra="ignore"):
 
 
 class StoredPart(BaseModel, frozen=True, extra="ignore"):
-    """The result of a part: how many items it has, and where it is stored; or why it failed."""
+    """The result of a part: number of items and storage reference, or the failure."""
 
     reference: str = ""
     items: int = Field(default=0, ge=0)
     units: int = Field(default=0, ge=0, description="units that were read for it")
     decided_by: str = ""
-    failure: str = Field(default="", description="why there is no result; another round may try")
+    failure: str = Field(default="", description="why there is no result; another round may retry")
 
 
 class PartPlan(BaseModel, frozen=True, extra="ignore"):
-    """A part of a specialist's work, which a separate branch does.
+    """A part of a specialist's work, processed by a separate branch.
 
-    `first` and `last` count units of the documents, or requirements of the checklist, from 0; the
-    last one is included. `digest` is the content that was counted. A law of many files has several
-    documents in a part: `document_id`, and those of `more_documents` after it.
+    `first` and `last` (inclusive) are indexes, from 0, of units of the documents or of requirements
+    of the checklist; `digest` identifies the content that was counted. A part may span several
+    documents: `document_id`, then `more_documents`.
     """
 
     key: str
@@ -152,7 +151,7 @@ class PartPlan(BaseModel, frozen=True, extra="ignore"):
 
     @property
     def size(self) -> int:
-        """How many units or requirements the part has."""
+        """The number of units or requirements in the part."""
         return self.last - self.first + 1
 
     @property
@@ -173,7 +172,7 @@ class ExtractedPassage(BaseModel, frozen=True, extra="ignore"):
 
 
 class ReviewedDocument(BaseModel, frozen=True, extra="ignore"):
-    """A document of the review as the index lists it; `source` is its file."""
+    """A document of the review, as listed in the index; `source` is its file."""
 
     document_id: str
     title: str
@@ -223,29 +222,29 @@ class StoredVerdicts(BaseModel, frozen=True, extra="ignore"):
     gaps: int = Field(ge=0)
     undecided: tuple[str, ...] = Field(default=(), description="requirements without a verdict")
     confidence: float | None = Field(
-        default=None, ge=0, le=1, description="the mean of all verdicts; None: nobody judged"
+        default=None, ge=0, le=1, description="the mean of all verdicts; None: not judged"
     )
     frameworks: tuple[str, ...] = Field(
-        default=(), description="that the question or the rules name, such as GDPR"
+        default=(), description="frameworks that the question or the rules name, such as GDPR"
     )
     notes: tuple[str, ...] = ()
     decided_by: tuple[str, ...] = ()
 
 
 class FindingList(BaseModel, frozen=True, extra="ignore"):
-    """The output of a specialist that lists findings: how many, and where they are stored."""
+    """The output of a specialist that lists findings: their number, and where they are stored."""
 
     reference: str = ""
     items: int = Field(ge=0)
-    summary: tuple[str, ...] = Field(default=(), description="the first ones, for people")
+    summary: tuple[str, ...] = Field(default=(), description="the first findings, for display")
     decided_by: str = ""
 
 
 class ReportReference(BaseModel, frozen=True, extra="ignore"):
-    """The final report: the report itself if it is small, else where it is stored.
+    """The final report, included if it is small, else only referenced.
 
-    `report` is a `agents.review.review_report.ReviewReport` as JSON. `reference`
-    names it in `RedisWorkStore`; it is set in any case.
+    `report` is an `agents.review.review_report.ReviewReport` as JSON. `reference`, its name in
+    `RedisWorkStore`, is always set.
     """
 
     title: str
@@ -266,8 +265,7 @@ class ReportReference(BaseModel, frozen=True, extra="ignore"):
 
 
 class CitationCheck(BaseModel, frozen=True, extra="ignore"):
-    r"""The result of checking the `\cite{id}` of the synthesis: ids that exist, and ids that do
-    not."""
+    r"""The result of checking the `\cite{id}` marks of the synthesis: existing and unknown ids."""
 
     used_citations: tuple[str, ...] = ()
     invalid_citations: tuple[str, ...] = ()
@@ -275,19 +273,18 @@ class CitationCheck(BaseModel, frozen=True, extra="ignore"):
 
 
 class FurtherRound(BaseModel, frozen=True, extra="ignore"):
-    """A further round that the synthesis asked for: the specialists that work again, and the
-    reason.
-    """
+    """A further round requested by the synthesis: the specialists to run again, and the reason."""
 
     names: tuple[SpecialistName, ...]
     focus: str = Field(default="", max_length=500)
 
 
 class SpecialistProfile(BaseModel, frozen=True, extra="ignore"):
-    """How a specialist works: a file of `config/specialists`.
+    """The configuration of a specialist: a file of `config/specialists`.
 
-    `prompt` is the name of a file in the folder of the profile, else of the product. `model` is as
-    `GEN_MODEL`; empty: that setting. `tools` are the only ones that it may call.
+    `prompt` is the name of a file in the folder of the profile, or one of the built-in prompts.
+    `model` has the format of `GEN_MODEL`, which applies if it is empty. `tools` are the only tools
+    that it may call.
     """
 
     name: SpecialistName
@@ -297,18 +294,18 @@ class SpecialistProfile(BaseModel, frozen=True, extra="ignore"):
     max_tokens: int = Field(default=4096, ge=256, le=65_536)
     tools: tuple[str, ...] = ()
     max_iterations: int = Field(default=10, ge=1, le=20)
-    timeout_seconds: float = Field(default=30.0, gt=0, description="of one call of a tool")
-    retry_count: int = Field(
-        default=2, ge=0, le=5, description="further attempts of a tool that failed"
-    )
+    timeout_seconds: float = Field(default=30.0, gt=0, description="time limit of one tool call")
+    retry_count: int = Field(default=2, ge=0, le=5, description="retries of a failed tool call")
     expands_queries: bool = Field(
-        default=False, description="whether a model adds wordings to the searches of the specialist"
+        default=False,
+        description="whether a model rewords the specialist's search queries for more results",
     )
 
 
 def complete_sequence(names: Iterable[str]) -> CompletedSequence:
-    """Return a planned sequence without unknown and duplicate names, with all dependencies. It does
-    not contain the synthesis, which always comes last.
+    """Return a planned sequence without unknown or duplicate names and with all dependencies.
+
+    It does not contain the synthesis, which always runs last.
     """
     known: dict[SpecialistName, None] = {}
     notes: list[str] = []
@@ -320,7 +317,7 @@ def complete_sequence(names: Iterable[str]) -> CompletedSequence:
             known[SpecialistName(plain)] = None
     for name in tuple(known):
         _add_needed(name, known, notes)
-    # The synthesis is not part of a plan, so adding its dependencies is not noted as a correction.
+    # The synthesis is never planned, so adding its dependencies is not a correction.
     _add_needed(_S.SYNTHESIS, known, [])
     wanted = set(known)
     order = [name for wave in list_waves(tuple(known)) for name in wave if name in wanted]
@@ -328,10 +325,9 @@ def complete_sequence(names: Iterable[str]) -> CompletedSequence:
 
 
 def plan_further_round(name: SpecialistName, done: Sequence[str]) -> tuple[SpecialistName, ...]:
-    """Return the specialists of a further round; `done` have worked before.
+    """Return the specialists of a further round for `name`; `done` have already run.
 
-    Specialists whose output it needs and that have not run yet come first. Those that use its
-    output run again.
+    Dependencies that have not run yet come first. Specialists that use its output run again.
     """
     needed = [
         specialist_name
@@ -347,7 +343,7 @@ def plan_further_round(name: SpecialistName, done: Sequence[str]) -> tuple[Speci
 
 
 def list_waves(names: Sequence[str]) -> tuple[tuple[SpecialistName, ...], ...]:
-    """Return the specialists in groups that can work at once; unknown names are left out."""
+    """Return the specialists in groups that can run concurrently; skips unknown names."""
     own = [SpecialistName(name) for name in names if name in set(SpecialistName)]
     before = {
         name: [

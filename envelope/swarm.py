@@ -1,5 +1,6 @@
-"""What the stages of the swarm write to the payload. The models of plans, ledgers and outputs are
-in `agents/swarm`.
+"""Payload values of the swarm.
+
+The models of plans, ledgers and outputs are in `agents/swarm`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,18 +10,16 @@ from typing import Literal
 from pydantic import JsonValue
 
 COMPLETED, PENDING, CANCELLED = "completed", "pending", "cancelled"
-"""States of a task; a ledger leaves out that of one that has not begun."""
+"""States of a task; a ledger omits the state of a task that has not started."""
 BY_WORKER = "by_worker"
 """The field of `model_usage` with the usage of each worker of a swarm, by its id."""
 TOPIC_CHANGE = "topic_change"
 """The termination reason of a question that ended because the user changed the topic."""
 NO_DISSENT, NO_PERSONA, SEPARATE_PARTS = "report_no_dissent", "report_persona", "report_parts"
 NOTES = frozenset({NO_DISSENT, NO_PERSONA, SEPARATE_PARTS})
-"""The keys of the fixed texts below an answer of a swarm, which state what no source says."""
+"""The keys of the fixed texts below an answer of a swarm."""
 SHOWN_PART = "shown_part"
-"""The key of a note that nobody is shown: a part with a place of its own in the answer, where its
-result stands, or that it was not found.
-"""
+"""The key of an internal note: a part whose result, or absence, has its own place in the answer."""
 _OPEN = frozenset({PENDING, "in_progress", "awaiting_input"})
 Task = dict[str, JsonValue]
 StrategyChoice = Literal["auto", "council", "intelligent", "parallel"]
@@ -28,7 +27,7 @@ StrategyChoice = Literal["auto", "council", "intelligent", "parallel"]
 
 
 class PlanStep(StrEnum):
-    """What follows a plan."""
+    """The next step after a plan."""
 
     WORK = "work"
     APPROVE = "approve"
@@ -36,7 +35,7 @@ class PlanStep(StrEnum):
 
 
 class LedgerStep(StrEnum):
-    """What follows when the ledger was brought up to date."""
+    """The next step after an update of the ledger."""
 
     WORK = "work"
     ASK_INFORMATION = "ask_information"
@@ -60,9 +59,9 @@ def list_open(tasks: Iterable[Mapping[str, JsonValue]]) -> list[str]:
 def cancel_open(
     tasks: Iterable[Mapping[str, JsonValue]], completed: Iterable[str] = ()
 ) -> list[Task]:
-    """Return the tasks at the end of their question: open ones are cancelled.
+    """Return the tasks at the end of their question, with open ones marked as cancelled.
 
-    `completed` are the ids of those that have completed since the ledger was written.
+    `completed` are the ids of tasks that completed after the ledger was written.
     """
     done = frozenset(completed)
     return [
@@ -74,9 +73,9 @@ def cancel_open(
 
 
 def read_cancelled(runs: Iterable[Mapping[str, JsonValue]]) -> list[Task]:
-    """Return the tasks of a question that is cancelled; `runs` are its `agent_run` events so far.
+    """Return the tasks of a cancelled question; `runs` are its `agent_run` events so far.
 
-    Those whose worker had returned are completed, other open ones are cancelled.
+    Tasks whose worker had returned are completed, other open ones are cancelled.
     """
     tasks: list[Task] = []
     completed: set[str] = set()

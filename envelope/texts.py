@@ -1,7 +1,7 @@
-"""The port through which agents, manager and gateway read fixed texts, and the tags of languages.
+"""The port for fixed texts, and language tags.
 
-Documents and questions are compared by language, ISO 639-1; texts exist by BCP 47 tags: the same
-codes, and `zh-Hant` beside `zh`.
+Documents and questions have an ISO 639-1 language. Fixed texts have BCP 47 tags: the same codes,
+and `zh-Hant` in addition to `zh`.
 """
 
 from typing import Protocol
@@ -13,7 +13,7 @@ _SCRIPT_SUBTAGS = frozenset({"hans", "hant"})
 
 
 class Texts(Protocol):
-    """Fixed texts by key, in English if there is none in the user's language."""
+    """Fixed texts by key, with English as the fallback language."""
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -26,7 +26,7 @@ class Texts(Protocol):
 
 
 def join_sentences(*sentences: str) -> str:
-    """Return sentences in one line, without spaces in a script that has none."""
+    """Join sentences with spaces, except in scripts without spaces between sentences."""
     joined = ""
     for sentence in filter(None, sentences):
         space = "" if not joined or joined.endswith(_WIDE_STOPS) else " "
@@ -35,9 +35,9 @@ def join_sentences(*sentences: str) -> str:
 
 
 def explain_missing_answer(texts: Texts, reason: str, language: str) -> str:
-    """Return the sentence that no model wrote an answer, with the reason: see `llm.errors`.
+    """Return the sentence that explains why no model wrote an answer; `reason`: see `llm.errors`.
 
-    Two states are no failures: no model is set up, or one is still writing.
+    The reasons `no_model` (none is configured) and `meanwhile` (still writing) are not failures.
     """
     if reason in ("no_model", "meanwhile"):
         return texts.text(f"passages_{reason}", language)
@@ -47,9 +47,9 @@ def explain_missing_answer(texts: Texts, reason: str, language: str) -> str:
 
 
 def read_tag(tag: str) -> str:
-    """Return the language of texts that a BCP 47 tag such as `de-AT` or `zh_TW` asks for.
+    """Return the language of fixed texts for a BCP 47 tag such as `de-AT` or `zh_TW`.
 
-    It is the ISO 639 code, or `zh-Hant`; empty if it is no tag.
+    This is the ISO 639 code, or `zh-Hant`; empty if the tag is invalid.
     """
     code, *subtags = tag.strip().lower().replace("_", "-").split("-")
     if not (2 <= len(code) <= 3 and code.isascii() and code.isalpha()):
@@ -60,13 +60,13 @@ def read_tag(tag: str) -> str:
 
 
 def primary_of(tag: str) -> str:
-    """Return the language of a tag without its script, as documents are compared by it."""
+    """Return the language of a tag without its script, such as `zh` for `zh-Hant`."""
     return tag.partition("-")[0]
 
 
 def choose_texts_language(language: str, texts_language: str) -> str:
     """Return the language of the texts around an answer in `language`.
 
-    `texts_language` holds for its own language alone: somebody may want the answer in another one.
+    `texts_language` is used only if it is a variant of `language`.
     """
     return texts_language if primary_of(texts_language) == language else language

@@ -1,4 +1,4 @@
-"""What the stages of the tool loop write to the payload."""
+"""Payload values of the tool loop."""
 
 from enum import StrEnum
 from typing import Literal
@@ -9,7 +9,7 @@ from envelope.sources import SourceReference, SourceUsed
 
 
 class WayName(StrEnum):
-    """How a question within the scope is answered; `auto` chooses one for each question."""
+    """The way in which a question is answered; `auto` chooses one for each question."""
 
     SEARCH = "search"
     TOOLS = "tools"
@@ -31,12 +31,12 @@ class QueryType(StrEnum):
 
 
 class Triage(BaseModel, frozen=True, extra="ignore"):
-    """The decision about the way of one question, with its reasons."""
+    """The chosen way for one question, with the reasons."""
 
     way: Literal[WayName.SEARCH, WayName.TOOLS, WayName.SPECIALISTS, WayName.SWARM]
     complexity: int = Field(ge=0, le=100)
     query_type: QueryType
-    semantic_type: str = Field(default="", description="the kind of answer that is wanted")
+    semantic_type: str = Field(default="", description="the kind of answer that the user wants")
     vagueness: float = Field(ge=0, le=1)
     needs_clarification: bool = False
     agent_sequence: tuple[str, ...] = ()
@@ -48,11 +48,11 @@ class Triage(BaseModel, frozen=True, extra="ignore"):
 NO_TRIAGE = Triage(
     way=WayName.SEARCH, complexity=0, query_type=QueryType.UNKNOWN, vagueness=0.0, decided_by=""
 )
-"""The triage of a question whose way was fixed by the settings."""
+"""The triage of a question whose way is fixed by the settings."""
 
 
 class Intent(StrEnum):
-    """What the calls of a round are for, as the model states it; several intents: MULTI_TOOL."""
+    """The purpose of the calls of a round, as stated by the model; MULTI_TOOL: several."""
 
     SEARCH = "search"
     SUMMARY = "summary"
@@ -64,7 +64,7 @@ class Intent(StrEnum):
 
 
 class Strategy(StrEnum):
-    """How a further round differs from the one before."""
+    """How a further round differs from the previous one."""
 
     REFINE_QUERY = "REFINE_QUERY"
     SWITCH_TOOL = "SWITCH_TOOL"
@@ -72,7 +72,7 @@ class Strategy(StrEnum):
 
 
 class LoopEnd(StrEnum):
-    """How far the answer was when a round of the tool loop planned no new call."""
+    """The state of the answer when a round of the tool loop planned no new call."""
 
     UNANSWERED = "unanswered"
     ANSWERED = "answered"
@@ -99,15 +99,15 @@ class AnswerAssessment(BaseModel, frozen=True, extra="ignore"):
     specificity: float = Field(ge=1, le=10)
     quality: float = Field(ge=1, le=10)
     is_enough: bool = Field(
-        description="whether it reaches the threshold and the floors, and lacks nothing"
+        description="whether it reaches the threshold and all minimums, and nothing is missing"
     )
     missing: tuple[str, ...] = Field(default=(), description="what the answer lacks")
-    round: int = Field(ge=1, description="the round of the loop that it is about")
+    round: int = Field(ge=1, description="the assessed round of the loop")
     assessed_by: str = Field(description="the model that assessed")
 
 
 class KeptAnswer(BaseModel, frozen=True, extra="ignore"):
-    """The best assessed answer of the loop so far, with the sources that it was written from."""
+    """The answer of the loop with the best assessment so far, with its sources."""
 
     response: str
     sources_used: tuple[SourceUsed, ...]

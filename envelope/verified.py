@@ -1,4 +1,4 @@
-"""An answer that the owner wrote for a question and for all questions with the same meaning."""
+"""Answers that the owner wrote for a question and all questions with the same meaning."""
 
 from datetime import UTC, datetime
 
@@ -7,13 +7,13 @@ from pydantic import BaseModel, Field
 from envelope.sources import SourceUsed
 
 VERIFIED = "verified"
-"""The author of a reply (`answered_by`) that the owner wrote."""
+"""The value of `answered_by` in a reply that the owner wrote."""
 OWNERS_PAGE = "#verified"
-"""Suffix of the `chunk_id` of a source that the owner cites as a whole page."""
+"""Suffix of the `chunk_id` of a whole page that a verified answer cites."""
 
 
 class CitedPage(BaseModel, frozen=True, extra="ignore"):
-    """A document that a verified answer cites, as it was when the owner last saw it."""
+    """A document that a verified answer cites, as of when the owner last saw it."""
 
     document_id: str
     title: str
@@ -22,23 +22,23 @@ class CitedPage(BaseModel, frozen=True, extra="ignore"):
     content_hash: str = ""
     groups: tuple[str, ...] = Field(
         default=(),
-        description="that could read it then, to recognise a change; whoever asks is checked "
-        "against the index",
+        description="groups that could read it then, to detect a change; the user's access is "
+        "checked against the index",
     )
 
 
 class VerifiedAnswer(BaseModel, frozen=True, extra="ignore"):
-    """The question in the owner's words, and the answer, which is sent unchanged."""
+    """A question worded by the owner, and the answer, which is sent unchanged."""
 
     id: str
     question: str
     answer: str = Field(description="Markdown")
     pages: tuple[CitedPage, ...] = ()
-    written_at: float = Field(0.0, description="Unix seconds; 0: not known")
+    written_at: float = Field(0.0, description="Unix seconds; 0: unknown")
 
     @property
     def date(self) -> str:
-        """The day on which it was written (UTC), as in 2026-11-29; empty if it is not known."""
+        """The day on which it was written (UTC), such as 2026-11-29; empty if unknown."""
         return f"{datetime.fromtimestamp(self.written_at, UTC):%Y-%m-%d}" if self.written_at else ""
 
     def list_sources(self) -> tuple[SourceUsed, ...]:
