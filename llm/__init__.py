@@ -1,1 +1,1 @@
-"""Who is asked: OpenAI, Google, servers of one's own; embeddings of the vendors."""
+"""Clients for model providers: completions, tool calls, embeddings, reranking."""

@@ -1,4 +1,4 @@
-"""Asks the models of a chain in turn: the next one when one fails, is slow or is paused."""
+"""Fallback chains: the next model is called when one fails, is slow, or its breaker is open."""
 
 import asyncio
 from collections import deque
@@ -52,29 +52,29 @@ FALLBACK_ON = (
     NoModel, ModelUnavailable, UnknownModel, WrongAddress, MissingKey, AccessDenied,
     RejectedRequest, UnreadableOutput, Refused, BudgetExhausted,
 )  # fmt: skip
-"""Faults of the program are left out: they are the same for every model."""
+"""Errors that cause a fallback; programming errors do not, because every model would fail."""
 PATIENCE_SECONDS = 5.0
 RESERVE_SECONDS = 1.0
-"""Of the time of a hop, this much is left for the models that follow."""
+"""Time of a hop that is reserved for later models."""
 AskOne = Callable[[Model, Run], Awaitable[A]]
-"""Asks one model of a chain for a run that is restricted to it."""
+"""Calls one model of a chain with a run that is restricted to its time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """One model of a chain; `breaker` is None for a model that asks no vendor."""
+    """One model of a chain; `breaker` is None for a model without a vendor."""
 
     model: Model
     breaker: CircuitBreaker | None = None
 
-    def may_be_asked(self) -> bool:
-        """Return whether this is a vendor's model that is not left alone."""
+    def is_callable(self) -> bool:
+        """Return whether this is a vendor's model whose breaker is closed."""
         return self.breaker is not None and not self.breaker.is_open()
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a chain is asked, for which run, and who listens to the answer."""
+    """The context of one call of a chain: task, run, and listener for partial output."""
 
     task_name: str
     run: Run
@@ -82,14 +82,15 @@ class Asked:
 
 
 class FallbackChain:
-    """Models that are asked one after the other, until one answers. If a model fails, the next one
-    is asked immediately. One that has not answered after `patience_seconds`, and has written
-    nothing meanwhile, keeps running, and the next model of a vendor is asked as well: the first
-    answer counts. A model without a vendor, such as `offline`, is asked only when nothing else
-    runs. A failing model is not asked for a while: see `CircuitBreaker`. Every model records its
-    failures (`llm.port`), so that a fallback is in the journal. If no model answers because a
-    prompt is too long, it is sent once more with what `Task.shorten` leaves of it, or with shorter
-    results of tools.
+    """A chain of models that are called in order until one answers.
+
+    If a model fails, the next one is called immediately. If a model has not answered after
+    `patience_seconds` and wrote nothing meanwhile, it keeps running, and the next vendor model is
+    called in parallel; the first answer wins. A model without a vendor, such as `offline`, is
+    called only when nothing else runs. Failing models are skipped for a while: see
+    `CircuitBreaker`. Every model records its failures (`llm.port`), so the journal shows
+    fallbacks. If no model answers because the prompt is too long, the chain is called once more
+    with the shorter inputs of `Task.shorten`, or with shorter tool results.
     """
 
     def __init__(
@@ -126,8 +127,9 @@ class FallbackChain:
         async def race(sent: ToolConversation) -> ModelStep:
             async def ask_one(model: Model, run: Run) -> ModelStep:
                 if not isinstance(model, ConversationModel):
-                    found = model.name
-                    raise RejectedRequest(f"expected a model that calls tools, found {found!r}")
+                    raise RejectedRequest(
+                        f"expected a model that calls tools, found {model.name!r}"
+                    )
                 return await model.converse(sent, run)
 
             return await self._race(Asked(conversation.task, run), ask_one, skip)
@@ -143,7 +145,7 @@ class FallbackChain:
 
 
 class _Race(Generic[A]):
-    """The models of a chain on one question."""
+    """One call of a chain, in which models may run in parallel."""
 
     def __init__(
         self,
@@ -163,7 +165,7 @@ class _Race(Generic[A]):
         self._characters = 0
 
     async def run(self) -> A:
-        """Return the first answer; raises what the models raised when there is none."""
+        """Return the first answer; raises the errors of the models if there is none."""
         answer: A | None = None
         async with asyncio.TaskGroup() as group:
             try:
@@ -179,7 +181,7 @@ class _Race(Generic[A]):
         return answer
 
     async def _wait(self, group: asyncio.TaskGroup) -> A | None:
-        """Return an answer, or None after something else happened."""
+        """Wait for the next event; return an answer, or None for any other event."""
         has_next = self._has_next()
         patience = min(
             self._patience_seconds,
@@ -191,29 +193,29 @@ class _Race(Generic[A]):
             return_when=asyncio.FIRST_COMPLETED,
         )
         answers = [self._finish(task) for task in ended]
-        answer = next((found for found in answers if found is not None), None)
+        answer = next((finished for finished in answers if finished is not None), None)
         is_late = has_next and (ended or not self._is_being_written())
         if answer is None and (is_late or not self._running):
             self._start_next(group)
         return answer
 
     def _is_being_written(self) -> bool:
-        """Return whether more of an answer has come since the last look: its model is not late."""
+        """Return whether more text arrived since the last check; its model then is not late."""
         listener = self._asked.listener
         before, self._characters = self._characters, listener.characters if listener else 0
         return self._characters > before
 
     def _has_next(self) -> bool:
-        """Return whether a vendor's model may be asked while another runs.
+        """Return whether the next usable model is a vendor's, which may run in parallel.
 
-        Those that are left alone are passed over; a model without a vendor waits for its turn.
+        Models with an open breaker are skipped; a model without a vendor waits for its turn.
         """
-        following = (link for link in self._waiting if link.breaker is None or link.may_be_asked())
+        following = (link for link in self._waiting if link.breaker is None or link.is_callable())
         first = next(following, None)
         return first is not None and first.breaker is not None
 
     def _start_next(self, group: asyncio.TaskGroup) -> None:
-        """Start the next model that may be asked; those that are left alone count as failed."""
+        """Start the next usable model; models with an open breaker count as failed."""
         while self._waiting:
             link = self._waiting.popleft()
             try:
@@ -225,7 +227,7 @@ class _Race(Generic[A]):
                 continue
             restricted = self._asked.run.restrict(
                 reserve_seconds=RESERVE_SECONDS if self._waiting else 0.0,
-                may_retry=not any(later.may_be_asked() for later in self._waiting),
+                may_retry=not any(later.is_callable() for later in self._waiting),
             )
             task = group.create_task(_ask_link(link, self._ask, restricted))
             self._running[task] = (link, asyncio.get_running_loop().time())
@@ -240,15 +242,15 @@ class _Race(Generic[A]):
             return outcome
         if isinstance(outcome, FALLBACK_ON):
             self._errors.append(outcome)
-            self._blame(link, started, outcome)
+            self._report_failure(link, started, outcome)
         else:
             self._fault = outcome
             if link.breaker is not None:
                 link.breaker.abandon()
         return None
 
-    def _blame(self, link: ChainLink, started: float, error: ModelError) -> None:
-        """Open the breaker, unless there was no time to answer in, or no budget to ask."""
+    def _report_failure(self, link: ChainLink, started: float, error: ModelError) -> None:
+        """Report the failure to the breaker, unless time or budget did not suffice for the call."""
         if link.breaker is None:
             return
         taken = asyncio.get_running_loop().time() - started
@@ -272,7 +274,7 @@ class _Race(Generic[A]):
                 f"expected an answer of {link.model.name!r} before {answer.model!r} gave one, "
                 "found none"
             )
-            self._blame(link, started, slow)
+            self._report_failure(link, started, slow)
 
 
 async def _send(
@@ -281,7 +283,7 @@ async def _send(
     send: Callable[[C], Awaitable[A]],
     shorten: Callable[[C], C] | None,
 ) -> A:
-    """Send what a model is asked, and once more with less of it if it is too long."""
+    """Call `send` with the content, and once more with shortened content if it is too long."""
     try:
         return await send(content)
     except ModelError as error:
@@ -293,7 +295,7 @@ async def _send(
 
 
 async def _ask_link(link: ChainLink, ask: AskOne[A], run: Run) -> A | Exception:
-    """Return the answer, or the error: an error that leaves would end the other models' tasks."""
+    """Return the answer or the error; a raised error would cancel the other models' tasks."""
     try:
         return await ask(link.model, run)
     except Exception as error:  # noqa: BLE001 - raised again outside of the group

@@ -4,7 +4,7 @@ ModelError
 ├── NoModel              no model is configured for the task
 ├── ModelMisconfigured   a wrong setting; a retry does not help
 │   ├── UnknownProvider    no vendor has this name
-│   ├── UnknownModel       the vendor has no such model
+│   ├── UnknownModel       the vendor does not have this model
 │   ├── WrongAddress       something other than the vendor's API answers at the address
 │   ├── MissingKey         there is no key, or the vendor does not accept it
 │   ├── AccessDenied       the vendor does not allow this request
@@ -33,15 +33,15 @@ REASONS = (
     NO_MODEL, "misconfigured", "model_gone", "bad_key", "unavailable", "too_busy", "quota_spent",
     "too_slow", "budget_spent", "rejected", "too_long", "refused", "unreadable",
 )  # fmt: skip
-"""Why a model did not give an answer."""
+"""Why a model call failed."""
 USUAL_WAIT_SECONDS = 5.0
 """How long to wait for a server that failed without stating a time."""
 
 
 class ModelError(Exception):
-    """A model did not give an answer.
+    """A model call failed.
 
-    `usage` and `cost_usd` are those of the failed call: vendors charge for a refusal, too.
+    `usage` and `cost_usd` are those of the failed call, because vendors also charge for refusals.
     `reason` is a stable slug for replies, metrics and logs: see `REASONS`.
     """
 
@@ -67,7 +67,7 @@ class UnknownProvider(ModelMisconfigured):
 
 
 class UnknownModel(ModelMisconfigured):
-    """The vendor has no such model."""
+    """The vendor does not have this model."""
 
     reason = "model_gone"
 
@@ -83,7 +83,7 @@ class MissingKey(ModelMisconfigured):
 
 
 class AccessDenied(ModelMisconfigured):
-    """The vendor does not allow this request: its reason may be the key, the model or the text."""
+    """The vendor denies this request, because of the key, the model or the text."""
 
     reason = "rejected"
 
@@ -97,7 +97,7 @@ class RealRequestForbidden(ModelMisconfigured):
 
 
 class ModelUnavailable(ModelError):  # noqa: N818 - as above
-    """The vendor or the network failed, after the retries; later or another model may succeed.
+    """The vendor or the network failed after all retries; another attempt or model may succeed.
 
     `retry_after_seconds` is None if the vendor does not state it.
     """
@@ -122,8 +122,8 @@ class QuotaExhausted(ModelUnavailable):
 class ModelTimeout(ModelUnavailable):
     """There was no answer within the time limit.
 
-    `had_full_time` is false for a call that may take only a part of it: the model may still be able
-    to do what it has more time for.
+    `had_full_time` is False for a call with only a share of the limit: the model may still succeed
+    with more time.
     """
 
     def __init__(self, message: str, *, had_full_time: bool = True) -> None:
@@ -144,7 +144,7 @@ class ChainExhausted(ModelUnavailable):
 
 
 class BudgetExhausted(ModelError):  # noqa: N818 - as above
-    """A budget does not allow the call; nothing was asked. `amount` names the exhausted one."""
+    """A budget does not allow the call, which was not made; `amount` names the budget."""
 
     reason = "budget_spent"
 
@@ -156,8 +156,8 @@ class BudgetExhausted(ModelError):  # noqa: N818 - as above
 class RejectedRequest(ModelError):  # noqa: N818 - as above
     """The vendor cannot process the request.
 
-    `parameter` is the part of the request that the vendor names. `explanation` is its whole
-    message, which the text of the error may shorten.
+    `parameter` is the rejected part of the request, if the vendor names it. `explanation` is the
+    vendor's complete message, which may be shortened in the text of the error.
     """
 
     reason = "rejected"
@@ -187,11 +187,11 @@ class UnreadableOutput(ModelError):  # noqa: N818 - as above
 
 
 class UnknownReply(UnreadableOutput):
-    """The reply of the server has no known form, so that nothing is known about the answer."""
+    """The format of the server's reply is unknown, so its content cannot be judged."""
 
 
 def has_unusable_output(error: ModelError) -> bool:
-    """Return whether a model that works gave an answer that cannot be used."""
+    """Return whether a working model returned an answer that cannot be used."""
     if isinstance(error, ChainExhausted):
         return bool(error.errors) and all(
             has_unusable_output(model_error) for model_error in error.errors
@@ -200,9 +200,9 @@ def has_unusable_output(error: ModelError) -> bool:
 
 
 def may_depend_on_content(error: ModelError) -> bool:
-    """Return whether the same request with a part of its content may succeed at once.
+    """Return whether the request may succeed with only a part of its content.
 
-    A vendor may refuse a request (403, a content filter) for one of its texts.
+    A vendor may refuse a request (403, a content filter) because of one of its texts.
     """
     if isinstance(error, ChainExhausted):
         return any(map(may_depend_on_content, error.errors))
@@ -211,20 +211,20 @@ def may_depend_on_content(error: ModelError) -> bool:
 
 
 def name_failure(error: ModelError) -> str:
-    """Return the reason of a failed call; empty if no model is set up for it, which is no fault."""
+    """Return the reason of a failed call; empty if no model is configured for it."""
     return "" if error.reason == NO_MODEL else error.reason
 
 
 def is_too_long(error: ModelError) -> bool:
-    """Return whether the prompt did not fit into the context window of a model that was asked."""
+    """Return whether the prompt did not fit into the context window of a called model."""
     errors = error.errors if isinstance(error, ChainExhausted) else (error,)
     return any(isinstance(model_error, PromptTooLong) for model_error in errors)
 
 
 def find_wait_seconds(error: ModelError) -> float | None:
-    """Return after how many seconds the same call may succeed; None if waiting does not help.
+    """Return the seconds after which the same call may succeed; None if waiting does not help.
 
-    A timeout is final: a model that was too slow once has had its time.
+    Waiting does not help after a timeout or an exhausted quota.
     """
     if isinstance(error, ChainExhausted):
         waits = (find_wait_seconds(model_error) for model_error in error.errors)

@@ -1,10 +1,9 @@
-"""Recognises attempts to turn the desk against its instructions, in the question itself.
+"""Detects prompt injection in a question.
 
-Signs are weighted: one certain sign suffices, weaker ones must add up. A question that only uses
-the words of attackers ("override", "instructions", "secret", "inject") has no sign: its object must
-also be the desk itself, its instructions, or a persona for it. `injection.toml` lists the signs.
-They are searched in the whole text and in each of its `readings`, so that a disguise does not hide
-them.
+Signs are weighted: one certain sign suffices, weaker ones must add up. Words that attackers use
+("override", "instructions", "secret", "inject") are not a sign by themselves: they must refer to
+the assistant, its instructions, or a persona for it. `injection.toml` lists the signs. The text is
+searched as written and in each of its `readings`, which undo disguises such as look-alike letters.
 """
 
 import asyncio
@@ -57,7 +56,7 @@ _LEET = {
 
 CERTAIN = 1.0
 BUDGET_SECONDS = 0.5
-"""The time limit of an inspection; after it the question continues with the findings so far."""
+"""The time limit of an inspection; then the question continues with the findings so far."""
 
 _LONGEST_QUESTION = 300
 _LONG_CHARACTERS = 900
@@ -97,7 +96,7 @@ SIGNS = _signs()
 _TO_ASSISTANTS = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:above|previous|prior|earlier"
     r"|instructions?|question|context|rules|everything)\b"
-    # What a law asks of AI systems is no order: the verb says something to a reader, or hides it.
+    # Requirements of a law for AI systems are not orders: only verbs of output to a reader count.
     r"|\b(?:ai|assistants?|chat ?bots?|language models?|llms?)\b.{0,30}\b(?:must|should|shall"
     r"|have to|need to|instructed|please|are to)\b.{0,25}\b(?:say|reply|respond|answer|output"
     r"|print|tell|claim|repeat|reveal|mention|recommend|advise|ignore|disregard|forget|obey|click"
@@ -113,15 +112,16 @@ _TO_ASSISTANTS = re.compile(
 )
 
 _TO_READERS_TOO = "no limits"
-"""A kind of attack in a question, and an ordinary sentence of a document: "You may copy it without
-any restriction"."""
+"""A kind that is an attack in a question but normal in a document: "You may copy it without any
+restriction".
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The kinds of signs that make a text an attack, the strongest first; none: it is no known one.
+    """The kinds of attack that were detected, strongest first; empty if none.
 
-    `is_complete` says that everything was looked through.
+    `is_complete` is False if the time limit ended the inspection.
     """
 
     kinds: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ class Inspection:
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield `text` unchanged, then without each kind of disguise; no reading twice."""
+    """Yield `text` unchanged, then distinct variants with each kind of disguise undone."""
     seen: set[str] = set()
     for reading in map(_collapse_runs, _undo_disguises(text)):
         if reading not in seen:
@@ -151,20 +151,20 @@ def inspect(*texts: str, deadline: float | None) -> Inspection:
     """Return the first attack in `texts`; `deadline` is a time of `perf_counter`."""
     for text in dict.fromkeys(texts):
         for reading in readings(text):
-            found: list[Sign] = []
+            signs: list[Sign] = []
             for sign in SIGNS:
                 if deadline is not None and perf_counter() > deadline:
                     return Inspection(is_complete=False)
-                if _bears(reading, sign):
-                    found.append(sign)
-            if _weight(found, len(text)) >= CERTAIN:
-                found.sort(key=lambda sign: sign.weight, reverse=True)
-                return Inspection(tuple(dict.fromkeys(sign.kind for sign in found)))
+                if _has_sign(reading, sign):
+                    signs.append(sign)
+            if _weight(signs, len(text)) >= CERTAIN:
+                signs.sort(key=lambda sign: sign.weight, reverse=True)
+                return Inspection(tuple(dict.fromkeys(sign.kind for sign in signs)))
     return Inspection()
 
 
 def is_order_to_assistant(text: str) -> bool:
-    """Return whether `text` is aimed at the assistant, and not at a reader."""
+    """Return whether `text` gives orders to the assistant rather than informing a reader."""
     kinds = set(inspect(text, deadline=None).kinds) - {_TO_READERS_TOO}
     return bool(kinds) or _TO_ASSISTANTS.search(text) is not None
 
@@ -178,32 +178,32 @@ def _undo_disguises(text: str) -> Iterator[str]:
         yield from (lettered.replace("_", " "), joined, " ".join(joined.split()))
     if shown != text:
         yield _fold_to_latin(_IGNORABLE.sub(" ", text)).replace("_", " ")
-        yield "".join(chr(ord(it) - _TAG_OFFSET) for it in text if ord(it) in _TAGS)
+        yield "".join(chr(ord(tag) - _TAG_OFFSET) for tag in text if ord(tag) in _TAGS)
 
 
 def _fold_to_latin(text: str) -> str:
-    """Return `text` with Latin letters for all characters that look like them."""
+    """Replace all look-alike characters by Latin letters."""
     if not text.isascii():
         text = _MARKS.sub("", unicodedata.normalize("NFKD", text)).translate(_LATIN)
     return _SAME_LETTER.sub(r"\1", text)
 
 
 def _join_letters(text: str) -> str:
-    """Return `text` with letters joined to words that spaces or signs keep apart."""
+    """Join letters that are separated by spaces or signs into words."""
     joined = _WITHIN_WORD.sub("", _SPELLED.sub(_join_spelled, text))
-    return _LONG_WORD.sub(lambda found: _split_words(found[0]), joined.replace("_", " "))
+    return _LONG_WORD.sub(lambda match: _split_words(match[0]), joined.replace("_", " "))
 
 
-def _join_spelled(found: re.Match[str]) -> str:
-    """Return words that were spelled letter by letter; equal gaps make them one word."""
-    between = _WIDE_SPACE.sub("\x00", found[0])
+def _join_spelled(match: re.Match[str]) -> str:
+    """Join letters that are spelled out; wider gaps separate words."""
+    between = _WIDE_SPACE.sub("\x00", match[0])
     return _ONE_SPACE.sub("", between).replace("\x00", " ")
 
 
 def _split_words(letters: str) -> str:
-    """Return `letters` split into listed words, with the fewest remaining letters.
+    """Split `letters` into known words, leaving as few other letters as possible.
 
-    The letters between two listed words make a word, too.
+    The letters between two known words form a word of their own.
     """
     lowered = letters.lower()
     costs = [0.0]
@@ -230,33 +230,33 @@ def _split_words(letters: str) -> str:
 
 
 def _without_leet(text: str, way: int) -> str:
-    """Return `text` with letters for digits and signs; an exclamation mark only before a letter."""
+    """Replace digits and signs by letters; an exclamation mark only before a letter."""
     return _EXCLAIMED.sub("i", text).translate(_LEET[way])
 
 
 def _collapse_runs(text: str) -> str:
-    """Return `text` with one space, line end or sign for each run of them."""
-    spaced = _SPACES.sub(lambda found: "\n" if "\n" in found[0] else " ", text)
+    """Collapse runs of white space and of the same sign."""
+    spaced = _SPACES.sub(lambda match: "\n" if "\n" in match[0] else " ", text)
     return _SAME_SIGN.sub(r"\1", spaced)
 
 
-def _bears(reading: str, sign: Sign) -> bool:
-    return any(not _is_asked_about(reading, it) for it in sign.pattern.finditer(reading))
+def _has_sign(reading: str, sign: Sign) -> bool:
+    return any(not _is_asked_about(reading, match) for match in sign.pattern.finditer(reading))
 
 
-def _is_asked_about(reading: str, found: re.Match[str]) -> bool:
-    """Return whether a clause is a question about the subject and not an order to the desk."""
-    before = reading[max(0, found.start() - _LONGEST_QUESTION) : found.start()]
-    clause = _CLAUSE_END.split(before)[-1] + found[0]
+def _is_asked_about(reading: str, match: re.Match[str]) -> bool:
+    """Return whether the clause asks about a subject, rather than giving an order."""
+    before = reading[max(0, match.start() - _LONGEST_QUESTION) : match.start()]
+    clause = _CLAUSE_END.split(before)[-1] + match[0]
     return _ASKED.match(clause) is not None and _TO_YOU.search(clause) is None
 
 
-def _weight(found: list[Sign], characters: int) -> float:
-    """Return the weight of all signs; several signs weigh more in a long text.
+def _weight(signs: list[Sign], characters: int) -> float:
+    """Return the total weight of the signs; several signs weigh more in a long text.
 
-    A long harmless text may contain one phrase of attackers; a long attack contains several.
+    A long harmless text may contain one suspicious phrase; a long attack contains several.
     """
-    weight = sum(sign.weight for sign in found)
-    if len(found) > 1 and characters > _LONG_CHARACTERS:
+    weight = sum(sign.weight for sign in signs)
+    if len(signs) > 1 and characters > _LONG_CHARACTERS:
         weight += _LONG_WEIGHT * (1 + (characters > _VERY_LONG_CHARACTERS))
     return weight

@@ -1,6 +1,6 @@
-"""Measures tokens, cost and time of the exchanges for one answer, and keeps them to a budget.
+"""Measures tokens, cost and time of model calls, and enforces budgets.
 
-A paid call is reserved before it is made, and settled after.
+A paid call is reserved before it is made, and settled afterwards.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -20,9 +20,9 @@ CANCELLED = "cancelled before there was an answer"
 
 @dataclass(slots=True)
 class UsageMeter:
-    """Records every exchange as a model call and sums them up.
+    """Records every exchange as a model call, and sums up usage, cost and time.
 
-    A sum with an unknown cost is unknown.
+    The total cost is None if one cost is unknown.
     """
 
     task: str
@@ -37,7 +37,7 @@ class UsageMeter:
     def exchange(self) -> Iterator["UsageEntry"]:
         """Record the exchange in the `with` block as one call; the block sets the entry's `usage`.
 
-        A failed exchange is recorded, too: it costs as much.
+        Failed exchanges are recorded as well, because they cost the same.
         """
         entry = UsageEntry()
         started = perf_counter()
@@ -52,7 +52,7 @@ class UsageMeter:
             self._close(entry, (perf_counter() - started) * 1000, error)
 
     def price(self, usage: Usage) -> Decimal | None:
-        """Return the price of a call that takes this; None where it is unknown."""
+        """Return the price of a call with this usage; None if it is unknown."""
         return self.prices.cost_usd(self.name.rpartition("@")[0], usage)
 
     def charge(self, error: ModelError) -> None:
@@ -89,9 +89,9 @@ class UsageMeter:
 
 @dataclass(slots=True)
 class UsageEntry:
-    """One exchange: `answered` when the vendor worked for it, `problem` when that was no use.
+    """One exchange: `answered` if the vendor replied, `problem` if the reply was unusable.
 
-    One that was cancelled has not ended: its cost is unknown.
+    `has_ended` is False for a cancelled exchange, whose cost is unknown.
     """
 
     answered: bool = False
@@ -102,16 +102,16 @@ class UsageEntry:
     answered_by: str = ""
 
     def record_usage(self, usage: Usage | None, answered_by: str = "") -> None:
-        """Note that the vendor answered; `usage` is None when it does not report it.
+        """Record that the vendor answered; `usage` is None if it does not report it.
 
-        `answered_by` is the model that it says answered.
+        `answered_by` is the model named in the reply.
         """
         self.answered, self.usage, self.answered_by = True, usage, answered_by
 
 
 @dataclass(frozen=True, slots=True)
 class CallCost:
-    """What a call takes, or may take at most; `usd` is None where the price is unknown."""
+    """The cost of a call, or its upper bound; `usd` is None if the price is unknown."""
 
     model: str
     tokens: int
@@ -119,17 +119,17 @@ class CallCost:
 
 
 class CallBudget(Protocol):
-    """Counts the paid calls of questions, over every process that works on them."""
+    """Counts the paid calls of questions across all processes."""
 
     async def reserve(self, run: Run, reservation: str, most: CallCost) -> BudgetRefusal | None:
-        """Reserve one call; return the exhausted amount, and then reserve nothing.
+        """Reserve one call; return the refusal if a budget is exhausted, else None.
 
-        A reservation that is not settled is granted again, and counted once.
+        Repeating an unsettled reservation succeeds and counts once.
         """
         ...
 
     async def settle(self, run: Run, reservation: str, cost: CallCost) -> None:
-        """Replace a reservation by what its call cost."""
+        """Replace a reservation by the actual cost of its call."""
         ...
 
 
@@ -137,10 +137,10 @@ class CallBudget(Protocol):
 async def hold(
     budget: CallBudget | None, run: Run, meter: UsageMeter, most: Usage
 ) -> AsyncIterator[UsageEntry]:
-    """Meter the exchange in the block, and hold its reservation meanwhile.
+    """Meter the exchange in the block, and reserve its cost from the budget.
 
-    Raises `BudgetExhausted` before the block. A cancelled exchange stays reserved, because its cost
-    is unknown. Outside of a question there is no budget.
+    Raises `BudgetExhausted` before the block runs. The reservation of a cancelled exchange stays,
+    because its cost is unknown. A run without a question has no budget.
     """
     if budget is None or run.question is None:
         with meter.exchange() as entry:
@@ -160,12 +160,12 @@ async def hold(
             await budget.settle(run, reservation, cost)
 
 
-def _sum(one: Usage, other: Usage) -> Usage:
+def _sum(first: Usage, second: Usage) -> Usage:
     return Usage(
-        one.input_tokens + other.input_tokens,
-        one.output_tokens + other.output_tokens,
-        one.cached_input_tokens + other.cached_input_tokens,
-        one.cache_write_tokens + other.cache_write_tokens,
+        first.input_tokens + second.input_tokens,
+        first.output_tokens + second.output_tokens,
+        first.cached_input_tokens + second.cached_input_tokens,
+        first.cache_write_tokens + second.cache_write_tokens,
     )
 
 

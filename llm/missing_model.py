@@ -1,4 +1,4 @@
-"""Stands where no model is configured (`GEN_MODEL=offline`): every task raises `NoModel`."""
+"""The model of `GEN_MODEL=offline`: every call raises `NoModel`."""
 
 from envelope.run import OUTSIDE, Run
 from llm.errors import NoModel
@@ -6,7 +6,7 @@ from llm.port import OFFLINE, I, ModelAnswer, ModelStep, O, Task, TextListener, 
 
 
 class MissingModel:
-    """Answers nothing; what can be done without a model is done by who asks it."""
+    """Raises `NoModel` for every call; the callers have fallbacks that need no model."""
 
     name = OFFLINE
 

@@ -1,6 +1,6 @@
-"""Parses a model's text as the output of a task, and reports its faults.
+"""Parses a model's text as the output of a task, and describes validation errors.
 
-While an answer is being written, it is followed, and what is finished of it is read.
+Also parses partial output while an answer streams.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ from llm.port import O, PartialText, TextListener
 
 PROBLEMS_SHOWN = 8
 KEPT_SHARE = 0.5
-"""The least share of complete values in the text of an answer that was cut off."""
+"""The least share of a truncated text that must be kept as complete values."""
 _FENCE = "```"
 _THOUGHTS_BEGIN, _THOUGHTS_END = "<think>", "</think>"
 _SENTENCE_ENDS = (". ", ".\\n", '."', "! ", "? ", ".\\t", "] ", "]\\n", "。", "！", "？", "।", "؟")
-_OF_THE_SCHEMA = frozenset(
+_SCHEMA_ERRORS = frozenset(
     {"json_invalid", "missing", "extra_forbidden", "model_type", "model_attributes_type"}
 )
-"""Findings of pydantic that an answer cannot have if the server enforced the schema."""
+"""Validation errors that are impossible if the server enforced the schema."""
 T = TypeVar("T")
 OnText = Callable[[PartialText], Awaitable[None]]
 log = structlog.get_logger("llm")
@@ -37,9 +37,9 @@ _FIELD = "canonical_question"
 
 
 class NotReadable(ValueError):  # noqa: N818 - a finding, which never leaves this package
-    """The text is not of the output's type; the message is one line per finding.
+    """The text is not a valid output; the message has one line per validation error.
 
-    `ignores_schema` is true if the server cannot have enforced the schema.
+    `ignores_schema` is True if the server cannot have enforced the schema.
     """
 
     def __init__(self, message: str, *, ignores_schema: bool = False) -> None:
@@ -49,21 +49,21 @@ class NotReadable(ValueError):  # noqa: N818 - a finding, which never leaves thi
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """The action that is performed once if no text has arrived after so many seconds."""
+    """An action that is performed once if no text has arrived within `seconds`."""
 
     seconds: float
     act: Callable[[], Awaitable[None]]
 
 
 class DraftReader:
-    """Calls `on_finished` whenever a further sentence of one answer is finished."""
+    """Calls `on_finished` whenever another sentence of a streamed answer is complete."""
 
     def __init__(self, on_finished: OnFinished) -> None:
         self._on_finished = on_finished
         self._last = ("", 0)
 
     async def read(self, partial: PartialText) -> None:
-        """Read the text of an answer, all of it so far."""
+        """Read the complete text of an answer so far."""
         finished = select_finished(read_partial_answer(partial.text))
         read = (finished, partial.attempt)
         if finished and read != self._last:
@@ -72,15 +72,15 @@ class DraftReader:
 
 
 class QuestionReader:
-    """Calls `on_question` with the question of a combined call, once, when it is complete."""
+    """Calls `on_question` once, as soon as the question of a combined call is complete."""
 
     def __init__(self, on_question: Callable[[str], Awaitable[None]]) -> None:
         self._on_question = on_question
         self.question: str | None = None
-        """The question that was passed on; None if there was none."""
+        """The question that was passed to `on_question`; None before."""
 
     async def read(self, partial: PartialText) -> None:
-        """Read what the model has written so far."""
+        """Read the complete text so far."""
         if self.question is not None:
             return
         question = read_complete_fields(partial.text).get(_FIELD)
@@ -90,46 +90,46 @@ class QuestionReader:
 
 
 def read(text: str, output: type[O]) -> O:
-    """Return the output in `text`.
+    """Parse the output in `text`.
 
-    Thoughts before it, a Markdown fence around it and other prose are skipped. Raises `NotReadable`
-    with the positions and kinds of the faults, which repeats nothing of `text`.
+    Skips thoughts, a Markdown fence and other prose around it. Raises `NotReadable` with the
+    locations and kinds of the errors; the message contains nothing of `text`.
     """
     first: ValidationError | None = None
     for candidate in _candidates(text):
         try:
             return output.model_validate_json(candidate)
         except ValidationError as error:
-            # The faults of a candidate that is JSON explain more than those of other text.
-            first = error if first is None or _is_no_json(first) else first
+            # Errors of a candidate that is JSON are more helpful than those of other text.
+            first = error if first is None or _is_invalid_json(first) else first
     if first is None:
         raise NotReadable("expected JSON, found no text", ignores_schema=True)
     raise NotReadable(_describe(first, output), ignores_schema=_ignores_schema(first)) from first
 
 
 def read_complete_part(text: str, output: type[O]) -> O:
-    """Return the output in a text that was cut off: whole values, and whole sentences of the last.
+    """Parse truncated output: keeps complete values and, of the last one, complete sentences.
 
-    Raises `NotReadable` if they make no output, or less than `KEPT_SHARE` of the text.
+    Raises `NotReadable` if the result is invalid, or less than `KEPT_SHARE` of the text.
     """
     bare = remove_thoughts(text)
     bare = bare[max(0, bare.find("{")) :]
     best, longest = None, int(len(bare) * KEPT_SHARE)
-    for found in (_parse_part(bare), _parse_sentences(bare)):
-        size = len(to_json(found))
+    for parsed in (_parse_part(bare), _parse_sentences(bare)):
+        size = len(to_json(parsed))
         if size <= longest:
             continue
         try:
-            best, longest = output.model_validate(found), size
+            best, longest = output.model_validate(parsed), size
         except ValidationError:
             continue
     if best is None:
-        raise NotReadable("expected whole values before the cut, found too little")
+        raise NotReadable("expected enough complete values in a truncated answer, found too few")
     return best
 
 
 def is_complete(text: str) -> bool:
-    """Return whether a text contains JSON that is not cut off."""
+    """Return whether a text contains complete JSON."""
     for candidate in _candidates(text):
         try:
             from_json(candidate)
@@ -140,10 +140,10 @@ def is_complete(text: str) -> bool:
 
 
 def remove_thoughts(text: str) -> str:
-    """Return what follows the thoughts of a reasoning model; some servers omit the first mark."""
+    """Return the text after a reasoning model's thoughts; some servers omit the opening mark."""
     before, mark, after = text.rpartition(_THOUGHTS_END)
     if mark and (before.lstrip().startswith(_THOUGHTS_BEGIN) or "{" in after):
-        # An answer that is only among the thoughts is an answer.
+        # Without text after the thoughts, the answer is inside them.
         return after if after.strip() else before.replace(_THOUGHTS_BEGIN, "", 1)
     return text
 
@@ -154,10 +154,10 @@ async def ask_and_follow(
     on_text: OnText,
     silence: Silence | None = None,
 ) -> T:
-    """Return what `ask` returns for a listener, and call `on_text` with the newest text meanwhile.
+    """Return the result of `ask`, and call `on_text` with the newest text meanwhile.
 
-    One call of `on_text` runs at a time, and texts that were overtaken are left out. Its failure
-    ends the following and is logged: it costs the reader the draft, never the answer.
+    One call of `on_text` runs at a time; outdated texts are skipped. If it fails, the error is
+    logged and it is not called again; the answer is not affected.
     """
     outcome: T | Exception
     async with asyncio.TaskGroup() as group:
@@ -174,22 +174,22 @@ async def ask_and_follow(
 
 
 def read_partial_answer(text: str) -> str:
-    """Return the `answer` in JSON that is not complete; empty while there is none to show.
+    """Return the `answer` in incomplete JSON; empty until there is one to show.
 
-    Only an output whose `status` is already known to be `answered` has one.
+    Requires that `status` is already complete and is `answered`.
     """
-    found = _read_fields(text, "trailing-strings")
-    answer = found.get("answer") if found.get("status") == "answered" else None
+    fields = _read_fields(text, "trailing-strings")
+    answer = fields.get("answer") if fields.get("status") == "answered" else None
     return answer if isinstance(answer, str) else ""
 
 
 def read_complete_fields(text: str) -> Mapping[str, object]:
-    """Return the fields of JSON that is not complete, without the one that is being written."""
+    """Return the fields of incomplete JSON, without the one that is still being written."""
     return _read_fields(text, "on")
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """Yield the parts of a text that may be the answer, the likeliest first."""
+    """Yield the parts of a text that may be the output, most likely first."""
     bare = remove_thoughts(text).strip()
     if not bare:
         return
@@ -203,7 +203,7 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _inside_fence(text: str) -> str:
-    """Return the content of the first fenced block; the end of the text may be its end."""
+    """Return the content of the first fenced block, which may lack the closing fence."""
     _, opened, rest = text.partition(_FENCE)
     _, line_end, body = rest.partition("\n")
     if not opened or not line_end:
@@ -227,22 +227,22 @@ def _parse_sentences(text: str) -> object:
         return None
 
 
-def _is_no_json(error: ValidationError) -> bool:
+def _is_invalid_json(error: ValidationError) -> bool:
     return any(detail["type"] == "json_invalid" for detail in error.errors(include_url=False))
 
 
 def _ignores_schema(error: ValidationError) -> bool:
-    return any(detail["type"] in _OF_THE_SCHEMA for detail in error.errors(include_url=False))
+    return any(detail["type"] in _SCHEMA_ERRORS for detail in error.errors(include_url=False))
 
 
 def _describe(error: ValidationError, output: type[BaseModel]) -> str:
-    found = error.errors(include_url=False, include_input=False, include_context=False)
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
     lines = []
-    for detail in found[:PROBLEMS_SHOWN]:
+    for detail in errors[:PROBLEMS_SHOWN]:
         place = ".".join(str(part) for part in detail["loc"])
         lines.append(f"{place or output.__qualname__}: {detail['msg']}")
-    if len(found) > PROBLEMS_SHOWN:
-        lines.append(f"and {len(found) - PROBLEMS_SHOWN} more")
+    if len(errors) > PROBLEMS_SHOWN:
+        lines.append(f"and {len(errors) - PROBLEMS_SHOWN} more")
     return "\n".join(lines)
 
 
@@ -257,10 +257,10 @@ async def _follow(listener: TextListener, on_text: OnText, silence: Silence | No
 
 
 def _read_fields(text: str, partial: Literal["on", "trailing-strings"]) -> Mapping[str, object]:
-    """Return the fields of an object that is being written; empty while there is none.
+    """Return the fields of an incomplete object; empty if it has not begun.
 
-    A fence and the thoughts of a reasoning model are skipped. After any other prose nothing is
-    read, because prose may hold braces as well.
+    Skips a fence and the thoughts of a reasoning model. After other prose nothing is read, because
+    prose may contain braces.
     """
     _, mark, after = text.rpartition(_THOUGHTS_LAST)
     bare = after if mark else text
@@ -268,8 +268,8 @@ def _read_fields(text: str, partial: Literal["on", "trailing-strings"]) -> Mappi
     if opening is None:
         return {}
     try:
-        found = from_json(bare[opening.end() - 1 :], allow_partial=partial)
+        parsed = from_json(bare[opening.end() - 1 :], allow_partial=partial)
     except ValueError:
-        # No JSON after all; whether the whole text can be read is decided when it has come.
+        # Not JSON; the complete text is parsed later.
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}

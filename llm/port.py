@@ -1,8 +1,9 @@
-"""The model port: ask with typed inputs, or hold a conversation with tools.
+"""The model port: typed tasks, and conversations with tools.
 
-A *task* has a prompt file, a type of inputs and a type of outputs. Vendors render the task's prompt
-from the inputs. Where none is configured, `llm.missing_model` raises `NoModel`.
-Conversations are values that an envelope can carry: one may go on in another process.
+A *task* has a prompt file, a type of inputs and a type of outputs. Vendor models render the prompt
+from the inputs. If no model is configured, `llm.missing_model` raises `NoModel`.
+
+Conversations are values that an envelope can carry, so that another process can continue them.
 """
 
 import asyncio
@@ -21,12 +22,12 @@ from envelope.run import Run
 I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the pair I and O is the usual one
 O = TypeVar("O", bound=BaseModel)  # noqa: E741
 PREPARING_SHARE = 0.25
-"""The time share of what prepares an answer, or words a question back."""
+"""The `time_share` of tasks that prepare an answer or word a clarification."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call; those that were read from or written to a cache are input tokens, too."""
+    """Tokens of one call; `input_tokens` includes those read from or written to a cache."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -36,11 +37,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call for the journal; failed calls are recorded, too.
+    """One call for the journal, including failed calls.
 
-    `from_cache` marks an answer that another question paid for; `saved_usd` is its cost, or None if
-    the price is unknown. `answered_by` is the model that the vendor says answered; empty: it does
-    not say.
+    `from_cache`: the answer was paid for by another question; `saved_usd` is its cost, or None if
+    unknown. `answered_by`: the model named in the vendor's reply, or empty.
     """
 
     task: str
@@ -57,15 +57,15 @@ class ModelCall:
 
 
 OFFLINE = "offline"
-"""The value of a setting without a model."""
+"""The value of a model setting for running without a model."""
 _calls: ContextVar[tuple[list[ModelCall], ...]] = ContextVar("model_calls", default=())
 
 
 class ToolUse(BaseModel, frozen=True, extra="ignore"):
-    """A call of a tool in a message of a model.
+    """A tool call in a message of a model.
 
-    `arguments` is an object, or the text that the model wrote if that is no object.
-    `signature` is what the vendor wants back with the result; it has no meaning here.
+    `arguments` is an object, or the model's text if that is not a JSON object. `signature` is an
+    opaque value that the vendor expects back with the result.
     """
 
     call_id: str
@@ -75,17 +75,19 @@ class ToolUse(BaseModel, frozen=True, extra="ignore"):
 
 
 class Remark(BaseModel, frozen=True, extra="ignore"):
-    """Why the model is asked once more, which the prompt `remark` says to it."""
+    """Why the model must continue; the prompt `remark` turns it into a message."""
 
     has_read_nothing: bool = False
-    refused_question: str = Field(default="", description="why its question is not asked")
+    refused_question: str = Field(
+        default="", description="why its question to the user is not asked"
+    )
     is_incomplete: bool = False
     lacks: tuple[str, ...] = Field(default=(), description="what the answer so far lacks")
     analysis: str = Field(default="", description="what the check of the answer says")
 
 
 class UserMessage(BaseModel, frozen=True, extra="ignore"):
-    """The task, or what the model is asked next: a text, or a remark that a prompt words."""
+    """A message to the model: a text, or a remark that is rendered with a prompt."""
 
     kind: Literal["user"] = "user"
     text: str = ""
@@ -93,7 +95,7 @@ class UserMessage(BaseModel, frozen=True, extra="ignore"):
 
 
 class ModelMessage(BaseModel, frozen=True, extra="ignore"):
-    """What a model wrote: a text, calls of tools, or both."""
+    """A message of the model: a text, tool calls, or both."""
 
     kind: Literal["model"] = "model"
     text: str = ""
@@ -101,9 +103,9 @@ class ModelMessage(BaseModel, frozen=True, extra="ignore"):
 
 
 class ToolMessage(BaseModel, frozen=True, extra="ignore"):
-    """The result of one call. Its text is data, whatever it says.
+    """The result of one tool call; its text is data, never instructions.
 
-    `sources` are the ids of the passages that it relies on, best first; `text` names them too.
+    `sources` are the ids of the passages that it relies on, best first; `text` names them as well.
     """
 
     kind: Literal["tool"] = "tool"
@@ -121,10 +123,9 @@ Message = Annotated[UserMessage | ModelMessage | ToolMessage, Field(discriminato
 class Task(Generic[I, O]):
     """One kind of model call: its name, its types and its parameters.
 
-    `time_share` is the part of the time limit of a call that it may take: a step that prepares an
-    answer leaves time for the answer, and the question goes on without it. `shorten` returns the
-    inputs with fewer sources, for a prompt that does not fit into the context window; equal inputs
-    if none may be left out.
+    `time_share` is the share of a call's time limit that the task may take, so that a preparing
+    step leaves time for the answer. `shorten` returns inputs with fewer sources, for a prompt that
+    does not fit into the context window, or equal inputs if nothing can be omitted.
     """
 
     name: str
@@ -138,7 +139,7 @@ class Task(Generic[I, O]):
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer(Generic[O]):
-    """A typed output, its usage and cost. `cost_usd` is None if the price is unknown, never 0."""
+    """A typed output with its usage and cost; `cost_usd` is None, never 0, if unknown."""
 
     output: O
     model: str
@@ -150,35 +151,35 @@ class ModelAnswer(Generic[O]):
 
 @dataclass(frozen=True, slots=True)
 class PartialText:
-    """What an attempt has written so far; `attempt` counts from 1."""
+    """The text of an attempt so far; `attempt` counts from 1."""
 
     attempt: int
     text: str
 
 
 class TextListener:
-    """Receives the text of one task. Passing text on never waits: no model waits for its reader.
+    """Receives the streamed text of one task, without making the model wait for the reader.
 
-    An answer may take several attempts: a repeated request, a repair, a further model of a chain
-    while a slow one goes on. One attempt at a time is listened to: the first that writes something,
-    until it ends. The text of another attempt starts from the beginning.
+    An answer may take several attempts: a retry, a repair, a parallel model of a chain. One attempt
+    at a time is followed: the first that writes something, until it ends. The text of the next
+    attempt starts from the beginning.
     """
 
     def __init__(self, task_name: str) -> None:
         self.task_name = task_name
         self.characters = 0
-        """How much was received; grows as long as an answer is being written."""
+        """The number of characters received from all attempts."""
         self.is_unstreamed = False
-        """Whether a model answered that cannot pass its text on while it writes."""
+        """Whether an answer came in one piece, because its server does not stream."""
         self.attempts = 0
-        """How many attempts were listened to."""
+        """The number of attempts that were followed."""
         self._leader: AttemptText | None = None
         self._changed = asyncio.Event()
         self._closed = False
 
     @contextmanager
     def attempt(self) -> Iterator["AttemptText"]:
-        """Receive the text of one attempt, until it ends: another one may follow to repair it."""
+        """Receive the text of one attempt within the context."""
         writing = AttemptText(self)
         try:
             yield writing
@@ -187,7 +188,7 @@ class TextListener:
                 self._leader = None
 
     def note_progress(self, writing: "AttemptText", characters: int) -> None:
-        """Note that an attempt has written more; it is listened to unless another one is."""
+        """Record new text of an attempt; follow it unless another one is being followed."""
         self.characters += characters
         if self._leader is None:
             self.attempts += 1
@@ -197,11 +198,11 @@ class TextListener:
             self._changed.set()
 
     def note_life(self, characters: int) -> None:
-        """Note that a model is working, although it has not written more of its answer."""
+        """Record that a model is working, although its answer has no new text."""
         self.characters += characters
 
     async def wait_for_text(self) -> PartialText | None:
-        """Return the text of the present attempt when it has changed; None after `close`."""
+        """Wait for new text of the current attempt and return it; None after `close`."""
         while not self._closed:
             await self._changed.wait()
             self._changed.clear()
@@ -211,7 +212,7 @@ class TextListener:
         return None
 
     async def has_begun_within(self, seconds: float) -> bool:
-        """Return whether text has come, or the listening has ended, after at most so long."""
+        """Return whether text has arrived, or `close` was called, within `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
@@ -220,14 +221,14 @@ class TextListener:
         return True
 
     def close(self) -> None:
-        """End the listening, also for a caller that waits for text."""
+        """Stop listening, and release a caller that waits for text."""
         self._closed = True
         self._changed.set()
 
 
 @dataclass(slots=True)
 class AttemptText:
-    """One attempt at an answer, as its model writes it."""
+    """The text of one attempt at an answer."""
 
     _listener: TextListener
     number: int = 0
@@ -256,19 +257,19 @@ class Model(Protocol):
     ) -> ModelAnswer[O]:
         """Return the answer, or raise an error of `llm.errors`.
 
-        `skip` starts that many models further down a fallback chain (a chain shorter than that
-        starts at its last model). `listener` receives the text while it is written.
+        `skip` skips that many models of a fallback chain (at most all but the last).
+        `listener` receives the text while it is written.
         """
         ...
 
 
 class ScoreModel(Protocol):
-    """Scores texts by how well they answer a question; the higher, the better."""
+    """Scores texts by how well they answer a question; higher is better."""
 
     name: str
 
     async def score(self, question: str, texts: Sequence[str], run: Run) -> Sequence[float]:
-        """Return a score for each text, in their order, or raise an error of `llm.errors`."""
+        """Return a score for each text, in order; raises errors of `llm.errors`."""
         ...
 
 
@@ -289,7 +290,7 @@ class ToolChoice(StrEnum):
 
 
 class ToolDescription(BaseModel, frozen=True, extra="ignore"):
-    """A tool as a model knows it; `input_schema` is a JSON schema of an object."""
+    """The description of a tool for a model; `input_schema` is a JSON schema of an object."""
 
     name: str
     description: str
@@ -300,9 +301,9 @@ class ToolConversation(BaseModel, frozen=True, extra="ignore"):
     """A conversation up to the point where the model writes next.
 
     `task` names the kind of call in the journal. The results of all calls of a message follow that
-    message. With `prompt`, the prompt of the task is rendered from it for a vendor, in place of
-    `system` and of the first message. `sharing` are the groups of the person whose equal
-    conversation in another question may take over the next message; None: none may.
+    message. If `prompt` is set, vendors' models render the task's prompt from it, which replaces
+    `system` and the first message. `sharing`: the groups of the user; equal conversations of users
+    with the same groups may share the next message. None: no sharing.
     """
 
     task: str
@@ -344,15 +345,15 @@ class ConversationModel(Protocol):
     ) -> ModelStep:
         """Return the next message, or raise an error of `llm.errors`.
 
-        The calls in it are not checked: their names and arguments are whatever the model wrote.
+        Tool calls in it are not validated: names and arguments are as the model wrote them.
         """
         ...
 
 
 def keep_first_half(name: str, **further: JsonValue) -> Callable[[I], I]:
-    """Return a `Task.shorten` that keeps the first half of a list: the best items come first.
+    """Return a `Task.shorten` that keeps the first half of a list, which has the best items first.
 
-    Inputs with a field `left_out` count there what was left out; `further` are other changes.
+    A field `left_out` of the inputs counts the omitted items; `further` are other changed fields.
     """
 
     def shorten(inputs: I) -> I:
@@ -368,9 +369,9 @@ def keep_first_half(name: str, **further: JsonValue) -> Callable[[I], I]:
 
 
 def shorten_results(conversation: ToolConversation) -> ToolConversation:
-    """Return the conversation with half of the text of its tool results; equal if it has none.
+    """Return the conversation with half of the text of its tool results.
 
-    Only the longest results lose text, at their end: the best passages come first.
+    Only the longest results are truncated, at their end, because the best passages come first.
     """
     lengths = sorted(
         len(message.text) for message in conversation.messages if isinstance(message, ToolMessage)
@@ -391,16 +392,16 @@ def shorten_results(conversation: ToolConversation) -> ToolConversation:
 
 
 def find_model(model: Model) -> Model | None:
-    """Return the model, or None where no model is configured."""
+    """Return the model, or None if it is the missing model."""
     return None if model.name == OFFLINE else model
 
 
 @contextmanager
 def record_calls() -> Iterator[list[ModelCall]]:
-    """Yield a list that every call made inside is appended to, also from tasks started inside.
+    """Yield a list to which every call in the block is appended, including those of started tasks.
 
-    Blocks nest: a call is in the list of each block around it. The list stays readable after an
-    error, which is when the calls matter most.
+    Blocks can be nested: a call is in the list of each enclosing block. The list stays usable after
+    an error.
     """
     calls: list[ModelCall] = []
     token = _calls.set((*_calls.get(), calls))
@@ -411,15 +412,15 @@ def record_calls() -> Iterator[list[ModelCall]]:
 
 
 def record(call: ModelCall) -> None:
-    """Append a call to the lists of the blocks around this point; without one it is dropped."""
+    """Append a call to the lists of the enclosing `record_calls` blocks, if any."""
     for calls in _calls.get():
         calls.append(call)
 
 
 def _cut(text: str, limit: int) -> str:
-    """Return the beginning of a text, up to the end of a line or a word, with a mark."""
+    """Truncate a text at the end of a line or word, and append a mark."""
     if len(text) <= limit:
         return text
     ends = (text.rfind(mark, limit // 2, limit) for mark in ("\n", " "))
-    end = next((one for one in ends if one >= 0), limit)
+    end = next((position for position in ends if position >= 0), limit)
     return f"{text[:end]}\n... [{len(text) - end} characters left out]"

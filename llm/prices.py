@@ -1,6 +1,4 @@
-"""The cost of a call, and the context window of a model, from the installed price list; nothing is
-fetched.
-"""
+"""Costs and context windows from the installed price list, without network access."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,20 +9,20 @@ from llm.port import OFFLINE, Usage
 
 @dataclass(frozen=True, slots=True)
 class PriceSource:
-    """Whose prices hold: a vendor's, or those of the server at `base_url` where they are known."""
+    """The prices to apply: those of a vendor, or of the server at `base_url` if it is listed."""
 
     vendor: str
     base_url: str | None = None
 
     def cost_usd(self, model: str, usage: Usage) -> Decimal | None:
-        """Return the price of a call of `model`; None where it is unknown."""
+        """Return the price of a call of `model`; None if it is unknown."""
         return cost_usd(self.vendor, model, usage, base_url=self.base_url)
 
 
 def cost_usd(provider: str, model: str, usage: Usage, *, base_url: str | None) -> Decimal | None:
     """Return the price of a call in US dollars; None, never 0, if it is unknown.
 
-    `base_url` is that of a compatible server, whose prices are not those of the vendor.
+    `base_url` is the address of a compatible server, whose prices differ from the vendor's.
     """
     if not _is_priced(provider, model, base_url):
         return None
@@ -33,11 +31,11 @@ def cost_usd(provider: str, model: str, usage: Usage, *, base_url: str | None) -
 
 @lru_cache(maxsize=64)
 def find_smallest_window(name: str) -> int | None:
-    """Return the tokens that every model of a chain can read; None where one of them is unknown.
+    """Return the smallest context window in a chain, in tokens; None if one is unknown.
 
-    `name` is that of a model or a chain, as in `llm.port.Model`.
+    `name` is the name of a model or a chain, as in `llm.port.Model`.
     """
-    models = [one.partition("@") for one in name.split(",") if one and one != OFFLINE]
+    models = [part.partition("@") for part in name.split(",") if part and part != OFFLINE]
     windows = [find_context_window(vendor, model) for model, _, vendor in models]
     known = [window for window in windows if window is not None]
     return min(known) if known and len(known) == len(windows) else None
@@ -47,14 +45,14 @@ def find_context_window(provider: str, model: str) -> int | None:
     """Return the context window of a model in tokens; None if it is unknown."""
     if not provider:
         return None
-    # A quarter of a second and 28 MiB, for those who ask a vendor only.
+    # Imported here: it takes a quarter of a second and 28 MiB.
     from genai_prices.data_snapshot import get_snapshot
 
     try:
-        _, found = get_snapshot().find_provider_model(model, None, provider, None)
+        _, listed = get_snapshot().find_provider_model(model, None, provider, None)
     except LookupError:
         return None
-    return found.context_window
+    return listed.context_window
 
 
 @lru_cache(maxsize=256)
@@ -68,7 +66,7 @@ def _is_priced(provider: str, model: str, base_url: str | None) -> bool:
 
 @lru_cache(maxsize=1024)
 def _price(provider: str, model: str, usage: Usage, base_url: str | None) -> Decimal:
-    # A quarter of a second and 28 MiB, for those who pay only.
+    # Imported here: it takes a quarter of a second and 28 MiB.
     import genai_prices
 
     tokens = genai_prices.Usage(

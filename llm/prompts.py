@@ -1,4 +1,4 @@
-"""The port of prompts: it renders the inputs of a task as the text for a vendor."""
+"""The port for prompts, which are rendered from the inputs of a task."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -9,7 +9,7 @@ from llm.port import Remark, Task
 
 
 class RepairInputs(BaseModel, frozen=True):
-    """The inputs of the prompt `repair`: the reason why an answer could not be read."""
+    """The inputs of the prompt `repair`: the reason why an answer was invalid."""
 
     problem: str
 
@@ -28,7 +28,7 @@ OWN_PROMPTS: dict[str, type[BaseModel]] = {
     JSON_OBJECT: JsonObjectInputs,
     REMARK: Remark,
 }
-"""Prompts that vendors use besides those of the tasks, and their variables."""
+"""Prompts that vendor models use in addition to those of the tasks, with their inputs."""
 
 
 class Rendered(Protocol):
@@ -45,11 +45,11 @@ class Rendered(Protocol):
 
 
 class Prompts(Protocol):
-    """Renders the prompt of a task from files outside of the code."""
+    """Renders the prompts of tasks from files."""
 
     def render(self, task_name: str, inputs: BaseModel) -> Rendered: ...
 
 
 def prompt_inputs(tasks: Iterable[Task[Any, Any]]) -> dict[str, type[BaseModel]]:
-    """Return every prompt that is needed to ask vendors these tasks, with its variables."""
+    """Return all prompts that these tasks need, with their inputs."""
     return OWN_PROMPTS | {task.name: task.inputs for task in tasks}

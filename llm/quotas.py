@@ -1,4 +1,4 @@
-"""Limits requests and tokens per model and minute, over all callers."""
+"""Rate limits per model: requests and tokens per minute."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Limiter(Protocol):
-    """Counts the requests to models, over every process that shares the counts."""
+    """Limits the rate of requests to models, possibly across processes."""
 
     async def acquire(self, model: str, tokens: int) -> float:
         """Reserve one request of `tokens` and return 0.0, or return the seconds to wait.
@@ -50,7 +50,9 @@ class InProcessLimiter:
             return 0.0
         now = self._clock()
         amounts = (1.0, float(tokens))
-        wait = max(b.wait(n, now) for b, n in zip(buckets, amounts, strict=True))
+        wait = max(
+            bucket.wait(amount, now) for bucket, amount in zip(buckets, amounts, strict=True)
+        )
         if wait == 0.0:
             for bucket, amount in zip(buckets, amounts, strict=True):
                 bucket.take(amount)
@@ -58,13 +60,13 @@ class InProcessLimiter:
 
 
 class SharedLimits:
-    """The limits of this process, counted with other processes as soon as that is possible."""
+    """A limiter that can be replaced by one that is shared with other processes."""
 
     def __init__(self, limiter: Limiter) -> None:
         self._limiter = limiter
 
     def count_with(self, limiter: Limiter) -> None:
-        """Count with other processes from now on."""
+        """Use the shared limiter from now on."""
         self._limiter = limiter
 
     async def acquire(self, model: str, tokens: int) -> float:
@@ -72,9 +74,9 @@ class SharedLimits:
 
 
 class PatientLimiter:
-    """Waits for a place itself, however long: for work that no person waits for.
+    """Waits for capacity without a limit, for work that no user waits for.
 
-    `waits` counts the requests that had to wait, `seconds` how long they did together.
+    `waits` counts the requests that had to wait, `seconds` their total waiting time.
     """
 
     def __init__(self, limiter: Limiter) -> None:
@@ -93,7 +95,7 @@ class PatientLimiter:
 
 
 class _Bucket:
-    """Holds and refills `per_minute`; an amount that exceeds it takes the whole content."""
+    """A token bucket of `per_minute`; a larger amount takes the whole content."""
 
     def __init__(self, per_minute: float | None, now: float) -> None:
         self._per_minute = per_minute

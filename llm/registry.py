@@ -1,4 +1,4 @@
-"""Builds the pipeline of a setting such as `gpt-5-mini@openai,offline`, and keeps its clients."""
+"""Builds the pipeline of a setting such as `gpt-5-mini@openai,offline`; owns the clients."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AnswerStores:
-    """The stores that a pipeline reads before it calls a model: see `StoredModel`."""
+    """The stores of a pipeline; see `StoredModel`."""
 
     calls: CallStore
     cache: SharedCache | None = None
@@ -51,8 +51,8 @@ class AnswerStores:
 class Registry:
     """Creates models and embedders from settings; all callers of a model share one client.
 
-    `access` has the keys and base URLs by the vendor's name; a name that is not in the table of
-    vendors is a server that is compatible with OpenAI's.
+    `access` has keys and base URLs by vendor name; a name that is not in the table of vendors is an
+    OpenAI-compatible server.
     """
 
     def __init__(
@@ -87,15 +87,15 @@ class Registry:
     def model(self, setting: str, stores: AnswerStores | None = None) -> Model:
         """Return the pipeline of a setting, built from the vendor's client outwards.
 
-            StoredModel      the answer that was paid before, for this hop or another question
-            FallbackChain    the models of the setting, and when to ask the next of them
-            CircuitBreaker   keeps questions off a model that fails
+            StoredModel      reuses stored answers of this hop or of other questions
+            FallbackChain    the models of the setting, and when to call the next one
+            CircuitBreaker   suspends calls to a failing model
             VendorModel      reserves budget, renders the prompt, reads the answer, repairs it,
                              records the cost
-            Transport        quota, time limit, and the repetition of a failed request
+            Transport        quota, time limit, and retries
             ChatClient       the client of the vendor: one request
 
-        Raises `UnknownProvider` and `MissingKey`: at start, before anything is asked.
+        Raises `UnknownProvider` and `MissingKey` immediately, before any call.
         """
         names = parse_models(setting, self._vendors)
         chain = FallbackChain(
@@ -108,7 +108,7 @@ class Registry:
         )
 
     def vendor_model(self, name: ModelName) -> VendorModel:
-        """Return one model of a vendor, to be asked apart from any chain.
+        """Return one model of a vendor, outside of any chain.
 
         Raises `UnknownProvider` and `MissingKey`.
         """
@@ -120,7 +120,7 @@ class Registry:
     def embedder(self, setting: str, dimensions: int | None = None) -> VendorEmbedder:
         """Return the embedder of a setting such as `text-embedding-3-small@openai`.
 
-        `dimensions` is the length of its vectors if it is not the model's usual one.
+        `dimensions` is the length of its vectors; None for the model's default.
         """
         [name, *_] = parse_models(setting, self._vendors)
         if name.is_local:
@@ -147,16 +147,19 @@ class Registry:
     def reranker(self, setting: str, timeout_seconds: float) -> ScoreModel:
         """Return the reranker of a setting such as `rerank-v3.5@cohere`.
 
-        A request is not repeated: a search waits for it. Raises `UnknownProvider` and `MissingKey`.
+        Requests are not retried, because a search waits for them. Raises `UnknownProvider` and
+        `MissingKey`.
         """
         [name, *others] = parse_models(setting, self._vendors)
         if others or name.is_local or self._vendors[name.provider].reranking is None:
-            known = sorted(one.name for one in self._vendors.values() if one.reranking is not None)
+            known = sorted(
+                vendor.name for vendor in self._vendors.values() if vendor.reranking is not None
+            )
             raise UnknownProvider(
                 f"expected one reranker, MODEL@ and one of {', '.join(known)}, found {setting!r}"
             )
         if name not in self._rerankers:
-            # Imports an HTTP client that only a reranker needs.
+            # Imported here, because only rerankers need its HTTP client.
             from llm.vendors.reranking import RerankClient, VendorReranker
 
             vendor, access = self._find_access(name)
@@ -232,7 +235,7 @@ class Registry:
 
 
 def providers_of(settings: Iterable[str], vendors: Mapping[str, Vendor]) -> set[str]:
-    """Return the vendors whose models these settings name."""
+    """Return the names of the vendors of the models in these settings."""
     names = {name for setting in settings for name in parse_models(setting, vendors)}
     return {name.provider for name in names if not name.is_local}
 
@@ -240,9 +243,9 @@ def providers_of(settings: Iterable[str], vendors: Mapping[str, Vendor]) -> set[
 def estimate_call_usd(
     setting: str, usage: Usage, access: Mapping[str, VendorAccess]
 ) -> Decimal | None:
-    """Return the price of a call of the first model of a setting; None where it is unknown.
+    """Return the price of a call of the first model of a setting; None if it is unknown.
 
-    A server at an address of its own has the prices of that address, as its calls do.
+    If a base URL is configured, the prices of that server apply.
     """
     vendors = vendors_by_name(access)
     [name, *_] = parse_models(setting, vendors)

@@ -1,4 +1,4 @@
-"""Reuses stored answers: of a redelivered hop, and of equal questions by others.
+"""Reuses stored answers: of a redelivered hop, and of equal questions of other users.
 
 Calls with the same fingerprint may share an answer.
 """
@@ -50,13 +50,13 @@ from llm.prompts import Prompts
 
 _FINAL_MARKS = " .?!\uff1f\u3002\uff01\u061f"
 MOST_TIMEOUTS = 2
-"""How often a model may run out of time in one question: it is not asked a third time."""
+"""After this many timeouts in one question, a model is not called again for it."""
 _TIMEOUTS = "timeouts"
-"""The place of these counts among the paid calls of a question."""
+"""Stage name under which timeouts are counted among the stored calls of a question."""
 
 
 class _StoredAnswer(BaseModel, frozen=True):
-    """An answer, its output as JSON inside the JSON, and the calls that were made for it."""
+    """An answer with its output as nested JSON, and the calls that were made for it."""
 
     output: str
     model: str
@@ -75,8 +75,8 @@ class _StoredStep(BaseModel, frozen=True):
 
 A = TypeVar("A")
 _ERRORS: dict[str, type[ModelError]] = {
-    unreadable_output.__name__: unreadable_output
-    for unreadable_output in (
+    error.__name__: error
+    for error in (
         AccessDenied,
         RejectedRequest,
         PromptTooLong,
@@ -84,15 +84,15 @@ _ERRORS: dict[str, type[ModelError]] = {
         UnreadableOutput,
     )
 }
-_KEPT = TypeAdapter(_StoredAnswer)
-_KEPT_STEP = TypeAdapter(_StoredStep)
+_STORED_ANSWER = TypeAdapter(_StoredAnswer)
+_STORED_STEP = TypeAdapter(_StoredStep)
 
 
 @dataclass(frozen=True, slots=True)
 class CallKey:
-    """Identifies one call of one hop, in all deliveries of its envelope.
+    """Identifies one call of one hop across redeliveries of its envelope.
 
-    `stage` names the branch of the question, too: equal calls of two branches are two calls.
+    `stage` includes the branch, so equal calls of two branches are different calls.
     """
 
     question: Question
@@ -105,23 +105,23 @@ class CallStore(Protocol):
     """Stores answers until their question ends."""
 
     async def get(self, key: CallKey) -> bytes | None:
-        """Return the answer of a call; raises when its question has ended."""
+        """Return the stored answer of a call; raises if its question has ended."""
         ...
 
     async def put(self, key: CallKey, answer: bytes) -> None: ...
 
 
 class SpeedStore(Protocol):
-    """Stores how fast models write."""
+    """Stores the output speed of models."""
 
     async def add(self, model: str, tokens: int, milliseconds: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """Identifies an answer within its tenant and assistant by all that determines it.
+    """Identifies a shared answer within its tenant and assistant.
 
-    `question` is the caller; it is not compared.
+    `question` is the caller; it is not part of the key.
     """
 
     tenant: str
@@ -140,7 +140,7 @@ class CacheStore(Protocol):
 
 @dataclass(slots=True)
 class CacheCounts:
-    """Hits and misses; `saved_usd` excludes hits of unknown price, which are counted separately."""
+    """Cache hits and misses; `saved_usd` excludes hits of unknown price."""
 
     hits: int = 0
     misses: int = 0
@@ -148,7 +148,7 @@ class CacheCounts:
     hits_of_unknown_price: int = 0
 
     def add_hit(self, cost_usd: Decimal | None) -> None:
-        """Count a hit on an answer of this cost."""
+        """Count a hit on an answer with this cost."""
         self.hits += 1
         if cost_usd is None:
             self.hits_of_unknown_price += 1
@@ -157,7 +157,7 @@ class CacheCounts:
 
 
 class SharedCache:
-    """The answers that all questions of an assistant share for `ttl_seconds`."""
+    """Answers shared by all questions of an assistant for `ttl_seconds`."""
 
     def __init__(self, store: CacheStore, *, ttl_seconds: int) -> None:
         self.counts = CacheCounts()
@@ -167,7 +167,7 @@ class SharedCache:
         self._waiting: Counter[CacheKey] = Counter()
 
     async def get(self, key: CacheKey) -> bytes | None:
-        """Return the shared answer, while it lives."""
+        """Return the shared answer, or None if there is none or it has expired."""
         return await self._store.get(key)
 
     async def put(self, key: CacheKey, answer: bytes) -> None:
@@ -176,8 +176,8 @@ class SharedCache:
 
     @asynccontextmanager
     async def lock(self, key: CacheKey) -> AsyncIterator[None]:
-        """Let one caller of this process at a time look for and pay the answer of a key."""
-        # A lock rather than a shared future: when the caller inside is cancelled, the next asks.
+        """Let one caller of this process at a time look up and pay for the answer of a key."""
+        # A lock rather than a shared future: if the caller inside is cancelled, the next one asks.
         lock = self._locks.setdefault(key, asyncio.Lock())
         self._waiting[key] += 1
         try:
@@ -190,18 +190,18 @@ class SharedCache:
 
 
 class StoredModel:
-    """Looks for an answer in two stores before it asks, and stores what it paid for.
+    """Looks up an answer in two stores before it calls the model, and stores paid answers.
 
-    `calls` hold the answers of the running question, for a redelivered hop: the answer has the
-    usage and cost of when it was paid, and its calls are recorded again with `from_store`, because
-    the delivery that paid may have ended before its journal was written. A request that fails
-    because of its content is stored as well, and fails again without being sent.
+    `calls` stores the answers of the running question for redelivered hops. A stored answer has
+    its original usage and cost, and its calls are recorded again with `from_store`, because the
+    delivery that paid may have ended before its journal was written. A request that fails because
+    of its content is stored as well, and fails again without being sent.
 
-    `cache` holds the answers that questions of one assistant share. A hit costs nothing and is
-    recorded with `from_cache`. In one process the same thing is asked once at a time. A further
-    attempt wants another answer than the one that was rejected, and does not look there.
+    `cache` stores answers that questions of one assistant share. A hit costs nothing and is
+    recorded with `from_cache`. Within a process, equal calls wait for each other. A further attempt
+    must differ from the rejected answer, so it does not use the cache.
 
-    Outside of a question nothing is looked up or stored.
+    For a run without a question nothing is looked up or stored.
     """
 
     def __init__(
@@ -242,9 +242,9 @@ class StoredModel:
         key = CallKey(run.question, run.place, run.attempt, content_hash)
         frame = await self._calls.get(key)
         _raise_stored(frame)
-        found = decode(frame, task.output) if frame is not None else None
-        if found is not None:
-            return _replay(*found)
+        stored = decode(frame, task.output) if frame is not None else None
+        if stored is not None:
+            return _replay(*stored)
         answer, calls = await self._pay(
             key, self._calls, lambda: self._ask_shared(run, content_hash, task, ask_model)
         )
@@ -255,12 +255,11 @@ class StoredModel:
     async def converse(
         self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
     ) -> ModelStep:
-        """Return the next message; a redelivered hop finds it in the store.
+        """Return the next message, from the store for a redelivered hop.
 
-        Two equal conversations in one hop are two calls: each is stored with its number. A step of
-        another question is taken only where `sharing` allows it, for a person of the same groups,
-        and after the same results: it depends on them, letter by letter, so that a changed index
-        shares nothing that it changed.
+        Equal conversations in one hop are numbered, so that each is a separate call. A step of
+        another question is reused only if `sharing` allows it, for a user with the same groups and
+        after identical tool results; so nothing is shared across relevant changes of the index.
         """
         model = self._model
         if not isinstance(model, ConversationModel):
@@ -272,11 +271,11 @@ class StoredModel:
         key = CallKey(run.question, run.place, run.attempt, f"{content_hash}-{number}")
         frame = await self._calls.get(key)
         _raise_stored(frame)
-        found = decode_step(frame) if frame is not None else None
-        if found is not None:
-            for call in found[1]:
+        stored = decode_step(frame) if frame is not None else None
+        if stored is not None:
+            for call in stored[1]:
                 record(replace(call, from_cache=False))
-            return found[0]
+            return stored[0]
         step, calls = await self._pay(
             key,
             self._calls,
@@ -287,7 +286,7 @@ class StoredModel:
         return step
 
     async def _measure(self, calls: Sequence[ModelCall]) -> None:
-        """Store the speed of calls that were paid now; what they gave is stored before."""
+        """Store the speed of calls that were made now, after their answer was stored."""
         if self._speeds is None:
             return
         for call in calls:
@@ -298,7 +297,7 @@ class StoredModel:
     async def _pay(
         self, key: CallKey, store: CallStore, call: Callable[[], Awaitable[A]]
     ) -> tuple[A, Sequence[ModelCall]]:
-        """Return the outcome of a call and what it recorded; store a failure that is final."""
+        """Return the result of a call and the recorded calls; store a final failure."""
         with record_calls() as calls:
             try:
                 async with self._in_time(key.question, store):
@@ -311,7 +310,7 @@ class StoredModel:
 
     @asynccontextmanager
     async def _in_time(self, question: Question, calls: CallStore) -> AsyncIterator[None]:
-        """Count when the model runs out of time, in whatever process, and then ask it no more."""
+        """Count timeouts of a question across processes; raises `ModelTimeout` after too many."""
         key = CallKey(question, _TIMEOUTS, 0, self.name)
         count = int(await calls.get(key) or 0)
         if count >= MOST_TIMEOUTS:
@@ -337,7 +336,7 @@ class StoredModel:
     ) -> ModelStep:
         cache = self._cache
         may_share = conversation.sharing is not None and is_first and not run.attempt
-        # The rules cost less than a look into the cache.
+        # Without a model, looking into the cache costs more than it saves.
         if cache is None or not may_share or self.name == OFFLINE:
             return await model.converse(conversation, run, skip=skip)
         asked = fingerprint_conversation(conversation, asked=f"{self.name}+{skip}")
@@ -345,9 +344,9 @@ class StoredModel:
         key = CacheKey(question.tenant, question.assistant, asked, question)
         async with cache.lock(key):
             frame = await cache.get(key)
-            found = decode_step(frame) if frame is not None else None
-            if found is not None:
-                step = found[0]
+            shared = decode_step(frame) if frame is not None else None
+            if shared is not None:
+                step = shared[0]
                 _record_hit(cache, key, conversation.task, step.model, step.cost_usd)
                 return replace(step, usage=Usage(), cost_usd=Decimal(0), milliseconds=0.0)
             cache.counts.misses += 1
@@ -369,13 +368,13 @@ class StoredModel:
         key = CacheKey(question.tenant, question.assistant, content_hash, question)
         async with self._cache.lock(key):
             frame = await self._cache.get(key)
-            found = decode(frame, task.output) if frame is not None else None
-            if found is not None:
-                return self._hit(self._cache, key, task, found[0])
+            shared = decode(frame, task.output) if frame is not None else None
+            if shared is not None:
+                return self._hit(self._cache, key, task, shared[0])
             self._cache.counts.misses += 1
             answer = await ask()
             if answer.model != OFFLINE or self.name == OFFLINE:
-                # Without vendors the search answers, so other questions need not wait.
+                # An answer of the `offline` fallback is not shared.
                 await self._cache.put(key, encode(answer))
             return answer
 
@@ -387,7 +386,7 @@ class StoredModel:
 
 
 class _StoredError(BaseModel, frozen=True):
-    """An error of a request whose content is the reason, by its class; of a chain, its errors."""
+    """A stored error that the content of a request caused; for a chain, with its errors."""
 
     kind: str
     text: str
@@ -396,10 +395,10 @@ class _StoredError(BaseModel, frozen=True):
 
 
 def fingerprint(task: Task[I, O], inputs: I, *, asked: str, prompts: Prompts | None) -> str:
-    """Return 32 hexadecimal digits over everything that determines an answer.
+    """Return a hash, 32 hexadecimal digits, of everything that determines an answer.
 
-    These are: the name `asked` of the model, the task, its parameters, the schema of its output,
-    and the rendered prompt, or the inputs if nothing is rendered (offline).
+    These are: the model name `asked`, the task, its parameters, the schema of its output, and the
+    rendered prompt, or the inputs if nothing is rendered (offline).
     """
     content = (
         json.dumps(inputs.model_dump(mode="json"))
@@ -411,16 +410,16 @@ def fingerprint(task: Task[I, O], inputs: I, *, asked: str, prompts: Prompts | N
         task.name,
         str(task.temperature),
         str(task.max_output_tokens),
-        _form(task.output),
+        _schema_text(task.output),
         content,
     )
     return digest(*parts)
 
 
 def fingerprint_conversation(conversation: ToolConversation, *, asked: str) -> str:
-    """Return 32 hexadecimal digits over everything that determines the next message of a vendor.
+    """Return a hash, 32 hexadecimal digits, of everything that determines the next message.
 
-    Conversations whose first message differs in spaces and final marks alone are the same.
+    Differences in white space and final punctuation of the first message are ignored.
     """
     content = conversation.model_dump_json()
     first = conversation.messages[0].text
@@ -429,30 +428,30 @@ def fingerprint_conversation(conversation: ToolConversation, *, asked: str) -> s
 
 
 def digest(*parts: str) -> str:
-    """Return 32 hexadecimal digits over these texts and their boundaries."""
-    # A lone surrogate must not fail: it is hashed as its escape sequence.
+    """Return a hash, 32 hexadecimal digits, of these texts and their boundaries."""
+    # A lone surrogate is hashed as its escape sequence, because it cannot be encoded.
     text = json.dumps(parts, ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def encode_step(step: ModelStep, calls: Sequence[ModelCall] = ()) -> bytes:
-    """Return the bytes of a step to keep."""
-    return _KEPT_STEP.dump_json(_StoredStep(step=step, calls=tuple(calls)))
+    """Encode a step for storage."""
+    return _STORED_STEP.dump_json(_StoredStep(step=step, calls=tuple(calls)))
 
 
 def decode_step(frame: bytes) -> tuple[ModelStep, Sequence[ModelCall]] | None:
-    """Return a step and its calls, marked as kept; None when they are of another version."""
+    """Decode a stored step and its calls, marked `from_store`; None for an unknown version."""
     try:
-        kept = _KEPT_STEP.validate_json(frame)
+        stored = _STORED_STEP.validate_json(frame)
     except ValidationError:
         return None
-    calls = [replace(call, from_store=True) for call in kept.calls]
-    return replace(kept.step, from_store=True), calls
+    calls = [replace(call, from_store=True) for call in stored.calls]
+    return replace(stored.step, from_store=True), calls
 
 
 def encode(answer: ModelAnswer[O], calls: Sequence[ModelCall] = ()) -> bytes:
-    """Return the bytes to keep."""
-    kept = _StoredAnswer(
+    """Encode an answer for storage."""
+    stored = _StoredAnswer(
         output=answer.output.model_dump_json(),
         model=answer.model,
         usage=answer.usage,
@@ -460,36 +459,36 @@ def encode(answer: ModelAnswer[O], calls: Sequence[ModelCall] = ()) -> bytes:
         milliseconds=answer.milliseconds,
         calls=tuple(calls),
     )
-    return _KEPT.dump_json(kept)
+    return _STORED_ANSWER.dump_json(stored)
 
 
 def decode(frame: bytes, output: type[O]) -> tuple[ModelAnswer[O], Sequence[ModelCall]] | None:
-    """Return the answer and its calls, marked as kept; None when they are of another version."""
+    """Decode a stored answer and its calls, marked `from_store`; None for an unknown version."""
     try:
-        kept = _KEPT.validate_json(frame)
-        read = output.model_validate_json(kept.output)
+        stored = _STORED_ANSWER.validate_json(frame)
+        read = output.model_validate_json(stored.output)
     except ValidationError:
         return None
     answer = ModelAnswer(
-        read, kept.model, kept.usage, kept.cost_usd, kept.milliseconds, from_store=True
+        read, stored.model, stored.usage, stored.cost_usd, stored.milliseconds, from_store=True
     )
-    return answer, [replace(call, from_store=True) for call in kept.calls]
+    return answer, [replace(call, from_store=True) for call in stored.calls]
 
 
 @lru_cache(maxsize=64)
-def _form(output: type[BaseModel]) -> str:
+def _schema_text(output: type[BaseModel]) -> str:
     return json.dumps(output.model_json_schema(), sort_keys=True)
 
 
 def _is_final(error: ModelError) -> bool:
-    """Return whether the same request would fail again, for each model that was asked."""
+    """Return whether the same request would fail again with each called model."""
     errors = error.errors if isinstance(error, ChainExhausted) else (error,)
     return bool(errors) and all(map(may_depend_on_content, errors))
 
 
 def _store_error(error: ModelError) -> _StoredError:
     errors = error.errors if isinstance(error, ChainExhausted) else ()
-    kind = next((name for name, one in _ERRORS.items() if type(error) is one), "")
+    kind = next((name for name, known in _ERRORS.items() if type(error) is known), "")
     return _StoredError(kind=kind, text=str(error), errors=tuple(map(_store_error, errors)))
 
 
@@ -500,7 +499,7 @@ def _make_error(stored: _StoredError) -> ModelError:
 
 
 def _raise_stored(frame: bytes | None) -> None:
-    """Raise the error that a frame holds, if it holds one, and record the calls behind it."""
+    """Raise the error in a frame, if it contains one, and record the calls that caused it."""
     try:
         stored = _StoredError.model_validate_json(frame or b"")
     except ValidationError:
@@ -519,7 +518,7 @@ def _is_for_time(error: ModelError) -> bool:
 def _record_hit(
     cache: SharedCache, key: CacheKey, task: str, model: str, cost_usd: Decimal | None
 ) -> None:
-    """Record a call that costs nothing, because another question has paid for its answer."""
+    """Record a free call, whose answer another question has paid for."""
     cache.counts.add_hit(cost_usd)
     record(
         ModelCall(

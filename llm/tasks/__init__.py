@@ -1,1 +1,1 @@
-"""What models are asked, one module a way."""
+"""The tasks of models, one module for each way of answering."""

@@ -1,4 +1,4 @@
-"""What models are asked: the inputs, the output and the parameters of each task, one module a way.
+"""All tasks of models: inputs, output and parameters of each.
 
 A task has the name of its prompt in `config/prompts/`, and of its constant in lower case.
 """

@@ -1,4 +1,4 @@
-"""The tasks that describe the pages of an ingestion."""
+"""The tasks that describe pages during ingestion."""
 
 from pydantic import BaseModel, Field
 
@@ -26,7 +26,7 @@ class DescribeOutput(BaseModel, frozen=True):
 DESCRIBE = Task(
     name="describe", inputs=DescribeInputs, output=DescribeOutput, max_output_tokens=1024
 )
-"""Asks what a page of the documents is about."""
+"""Describes a page of the documents."""
 
 
 class SectionSummaryInputs(BaseModel, frozen=True):
@@ -50,7 +50,7 @@ SECTION_SUMMARY = Task(
     output=SectionSummaryOutput,
     max_output_tokens=512,
 )
-"""Asks what one part of a long page says."""
+"""Summarises one part of a long page."""
 
 
 class DocumentSummaryInputs(BaseModel, frozen=True):
@@ -68,4 +68,4 @@ DOCUMENT_SUMMARY = Task(
     output=DescribeOutput,
     max_output_tokens=1024,
 )
-"""Asks what a long page is about, by the summaries of all its parts."""
+"""Describes a long page from the summaries of its parts."""

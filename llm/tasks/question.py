@@ -1,4 +1,4 @@
-"""The tasks that what a person wrote passes: translation, meaning, scope, questions back."""
+"""The tasks of understanding a question: translation, meaning, scope, clarification."""
 
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ _PERCENT = 100
 
 
 def _read_confidence(value: object) -> object:
-    """Return a percentage as a share, and 0 for what is on no scale: no answer is lost by it."""
+    """Convert a percentage to a share, and a number out of range to 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or 0 <= value <= 1:
         return value
     return value / _PERCENT if 1 < value <= _PERCENT else 0.0
@@ -27,7 +27,7 @@ Confidence = Annotated[float, Field(ge=0, le=1), BeforeValidator(_read_confidenc
 
 
 class TranslateInputs(BaseModel, frozen=True):
-    """A text whose protected parts are places `⟦1⟧`, `⟦2⟧`, ..."""
+    """A text whose protected parts are replaced by placeholders `⟦1⟧`, `⟦2⟧`, ..."""
 
     text: str
     language: str = Field(description="of the text, ISO 639-1")
@@ -46,7 +46,7 @@ class TranslateOutput(BaseModel, frozen=True):
 TRANSLATE = Task(
     name="translate", inputs=TranslateInputs, output=TranslateOutput, time_share=PREPARING_SHARE
 )
-"""Asks for a text in clean English."""
+"""Translates a text to clean English."""
 
 ContextType = Literal["new_topic", "follow_up", "clarification"]
 ClarificationResult = Literal["search_again", "exit"]
@@ -63,7 +63,7 @@ Act = Literal[
     "preference",
     "exit",
 ]
-"""What a turn can do besides asking something new; `exit` gives the desk's open question up."""
+"""The purposes of a turn that asks nothing new; `exit` abandons the open clarification."""
 
 
 class EssenceInputs(BaseModel, frozen=True):
@@ -111,7 +111,7 @@ ESSENCE = Task(
     max_output_tokens=512,
     time_share=PREPARING_SHARE,
 )
-"""Makes the last turn understandable without its conversation."""
+"""Rewrites the last turn so that it is understandable without its conversation."""
 
 
 class Meaning(BaseModel, frozen=True):
@@ -126,7 +126,7 @@ Verdict = Literal["within", "outside", "unclear"]
 
 
 class ScopeInputs(BaseModel, frozen=True):
-    """The question, the desk's business, and the places that come nearest to the question."""
+    """The question, the scope of the desk, and the places that match the question best."""
 
     question: str
     text: str = Field(default="", description="what the user typed")
@@ -163,11 +163,11 @@ SCOPE = Task(
     max_output_tokens=256,
     time_share=PREPARING_SHARE,
 )
-"""Asks whether a question is the desk's business."""
+"""Decides whether a question is within the scope."""
 
 
 class UnderstandInputs(BaseModel, frozen=True):
-    """The last turn with places such as `⟦1⟧`, its conversation, and what the documents hold."""
+    """The last turn with placeholders such as `⟦1⟧`, its conversation, and matching places."""
 
     text: str = Field(description="what the user typed, protected parts as places")
     places: tuple[str, ...] = Field(
@@ -246,10 +246,10 @@ UNDERSTAND = Task(
     max_output_tokens=1024,
     time_share=PREPARING_SHARE,
 )
-"""Asks in one call what the user's last turn means, and whether it is the desk's business."""
+"""Decides in one call what the user's last turn means, and whether it is within the scope."""
 
 LONGEST_ANSWER = 2_000
-"""Characters of an answer that are shown."""
+"""The most characters of an answer in the prompt."""
 
 
 class AnsweredQuestion(BaseModel, frozen=True):
@@ -261,7 +261,7 @@ class AnsweredQuestion(BaseModel, frozen=True):
 
 
 class MatchVerifiedInputs(BaseModel, frozen=True):
-    """The question of the user, and the answered questions that come nearest to it."""
+    """The user's question, and the most similar questions with verified answers."""
 
     question: str = Field(description="in a form that needs no conversation")
     text: str = Field(default="", description="what the user typed")
@@ -283,11 +283,11 @@ MATCH_VERIFIED = Task(
     time_share=PREPARING_SHARE,
     shorten=keep_first_half("answered"),
 )
-"""Asks whether a question means the same as one that the owner of the desk has answered."""
+"""Decides whether a question has the same meaning as one with a verified answer."""
 
 
 class ClarifyInputs(BaseModel, frozen=True):
-    """Why the desk asks or declines, and the fixed text that it would say otherwise."""
+    """The reason for a clarification or refusal, and the fixed text to use otherwise."""
 
     reason: ClarificationReason
     message: str = Field(default="", description="what is unclear or missing")
@@ -314,10 +314,10 @@ CLARIFY = Task(
     max_output_tokens=400,
     time_share=PREPARING_SHARE,
 )
-"""Asks for the wording of a question back, or of a polite refusal."""
+"""Words a clarification or a polite refusal."""
 
 
 def list_earlier(history: tuple[Turn, ...]) -> tuple[str, ...]:
-    """Return what the user asked in earlier turns, newest first, each as a complete question."""
+    """Return the user's earlier questions, newest first, each as a complete question."""
     turns = (turn for turn in reversed(history) if turn.speaker == "user")
     return tuple(turn.text if turn.meant is None else turn.meant for turn in turns)

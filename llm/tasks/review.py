@@ -1,4 +1,4 @@
-"""The tasks of the specialists, who review documents."""
+"""The tasks of the specialists that review documents."""
 
 from typing import Literal
 
@@ -70,7 +70,7 @@ class CandidateDocument(BaseModel, frozen=True):
 
 
 class ExtractorInputs(SpecialistInputs):
-    """The documents that may be meant, and the passages that were found."""
+    """The documents that the question may refer to, and the passages that were found."""
 
     candidates: tuple[CandidateDocument, ...] = ()
     passages: tuple[TextUnit, ...] = ()
@@ -100,7 +100,7 @@ EXTRACTOR = Task(
 
 
 class ClassifierInputs(SpecialistInputs):
-    """The documents by their ids; a long one as several parts with the same id."""
+    """The documents with their ids; a long document is several parts with the same id."""
 
     documents: tuple[TextUnit, ...] = ()
 
@@ -187,7 +187,7 @@ REQUIREMENT_EXTRACTOR = Task(
     output=RequirementExtractorOutput,
     max_output_tokens=8192,
 )
-"""Lists what a part of a law obliges, forbids, permits and defines."""
+"""Lists the duties, bans, permissions and definitions in a part of a law."""
 
 
 Effect = Literal["fulfils", "breaks", "unclear"]
@@ -253,10 +253,10 @@ class ComplianceOutput(BaseModel, frozen=True):
 COMPLIANCE = Task(
     name="compliance", inputs=ComplianceInputs, output=ComplianceOutput, max_output_tokens=8192
 )
-"""Compares a document with requirements: what each clause does to them, and the verdict of each.
+"""Compares a document with requirements: the effect of each clause, and a verdict on each.
 
-The clauses are read first (`direction` clauses), so that a verdict knows every clause that another
-reading has found to matter.
+All clauses are read first (`direction` clauses), so that each verdict considers every relevant
+clause.
 """
 
 
@@ -409,7 +409,7 @@ REPORT_GENERATOR = Task(
     output=ReportGeneratorOutput,
     max_output_tokens=4096,
 )
-"""Writes the executive summary and the recommendations of a report; all else is composed."""
+"""Writes the executive summary and the recommendations of a report; code writes the rest."""
 
 
 class FindingText(BaseModel, frozen=True):
@@ -468,4 +468,4 @@ SYNTHESIS = Task(
     max_output_tokens=4096,
     shorten=keep_first_half("sources"),
 )
-r"""Writes the answer from what the specialists found, with `\cite{id}` for each claim."""
+r"""Writes the answer from the findings of the specialists, with `\cite{id}` for each claim."""

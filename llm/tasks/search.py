@@ -1,4 +1,4 @@
-"""The tasks of a search and its answer: other wordings, the answer, the judgement about it."""
+"""The tasks of search and answer: query expansion, the answer, and its judgement."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ from llm.tasks.question import Confidence
 
 
 class HydeExpansionInputs(BaseModel, frozen=True):
-    """The search, and the question that it is for."""
+    """The search query, and the question behind it."""
 
     query: str
     question: str = ""
@@ -35,11 +35,11 @@ HYDE_EXPANSION = Task(
     output=HydeExpansionOutput,
     max_output_tokens=512,
 )
-"""Asks for other wordings of a search: a passage that would answer it (HyDE), and queries."""
+"""Expands a search query: a passage that would answer it (HyDE), and other queries."""
 
 
 class PromptSource(BaseModel, frozen=True):
-    """A part of a section that may be cited, under its number."""
+    """A numbered source in a prompt: a part of a section that may be cited."""
 
     number: int = Field(ge=1)
     chunk_id: str
@@ -53,7 +53,7 @@ class PromptSource(BaseModel, frozen=True):
 
 
 class RespondInputs(BaseModel, frozen=True):
-    """The question, the sources, and the complaints about an earlier answer."""
+    """The question, the sources, and the problems of an earlier answer."""
 
     question: str
     language: str = Field(description="of the answer, ISO 639-1")
@@ -101,13 +101,13 @@ RESPOND = Task(
     max_output_tokens=2048,
     shorten=keep_first_half("sources", augmented_prompt=""),
 )
-"""Asks for an answer that says only what the given sources say, each claim with its source."""
+"""Writes an answer from the given sources only, with a citation for each claim."""
 
 
 class JudgedSource(BaseModel, frozen=True):
-    """A source that the writer of the answer had, under the number that the answer gives it.
+    """A source that was available for the answer, with its number in the answer.
 
-    Sources that the answer does not cite have the numbers after those that it cites.
+    Sources that the answer does not cite are numbered after the cited ones.
     """
 
     number: int = Field(ge=1)
@@ -118,7 +118,7 @@ class JudgedSource(BaseModel, frozen=True):
 
 
 class PromptPassage(BaseModel, frozen=True):
-    """A passage of the answer that needs a verdict, and what a check without a model found."""
+    """A passage of the answer that needs a verdict, with the finding of a rule, if any."""
 
     number: int = Field(ge=1)
     text: str
@@ -173,7 +173,7 @@ class JudgeOutput(BaseModel, frozen=True):
 
 
 def _keep_cited(inputs: JudgeInputs) -> JudgeInputs:
-    """Leave out what the answer does not cite: a claim without its source would be rejected."""
+    """Keep only the cited sources, because a claim without its source would be rejected."""
     cited = tuple(source for source in inputs.sources if source.is_cited)
     return inputs.model_copy(update={"sources": cited})
 
@@ -185,4 +185,4 @@ JUDGE = Task(
     max_output_tokens=2048,
     shorten=_keep_cited,
 )
-"""Judges whether sources support an answer, and how far it meets the question."""
+"""Judges whether sources support an answer, and how completely it answers the question."""

@@ -1,4 +1,4 @@
-"""The tasks of a swarm: the plan, the work on a part of it, and the answer from all parts."""
+"""The tasks of a swarm: the plan, the work on each task, and the combined answer."""
 
 from typing import Literal
 
@@ -55,7 +55,7 @@ class PlanSwarmOutput(BaseModel, frozen=True):
 
 
 class PlanSwarmInputs(BaseModel, frozen=True):
-    """The question, what a plan may use, and why an earlier plan did not do."""
+    """The question, the available tools and documents, and the problems of an earlier plan."""
 
     question: str
     earlier_turns: tuple[str, ...] = Field(
@@ -84,7 +84,7 @@ class PlanSwarmInputs(BaseModel, frozen=True):
 PLAN_SWARM = Task(
     name="plan_swarm", inputs=PlanSwarmInputs, output=PlanSwarmOutput, max_output_tokens=6144
 )
-"""Divides a question among workers: what happens with it, by which strategy, and who does what."""
+"""Plans how a question is divided among workers, and with which strategy."""
 
 
 class WorkOnTaskInputs(BaseModel, frozen=True):
@@ -118,7 +118,7 @@ WORK_ON_TASK = Task(
 
 
 class WorkerFinding(BaseModel, frozen=True):
-    """What a worker wrote, with the numbers of its sources; empty: it found nothing."""
+    """The text of a worker with the numbers of its sources; empty if it found nothing."""
 
     worker: str = Field(description="its part or perspective")
     objective: str
@@ -128,7 +128,7 @@ class WorkerFinding(BaseModel, frozen=True):
 
 
 class SynthesizeFindingsInputs(BaseModel, frozen=True):
-    """The question, what the workers wrote, and the passages that they found."""
+    """The question, the texts of the workers, and the passages that they found."""
 
     question: str
     language: str = Field(description="of the answer, ISO 639-1")
@@ -188,7 +188,7 @@ SYNTHESIZE_FINDINGS = Task(
     max_output_tokens=6144,
     shorten=keep_first_half("sources"),
 )
-"""Writes one answer from what several workers wrote, each claim with its source."""
+"""Writes one answer from the texts of several workers, with a citation for each claim."""
 
 
 class AskedFact(BaseModel, frozen=True):
@@ -199,7 +199,7 @@ class AskedFact(BaseModel, frozen=True):
 
 
 class ReadFactsInputs(BaseModel, frozen=True):
-    """What the user was asked, and their reply; `today` is written as 2026-01-31."""
+    """The questions to the user, and the reply; `today` has the form 2026-01-31."""
 
     question: str
     asked: tuple[AskedFact, ...]
@@ -230,4 +230,4 @@ class ReadFactsOutput(BaseModel, frozen=True):
 READ_FACTS = Task(
     name="read_facts", inputs=ReadFactsInputs, output=ReadFactsOutput, max_output_tokens=1024
 )
-"""Maps a reply in the user's own words to the fields that they were asked for."""
+"""Extracts the requested fields from a free-text reply of the user."""

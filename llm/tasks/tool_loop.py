@@ -1,4 +1,4 @@
-"""The tasks of the tool loop: the choice of the way, the calls of tools, the assessment."""
+"""The tasks of the tool loop: triage, tool calls, assessment."""
 
 from pydantic import BaseModel, Field
 
@@ -7,7 +7,7 @@ from llm.port import PREPARING_SHARE, ModelMessage, Task, keep_first_half
 
 
 class TriageInputs(BaseModel, frozen=True):
-    """The question, and the earlier turns that it refers to."""
+    """The question, related earlier turns, and the documents."""
 
     question: str
     documents: tuple[str, ...] = Field(
@@ -41,11 +41,11 @@ TRIAGE = Task(
     max_output_tokens=512,
     time_share=PREPARING_SHARE,
 )
-"""Chooses the way in which a question is answered, by how much it needs."""
+"""Estimates the complexity of a question, which determines how it is answered."""
 
 
 class ReasonInputs(BaseModel, frozen=True):
-    """The question, and what the plan may use."""
+    """The question, and the context for planning tool calls."""
 
     question: str
     language: str = Field(default="", description="of the user, ISO 639-1; empty: unknown")
@@ -67,7 +67,7 @@ REASON = Task(name="reason", inputs=ReasonInputs, output=ModelMessage, max_outpu
 
 
 class AssessedSource(BaseModel, frozen=True):
-    """A source that the answer was written from, with the number that the answer cites."""
+    """A source of the answer, with the number under which the answer cites it."""
 
     number: int = Field(ge=1)
     text: str
@@ -106,4 +106,4 @@ ASSESS = Task(
     max_output_tokens=512,
     shorten=keep_first_half("sources"),
 )
-"""Assesses an answer of the tool loop, and says what a further round should look for."""
+"""Assesses an answer of the tool loop, and lists what a further round should search for."""

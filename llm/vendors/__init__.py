@@ -1,1 +1,1 @@
-"""Vendors' clients and what every vendor model shares."""
+"""Clients of model vendors, and the code that they share."""

@@ -1,7 +1,7 @@
 """Anthropic's models over their Messages API.
 
-The vendor's package would add 18 MB and seconds to the start for one HTTP request, so the request
-is made with the HTTP client that the other vendors' packages use.
+The vendor's package would add 18 MB and seconds of start time for a single HTTP request, so
+requests are made with the HTTP client that the other vendors' packages use.
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -88,21 +88,21 @@ class _MessageReader(ReplyReader):
         given, written = self._counts.get("input_tokens"), self._counts.get("output_tokens")
         if given is None or written is None:
             return None
-        # The vendor counts tokens that were read from or written to its cache separately.
+        # The vendor counts tokens read from or written to its cache separately.
         cached = self._counts.get("cache_read_input_tokens") or 0
         stored = self._counts.get("cache_creation_input_tokens") or 0
         return Usage(given + cached + stored, written, cached, stored)
 
 
 def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> AnthropicChat:
-    """Return the client of a model's messages."""
+    """Return the chat client of a model."""
     return AnthropicChat(model, vendor, access)
 
 
 def make_embeddings(
     model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None = None
 ) -> NoReturn:
-    """Raise `UnknownModel`: the vendor has no embeddings."""
+    """Raise `UnknownModel`, because the vendor has no embeddings."""
     raise UnknownModel(f"expected an embedding model, found {model!r}: {vendor.name} has none")
 
 
@@ -114,7 +114,7 @@ def _make_body(model: str, request: Request) -> dict[str, Any]:
         "messages": _make_messages(conversation),
     }
     if conversation.system:
-        # The vendor keeps the beginning of a prompt only up to a mark, with the tools before it.
+        # The vendor caches a prompt, tools included, only up to this mark.
         mark = {"type": "ephemeral"}
         body["system"] = [{"type": "text", "text": conversation.system, "cache_control": mark}]
     if request.capabilities.accepts("temperature"):
@@ -131,7 +131,7 @@ def _make_body(model: str, request: Request) -> dict[str, Any]:
 
 
 def _make_messages(conversation: ToolConversation) -> list[dict[str, Any]]:
-    """Return the messages; the results of one message's calls are one message."""
+    """Return the messages; consecutive messages of the same role are merged."""
     messages: list[dict[str, Any]] = []
     for message in conversation.messages:
         role = "assistant" if isinstance(message, ModelMessage) else "user"

@@ -1,7 +1,7 @@
-"""The vendors of models: one entry each.
+"""The table of model vendors.
 
-Settings, `docs/settings.md`, checks at the start, error texts and prices derive from this table. A
-vendor whose server is compatible with OpenAI's needs an entry and nothing else.
+Settings, `docs/settings.md`, startup checks, error messages and prices derive from this table. An
+OpenAI-compatible vendor only needs an entry here.
 """
 
 import re
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 class Vendor:
     """One vendor of models.
 
-    `client` names the module with the vendor's `make_chat` and `make_embeddings`. Names of models
-    that match `bare_names` need no `@vendor`. `base_url` is None where every customer has another
-    address. `price_name` is the vendor's name in the price list, or empty if it is not listed: then
-    the cost is unknown. `shortenable_embeddings` are the embedding models that return fewer numbers
-    on request. `key_headers` and `models_path` are those of the request that checks a key.
-    `reranking` is the form of its requests for reranking, or None if it does not rerank; `chats` is
-    false for a vendor that only reranks. `is_local`: a server that usually runs on the same
-    machine, at `base_url` unless another address is set, and that needs no key.
+    - `client`: the module with the vendor's `make_chat` and `make_embeddings`
+    - `bare_names`: model names that match need no `@vendor`
+    - `base_url`: None if every customer has a different address
+    - `price_name`: the vendor's name in the price list; empty: not listed, the cost is unknown
+    - `shortenable_embeddings`: embedding models that return shorter vectors on request
+    - `key_headers`, `models_path`: of the request that checks a key
+    - `is_configured`: a server that is defined by `COMPATIBLE_SERVERS`
+    - `reranking`: the form of reranking requests, or None; `chats`: False if it only reranks
+    - `is_local`: a server that usually runs on the same machine at `base_url` and needs no key
     """
 
     name: str
@@ -53,12 +54,12 @@ class Vendor:
 
     @property
     def needs_key(self) -> bool:
-        """Whether it requires a key."""
+        """Whether the vendor requires a key."""
         return not self.is_local
 
     @property
     def has_settings(self) -> bool:
-        """Whether settings are named after it; those of other servers are `COMPATIBLE_SERVERS`."""
+        """Whether it has its own settings; other servers are set in `COMPATIBLE_SERVERS`."""
         return not self.is_configured and not self.is_local
 
     @property
@@ -68,12 +69,12 @@ class Vendor:
 
     @property
     def url_variable(self) -> str:
-        """The environment variable of the base URL; vendors that only rerank have none."""
+        """The environment variable of the base URL."""
         is_own = self.has_settings and self.chats
         return f"{self.name.upper()}_BASE_URL" if is_own else "COMPATIBLE_SERVERS"
 
     def answers_to(self, bare_name: str) -> bool:
-        """Return whether a model's name without a vendor is one of this vendor's."""
+        """Return whether a model name without `@vendor` belongs to this vendor."""
         return self.bare_names is not None and self.bare_names.match(bare_name) is not None
 
 
@@ -142,32 +143,32 @@ VENDORS = (
         chats=False,
     ),
 )
-"""Every vendor that is known by name. The first whose `bare_names` match is taken."""
+"""All known vendors; the first whose `bare_names` match a model name is chosen."""
 log = structlog.get_logger("llm")
 
 LIMIT_SECONDS = 5.0
 _INVALID_KEY = "API_KEY_INVALID"
-"""The reason that Google returns with the status 400."""
+"""The reason for an invalid key that Google returns with status 400."""
 LOCAL_MODELS = frozenset({"offline", "scripted"})
 
 
 @dataclass(frozen=True, slots=True)
 class VendorAccess:
-    """The key and address of one vendor; `base_url` replaces the vendor's usual address."""
+    """The key and address of one vendor; `base_url` overrides the vendor's default."""
 
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None
 
 
 class VendorClient(Protocol):
-    """The module of a vendor's client."""
+    """The functions of a vendor's client module."""
 
     def make_chat(self, model: str, vendor: Vendor, access: VendorAccess) -> "ChatClient": ...
 
     def make_embeddings(
         self, model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None = None
     ) -> "EmbeddingClient":
-        """Return the client of an embedding model; `dimensions` is the length to ask for."""
+        """Return the client of an embedding model; `dimensions` is the requested length."""
         ...
 
 
@@ -188,14 +189,14 @@ class ModelName:
 
 
 def load_client(vendor: Vendor) -> VendorClient:
-    """Import the client of a vendor; this takes half a second, so it is done when first asked."""
+    """Import the client of a vendor on first use, because it takes half a second."""
     from importlib import import_module
 
     return cast("VendorClient", import_module(vendor.client))
 
 
 def vendors_by_name(further: Iterable[str] = ()) -> Mapping[str, Vendor]:
-    """Return the vendors of the table, and a compatible server for each of the further names."""
+    """Return all vendors by name, with a compatible server for each of the further names."""
     known = {vendor.name: vendor for vendor in VENDORS}
     compatible = {
         name: Vendor(name=name, is_configured=True, reranking=RerankForm()) for name in further
@@ -204,7 +205,7 @@ def vendors_by_name(further: Iterable[str] = ()) -> Mapping[str, Vendor]:
 
 
 def embedding_dimensions(models_of: Iterable[Vendor]) -> dict[str, int]:
-    """Return the dimensions of every embedding model that these vendors have."""
+    """Return the dimensions of the embedding models of these vendors, by model."""
     return {
         model: dimensions
         for vendor in models_of
@@ -220,7 +221,7 @@ async def check_key(vendor: Vendor, access: VendorAccess) -> None:
     url = f"{base.rstrip('/')}{vendor.models_path}"
     headers = {name: value.format(key=access.api_key) for name, value in vendor.key_headers.items()}
     check_allowed(url)
-    # A tenth of a second, for those who ask a vendor only.
+    # Imported here: it takes a tenth of a second.
     from httpx2 import AsyncClient, HTTPError
 
     try:
@@ -232,21 +233,23 @@ async def check_key(vendor: Vendor, access: VendorAccess) -> None:
         return
     if _refuses(answer):
         raise MissingKey(
-            f"expected a key that {vendor.name} accepts in {vendor.key_variable}, found that "
-            f"{url} refuses it with status {answer.status_code}"
+            f"expected a valid key of {vendor.name} in {vendor.key_variable}, but "
+            f"{url} rejected it with status {answer.status_code}"
         )
 
 
 def parse_models(setting: str, vendors: Mapping[str, Vendor] | None = None) -> list[ModelName]:
     """Return the models of a setting, in order; raises `UnknownProvider`.
 
-    Without `vendors`, those of the table are known.
+    `vendors` defaults to the table of vendors.
     """
     known = vendors_by_name() if vendors is None else vendors
     names = [_parse_one(part.strip(), known) for part in setting.split(",")]
-    doubled = {str(name) for name in names if names.count(name) > 1}
-    if doubled:
-        raise UnknownProvider(f"expected each model once in {setting!r}, found {sorted(doubled)}")
+    duplicates = {str(name) for name in names if names.count(name) > 1}
+    if duplicates:
+        raise UnknownProvider(
+            f"expected each model once in {setting!r}, found {sorted(duplicates)}"
+        )
     return names
 
 

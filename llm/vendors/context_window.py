@@ -1,7 +1,7 @@
 """Finds the context window of a model: from its server, else from the price list.
 
-A server of one's own decides its window when it starts, whatever the model could read. Ollama reads
-4,096 tokens unless it is told otherwise, and drops the rest of a prompt without an error.
+A self-hosted server sets its window at startup, whatever the model supports. Ollama uses 4,096
+tokens by default, and drops the rest of a prompt without an error.
 
 | server    | request            | where the window is                                         |
 |-----------|--------------------|-------------------------------------------------------------|
@@ -25,11 +25,11 @@ from llm.vendors.guard import pick, pick_rows
 from llm.vendors.wire import check_allowed
 
 LIMIT_SECONDS = 3.0
-"""For all requests to one server: workers wait for them when they start."""
+"""Time limit of all requests to one server, because workers wait for them at startup."""
 OLLAMA_DEFAULT = 4096
-"""Tokens; of a machine with less than 24 GiB of video memory (docs.ollama.com/context-length)."""
+"""Default in tokens with less than 24 GiB of video memory (docs.ollama.com/context-length)."""
 MOST_CHARACTERS = 4_000_000
-"""A longer response is not read: it is no description of models."""
+"""Longer responses are ignored: they cannot be descriptions of models."""
 
 _SHOWN = frozenset({"details", "model_info", "modelfile", "parameters"})
 """The fields by which Ollama is recognised, because other servers may answer at any path."""
@@ -39,7 +39,7 @@ Origin = Literal["server", "server_default", "price_list"]
 
 @dataclass(frozen=True, slots=True)
 class ContextWindow:
-    """The number of tokens that prompt and answer may have together, and who states it."""
+    """The most tokens of prompt and answer together, and the origin of this number."""
 
     tokens: int
     origin: Origin
@@ -51,24 +51,22 @@ class _Server:
     root: str
     model: str
 
-    async def read(self, path: str, question: Mapping[str, str] | None = None) -> Any:
-        """Return what the server says at a path, or None where it says nothing that is JSON."""
+    async def read(self, path: str, body: Mapping[str, str] | None = None) -> Any:
+        """Return the JSON that the server returns at a path, or None."""
         with suppress(HTTPError, ValueError):
             address = f"{self.root}{path}"
-            said = await (
-                self.client.get(address)
-                if question is None
-                else self.client.post(address, json=question)
+            response = await (
+                self.client.get(address) if body is None else self.client.post(address, json=body)
             )
-            if said.status_code == 200 and len(said.content) <= MOST_CHARACTERS:
-                return said.json()
+            if response.status_code == 200 and len(response.content) <= MOST_CHARACTERS:
+                return response.json()
         return None
 
 
 async def _ask_ollama(server: _Server) -> ContextWindow | None:
     loaded = _find_row(await server.read("/api/ps"), "models", server.model)
-    if found := _window(pick(loaded, "context_length")):
-        return found
+    if window := _window(pick(loaded, "context_length")):
+        return window
     shown = await server.read("/api/show", {"model": server.model})
     if not isinstance(shown, dict) or _SHOWN.isdisjoint(shown):
         return None
@@ -81,8 +79,8 @@ async def _ask_ollama(server: _Server) -> ContextWindow | None:
 
 
 async def _ask_llamacpp(server: _Server) -> ContextWindow | None:
-    said = await server.read("/props")
-    return _window(pick(said, "default_generation_settings", "n_ctx"))
+    properties = await server.read("/props")
+    return _window(pick(properties, "default_generation_settings", "n_ctx"))
 
 
 async def _ask_vllm(server: _Server) -> ContextWindow | None:
@@ -104,18 +102,18 @@ _PROBES: Mapping[str, Callable[[_Server], Awaitable[ContextWindow | None]]] = {
 
 
 async def find_window(model: str, vendor: Vendor, access: VendorAccess) -> ContextWindow | None:
-    """Return the context window of a model; None if it is unknown. Raises nothing."""
+    """Return the context window of a model; None if unknown. Ignores errors of its server."""
     base = vendor.base_url if access.base_url is None else access.base_url
     is_own_server = vendor.is_local or vendor.is_configured or access.base_url is not None
     if base is not None and is_own_server:
-        found = await _ask_server(model, vendor.name, base, access)
-        if found is not None:
-            return found
+        window = await _ask_server(model, vendor.name, base, access)
+        if window is not None:
+            return window
     return None if vendor.is_local else _look_up(model, vendor.price_name)
 
 
 async def list_models(vendor: Vendor, access: VendorAccess) -> list[str]:
-    """Return the models that a server of one's own names; none if it does not answer."""
+    """Return the models that a self-hosted server lists; none if it does not answer."""
     base = vendor.base_url if access.base_url is None else access.base_url
     if base is None:
         return []
@@ -127,16 +125,16 @@ async def list_models(vendor: Vendor, access: VendorAccess) -> list[str]:
 
 
 def _look_up(model: str, price_name: str) -> ContextWindow | None:
-    # A quarter of a second, for those who ask only.
+    # Imported here: it takes a quarter of a second.
     import genai_prices
 
     if not price_name:
         return None
     try:
-        found = genai_prices.calc_price(genai_prices.Usage(), model, provider_id=price_name)
+        listed = genai_prices.calc_price(genai_prices.Usage(), model, provider_id=price_name)
     except LookupError:
         return None
-    tokens = found.model.context_window
+    tokens = listed.model.context_window
     return None if tokens is None else ContextWindow(tokens, "price_list")
 
 
@@ -153,16 +151,18 @@ async def _ask_server(
         ):
             server = _Server(client, root, model)
             for kind in (name,) if name in _PROBES else _PROBES:
-                found = await _PROBES[kind](server)
-                if found is not None:
-                    return found
+                window = await _PROBES[kind](server)
+                if window is not None:
+                    return window
     return None
 
 
-def _find_row(said: object, rows: str, model: str) -> object:
-    """Return the description of a model in a list of them, or None."""
-    found = (row for row in pick_rows(said, rows) if model in map(row.get, ("id", "name", "model")))
-    return next(found, None)
+def _find_row(listing: object, rows: str, model: str) -> object:
+    """Return the entry of a model in a list, or None."""
+    matches = (
+        row for row in pick_rows(listing, rows) if model in map(row.get, ("id", "name", "model"))
+    )
+    return next(matches, None)
 
 
 def _window(tokens: object) -> ContextWindow | None:

@@ -17,18 +17,18 @@ from llm.vendors.wire import EmbeddingClient
 
 TASK_NAME = "embed"
 DIMENSIONS = embedding_dimensions(VENDORS)
-"""How many numbers the vendors' models return."""
+"""The vector length of each known embedding model."""
 SHORTENABLE = frozenset[str]().union(*(vendor.shortenable_embeddings for vendor in VENDORS))
-"""The models that return fewer numbers on request."""
+"""The models that return shorter vectors on request."""
 
 
 log = structlog.get_logger("llm")
 
 
 class VendorEmbedder:
-    """One embedding model of one vendor; vectors of `dimensions` numbers are L2-normalised.
+    """One embedding model of one vendor; its vectors have `dimensions` numbers and L2 norm 1.
 
-    `forms` names how it embeds questions and documents differently; empty: it does not.
+    `forms` names its separate modes for questions and documents; empty if it has none.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class VendorEmbedder:
             try:
                 vectors.extend(await self._embed(part, run, are_questions))
             except RejectedRequest as error:
-                # A server may take fewer texts at once than others: it is asked with half of them.
+                # The server may accept fewer texts per request: try half of them.
                 if len(part) == 1:
                     raise
                 batch = len(part) // 2
@@ -85,19 +85,19 @@ class VendorEmbedder:
         return [_normalise(vector) for vector in vectors]
 
     def _check(self, texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> None:
-        found = sorted({len(vector) for vector in vectors})
+        lengths = sorted({len(vector) for vector in vectors})
         if not all(isfinite(sum(vector)) for vector in vectors):
             raise UnreadableOutput(f"expected finite numbers from {self.name!r}, found others")
-        if len(vectors) != len(texts) or found != [self.dimensions]:
+        if len(vectors) != len(texts) or lengths != [self.dimensions]:
             raise UnreadableOutput(
                 f"expected {len(texts)} vectors of {self.dimensions} numbers from {self.name!r}, "
-                f"found {len(vectors)} of {found}"
+                f"found {len(vectors)} of {lengths}"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class VectorSize:
-    """How many numbers a model gives; `requested` is what the vendor is asked for, or None."""
+    """The vector length of a model; `requested` is sent to the vendor if it is not None."""
 
     dimensions: int
     requested: int | None
@@ -106,8 +106,8 @@ class VectorSize:
 def choose_size(model: str, wanted: int | None) -> VectorSize:
     """Return the size of a model's vectors; `wanted` is the configured one, or None.
 
-    A known model is asked for another size than its own if it can shorten its vectors. A model
-    that is not in the table needs `wanted`, and is not asked for it. Raises `UnknownModel`.
+    A different size than a known model's default is requested if the model can shorten its vectors.
+    A model that is not in the table needs `wanted`, which is not requested. Raises `UnknownModel`.
     """
     known = DIMENSIONS.get(model)
     if wanted is None:

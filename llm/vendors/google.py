@@ -43,7 +43,7 @@ _MODES = {
 
 
 class GoogleChat:
-    """The generated content of one model."""
+    """The chat client of one Gemini model."""
 
     def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
         self._model = model
@@ -89,7 +89,7 @@ class GoogleChat:
 
 
 class GoogleEmbeddings:
-    """The embeddings of one model."""
+    """The embedding client of one model."""
 
     batch = EMBEDDING_BATCH
     forms = f"{QUESTION_TASK} and {DOCUMENT_TASK}"
@@ -146,7 +146,7 @@ class _ResponseReader(ReplyReader):
 
 
 def thoughts(model: str) -> tuple[types.ThinkingConfig | None, int]:
-    """Return the thinking configuration of `model`, and its tokens: they count as output."""
+    """Return the thinking configuration of `model`, and the output tokens to add for it."""
     if model.startswith("gemini-2.5"):
         return types.ThinkingConfig(thinking_budget=THOUGHT_TOKENS), THOUGHT_TOKENS
     if LATER.match(model):
@@ -156,19 +156,19 @@ def thoughts(model: str) -> tuple[types.ThinkingConfig | None, int]:
 
 
 def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> GoogleChat:
-    """Return the client of a model's generated content."""
+    """Return the chat client of a model."""
     return GoogleChat(model, vendor, access)
 
 
 def make_embeddings(
     model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None = None
 ) -> GoogleEmbeddings:
-    """Return the client of an embedding model; `dimensions` is the length to ask for."""
+    """Return the client of an embedding model; `dimensions` is the requested length."""
     return GoogleEmbeddings(model, vendor, access, dimensions)
 
 
 def make_contents(conversation: ToolConversation) -> list[types.Content]:
-    """Return the messages; the results of one message's calls are one content."""
+    """Return the messages as contents; consecutive tool results are one content."""
     contents: list[types.Content] = []
     results: list[types.Part] = []
     for message in conversation.messages:
@@ -204,17 +204,17 @@ def make_tool_config(conversation: ToolConversation) -> dict[str, Any]:
 
 def _client(guard: AddressGuard, access: VendorAccess, http: httpx2.AsyncClient) -> genai.Client:
     once = types.HttpRetryOptions(attempts=1)
-    # Many compatible servers know only one version; an address may name it.
+    # Many compatible servers have only one version; the address may contain it.
     stated = _VERSION.search(guard.address)
     return genai.Client(
-        # Given explicitly: the environment could otherwise choose another service.
+        # Set explicitly: environment variables could select another service.
         vertexai=False,
         api_key=access.api_key or "none",
         http_options=types.HttpOptions(
             base_url=_VERSION.sub("", guard.address) or None,
             api_version=None if stated is None else stated[1],
             retry_options=once,
-            # Given explicitly: where aiohttp is installed it would be used, and raise other errors.
+            # Set explicitly: if aiohttp is installed, it would be used and raise other errors.
             httpx_async_client=http,
         ),
     )
@@ -237,7 +237,7 @@ def _usage(metadata: types.GenerateContentResponseUsageMetadata | None) -> Usage
 
 @contextmanager
 def _watching(guard: AddressGuard) -> Iterator[None]:
-    """Turn what the client raises into errors of `llm.errors`."""
+    """Convert errors of the client into errors of `llm.errors`."""
     with guard.watching():
         try:
             yield
@@ -270,7 +270,7 @@ def _make_result(message: ToolMessage) -> types.Part:
 
 
 def _flush(results: list[types.Part]) -> list[types.Content]:
-    """Return the gathered results as one content, if there are any, and empty the list."""
+    """Return the collected results as one content, if any, and clear the list."""
     gathered = [types.Content(role="user", parts=list(results))] if results else []
     results.clear()
     return gathered

@@ -1,8 +1,8 @@
-"""The guard around each vendor's client: whatever a server sends becomes a reply or a clear error.
+"""Tolerant parsing of vendors' replies, and conversion of their errors.
 
 Servers that claim to be compatible omit fields, send null, other types, lists of parts, or a web
-page. The readers here treat a value of an unexpected type as absent, and never raise. Whatever a
-client raises nevertheless becomes an error of `llm.errors`, with the message of the server.
+page. The readers here treat a value of an unexpected type as absent, and never raise. Errors of the
+clients become errors of `llm.errors`, with the message of the server.
 """
 
 import json
@@ -49,17 +49,18 @@ _TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,200})", re.IGNORECASE)
 _ENDPOINTS = re.compile(r"/(?:chat/completions|completions|embeddings|messages|models|rerank)/?$")
 _VERSION = re.compile(r"/(?:v\d|api|openai)")
 _NO_API = frozenset({404, 405, 501})
-"""Statuses of a server that has no such path or method, unless an error of the API says more."""
+"""Statuses that mean a wrong path or method, unless the body is an error of the API."""
 _CUT = frozenset({"length", "max_tokens"})
-"""Reasons of vendors to end a reply at the token limit."""
+"""Finish reasons that mean the token limit."""
 _REFUSED = frozenset(
     {"content_filter", "refusal", "safety", "recitation", "blocklist", "prohibited_content", "spii"}
 )
-"""Reasons of vendors to stop a reply for its content."""
+"""Finish reasons that mean a refusal because of the content."""
 _SHAPE_FAULTS = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 UNNAMED = "unnamed"
-"""The name of a call that names no tool. It is refused like any call of an unknown tool: the model
-is corrected, and the reply lists the call with its error."""
+"""The name given to a tool call without a name. It is rejected like a call of any unknown tool, so
+that the model can correct it, and the reply lists it with its error.
+"""
 
 
 def pick(value: object, *path: str | int) -> Any:
@@ -81,14 +82,14 @@ def pick_rows(value: object, *path: str | int) -> list[dict[str, Any]]:
 
 
 def read_text(value: object, *, thoughts: bool = False) -> str:
-    """Return the text of a value: a string, or a list of parts. Anything else has no text.
+    """Return the text of a string or a list of parts; "" for anything else.
 
-    With `thoughts`, return the text of the parts that are not part of the answer instead.
+    With `thoughts`, return the text of the other parts, which are not the answer.
     """
     if isinstance(value, str):
         return "" if thoughts else value
     if isinstance(value, list):
-        return "".join(read_text(one, thoughts=thoughts) for one in value)
+        return "".join(read_text(part, thoughts=thoughts) for part in value)
     if not isinstance(value, dict):
         return ""
     kind = str(value.get("type") or "text")
@@ -98,7 +99,7 @@ def read_text(value: object, *, thoughts: bool = False) -> str:
 
 
 def read_count(value: object, *names: str) -> int | None:
-    """Return the first of these fields that is a count."""
+    """Return the first of these fields that is a valid count, or None."""
     for name in names:
         count = pick(value, name)
         if isinstance(count, int | float) and not isinstance(count, bool) and 0 <= count < 1e12:
@@ -107,16 +108,15 @@ def read_count(value: object, *names: str) -> int | None:
 
 
 def parse_body(content: str) -> object:
-    """Return the JSON value of a body, or its text."""
+    """Parse a body as JSON; return its text if it is not JSON."""
     value = _parse_json(content)
     return content if value is None else value
 
 
 async def iterate_events(response: httpx2.Response) -> AsyncIterator[tuple[object, bool]]:
-    """Yield each event of a stream, or the whole body with True if the server sent no stream.
+    """Yield (event, False) for each event of a stream, or (body, True) if it is not a stream.
 
-    Lines that are no event cost only themselves. The type of the content does not matter: servers
-    label streams and whole bodies wrongly.
+    Invalid lines are skipped. The content type is ignored, because servers label it wrongly.
     """
     body: list[str] = []
     is_stream = False
@@ -133,10 +133,10 @@ async def iterate_events(response: httpx2.Response) -> AsyncIterator[tuple[objec
 
 
 def find_message(body: object) -> str:
-    """Return the message in the body of an error: of an object, a list, a text or a web page."""
+    """Return the message in an error body: an object, a list, a text or a web page."""
     if isinstance(body, dict):
-        found = (body[name] for name in _MESSAGE_FIELDS if body.get(name))
-        message = find_message(next(found, ""))
+        fields = (body[name] for name in _MESSAGE_FIELDS if body.get(name))
+        message = find_message(next(fields, ""))
         return message or json.dumps(body)
     if isinstance(body, list):
         return "; ".join(filter(None, map(find_message, body)))
@@ -146,7 +146,7 @@ def find_message(body: object) -> str:
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of `Retry-After`, in any of its forms, or None without it."""
+    """Return the seconds of `Retry-After`, in any of its formats, or None."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -172,7 +172,7 @@ def _parse_json(text: str) -> object:
 
 @dataclass(frozen=True, slots=True)
 class AddressGuard:
-    """Turns what an exchange with the server of one model raises into errors of `llm.errors`."""
+    """Converts errors of requests to one model's server into errors of `llm.errors`."""
 
     model: str
     vendor: Vendor
@@ -187,7 +187,7 @@ class AddressGuard:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Translate the errors of the block."""
+        """Convert the errors of the block."""
         try:
             yield
         except httpx2.TimeoutException as error:
@@ -205,17 +205,17 @@ class AddressGuard:
 
     def broken_connection(self, error: Exception) -> ModelUnavailable:
         """Return the error for a connection that failed."""
-        # Some clients say only that the connection failed; the cause says why.
+        # Some clients only report that the connection failed; the cause has the reason.
         reason = shorten(str(error.__cause__ or error)) or type(error).__name__
         return ModelUnavailable(f"the connection to {self.model!r} failed: {reason}")
 
-    def unknown_reply(self, found: object) -> ModelError:
-        """Return the error for a reply with status 200 that is no reply of a model."""
-        if isinstance(found, str) and _is_page(found):
-            return self._wrong_address(found)
-        if isinstance(found, BaseModel):
-            found = found.model_dump(exclude_none=True)
-        fields = f"an object with the fields {sorted(found)}" if isinstance(found, dict) else found
+    def unknown_reply(self, reply: object) -> ModelError:
+        """Return the error for a reply with status 200 that is not a model's reply."""
+        if isinstance(reply, str) and _is_page(reply):
+            return self._wrong_address(reply)
+        if isinstance(reply, BaseModel):
+            reply = reply.model_dump(exclude_none=True)
+        fields = f"an object with the fields {sorted(reply)}" if isinstance(reply, dict) else reply
         return UnknownReply(
             f"expected a reply of {self.model!r}, found {shorten(str(fields or 'nothing'))}"
             f"{self._advise()}"
@@ -239,9 +239,9 @@ class AddressGuard:
         body = _parse_json(content)
         explanation = find_message(content if body is None else body)
         code = pick(body, "error", "code")
-        stated = self._find_stated(code, status, content)
-        if stated is not None:
-            return stated
+        known = self._find_known_error(code, status, content)
+        if known is not None:
+            return known
         is_api = isinstance(pick(body, "error"), dict | str) or status not in _NO_API
         if status < 400 or (status < 500 and _is_page(content)) or not is_api:
             return self._wrong_address(content, status)
@@ -257,8 +257,8 @@ class AddressGuard:
             if wait is None and delay is not None:
                 wait = float(delay[1])
             if status == 429:
-                said = f"the vendor limits the rate of {named}"
-                return RateLimited(said, retry_after_seconds=wait)
+                message = f"the vendor limits the rate of {named}"
+                return RateLimited(message, retry_after_seconds=wait)
             return ModelUnavailable(f"the vendor failed on {named}", retry_after_seconds=wait)
         is_long = status == 413 or code == "context_length_exceeded"
         is_long = is_long or _TOO_LONG.search(explanation.lower()) is not None
@@ -268,41 +268,41 @@ class AddressGuard:
             explanation=explanation,
         )
 
-    def _find_stated(self, code: object, status: int, content: str) -> ModelError | None:
-        """Return the error for what a code or a status says by itself."""
+    def _find_known_error(self, code: object, status: int, content: str) -> ModelError | None:
+        """Return the error for a code or a status that is unambiguous by itself, or None."""
         key = self.vendor.key_variable
         if status == 401 or (status == 400 and "API_KEY_INVALID" in content):
-            # The message is left out: it repeats parts of the key.
+            # The message is omitted because it may contain parts of the key.
             return MissingKey(
-                f"expected a key in {key} that the vendor accepts for {self.model!r}, found that "
-                f"it was refused (status {status})"
+                f"expected a valid key for {self.model!r} in {key}, but the vendor rejected it "
+                f"(status {status})"
             )
-        said = shorten(find_message(_parse_json(content) or content)).rstrip(".")
+        message = shorten(find_message(_parse_json(content) or content)).rstrip(".")
         if status == 402 or code == "insufficient_quota":
-            return QuotaExhausted(f"the account of {self.model!r} has no quota left: {said}")
+            return QuotaExhausted(f"the account of {self.model!r} has no quota left: {message}")
         if code == "model_not_found":
-            return UnknownModel(f"the vendor does not know the model {self.model!r}: {said}")
+            return UnknownModel(f"the vendor does not know the model {self.model!r}: {message}")
         if code == "content_filter":
             return Refused(f"{self.model!r}: the vendor's content filter refused the request")
         if status == 403:
             return AccessDenied(
-                f"the vendor does not allow a request to {self.model!r} (403): {said}; check the "
-                f"permissions of the key in {key}"
+                f"the vendor does not allow a request to {self.model!r} (403): {message}; check "
+                f"the permissions of the key in {key}"
             )
         return None
 
     def _wrong_address(self, content: str, status: int = 200) -> WrongAddress:
         body = _parse_json(content)
-        said = shorten(find_message(content if body is None else body))
-        what = f"{'a web page' if _is_page(content) else 'a reply'} ({said!r})"
+        message = shorten(find_message(content if body is None else body))
+        reply = f"{'a web page' if _is_page(content) else 'a reply'} ({message!r})"
         advice = self._advise() or f"; check the address in {self.vendor.url_variable}"
         return WrongAddress(
-            f"expected the API of {self.model!r} at {self.address}, found {what} with status "
+            f"expected the API of {self.model!r} at {self.address}, found {reply} with status "
             f"{status}{advice}"
         )
 
     def _advise(self) -> str:
-        """Return what to set if the address looks wrong: it has no version, or an extra path."""
+        """Return advice if the address has no version or an extra path, else ""."""
         without = _ENDPOINTS.sub("", self.address.rstrip("/"))
         usual = without if _VERSION.search(urlsplit(without).path) else f"{without}/v1"
         is_versioned = _VERSION.search(urlsplit(self.vendor.base_url or "/v1").path)
@@ -314,7 +314,7 @@ class AddressGuard:
 class ReplyReader:
     """Joins the events of one reply; a reply that is not streamed is one event.
 
-    `read` of each vendor adds to these fields what an event holds.
+    Subclasses for each vendor implement `read`, which adds the content of an event.
     """
 
     def __init__(self, guard: AddressGuard, request: Request) -> None:
@@ -331,11 +331,11 @@ class ReplyReader:
         return self.finish.lower() in _CUT
 
     def read(self, event: Any) -> None:
-        """Read one event; a subclass of each vendor does."""
+        """Add the content of one event; implemented for each vendor."""
         raise NotImplementedError
 
     def add(self, event: object, *, is_whole: bool) -> Delta:
-        """Add an event; return its text and its thoughts."""
+        """Add an event, and return its text and thoughts."""
         self.guard.check(event)
         self._first = self._first or event
         texts, thoughts = len(self.text), len(self.thoughts)
@@ -345,10 +345,10 @@ class ReplyReader:
     def add_call(
         self, call_id: object, name: object, arguments: object, signature: str = ""
     ) -> None:
-        """Add a call of a tool; none is dropped.
+        """Add a tool call.
 
-        A call that is repeated with its id is one call. A call without an id of its own gets one
-        that is different in each message.
+        A repeated call with the same id is added once. A call without a unique id gets one that
+        differs in each message.
         """
         call = ToolUse(
             call_id=call_id if isinstance(call_id, str) else "",
@@ -364,7 +364,7 @@ class ReplyReader:
         self.calls[call.call_id] = call
 
     def end(self) -> Delta:
-        """Return the last piece, with the whole reply; raises `UnknownReply` if there is none."""
+        """Return the last delta, with the whole reply; raises `UnknownReply` if it is empty."""
         has_part = self.text or self.thoughts or self.refusal or self.finish or self.calls
         if not has_part:
             raise self.guard.unknown_reply(self._first)
@@ -383,16 +383,18 @@ class ReplyReader:
         return Delta("", reply)
 
 
-def _read_arguments(found: object) -> JsonValue:
-    """Return the arguments that a model wrote as JSON, or its text if that is no JSON."""
-    if isinstance(found, str):
-        parsed = _parse_json(found)
-        found = found if parsed is None and found.strip() not in {"", "null"} else parsed
-    return {} if found is None else cast("JsonValue", found)
+def _read_arguments(arguments: object) -> JsonValue:
+    """Parse the arguments that a model wrote; return the text if it is not JSON."""
+    if isinstance(arguments, str):
+        parsed = _parse_json(arguments)
+        arguments = (
+            arguments if parsed is None and arguments.strip() not in {"", "null"} else parsed
+        )
+    return {} if arguments is None else cast("JsonValue", arguments)
 
 
 async def _iterate_lines(response: httpx2.Response) -> AsyncIterator[str]:
-    """Yield the lines of a body; the client's own method also splits at characters of a text."""
+    """Yield the lines of a body; the client's own method also splits at Unicode separators."""
     rest = b""
     async for part in response.aiter_bytes():
         *lines, rest = _LINE_END.split(rest + part)

@@ -1,4 +1,4 @@
-"""Makes one call to a vendor: waits for its quota, bounds its time, asks again after failures."""
+"""Makes calls to a vendor: rate limits, time limits, retries, and the circuit breaker."""
 
 import asyncio
 import copy
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def remaining_seconds(run: Run, limit: float) -> float:
-    """Return the seconds that one call may take: `limit`, or less when the run has less left."""
+    """Return the seconds that one call may take: `limit`, or less if the deadline is near."""
     if run.deadline is None:
         return limit
     left = run.deadline - asyncio.get_running_loop().time()
@@ -41,11 +41,11 @@ FIRST_TOKEN_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
-    """The rules of retries of one model; `attempts` counts the first one.
+    """The retry rules of one model; `attempts` includes the first one.
 
-    Waits grow with jitter from `wait_initial_seconds` to `wait_max_seconds`. A `Retry-After`
-    is kept to exactly; when it is longer than `retry_after_max_seconds`, or than the time that is
-    left, the call fails at once: the caller falls back, or comes back later.
+    Waits grow with jitter from `wait_initial_seconds` to `wait_max_seconds`. A `Retry-After` is
+    respected exactly; if it is longer than `retry_after_max_seconds` or the remaining time, the
+    call fails at once, so that the caller can use a fallback or try later.
     """
 
     attempts: int = 2
@@ -54,8 +54,9 @@ class RetryRules:
     retry_after_max_seconds: float = 10.0
 
     def wait_after(self, run: Run, error: Exception) -> bool | float:
-        """Return whether to ask again after an error, or the exact seconds to wait first."""
-        # After a time-out another model is quicker; a block may forbid what another model can do.
+        """Return whether to retry after an error, or the exact seconds to wait before."""
+        # After a timeout, another model is faster than a retry; so is it if the run forbids
+        # retries.
         if (
             not isinstance(error, ModelUnavailable)
             or isinstance(error, ModelTimeout | QuotaExhausted)
@@ -69,27 +70,27 @@ class RetryRules:
 
 
 EMBEDDING_RETRIES = RetryRules(attempts=3)
-"""An ingestion asks many times in a row, and has no other model to ask."""
+"""More attempts, because an ingestion makes many calls and has no fallback model."""
 FIRST_PAUSE_SECONDS = 10.0
 LONGEST_PAUSE_SECONDS = 300.0
 LONGEST_RETRY_AFTER_SECONDS = 3600.0
-"""The longest `Retry-After` that is respected; after it a probe is made anyway."""
+"""The longest respected `Retry-After`; after that time a probe is made anyway."""
 WINDOW_SECONDS = 60.0
 LEAST_FAILURES = 3
-"""Fewer failed calls within the window say nothing about the next call."""
+"""The least failed calls within the window that open the breaker."""
 FAILURE_RATE = 0.5
 
 FAILURES = (ModelUnavailable, ModelMisconfigured, UnknownReply)
-"""The failures of a server. After any other error the model has answered, but without use."""
+"""Failures of a server; after any other error the model did answer."""
 
 log = structlog.get_logger("llm")
 
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """Calls one model; `timeout_seconds` bounds each request, the hop's remaining time all.
+    """Calls one model; `timeout_seconds` limits each request, the run's deadline all of them.
 
-    `first_token_seconds` bounds the wait for the beginning of an answer that is streamed.
+    `first_token_seconds` limits the wait for the first token of a streamed answer.
     """
 
     name: str
@@ -106,7 +107,7 @@ class Transport:
         *,
         time_share: float = 1.0,
     ) -> T:
-        """Return what `ask(seconds it may take)` returns; `tokens` are what it will use at most."""
+        """Return the result of `ask(time limit in seconds)`; `tokens` is its most token usage."""
 
         async def ask_once() -> T:
             await self._reserve_quota(run, tokens)
@@ -125,7 +126,7 @@ class Transport:
     async def within(
         self, run: Run, ask: Callable[[float], Awaitable[T]], *, time_share: float = 1.0
     ) -> T:
-        """Return what `ask` returns in time, once; raises `ModelTimeout`."""
+        """Call `ask` once within the time limit; raises `ModelTimeout`."""
         seconds = remaining_seconds(run, self.timeout_seconds * time_share)
         try:
             async with asyncio.timeout(seconds):
@@ -140,7 +141,7 @@ class Transport:
             raise
 
     async def wait_for_first(self, run: Run, coming: Awaitable[T]) -> T:
-        """Return the first part of a streamed answer; raises `ModelTimeout` if none comes."""
+        """Return the first part of a streamed answer; raises `ModelTimeout` if it is late."""
         seconds = remaining_seconds(run, self.first_token_seconds)
         try:
             async with asyncio.timeout(seconds):
@@ -170,12 +171,11 @@ class CircuitBreaker:
 
     The breaker opens when `LEAST_FAILURES` calls have failed within `WINDOW_SECONDS`, and they are
     at least `FAILURE_RATE` of the calls that ended in that time or are still running. It opens at
-    once where one failure predicts the next: the key is refused, the quota is used up, or the
-    vendor states a `Retry-After`.
+    once if one failure predicts the next: a rejected key, an exhausted quota, or a `Retry-After`.
 
     It stays open for the vendor's `Retry-After`, else for `FIRST_PAUSE_SECONDS`, doubled after each
-    probe that fails. After the pause it is half-open: one call is the probe; all others are
-    rejected until it has ended.
+    failed probe. Then it is half-open: one call is the probe; all others are rejected until it has
+    ended.
     """
 
     def __init__(self, model: str, *, clock: Callable[[], float] = monotonic) -> None:
@@ -193,9 +193,9 @@ class CircuitBreaker:
         return self._cause is not None and (self._is_probing or self._remaining_pause() > 0)
 
     def enter(self) -> None:
-        """Begin a call; after the pause it is the probe. Raise the cause if the breaker is open.
+        """Start a call; after the pause it is the probe. Raises the cause if the breaker is open.
 
-        Every call that begins has to end with `note_success`, `note_failure` or `abandon`.
+        Every started call must end with `note_success`, `note_failure` or `abandon`.
         """
         if self._cause is not None and self.is_open():
             raise self._repeat_cause(self._cause)
@@ -203,14 +203,14 @@ class CircuitBreaker:
         self._running += 1
 
     def note_success(self) -> None:
-        """Count a call that was answered, and close the breaker."""
+        """Count a successful call, and close the breaker."""
         self._end(failed=False)
         if self._cause is not None:
             log.info("model_answers_again", model=self._model)
         self._cause, self._openings, self._is_probing = None, 0, False
 
     def note_failure(self, error: ModelError) -> None:
-        """Count a call that failed; open the breaker if the next call would probably fail, too."""
+        """Count a failed call; open the breaker if the next call would probably fail as well."""
         if not isinstance(error, FAILURES):
             self.note_success()
             return
@@ -219,14 +219,14 @@ class CircuitBreaker:
             self._open(error)
 
     def abandon(self) -> None:
-        """End a call without a result: it was cancelled, or had too little time."""
+        """End a call without a result, because it was cancelled or had too little time."""
         self._running -= 1
         self._is_probing = False
 
     def _open(self, error: ModelError) -> None:
         pause = self._choose_pause(error)
         if not self.is_open() or self._is_probing:
-            # Calls that run at the same time fail together, and count once.
+            # Concurrent calls that fail together count once.
             self._openings += 1
         self._cause, self._is_probing = error, False
         self._opened_until = max(self._opened_until, self._clock() + pause)
@@ -259,9 +259,9 @@ class CircuitBreaker:
         return min(FIRST_PAUSE_SECONDS * 2.0 ** min(self._openings, 10), LONGEST_PAUSE_SECONDS)
 
     def _repeat_cause(self, cause: ModelError) -> ModelError:
-        """Return the error that opened the breaker, with the remaining time.
+        """Return a copy of the error that opened the breaker, with the remaining time.
 
-        The text has no time: the same failure reads the same each time.
+        The message contains no time, so that equal failures have equal messages.
         """
         error = copy.copy(cause)
         error.args = (f"{cause} (it is not asked again for some time)",)
@@ -271,7 +271,7 @@ class CircuitBreaker:
 
 
 def _is_lasting(error: ModelError) -> bool:
-    """Return whether one failure predicts that every next call fails, too."""
+    """Return whether this failure means that the next calls will fail as well."""
     if isinstance(error, ModelUnavailable) and error.retry_after_seconds is not None:
         return True
     return isinstance(error, MissingKey | QuotaExhausted)

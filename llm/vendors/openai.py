@@ -28,15 +28,15 @@ from llm.vendors.wire import Delta, Request
 OWN_NAME = "openai"
 REASONING = re.compile(r"(gpt-[5-9]|gpt-\d\d|o\d)(?!.*-chat)")
 REASONING_TOKENS = 4096
-"""Additional tokens for thoughts: they count against the same limit as the answer."""
+"""Additional tokens for reasoning, which counts against the same limit as the answer."""
 
 EMBEDDING_BATCH = 256
 _NO_THOUGHTS = frozenset({"role", "type", "content", "refusal", "name", "id"})
-"""The fields of a message that are no thoughts; servers name those of thoughts differently."""
+"""Fields of a message that do not contain thoughts; servers use various names for thoughts."""
 
 
 class OpenAIChat:
-    """The chat completions of one model."""
+    """The chat client of one model."""
 
     def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
         self._model = model
@@ -47,7 +47,7 @@ class OpenAIChat:
     async def send(self, request: Request) -> AsyncGenerator[Delta, None]:
         reader = _CompletionReader(self._guard, request)
         with _watching(self._guard):
-            # The typed completions of the client are not used: it does not check what it makes.
+            # Typed completions are not used, because the client does not validate them.
             raw = await self._client.chat.completions.with_raw_response.create(
                 model=self._model,
                 timeout=request.timeout_seconds,
@@ -64,7 +64,7 @@ class OpenAIChat:
 
 
 class OpenAIEmbeddings:
-    """The embeddings of one model."""
+    """The embedding client of one model."""
 
     batch = EMBEDDING_BATCH
     forms = ""
@@ -93,7 +93,7 @@ class OpenAIEmbeddings:
             rows = pick_rows(answer, "data")
             if not isinstance(pick(answer, "data"), list):
                 raise self._guard.unknown_reply(answer)
-            # The index gives the order; servers that omit it keep the order of the texts.
+            # The index defines the order; servers that omit it keep the order of the texts.
             indexes = [read_count(row, "index") for row in rows]
             if sorted(index for index in indexes if index is not None) == list(range(len(rows))):
                 rows = [rows[indexes.index(at)] for at in range(len(rows))]
@@ -127,7 +127,7 @@ class _CompletionReader(ReplyReader):
 
     def end(self) -> Delta:
         if self.request.schema is None and not (self.text or self.calls or self.is_cut):
-            # Some servers take the whole answer for thoughts.
+            # Some servers return the whole answer as thoughts.
             self.text = self.thoughts
         return super().end()
 
@@ -135,9 +135,8 @@ class _CompletionReader(ReplyReader):
 def sampling(model: str, request: Request, *, compatible: bool) -> dict[str, Any]:
     """Return the token limit and the sampling parameters that `model` accepts.
 
-    Reasoning models accept only the newer parameter on any server; they take no temperature and
-    need additional tokens for their thoughts. Other models of compatible servers accept the older
-    parameter.
+    Reasoning models accept only `max_completion_tokens`, accept no temperature, and need additional
+    tokens for their thoughts. Other models of compatible servers use `max_tokens`.
     """
     known = request.capabilities
     reasons = REASONING.match(model.rpartition("/")[2]) is not None
@@ -155,19 +154,19 @@ def sampling(model: str, request: Request, *, compatible: bool) -> dict[str, Any
 
 
 def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> OpenAIChat:
-    """Return the client of a model's chat completions."""
+    """Return the chat client of a model."""
     return OpenAIChat(model, vendor, access)
 
 
 def make_embeddings(
     model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None = None
 ) -> OpenAIEmbeddings:
-    """Return the client of an embedding model; `dimensions` is the length to ask for."""
+    """Return the client of an embedding model; `dimensions` is the requested length."""
     return OpenAIEmbeddings(model, vendor, access, dimensions)
 
 
 def make_parameters(request: Request) -> dict[str, Any]:
-    """Return the messages, the form of the answer, and the tools."""
+    """Return the request parameters for messages, response format, streaming and tools."""
     conversation, known = request.conversation, request.capabilities
     messages = [_make_message(message) for message in conversation.messages]
     if conversation.system:
@@ -195,7 +194,7 @@ def make_parameters(request: Request) -> dict[str, Any]:
 
 
 def _client(guard: AddressGuard, access: VendorAccess) -> openai.AsyncOpenAI:
-    # A compatible server without keys still expects the header.
+    # A compatible server without keys still requires the header.
     key = access.api_key or "none"
     return openai.AsyncOpenAI(api_key=key, base_url=guard.address or None, max_retries=0)
 
@@ -210,7 +209,7 @@ def _response_format(request: Request) -> dict[str, Any]:
 
 
 def _read_usage(usage: object) -> Usage | None:
-    """Return the usage; None if one of both counts is missing: then the cost is unknown."""
+    """Return the usage; None if a count is missing, so that the cost is unknown."""
     given = read_count(usage, "prompt_tokens", "input_tokens")
     written = read_count(usage, "completion_tokens", "output_tokens")
     if given is None or written is None:
@@ -220,24 +219,24 @@ def _read_usage(usage: object) -> Usage | None:
 
 
 def _read_thoughts(message: object) -> str:
-    """Return the thoughts in a message: the first other field with a text, or parts of it."""
+    """Return the thoughts in a message: the first text in a field outside `_NO_THOUGHTS`."""
     if not isinstance(message, dict):
         return ""
     others = (value for name, value in message.items() if name not in _NO_THOUGHTS)
-    found = (read_text(other) or read_text(other, thoughts=True) for other in others)
-    return next(filter(None, found), "") or read_text(message.get("content"), thoughts=True)
+    texts = (read_text(other) or read_text(other, thoughts=True) for other in others)
+    return next(filter(None, texts), "") or read_text(message.get("content"), thoughts=True)
 
 
-def _read_vector(found: object) -> Sequence[float]:
-    """Return the numbers of a vector; some servers send base64 whatever was asked for."""
-    if isinstance(found, str):
-        return array("f", base64.b64decode(found, validate=True)).tolist()
-    return [float(number) for number in found] if isinstance(found, list) else []
+def _read_vector(encoded: object) -> Sequence[float]:
+    """Parse a vector; some servers always send base64."""
+    if isinstance(encoded, str):
+        return array("f", base64.b64decode(encoded, validate=True)).tolist()
+    return [float(number) for number in encoded] if isinstance(encoded, list) else []
 
 
 @contextmanager
 def _watching(guard: AddressGuard) -> Iterator[None]:
-    """Turn what the client raises into errors of `llm.errors`."""
+    """Convert errors of the client into errors of `llm.errors`."""
     with guard.watching():
         try:
             yield

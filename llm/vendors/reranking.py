@@ -1,8 +1,8 @@
 """Scores texts against a question with a vendor's reranker over HTTP.
 
-Cohere, Jina, Voyage, vLLM and Infinity share one form of requests; Text Embeddings Inference has
-another, which a server under a name of the operator's choice is found to want. The replies differ
-little: a list of indexes with scores, under one of two names or none.
+Cohere, Jina, Voyage, vLLM and Infinity share one request format; Text Embeddings Inference has a
+different one, which is detected for servers of `COMPATIBLE_SERVERS`. Replies differ little: a list
+of indexes and scores, under one of two names or at the top level.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from llm.vendors.wire import RerankForm, choose_other_form
 
 TASK_NAME = "rerank"
 LARGEST_REPLY = 1 << 20
-"""Bytes; a reply has one index and one score for each text."""
+"""The most bytes of a reply, which has one index and one score for each text."""
 
 
 class _Scored(BaseModel):
@@ -33,7 +33,7 @@ class _Scored(BaseModel):
 
 
 class _Tokens(BaseModel):
-    """The usage as Jina and Voyage report it, or as Cohere does for its newer models."""
+    """The usage as reported by Jina, Voyage and newer models of Cohere."""
 
     tokens: int = Field(validation_alias=AliasChoices("total_tokens", "input_tokens"), ge=0)
 
@@ -43,23 +43,23 @@ class _Meta(BaseModel):
 
 
 class RerankReply(BaseModel):
-    """The reply of a server: a score for every index, and its usage if it reports one."""
+    """The reply of a server: scores by index, and the usage if it is reported."""
 
     scored: list[_Scored] = Field(validation_alias=AliasChoices("results", "data"))
     usage: _Tokens | None = None
     meta: _Meta | None = None
 
     def read_usage(self) -> Usage | None:
-        """Return the usage; None where the server reports none, or counts searches instead."""
-        found = self.usage or (self.meta.tokens if self.meta is not None else None)
-        return None if found is None else Usage(found.tokens)
+        """Return the usage; None if the server reports none, or counts searches instead."""
+        usage = self.usage or (self.meta.tokens if self.meta is not None else None)
+        return None if usage is None else Usage(usage.tokens)
 
 
 _REPLY: TypeAdapter[RerankReply | list[_Scored]] = TypeAdapter(RerankReply | list[_Scored])
 
 
 class RerankClient:
-    """The reranker of one model at one server: one request, no repetition."""
+    """The client of one reranking model, without retries."""
 
     def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
         key = access.api_key or "none"
@@ -96,7 +96,7 @@ class RerankClient:
 
 
 class VendorReranker:
-    """One reranker of one vendor, behind the port; it is left alone for a while when it fails."""
+    """One reranker of one vendor with a circuit breaker; implements `ScoreModel`."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ def _parse(content: bytes, model: str) -> RerankReply:
 
 def _order(reply: RerankReply, count: int, model: str) -> list[float]:
     """Return the scores in the order of the texts; raises `UnreadableOutput`."""
-    scores = {one.index: one.score for one in reply.scored}
+    scores = {scored.index: scored.score for scored in reply.scored}
     if len(reply.scored) != count or scores.keys() != set(range(count)):
         raise UnreadableOutput(
             f"expected one score for each of {count} texts from {model!r}, found "

@@ -69,17 +69,17 @@ from llm.vendors.wire import (
 CHARACTERS_PER_TOKEN = 4
 """An estimate for reserving quota; the cost is computed from the vendor's counts."""
 MORE_TOKENS = 4
-"""An answer that was cut off is requested once more with the token limit times this factor."""
+"""A truncated answer is requested once more with the token limit times this factor."""
 
 log = structlog.get_logger("llm")
 DROPPED = frozenset(
     {"title", "default", "minLength", "maxLength", "uniqueItems", "discriminator", "examples"}
 )
-"""Keywords that strict schemas lack; these constraints are checked when the answer is parsed."""
+"""Keywords that strict schemas do not support; parsing checks these constraints."""
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
-"""An identifier that every vendor accepts, also one that another vendor has made."""
+"""A call id that every vendor accepts."""
 _LONGEST_NAME = 64
 
 Node = dict[str, JsonValue]
@@ -89,7 +89,7 @@ Node = dict[str, JsonValue]
 class _ReadReply(Generic[O]):
     """A reply with its output, or with the reason why it has none.
 
-    `unknown` is the error of a reply that has no known form.
+    `unknown` is the error of a reply in an unknown format.
     """
 
     reply: ModelReply
@@ -100,7 +100,7 @@ class _ReadReply(Generic[O]):
 
 @dataclass(frozen=True, slots=True)
 class _Asked(Generic[O]):
-    """How replies are read, and who pays and listens."""
+    """The context of one call: parser, usage meter, run and listener."""
 
     read: Callable[[ModelReply], O]
     account: UsageMeter
@@ -111,7 +111,7 @@ class _Asked(Generic[O]):
 class VendorModel:
     """One model of one vendor.
 
-    `capabilities` are the initial ones: parameters that the server rejects are no longer sent.
+    `capabilities` are the initial ones; parameters that the server rejects are not sent again.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class VendorModel:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What its server accepts, as far as requests have shown."""
+        """The capabilities of its server, as learned from requests so far."""
         return self._capabilities
 
     async def ask(
@@ -195,7 +195,7 @@ class VendorModel:
         return conversation.model_copy(update=changes)
 
     def _render_message(self, message: Message) -> Message:
-        """Return a message as vendors accept it; a model may have written any name of a tool."""
+        """Return a message with valid tool names and call ids, as models may write any."""
         if isinstance(message, ModelMessage):
             calls = tuple(
                 call.model_copy(
@@ -232,7 +232,7 @@ class VendorModel:
             try:
                 reply = await self._exchange(request, asked, known or self._capabilities)
             except UnknownReply as error:
-                # The vendor has probably worked for it; nobody knows how much.
+                # The call probably has a cost, but it is unknown.
                 entry.record_usage(None)
                 entry.problem = f"{UnknownReply.__name__}: {error}"
                 return _ReadReply(ModelReply("", None), unknown=error)
@@ -268,7 +268,7 @@ class VendorModel:
     async def _repair(self, request: Request, bad: _ReadReply[O], asked: _Asked[O]) -> O:
         known = self._capabilities
         if bad.unknown is not None:
-            # A server may send streams that nobody can read, and whole replies that anybody can.
+            # Some servers send unreadable streams but valid complete replies.
             suspected = replace(known, streams=False)
         else:
             request, suspected = self._ask_for_repair(request, bad), self._suspect(bad)
@@ -286,13 +286,13 @@ class VendorModel:
 
     def _ask_for_repair(self, request: Request, bad: _ReadReply[O]) -> Request:
         shown = self._prompts.render(REPAIR, RepairInputs(problem=str(bad.problem))).user
-        # Vendors reject an empty turn.
+        # Vendors reject empty messages.
         answered = (ModelMessage(text=bad.reply.text),) if bad.reply.text else ()
         messages = (*request.conversation.messages, *answered, UserMessage(text=shown))
         return _change(request, messages=messages)
 
     def _suspect(self, bad: _ReadReply[O]) -> Capabilities:
-        """Return the capabilities of a server that may ignore the schema."""
+        """Return reduced capabilities if the server seems to ignore the schema."""
         known, problem = self._capabilities, bad.problem
         if problem is not None and problem.ignores_schema and known.structure == "schema":
             return replace(known, structure="object")
@@ -301,9 +301,9 @@ class VendorModel:
     async def _exchange(
         self, request: Request, asked: _Asked[O], known: Capabilities
     ) -> ModelReply:
-        """Return the reply; omit parameters that the server rejects, also from later requests."""
+        """Return the reply; omits parameters that the server rejects, also from later requests."""
         if request.schema is None:
-            # There is no schema that a server could reject.
+            # Without a schema, the server cannot reject it.
             known = replace(known, structure="text")
         tried = {known}
         first: RejectedRequest | None = None
@@ -333,7 +333,7 @@ class VendorModel:
         )
 
     async def _read_reply(self, request: Request, asked: _Asked[O]) -> ModelReply:
-        """Return the reply to one request; pass its text to the listener, if any, as it arrives."""
+        """Return the reply to one request; streams its text to the listener, if any."""
         listener = asked.listener or TextListener(request.conversation.task)
         reply: ModelReply | None = None
         with listener.attempt() as writing:
@@ -346,7 +346,7 @@ class VendorModel:
                     reply = delta.reply or reply
         if reply is not None and not reply.text.strip() and is_complete(reply.thoughts):
             reply = replace(reply, text=reply.thoughts)
-        # A complete answer is complete, whether or not the server states why it ends.
+        # A complete answer is accepted even if the server states no finish reason.
         if reply is None or (request.streams and not (reply.has_end or is_complete(reply.text))):
             raise ModelUnavailable(
                 f"expected the end of the stream of {self.name!r}, found it cut off"
@@ -354,7 +354,7 @@ class VendorModel:
         return reply
 
     async def _begin_in_time(self, deltas: AsyncGenerator[Delta], run: Run) -> AsyncIterator[Delta]:
-        """Yield what arrives from the first words on, which have to come in time."""
+        """Yield deltas from the first text on; raises if the first token comes too late."""
         first = await self._transport.wait_for_first(run, _find_beginning(deltas))
         if first is None:
             return
@@ -363,7 +363,7 @@ class VendorModel:
             yield delta
 
     def _fit(self, request: Request, known: Capabilities, listener: TextListener | None) -> Request:
-        """Return the request for a server of these capabilities, and for who listens."""
+        """Return the request adapted to these capabilities; streams only for a listener."""
         streams = listener is not None and known.streams
         if request.schema is not None and known.structure != "schema":
             schema_text = json.dumps(request.schema)
@@ -402,7 +402,7 @@ class VendorModel:
 
 
 def make_refusal(model: str, task_name: str, reason: str) -> Refused:
-    """Return the error for a model that refused; its reason is shortened."""
+    """Return the error for a refusal, with a shortened reason."""
     return Refused(f"{model!r} refused task {task_name!r}: {shorten(reason)}")
 
 
@@ -414,7 +414,8 @@ def strict_schema(output: type[BaseModel]) -> Node:
     """
     schema = cast("Node", output.model_json_schema())
     if "$ref" in schema:
-        # The schema of a recursive model is a reference; vendors require an object at the top.
+        # The schema of a recursive model is a reference; vendors require an object at the top
+        # level.
         definitions = cast("dict[str, Node]", schema["$defs"])
         own = definitions[cast("str", schema["$ref"]).rpartition("/")[2]]
         schema = {**own, "$defs": cast("JsonValue", definitions)}
@@ -422,7 +423,7 @@ def strict_schema(output: type[BaseModel]) -> Node:
 
 
 def _fit_name(name: str) -> str:
-    """Return a tool's name in the form that every vendor accepts; names of tools have it."""
+    """Convert a tool name that a model wrote to one that every vendor accepts."""
     fitting = _NOT_IN_NAMES.sub("_", name)
     is_start = fitting[:1].isalpha() or fitting[:1] == "_"
     return (fitting if is_start else f"_{fitting}")[:_LONGEST_NAME]
@@ -433,9 +434,9 @@ def _fit_id(call_id: str) -> str:
 
 
 async def _find_beginning(deltas: AsyncIterator[Delta]) -> Delta | None:
-    """Return the first part that has words or is the end; servers announce themselves before.
+    """Return the first delta with text or thoughts, or the last one; skips empty ones before.
 
-    Thoughts are words, too: a model that thinks has begun to work.
+    Thoughts count, because they show that the model is working.
     """
     async for delta in deltas:
         if delta.text or delta.thoughts or delta.reply is not None:
@@ -457,7 +458,7 @@ def _change(request: Request, **changes: object) -> Request:
 
 
 def _estimate(conversation: ToolConversation) -> Usage:
-    """Return what a request takes at most, by the length of its text."""
+    """Estimate the most usage of a request from the length of its text."""
     characters = len(conversation.model_dump_json())
     return Usage(characters // CHARACTERS_PER_TOKEN, conversation.max_output_tokens)
 
@@ -468,7 +469,7 @@ def _count(usage: Usage) -> int:
 
 def _strict(node: Mapping[str, JsonValue], place: str) -> Node:
     if "$ref" in node:
-        # Other keywords next to a reference (a description) are not allowed.
+        # Strict schemas allow no other keywords next to a reference.
         return {"$ref": node["$ref"]}
     strict: Node = {}
     for key, value in node.items():
@@ -501,8 +502,8 @@ def _close_tuple(strict: Node) -> None:
 def _close_object(strict: Node, place: str) -> Node:
     if strict.get("additionalProperties", False) is not False or "properties" not in strict:
         raise UnusableSchema(
-            f"expected fields with names at {place}, found a mapping with free keys: "
-            "a strict schema cannot say that"
+            f"expected named fields at {place}, found a mapping with free keys, which a "
+            "strict schema cannot express"
         )
     properties = cast("Node", strict["properties"])
     return {**strict, "required": list(properties), "additionalProperties": False}

@@ -1,6 +1,6 @@
-"""Requests to a vendor, its replies, and the ports of vendors' clients.
+"""Requests and replies of vendors, and the ports of their clients.
 
-The switch that keeps real models out of reach of tests is here, too.
+Also contains the switch that prevents tests from calling real models.
 """
 
 import re
@@ -18,7 +18,7 @@ from llm.port import ToolConversation, ToolUse, Usage
 
 _forbidden = False
 Structure = Literal["schema", "object", "text"]
-"""How a request defines the form of the answer: JSON schema, any JSON object, or in the prompt."""
+"""How a request defines the output format: JSON schema, any JSON object, or only the prompt."""
 TokenParameter = Literal["max_completion_tokens", "max_tokens"]
 _SIMPLER: dict[Structure, Structure] = {"schema": "object", "object": "text"}
 Parameter = Literal["stream_options", "reasoning", "temperature", "tool_choice"]
@@ -38,7 +38,7 @@ Schema = Mapping[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class RerankForm:
-    """The body of a request: `texts` is the name of the list of texts, `further` is added as is."""
+    """The request format: `texts` is the field name of the texts, `further` are extra fields."""
 
     texts: str = "documents"
     further: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
@@ -51,16 +51,16 @@ class RerankForm:
 TEI = RerankForm("texts", MappingProxyType({"truncate": True}))
 """The form of Text Embeddings Inference."""
 MESSAGE_CHARACTERS = 500
-"""The number of characters of a vendor's message that an error repeats."""
+"""The most characters of a vendor's message in an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """The parameters that a model's server accepts.
 
-    `token_parameter` limits the output tokens; None means the usual one for the model's name.
-    Unless `structure` is "schema", the prompt contains the schema. A server that `streams` sends an
-    answer while it is written. `omitted` are the parameters that it rejects.
+    `token_parameter` limits the output tokens; None: the default for the model's name. Unless
+    `structure` is "schema", the prompt contains the schema. `streams`: whether it can stream
+    answers. `omitted` are the parameters that it rejects.
     """
 
     structure: Structure = "schema"
@@ -77,9 +77,8 @@ class Capabilities:
 class Request:
     """One request for the next message of a conversation.
 
-    With a `schema`, the message is to have this form. `capabilities` are what the server accepts;
-    `time_share` is the part of the time limit that the request may take. With `streams`, the reply
-    is wanted while it is written.
+    `schema` defines the output format. `capabilities` are those of the server. `time_share` is the
+    share of the time limit that the request may take. `streams` requests a streamed reply.
     """
 
     conversation: ToolConversation
@@ -95,10 +94,10 @@ class ModelReply:
     """The reply of a model.
 
     `usage` is None if the vendor does not report it; `refusal` has the reason of a refusal;
-    `truncated` is true if the reply reached the token limit. `has_end` is false if the vendor does
-    not state why the reply ends: it may have been cut off. `thoughts` are no part of the answer,
-    except where a server puts all of it there. `answered_by` is the model that the
-    vendor says answered; empty: it does not say.
+    `truncated` is True if the reply reached the token limit. `has_end` is False if the vendor
+    states no finish reason, so that the reply may be truncated. `thoughts` are not part of the
+    answer, but some servers put all of it there. `answered_by` is the model named in the reply,
+    or empty.
     """
 
     text: str
@@ -136,7 +135,7 @@ class ChatClient(Protocol):
 class EmbeddingClient(Protocol):
     """A vendor's client for embeddings; takes at most `batch` texts at once.
 
-    `forms` names how it embeds questions and documents differently; empty: it does not.
+    `forms` names its separate modes for questions and documents; empty if it has none.
     """
 
     batch: int
@@ -152,13 +151,13 @@ class EmbeddingClient(Protocol):
 
 
 def forbid_real_requests() -> None:
-    """Let vendors be asked on this machine only, until the process ends."""
+    """Allow only requests to this machine until the process ends."""
     global _forbidden
     _forbidden = True
 
 
 def check_allowed(base_url: str) -> None:
-    """Raise `RealRequestForbidden` when requests to `base_url` are forbidden in this process."""
+    """Raise `RealRequestForbidden` if requests to `base_url` are forbidden in this process."""
     if _forbidden and not _is_loopback(urlsplit(base_url).hostname):
         raise RealRequestForbidden(
             f"expected a server on this machine, found {base_url!r}: "
@@ -167,10 +166,10 @@ def check_allowed(base_url: str) -> None:
 
 
 def reduce_capabilities(known: Capabilities, error: RejectedRequest) -> Capabilities | None:
-    """Return reduced capabilities after a rejection, or None if the request itself is the reason.
+    """Return reduced capabilities after a rejection, or None if the request itself is the cause.
 
-    The message is searched in full. A rejection that names no parameter may concern the schema;
-    one about the length of the prompt never does.
+    A rejection that names no parameter may concern the schema, unless it is about the length of the
+    prompt.
     """
     if isinstance(error, PromptTooLong):
         return None
@@ -180,9 +179,9 @@ def reduce_capabilities(known: Capabilities, error: RejectedRequest) -> Capabili
 
 
 def choose_other_form(form: RerankForm, rejection: str) -> RerankForm | None:
-    """Return the form that a rejected request should have had, or None if it was not the form.
+    """Return the form to try after a rejection, or None if the form is not the cause.
 
-    A server that wants the form of Text Embeddings Inference says that `texts` is missing.
+    A server with the format of Text Embeddings Inference reports that `texts` is missing.
     """
     return TEI if form != TEI and "`texts`" in rejection else None
 
@@ -205,9 +204,9 @@ def _is_loopback(host: str | None) -> bool:
 def _list_reduced(
     known: Capabilities, message: str, *, names_parameter: bool
 ) -> Iterator[Capabilities]:
-    """Yield the capabilities without what a rejection mentions, in the order of its words."""
-    found = ((mention.search(message), name) for name, mention in _MENTIONS.items())
-    for _, name in sorted((match.start(), name) for match, name in found if match is not None):
+    """Yield capabilities without each parameter that a rejection mentions, in its order."""
+    mentions = ((mention.search(message), name) for name, mention in _MENTIONS.items())
+    for _, name in sorted((match.start(), name) for match, name in mentions if match is not None):
         yield replace(known, omitted=known.omitted | {name})
     if _STREAM.search(message):
         yield replace(known, streams=False)
