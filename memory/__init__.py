@@ -1,4 +1,4 @@
-"""Stores in Redis: conversations, sessions, chat state, caches, rate limits and locks.
+"""Conversations, sessions, chat state, caches, rate limits and locks in Redis.
 
 `key_names` lists every key. The manager reads a conversation when a message starts; the broker
 writes it when the message ends, in the script that ends it.

@@ -1,7 +1,7 @@
-"""Budgets by reservation: a call reserves before it is made, and settles its real cost afterwards.
+"""Budgets with reservations: a call reserves its most cost first, and settles its real cost later.
 
-All amounts are whole numbers; prices are in millionths of a USD. The budget of a question is in the
-slot of its conversation, that of a tenant's day is a separate key.
+All amounts are integers; prices are in millionths of a USD. The budget of a question is in the slot
+of its conversation; the daily budget of a tenant is a separate key.
 """
 
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 DAY_SECONDS = 86_400
 
 _RESERVE = """
--- Count amounts if none of them goes beyond its limit; count nothing else. KEYS: budget.
--- ARGV: reservation, seconds to live, then name, amount, limit ('': none) of each.
--- Returns nothing, or the name of the exhausted amount and how much of it is used. A reservation
--- that is there is granted again and counted once.
+-- Reserve all amounts, or none if one would exceed its limit. KEYS: budget.
+-- ARGV: reservation, time to live (s), then name, amount, limit ('': none) of each.
+-- Returns false, or the name of the exhausted amount and its used amount. Repeating an existing
+-- reservation succeeds and counts once.
 local reservation = 'r:' .. ARGV[1]
 if redis.call('HEXISTS', KEYS[1], reservation) == 1 then
   return false
@@ -44,10 +44,10 @@ return false
 """
 
 _SETTLE = """
--- Replace what a reservation counted by what the call cost. KEYS: budget.
--- ARGV: reservation, then name and amount of each; an amount that is not named cost nothing.
--- Returns 1, or 0 where there is no such reservation, or it was settled before. A settled one is
--- forgotten: what reserves the same again makes a further call.
+-- Replace the reserved amounts by the actual cost. KEYS: budget.
+-- ARGV: reservation, then name and amount of each; a missing amount is 0.
+-- Returns 1, or 0 if there is no such reservation or it was settled before. A settled reservation
+-- is deleted: reserving the same name again is a new call.
 local reservation = 'r:' .. ARGV[1]
 local held = redis.call('HGET', KEYS[1], reservation)
 if not held then
@@ -66,7 +66,7 @@ return 1
 
 @dataclass(frozen=True, slots=True)
 class Exhausted:
-    """The amount that a reservation would have taken beyond its limit."""
+    """The amount whose limit a reservation would exceed."""
 
     name: str
     limit: int
@@ -82,7 +82,7 @@ class Amounts:
 
 
 class RedisBudgets:
-    """Reserves amounts of questions, and of tenants per day."""
+    """Budgets of questions, and daily budgets of tenants."""
 
     def __init__(self, client: "Redis", *, shards: int) -> None:
         self._client = client
@@ -91,32 +91,32 @@ class RedisBudgets:
     async def reserve(
         self, question: Question, reservation: str, asked: Amounts
     ) -> Exhausted | None:
-        """Reserve amounts of a question; return the exhausted one, and then reserve nothing."""
+        """Reserve amounts for a question; reserves nothing and returns the exhausted one if any."""
         key = question_budget_key(question, self._shards)
         return await self._reserve(key, reservation, asked, RUNNING_SECONDS)
 
     async def settle(self, question: Question, reservation: str, cost: Mapping[str, int]) -> bool:
-        """Replace a reservation by what the call cost; False where it was settled before."""
+        """Replace a reservation by the actual cost; False if it was settled before."""
         return await self._settle(question_budget_key(question, self._shards), reservation, cost)
 
     async def read(self, question: Question) -> dict[str, int]:
-        """Return the amounts of a question so far: settled ones, and those that are reserved."""
+        """Return the settled and reserved amounts of a question, by name."""
         key = question_budget_key(question, self._shards)
-        found = await await_answer(self._client.hgetall(key))
-        fields = {name.decode(): value for name, value in found.items()}
+        stored = await await_answer(self._client.hgetall(key))
+        fields = {name.decode(): value for name, value in stored.items()}
         return {name: int(value) for name, value in fields.items() if not name.startswith("r:")}
 
     async def reserve_of_tenant(
         self, tenant: str, day: str, reservation: str, asked: Amounts
     ) -> Exhausted | None:
-        """Reserve amounts of a tenant's day (ISO date); see `reserve`."""
+        """Reserve amounts for a day (ISO date) of a tenant; see `reserve`."""
         key = tenant_budget_key(tenant, day)
         return await self._reserve(key, reservation, asked, 2 * DAY_SECONDS)
 
     async def settle_of_tenant(
         self, tenant: str, day: str, reservation: str, cost: Mapping[str, int]
     ) -> bool:
-        """Replace a reservation of a tenant's day by what the call cost; see `settle`."""
+        """Replace a reservation of a day of a tenant by the actual cost; see `settle`."""
         return await self._settle(tenant_budget_key(tenant, day), reservation, cost)
 
     async def _reserve(
@@ -126,11 +126,11 @@ class RedisBudgets:
         for name, amount in asked.amounts.items():
             limit = asked.limits.get(name)
             args += (name, amount, "" if limit is None else limit)
-        found = await await_answer(self._client.eval(_RESERVE, 1, key, *args))
-        if not found:
+        exhausted = await await_answer(self._client.eval(_RESERVE, 1, key, *args))
+        if not exhausted:
             return None
-        name = found[0].decode()
-        return Exhausted(name, asked.limits[name], int(found[1]))
+        name = exhausted[0].decode()
+        return Exhausted(name, asked.limits[name], int(exhausted[1]))
 
     async def _settle(self, key: str, reservation: str, cost: Mapping[str, int]) -> bool:
         args = [part for pair in cost.items() for part in pair]

@@ -1,4 +1,4 @@
-"""Stores the state of chat channels: posts, open messages, and the meaning of buttons."""
+"""The state of chat channels: posts, open messages, and the actions of buttons."""
 
 import hashlib
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ TOKEN = "token"  # noqa: S105 - a part of a key's name
 DRAFT = "draft"
 STOPPED = "drafts_stopped"
 CLAIM_SECONDS = 86_400
-"""Longer than any platform repeats the delivery of an event."""
+"""Longer than the period in which a platform redelivers an event."""
 
 
 class RedisPushMemory:
@@ -49,8 +49,8 @@ class RedisPushMemory:
         pipeline.hsetnx(key, name, value)
         pipeline.expire(key, self._question_seconds)
         pipeline.hget(key, name)
-        *_, stands = await await_answer(pipeline.execute())
-        return value if stands is None else stands.decode()
+        *_, stored = await await_answer(pipeline.execute())
+        return value if stored is None else stored.decode()
 
     async def about(self, question: Question) -> dict[str, str]:
         """Return the stored fields of the message's conversation."""
@@ -83,16 +83,16 @@ class RedisPushMemory:
 
     async def open_messages(self, question: Question) -> Mapping[str, float]:
         """Return the ids of the open messages of the conversation, with their order."""
-        found = await await_answer(
+        scored_ids = await await_answer(
             self._client.zrange(self._of(question, "open"), 0, -1, withscores=True)
         )
-        return {name.decode(): float(order) for name, order in found}
+        return {name.decode(): float(order) for name, order in scored_ids}
 
     async def begin_draft(self, question: Question, *, seconds: float) -> bool:
         """Record that a draft is being shown, for at most `seconds`; False after `stop_drafts`.
 
-        This process records first and looks then, and so does `stop_drafts`: one of the two sees
-        the other. Both keys are in one slot of a cluster, so that no command overtakes another.
+        Both this method and `stop_drafts` write first and read then, so that one sees the other.
+        Both keys are in one slot of a cluster, so that the order of the commands is kept.
         """
         key = self._of(question, DRAFT, question.message_id)
         pipeline = self._client.pipeline(transaction=False)
@@ -104,11 +104,11 @@ class RedisPushMemory:
         return not is_stopped
 
     async def end_draft(self, question: Question) -> None:
-        """Record that the draft was shown, or was not accepted."""
+        """Record that the draft was shown or rejected."""
         await await_answer(self._client.delete(self._of(question, DRAFT, question.message_id)))
 
     async def stop_drafts(self, question: Question) -> float:
-        """Permit no further draft; return the seconds until the one that is being shown ends."""
+        """Prevent further drafts; return the seconds until the current one must have ended."""
         pipeline = self._client.pipeline(transaction=False)
         pipeline.hset(self._posts(question), STOPPED, "1")
         pipeline.expire(self._posts(question), self._question_seconds)
@@ -117,25 +117,25 @@ class RedisPushMemory:
         return max(0.0, int(left) / 1000)
 
     async def put_token(self, token: str, written: str, question: Question) -> None:
-        """Store the meaning of a button below the answer to this message."""
+        """Store the action of a button below the answer to this message."""
         await self._holds(question, TOKEN, token)
         await await_answer(
             self._client.set(self._token(token), written, ex=self._conversation_seconds)
         )
 
     async def token(self, token: str) -> str | None:
-        """Return the meaning of a button, or None if it has expired."""
-        found = await await_answer(self._client.get(self._token(token)))
-        return None if found is None else found.decode()
+        """Return the action of a button, or None if it has expired."""
+        action = await await_answer(self._client.get(self._token(token)))
+        return None if action is None else action.decode()
 
     async def claim(self, name: str, *, seconds: int = CLAIM_SECONDS) -> bool:
-        """Claim a name for `seconds`; return False if it is claimed already."""
+        """Claim a name for `seconds`; return False if it is already claimed."""
         digest = hashlib.sha256(name.encode()).hexdigest()
         key = push_key(self._channel, "claim", digest)
         return bool(await await_answer(self._client.set(key, "1", nx=True, ex=seconds)))
 
     async def holds_words(self, question: Question) -> None:
-        """Record that the fields of a message contain text that a person wrote."""
+        """Record that the fields of a message contain text of a user."""
         await self._holds(question, POST, question.message_id)
 
     async def forget_words(self, question: Question, *, but: Collection[str] = ()) -> None:
@@ -146,7 +146,7 @@ class RedisPushMemory:
             if kind == POST and rest in but:
                 continue
             key = self._token(rest) if kind == TOKEN else self._of(question, POST, rest)
-            # One command per key: each token is in another slot of the cluster.
+            # One command per key, because the keys are in different slots of a cluster.
             await await_answer(self._client.delete(key))
             await await_answer(self._client.srem(words, name))
 
@@ -161,8 +161,8 @@ class RedisPushMemory:
         return push_key(self._channel, TOKEN, token)
 
     async def _all(self, key: str) -> dict[str, str]:
-        found: dict[bytes, bytes] = await await_answer(self._client.hgetall(key))
-        return {name.decode(): value.decode() for name, value in found.items()}
+        stored: dict[bytes, bytes] = await await_answer(self._client.hgetall(key))
+        return {name.decode(): value.decode() for name, value in stored.items()}
 
     async def _put(self, key: str, fields: Mapping[str, str], ttl_seconds: int) -> None:
         pipeline = self._client.pipeline(transaction=False)

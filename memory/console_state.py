@@ -1,7 +1,7 @@
-"""Stores what the console keeps: its sessions, the codes of its one-time links, verified answers.
+"""State of the console: sessions, codes of one-time links, and verified answers.
 
-Sessions and codes are known by their digests. The originals of verified answers are in the
-database; here are those of each assistant, for the agents.
+Sessions and codes are stored by their digests. Verified answers are copies from the database, for
+the agents of each assistant.
 """
 
 import hashlib
@@ -19,15 +19,15 @@ IDLE_SECONDS = 3600
 LONGEST_SECONDS = 12 * 3600
 
 _OPEN = """
--- KEYS[1] the session, KEYS[2] the sessions of its person. ARGV: who it is, the digest of the
--- session, seconds without use, and at most.
+-- KEYS[1] the session, KEYS[2] the sessions of its user. ARGV: the user, the digest of the session,
+-- idle timeout (s), maximum age (s).
 redis.call('HSET', KEYS[1], 'person', ARGV[1], 'opened', redis.call('TIME')[1])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 redis.call('SADD', KEYS[2], ARGV[2])
 redis.call('EXPIRE', KEYS[2], ARGV[4])
 """
 _READ = """
--- KEYS[1] the session. ARGV: seconds without use, and at most. Returns who it is, if it is open.
+-- KEYS[1] the session. ARGV: idle timeout (s), maximum age (s). Returns the user, or false.
 local kept = redis.call('HMGET', KEYS[1], 'person', 'opened')
 if not kept[1] or not kept[2] then
   return false
@@ -43,7 +43,7 @@ return kept[1]
 
 
 class RedisConsoleSessions:
-    """See `gateway.console.access.ConsoleSessions`; all keys share a slot of Redis Cluster.
+    """Implements `gateway.console.access.ConsoleSessions`; all keys share a slot of a cluster.
 
     A session ends `idle_seconds` after its last use, and `longest_seconds` after its start.
     """
@@ -66,11 +66,11 @@ class RedisConsoleSessions:
         return code
 
     async def redeem(self, code: str) -> bool:
-        """Return whether the code of a one-time link is valid, which ends with this."""
+        """Return whether the code of a one-time link is valid, and invalidate it."""
         return bool(await await_answer(self._client.delete(_key("code", code))))
 
     async def open(self, subject: str, person: str) -> str:
-        """Return the token of a new session of a person, whose `subject` is unique."""
+        """Open a session and return its token; `subject` identifies the person uniquely."""
         token = secrets.token_urlsafe(32)
         keys = (_key("session", token), _key("person", subject))
         values = (person, _digest(token), self._idle, self._longest)
@@ -78,10 +78,10 @@ class RedisConsoleSessions:
         return token
 
     async def read(self, token: str) -> str | None:
-        """Return the person of a session that is open, and count this as its use."""
+        """Return the person of an open session, and extend it; None if it is not open."""
         key = _key("session", token)
-        found = await await_answer(self._client.eval(_READ, 1, key, self._idle, self._longest))
-        return found.decode() if found else None
+        user = await await_answer(self._client.eval(_READ, 1, key, self._idle, self._longest))
+        return user.decode() if user else None
 
     async def end(self, token: str) -> None:
         """End a session."""
@@ -96,7 +96,7 @@ class RedisConsoleSessions:
 
 
 class RedisVerifiedAnswers:
-    """Keeps the answers of an assistant as one text."""
+    """The verified answers of each assistant, as one text."""
 
     def __init__(self, client: "Redis") -> None:
         self._client = client
@@ -107,10 +107,10 @@ class RedisVerifiedAnswers:
 
     async def get(self, tenant: str, assistant: str) -> bytes | None:
         """Return the answers of an assistant; None if it has none."""
-        found: bytes | None = await await_answer(
+        answers: bytes | None = await await_answer(
             self._client.get(verified_answers_key(tenant, assistant))
         )
-        return found
+        return answers
 
 
 def _key(kind: str, secret: str) -> str:

@@ -1,8 +1,8 @@
-"""Stores conversations in Redis: history, preferences, the open pause, statistics.
+"""Conversations in Redis: history, preferences, the open pause, statistics.
 
-A person has a choice for all their conversations, and a list of those that asked them something. A
-person's key is in no shard of a conversation: it is written beside the end of a message, with the
-same value if that is repeated.
+Preferences of a person for all conversations, and the list of conversations with a question to that
+person, are outside of the shards. They are written separately from the end of a message; repeating
+the write has no further effect.
 """
 
 import hashlib
@@ -45,14 +45,14 @@ THREAD_SECONDS = DAY_SECONDS
 SUMMARY_CHARACTERS = 2_000
 QUESTION_CHARACTERS = 160
 EARLIER_TOKENS = 1_000
-"""The most tokens of the stored turns before the window that a prompt receives."""
+"""The most tokens in a prompt for stored turns before the window."""
 ANSWER_TOKENS = 60
 _BYTES_PER_TOKEN = 4
-"""An estimate: a token is about four letters of English, or one Chinese character and a third."""
+"""An estimate: a token is about four English letters, or one and a third Chinese characters."""
 _CUT = " [...]"
 
 CLAIM_PAUSE = """
--- Claim a kept payload for one message. KEYS: kept; ARGV: pause, message.
+-- Claim the payload of a pause for one message. KEYS: kept; ARGV: pause, message.
 local id, by, payload = unpack(redis.call('HMGET', KEYS[1], 'id', 'by', 'payload'))
 if id ~= ARGV[1] or by ~= '' and by ~= ARGV[2] then
   return false
@@ -61,7 +61,7 @@ redis.call('HSET', KEYS[1], 'by', ARGV[2])
 return payload
 """
 _RECALL = """
--- KEYS history, summary, preferences, pause, statistics; ARGV the first and last turn wanted.
+-- KEYS: history, summary, preferences, pause, statistics. ARGV: first and last turn to return.
 local found = { redis.call('LRANGE', KEYS[1], ARGV[1], ARGV[2]), redis.call('LLEN', KEYS[1]) }
 for place = 2, #KEYS do
   found[place + 1] = redis.call('HGETALL', KEYS[place])
@@ -70,12 +70,12 @@ return found
 """
 _DIGEST = hashlib.sha1(_RECALL.encode(), usedforsecurity=False).hexdigest()
 MOST_PAUSES = 20
-"""The conversations of a person that are searched for an open pause."""
+"""The most conversations of a person that are searched for an open pause."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryLine:
-    """The beginning of an earlier user turn; only people with all of its `groups` may read it."""
+    """The beginning of an earlier user turn; only users in all of `groups` may read it."""
 
     text: str
     groups: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class SummaryLine:
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """The turns that leave the history, and the summary that they extend; both oldest first."""
+    """The turns that are dropped from the history, and the current summary; both oldest first."""
 
     turns: tuple[Turn, ...] = ()
     summary: tuple[SummaryLine, ...] = ()
@@ -91,8 +91,10 @@ class Overflow:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The memory of a conversation; `kept` is the number of stored turns. `earlier` are the stored
-    turns before `history`, and `summary` covers those before `earlier`.
+    """The memory of a conversation.
+
+    `kept` is the number of stored turns. `earlier` are the stored turns before `history`; `summary`
+    covers the turns before `earlier`.
     """
 
     history: tuple[Turn, ...] = ()
@@ -106,7 +108,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class KeptPayload:
-    """The payload with which the reply to a pause continues, as JSON, kept as long as the pause."""
+    """The payload (JSON) with which the reply to a pause continues; kept for `seconds`."""
 
     pause_id: str
     payload: str
@@ -115,10 +117,10 @@ class KeptPayload:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The changes that the end of a message makes; None leaves a value unchanged.
+    """The changes at the end of a message; None leaves a value unchanged.
 
-    `dropped` are the turns that leave the history. `brief`: the client stores the conversation, so
-    the changes expire after a day.
+    `dropped` are the turns that are dropped from the history. `brief`: the client stores the
+    conversation, so the changes expire after a day.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -135,12 +137,12 @@ class Ended:
 class RedisMemory:
     """The memory of conversations; a read takes one round trip, a write none.
 
-    Reads happen when a message starts, writes only when one ends.
+    It is read when a message starts, and written by the broker when it ends.
 
-    The agents receive `window` turns whole. `keep` turns are stored; the others of these are
-    shortened for a prompt by `describe_earlier`. User turns that are no longer stored are shortened
-    into the summary. With a window of 0, no turn is read. All data expires `ttl_seconds` after the
-    end of the last message, or after the time that `ttl_of` returns for a message.
+    The agents receive the last `window` turns in full. `keep` turns are stored; `describe_earlier`
+    shortens those before the window for prompts. Older user turns are shortened into the summary.
+    With a window of 0, no turns are read. All data expires `ttl_seconds` after the end of the last
+    message, or after the time that `ttl_of` returns for a message.
     """
 
     def __init__(
@@ -164,41 +166,42 @@ class RedisMemory:
         return self.parse_recall(await read(self._client, self.reads(question)))
 
     def reads(self, question: Question) -> MemoryRead:
-        """Return the read of `recall` as data: the broker may do it when a message starts."""
+        """Return the read of `recall` as data, so that the broker can prefetch it."""
         turns = max(self._window, self._keep) if self._window else 0
         return reading(conversation_keys(question, self._shards), turns=turns)
 
-    def parse_recall(self, found: MemoryFound) -> Remembered:
-        """Return the result of `recall` from the values that were found for `reads`."""
-        known = name_found(found)
-        turns = tuple(Turn.model_validate_json(turn) for turn in known.turns)
+    def parse_recall(self, values: MemoryFound) -> Remembered:
+        """Return the result of `recall` from the values read for `reads`."""
+        named = name_values(values)
+        turns = tuple(Turn.model_validate_json(turn) for turn in named.turns)
         begin = max(0, len(turns) - self._window)
         return Remembered(
             history=turns[begin:],
             earlier=turns[:begin],
-            summary=_decode_summary(known.summary.get("text", "")),
-            kept=known.kept,
+            summary=_decode_summary(named.summary.get("text", "")),
+            kept=named.kept,
             preferences=Preferences(
-                language=known.preferences.get("language") or None,
-                explicit=known.preferences.get("explicit") == "1",
-                style=_read_style(known.preferences.get("style")),
+                language=named.preferences.get("language") or None,
+                explicit=named.preferences.get("explicit") == "1",
+                style=_read_style(named.preferences.get("style")),
             ),
-            pause=Pause.model_validate_json(known.pause["pause"]) if known.pause else None,
-            statistics={name: float(value) for name, value in known.statistics.items()},
+            pause=Pause.model_validate_json(named.pause["pause"]) if named.pause else None,
+            statistics={name: float(value) for name, value in named.statistics.items()},
         )
 
     async def claim_pause(self, question: Question, pause_id: str) -> bytes | None:
-        """Return the payload that a pause kept, for the first message that answers it.
+        """Claim and return the payload of a pause, for the first message that answers it.
 
-        A redelivery of that message receives it again. None: it expired, or another message had it.
+        A redelivery of that message receives it again. Returns None if it expired or another
+        message claimed it.
         """
         key = conversation_keys(question, self._shards).kept
         call = self._client.eval(CLAIM_PAUSE, 1, key, pause_id, question.message_id)
-        found: bytes | None = await await_answer(call)
-        return found
+        payload: bytes | None = await await_answer(call)
+        return payload
 
     async def overflowing(self, question: Question, *, kept: int, added: int) -> Overflow:
-        """Return the stored turns that leave the history if `added` turns follow `kept` ones."""
+        """Return the stored turns that are dropped when `added` turns are added to `kept` ones."""
         surplus = kept + added - self._keep
         if surplus <= 0:
             return Overflow()
@@ -213,7 +216,7 @@ class RedisMemory:
         )
 
     def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]:
-        """Return the writes of the end of this message as data."""
+        """Return the writes at the end of this message as data."""
         keys = conversation_keys(question, self._shards)
         if ended.forget == "all":
             return tuple(Delete(key=key) for key in keys.all)
@@ -230,10 +233,10 @@ class RedisMemory:
 
     async def _execute(self, pipeline: "Pipeline") -> list[Any]:
         try:
-            found: list[Any] = await pipeline.execute()
+            answers: list[Any] = await pipeline.execute()
         except (RedisError, OSError) as error:
             raise MemoryUnavailableError(f"Redis does not answer: {error}") from error
-        return found
+        return answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,17 +252,17 @@ class NamedValues:
 
 
 class RedisPeople:
-    """What people chose; a choice expires `ttl_of` after its last use, as conversations do."""
+    """Preferences and open pauses of people; they expire `ttl_of` after their last use."""
 
     def __init__(self, client: "Redis", ttl_of: Callable[[Question], int]) -> None:
         self._client = client
         self._ttl_of = ttl_of
 
     async def read(self, question: Question, person: str) -> Preferences:
-        whose = (question.tenant, question.assistant, person)
+        owner = (question.tenant, question.assistant, person)
         pipeline = self._client.pipeline(transaction=False)
-        pipeline.getex(person_key(*whose), ex=self._ttl_of(question))
-        pipeline.getex(person_style_key(*whose), ex=self._ttl_of(question))
+        pipeline.getex(person_key(*owner), ex=self._ttl_of(question))
+        pipeline.getex(person_style_key(*owner), ex=self._ttl_of(question))
         language, style = await await_answer(pipeline.execute())
         return Preferences(
             language=language.decode() if language else None,
@@ -268,12 +271,12 @@ class RedisPeople:
         )
 
     async def keep(self, question: Question, person: str, preferences: Preferences) -> None:
-        whose = (question.tenant, question.assistant, person)
+        owner = (question.tenant, question.assistant, person)
         pipeline = self._client.pipeline(transaction=False)
         if preferences.explicit and preferences.language:
-            pipeline.set(person_key(*whose), preferences.language, ex=self._ttl_of(question))
+            pipeline.set(person_key(*owner), preferences.language, ex=self._ttl_of(question))
         if preferences.style:
-            pipeline.set(person_style_key(*whose), preferences.style, ex=self._ttl_of(question))
+            pipeline.set(person_style_key(*owner), preferences.style, ex=self._ttl_of(question))
         await await_answer(pipeline.execute())
 
     async def note_pause(self, question: Question, person: str) -> None:
@@ -287,27 +290,27 @@ class RedisPeople:
     async def list_paused(self, question: Question, person: str) -> Sequence[str]:
         """Return the conversations that asked a person something, newest first.
 
-        Some of these pauses may have been answered since, or have expired.
+        Some of these pauses may already be answered or expired.
         """
         key = person_pauses_key(question.tenant, question.assistant, person)
-        found: list[bytes] = await await_answer(self._client.zrevrange(key, 0, -1))
-        return [one.decode() for one in found]
+        names: list[bytes] = await await_answer(self._client.zrevrange(key, 0, -1))
+        return [name.decode() for name in names]
 
     async def forget(self, question: Question, person: str) -> bool:
-        whose = (question.tenant, question.assistant, person)
+        owner = (question.tenant, question.assistant, person)
         pipeline = self._client.pipeline(transaction=False)
-        for key in (person_pauses_key(*whose), person_key(*whose), person_style_key(*whose)):
-            # One command per key: each may be in another slot of the cluster.
+        for key in (person_pauses_key(*owner), person_key(*owner), person_style_key(*owner)):
+            # One command per key, because the keys may be in different slots of a cluster.
             pipeline.delete(key)
         _, *chosen = await await_answer(pipeline.execute())
         return any(chosen)
 
 
 def describe_earlier(summary: Sequence[SummaryLine], turns: Sequence[Turn]) -> str:
-    """Return the summary and the turns that follow it as JSON, one line each, oldest first.
+    """Return the summary and the turns after it as JSON, one line each, oldest first.
 
-    Every user turn is there, shortened, so that nothing is missing between the summary and the
-    window; the answers are there as far as `EARLIER_TOKENS` allow, the newest first.
+    Contains every user turn, shortened, and as many answers, newest first, as fit into
+    `EARLIER_TOKENS`.
     """
     asked = sum(turn.speaker == "user" for turn in turns)
     room = EARLIER_TOKENS * _BYTES_PER_TOKEN
@@ -340,27 +343,27 @@ def reading(keys: ConversationKeys, *, turns: int) -> MemoryRead:
 
 
 async def read(client: "Redis", wanted: MemoryRead) -> MemoryFound:
-    """Return the found values; raises `MemoryUnavailableError`."""
+    """Return the stored values; raises `MemoryUnavailableError`."""
     call = (1 + len(wanted.hashes), wanted.list, *wanted.hashes, wanted.first, wanted.last)
     script: Any = client
     try:
         try:
-            found: MemoryFound = await script.evalsha(_DIGEST, *call)
+            values: MemoryFound = await script.evalsha(_DIGEST, *call)
         except NoScriptError:
-            found = await script.eval(_RECALL, *call)
+            values = await script.eval(_RECALL, *call)
     except (RedisError, OSError) as error:
         raise MemoryUnavailableError(f"Redis does not answer: {error}") from error
-    return found
+    return values
 
 
-def name_found(found: MemoryFound) -> NamedValues:
-    """Return the found values by name."""
-    turns, kept, *hashes = found
+def name_values(values: MemoryFound) -> NamedValues:
+    """Return the values of a read by name."""
+    turns, kept, *hashes = values
     return NamedValues(turns, kept, *(_decode_fields(raw) for raw in hashes))
 
 
 def _shorten(text: str, longest: int) -> str:
-    """Return the beginning of a text, at most about `longest` bytes."""
+    """Truncate a text to about `longest` bytes."""
     encoded = text.encode()
     if len(encoded) <= longest:
         return text
@@ -387,14 +390,14 @@ def _history(
 def _fields(keys: ConversationKeys, ended: Ended, ttl_seconds: int) -> tuple[MemoryWrite, ...]:
     writes: list[MemoryWrite] = []
     if ended.preferences is not None and ended.preferences != Preferences():
-        # What was not chosen now stays.
+        # Only the fields chosen now are written.
         fields = {
             name: "1" if value is True else str(value)
             for name, value in ended.preferences.model_dump(exclude_defaults=True).items()
         }
         writes.append(SetFields(key=keys.preferences, fields=fields, ttl_seconds=ttl_seconds))
     if ended.pause is not None:
-        # Without defaults, so that a process of an earlier version reads it during an upgrade.
+        # Without defaults, so that a process of an earlier version can read it during an upgrade.
         fields = {"pause": ended.pause.model_dump_json(exclude_defaults=True)}
         writes.append(SetFields(key=keys.pause, fields=fields, ttl_seconds=ttl_seconds))
     elif ended.close_pause:
@@ -412,7 +415,7 @@ def _fields(keys: ConversationKeys, ended: Ended, ttl_seconds: int) -> tuple[Mem
 
 
 def _read_style(stored: str | None) -> AnswerStyle | None:
-    """Return a stored form of answers; None for one that only a later version knows."""
+    """Return a stored answer style; None for one of a later version."""
     return next(
         (argument for argument in get_args(AnswerStyle) if argument and argument == stored), None
     )
@@ -426,7 +429,7 @@ def _forget_history(keys: ConversationKeys) -> tuple[MemoryWrite, ...]:
 
 
 def _decode_summary(text: str) -> tuple[SummaryLine, ...]:
-    """Return the lines of a stored summary; earlier versions cut the first one anywhere."""
+    """Parse a stored summary; skips a first line that an earlier version truncated."""
     lines = (_decode_line(line) for line in text.split("\n") if line)
     return tuple(line for line in lines if line is not None)
 
@@ -442,7 +445,7 @@ def _decode_line(line: str) -> SummaryLine | None:
 
 
 def _encode_summary(dropped: Overflow) -> str:
-    """Return the summary with the beginning of each dropped user turn, newest last."""
+    """Return the summary extended with the beginning of each dropped user turn."""
     lines = [
         *dropped.summary,
         *(
@@ -454,7 +457,7 @@ def _encode_summary(dropped: Overflow) -> str:
     encoded: list[str] = []
     room = SUMMARY_CHARACTERS
     for line in reversed(lines):
-        # A line without groups is stored as earlier versions read it.
+        # A line without groups is stored in the format of earlier versions.
         stored = {"text": line.text, "groups": line.groups} if line.groups else line.text
         encoded.insert(0, json.dumps(stored, ensure_ascii=False))
         room -= len(encoded[0]) + 1

@@ -1,4 +1,4 @@
-"""Stores the languages of the documents for the processes that cannot reach the index."""
+"""The languages of the documents, for processes without access to the index."""
 
 import json
 import time
@@ -19,7 +19,7 @@ log = structlog.get_logger("knowledge")
 FRESH_SECONDS = 60.0
 """How long the stored languages are used before they are read again."""
 EVERYBODY = ""
-"""The name under which the documents are counted that everybody may read."""
+"""The group name under which documents for everybody are counted."""
 Counts = Mapping[str, float]
 """The number of documents in each language."""
 
@@ -46,9 +46,9 @@ class RedisDocumentLanguages:
         await await_answer(self._client.set(self._key, json.dumps(counts)))
 
     async def read(self, groups: Collection[str] = ()) -> Counts:
-        """Return the number of documents in each language that a person of these groups may read.
+        """Return the number of documents in each language that a user of these groups may read.
 
-        It is empty until another process publishes it. If Redis does not answer, the last known
+        Empty until another process publishes it. If Redis does not answer, the last known
         numbers are used, and a warning is logged.
         """
         if not self._counts or self._clock() >= self._due:
@@ -57,20 +57,20 @@ class RedisDocumentLanguages:
                 self._counts = _decode(await await_answer(self._client.get(self._key)))
             except MemoryUnavailableError as error:
                 log.warning("corpus_languages_not_read", error=str(error))
-        found: dict[str, float] = {}
+        totals: dict[str, float] = {}
         for group in (EVERYBODY, *groups):
             for language, count in self._counts.get(group, {}).items():
-                found[language] = max(count, found.get(language, 0.0))
-        return found
+                totals[language] = max(count, totals.get(language, 0.0))
+        return totals
 
 
 def _decode(stored: bytes | None) -> Mapping[str, Counts]:
     """Return the stored counts; none if a process of another version wrote them."""
     try:
-        found: Mapping[str, Counts] = json.loads(stored or b"{}")
+        by_group: Mapping[str, Counts] = json.loads(stored or b"{}")
         return {
             group: {str(language): float(count) for language, count in counts.items()}
-            for group, counts in found.items()
+            for group, counts in by_group.items()
         }
     except (ValueError, TypeError, AttributeError, RecursionError):
         return {}

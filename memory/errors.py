@@ -15,4 +15,4 @@ class MemoryUnavailableError(MemoryStoreError):
 
 
 class QuestionEndedError(MemoryStoreError):
-    """The message has its outcome: a worker that still processes it has lost it and can stop."""
+    """The message has ended; a worker that still processes it can stop."""

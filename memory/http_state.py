@@ -1,4 +1,4 @@
-"""Stores the state of the HTTP channel: keys, usage of limits, sessions, feedback."""
+"""State of the HTTP channel: API keys, rate limits, sessions, feedback."""
 
 import base64
 import hashlib
@@ -33,13 +33,13 @@ EMPTY_SECONDS = 900
 """The lifetime of a session in which no question was asked."""
 
 ONCE_SECONDS = 600
-"""How long a counted request is recognised, so that a repetition is not counted again."""
+"""How long a counted request is remembered, so that a retry is not counted again."""
 
 _ADMIT = """
--- KEYS: what remembers that this was counted, then the buckets of one owner, one per demand.
--- ARGV: seconds to remember (0: not at all), a day in seconds, then per demand the uses of a minute
--- and of a day (0: no limit). Uses all or none; returns the seconds to wait, and which demand has
--- to wait for which of its limits. A bucket lives until it is full: a full one is not stored.
+-- KEYS: the marker of this request, then the buckets of one owner, one per demand.
+-- ARGV: time to live of the marker (s; 0: no marker), a day in seconds, then per demand the limits
+-- per minute and per day (0: no limit). Counts all demands or none; returns the seconds to wait,
+-- and the index and period of the exhausted limit. A bucket expires when it is full.
 if tonumber(ARGV[1]) > 0 and redis.call('EXISTS', KEYS[1]) == 1 then
   return {'0'}
 end
@@ -85,8 +85,8 @@ CLAIM_SECONDS = 120
 """How long a process may take to send a conversation before another one may send it."""
 
 _BEGIN_SENDING = """
--- KEYS[1] what was sent of a conversation. ARGV: the message, the seconds of a claim, the seconds
--- to keep what was sent.
+-- KEYS[1] the sendings of a conversation. ARGV: the message, duration of the claim (s), time to
+-- live of the sendings (s).
 local found = redis.call('HGET', KEYS[1], ARGV[1])
 local now = tonumber(redis.call('TIME')[1])
 if found == 'sent' then
@@ -101,15 +101,15 @@ return 'new'
 """
 
 _END_SENDING = """
--- KEYS[1] what was sent of a conversation. ARGV: the message. A key that is gone stays so.
+-- KEYS[1] the sendings of a conversation. ARGV: the message. A deleted key is not created again.
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
   redis.call('HSET', KEYS[1], ARGV[1], 'sent')
 end
 """
 
 _VISIT = """
--- KEYS[1] the digest of a conversation's token; ARGV: how one begins that nobody asked anything
--- with, and the seconds to keep any other. Returns it.
+-- KEYS[1] the digest of a conversation's token. ARGV: the prefix of an unused session, and the
+-- time to live of a used one (s). Returns the digest.
 local found = redis.call('GET', KEYS[1])
 if found and string.sub(found, 1, #ARGV[1]) ~= ARGV[1] then
   redis.call('EXPIRE', KEYS[1], ARGV[2])
@@ -120,9 +120,9 @@ NEW = "new:"
 
 
 class Feedback(BaseModel, frozen=True, extra="ignore"):
-    """The rating of an answer by a person; `at` in Unix seconds.
+    """A user's rating of an answer; `at` in Unix seconds.
 
-    Ratings that were stored before version 0.2 name it `thumb`.
+    Before version 0.2 the field `rating` was stored as `thumb`.
     """
 
     rating: str = Field(pattern="^(up|down)$", validation_alias=AliasChoices("rating", "thumb"))
@@ -152,7 +152,7 @@ class Shortage:
 
 @dataclass(frozen=True, slots=True)
 class VisitorSession:
-    """The digest of a visitor's token for a conversation, and whether the conversation is empty."""
+    """The digest of a visitor's token, and whether the conversation is still empty."""
 
     digest: str
     is_empty: bool
@@ -165,27 +165,27 @@ class RedisApiKeys:
         self._client = client
 
     async def get(self, key_id: str) -> bytes | None:
-        """Return one key, or None."""
-        found: bytes | None = await await_answer(self._client.hget(api_keys_key(), key_id))
-        return found
+        """Return an encoded API key, or None."""
+        key: bytes | None = await await_answer(self._client.hget(api_keys_key(), key_id))
+        return key
 
     async def all(self) -> Sequence[bytes]:
-        """Return every key."""
-        found: list[bytes] = await await_answer(self._client.hvals(api_keys_key()))
-        return found
+        """Return all encoded API keys."""
+        keys: list[bytes] = await await_answer(self._client.hvals(api_keys_key()))
+        return keys
 
     async def put(self, key_id: str, written: str) -> None:
-        """Store one key."""
+        """Store an encoded API key."""
         await await_answer(self._client.hset(api_keys_key(), key_id, written))
 
     async def note_use(self, key_id: str, at: float) -> None:
-        """Store when a key was last used (Unix seconds)."""
+        """Store the time of the last use of a key (Unix seconds)."""
         await await_answer(self._client.hset(key_uses_key(), key_id, f"{at:.0f}"))
 
     async def uses(self) -> dict[str, float]:
-        """Return when each key was last used."""
-        found: dict[bytes, bytes] = await await_answer(self._client.hgetall(key_uses_key()))
-        return {key_id.decode(): float(at) for key_id, at in found.items()}
+        """Return the time of the last use of each key (Unix seconds), by id."""
+        uses: dict[bytes, bytes] = await await_answer(self._client.hgetall(key_uses_key()))
+        return {key_id.decode(): float(at) for key_id, at in uses.items()}
 
     async def any(self) -> bool:
         """Return whether any key exists."""
@@ -196,19 +196,19 @@ class RedisApiKeys:
         return await self._share(link_secret_key(), new)
 
     async def handover_secret(self, new: bytes) -> bytes:
-        """Return the secret that signs where people answer; store `new` if there is none."""
+        """Return the secret that signs reply addresses; store `new` if there is none."""
         return await self._share(handover_secret_key(), new)
 
     async def _share(self, key: str, new: bytes) -> bytes:
         await await_answer(self._client.set(key, new, nx=True))
-        found: bytes = await await_answer(self._client.get(key))
-        return found
+        secret: bytes = await await_answer(self._client.get(key))
+        return secret
 
 
 class RedisReplyAddresses:
-    """The addresses to which people answer by e-mail: one of each conversation, with its ticket.
+    """Reply addresses for e-mail, one for each conversation, with the ticket of its hand-over.
 
-    The name of an address is signed by the secret of the hand-over: nobody can guess one.
+    The name of an address is derived from a secret, so that nobody can guess it.
     """
 
     def __init__(self, client: "Redis") -> None:
@@ -222,29 +222,29 @@ class RedisReplyAddresses:
 
     async def get(self, name: str) -> str | None:
         """Return the ticket of an address; None if it has expired or was erased."""
-        found: bytes | None = await await_answer(self._client.get(reply_address_key(name)))
-        return None if found is None else found.decode()
+        ticket: bytes | None = await await_answer(self._client.get(reply_address_key(name)))
+        return None if ticket is None else ticket.decode()
 
     async def begin_sending(
         self, question: Question, seconds: int
     ) -> Literal["new", "running", "sent"]:
-        """Claim the sending of a conversation after this message; return what was known of it.
+        """Claim the sending of a conversation after this message; return its state before.
 
-        A claim ends with `end_sending`, or after `CLAIM_SECONDS` if its process died. That a
-        conversation was sent is kept for `seconds`.
+        A claim ends with `end_sending`, or after `CLAIM_SECONDS` if its process died. The state
+        `sent` is stored for `seconds`.
         """
         key, field = handed_over_key(await self._name(question)), digest_of(question.message_id)
-        found = await await_answer(
+        state = await await_answer(
             self._client.eval(_BEGIN_SENDING, 1, key, field, CLAIM_SECONDS, seconds)
         )
         states: dict[bytes, Literal["new", "running", "sent"]]
         states = {b"new": "new", b"running": "running", b"sent": "sent"}
-        return states[found]
+        return states[state]
 
     async def end_sending(self, question: Question, *, is_sent: bool) -> None:
-        """End the claim; a conversation that was not sent may be sent later.
+        """End the claim; a conversation that was not sent can be claimed again.
 
-        Nothing is stored of a conversation that was erased in the meantime.
+        Stores nothing for a conversation that was erased in the meantime.
         """
         key, field = handed_over_key(await self._name(question)), digest_of(question.message_id)
         if is_sent:
@@ -253,7 +253,7 @@ class RedisReplyAddresses:
             await await_answer(self._client.hdel(key, field))
 
     async def forget(self, question: Question) -> None:
-        """Delete the address of the question's conversation, and what was sent of it."""
+        """Delete the reply address of the conversation, and the record of its sendings."""
         if await self._find_secret() is None:
             return
         name = await self._name(question)
@@ -264,15 +264,15 @@ class RedisReplyAddresses:
         secret = await self._find_secret()
         if secret is None:
             raise MemoryUnavailableError(
-                "Redis has lost the secret of the hand-over; restart this process"
+                "Redis has lost the secret that signs reply addresses; restart this process"
             )
         named = b"address." + "\x1f".join(question.conversation).encode()
         made = hmac.new(secret, named, hashlib.sha256).digest()[:20]
         return base64.b32encode(made).decode().lower()
 
     async def _find_secret(self) -> bytes | None:
-        found: bytes | None = await await_answer(self._client.get(handover_secret_key()))
-        return found
+        secret: bytes | None = await await_answer(self._client.get(handover_secret_key()))
+        return secret
 
 
 class RedisRates:
@@ -286,7 +286,7 @@ class RedisRates:
     ) -> Shortage | None:
         """Count all demands and return None, or count none and return the exhausted limit.
 
-        A use with the same name `once` is not counted again within `ONCE_SECONDS`.
+        A use with the same `once` is not counted again within `ONCE_SECONDS`.
         """
         keys = [rate_key(owner, f"once/{digest_of(once)}")]
         keys += [rate_key(owner, demand.name) for demand in demands]
@@ -339,14 +339,14 @@ class RedisSessionStore:
     async def session(self, question: Question) -> VisitorSession | None:
         """Return the session of a conversation; extends its lifetime unless it is empty."""
         key = self._session_key(question)
-        found = await await_answer(self._client.eval(_VISIT, 1, key, NEW, self._ttl_of(question)))
-        if found is None:
+        stored = await await_answer(self._client.eval(_VISIT, 1, key, NEW, self._ttl_of(question)))
+        if stored is None:
             return None
-        digest = found.decode()
+        digest = stored.decode()
         return VisitorSession(digest.removeprefix(NEW), digest.startswith(NEW))
 
     async def use_session(self, question: Question, digest: str) -> None:
-        """Mark a session as used: its token now lives as long as the conversation."""
+        """Mark a session as used, so that its token expires with the conversation."""
         key = self._session_key(question)
         await await_answer(self._client.set(key, digest, ex=self._ttl_of(question), xx=True))
 
@@ -365,9 +365,9 @@ class RedisSessionStore:
     async def feedback(self, question: Question) -> dict[str, Feedback]:
         """Return the feedback on a conversation, by message id."""
         key = conversation_keys(question, self._shards).feedback
-        found: dict[bytes, bytes] = await await_answer(self._client.hgetall(key))
+        stored: dict[bytes, bytes] = await await_answer(self._client.hgetall(key))
         return {
-            name.decode(): Feedback.model_validate_json(written) for name, written in found.items()
+            name.decode(): Feedback.model_validate_json(written) for name, written in stored.items()
         }
 
     async def put_thread(self, question: Question, digest: str) -> None:
@@ -385,15 +385,15 @@ class RedisSessionStore:
     async def thread(self, question: Question, digest: str) -> str | None:
         """Return the conversation id for a digest of a history, or None."""
         key = thread_key(question.tenant, question.assistant, digest)
-        found = await await_answer(self._client.get(key))
-        return None if found is None else found.decode()
+        conversation_id = await await_answer(self._client.get(key))
+        return None if conversation_id is None else conversation_id.decode()
 
     async def forget_threads(self, question: Question) -> int:
         """Delete all digests of the conversation's histories; return their number."""
         threads = conversation_keys(question, self._shards).threads
         digests: set[bytes] = await await_answer(self._client.smembers(threads))
         for digest in digests:
-            # One command per key: each key is in another slot of the cluster.
+            # One command per key, because the keys are in different slots of a cluster.
             key = thread_key(question.tenant, question.assistant, digest.decode())
             await await_answer(self._client.delete(key))
         await await_answer(self._client.delete(threads))

@@ -1,4 +1,4 @@
-"""Stores what the processes report about their background jobs, for `doctor` and the console."""
+"""Reports of processes about their background jobs, for `doctor` and the console."""
 
 import json
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class JobReport(BaseModel, frozen=True, extra="ignore"):
-    """What operators should know about a background job of one process.
+    """The state of a background job of one process, for operators.
 
     `error` is its last failure, at `failed_at` (Unix seconds). `is_paused`: it waits for its
-    restart. `notice` is what the job itself reports.
+    restart. `notice` is a message of the job itself.
     """
 
     process: str
@@ -31,9 +31,9 @@ class JobReport(BaseModel, frozen=True, extra="ignore"):
     notice: str = ""
 
     def describe_failure(self) -> str:
-        """Return the failures in one sentence."""
+        """Describe the failures in one sentence."""
         at = f"{datetime.fromtimestamp(self.failed_at, UTC):%Y-%m-%d %H:%M} UTC"
-        now = "it waits for its next start" if self.is_paused else "it was started again"
+        now = "it waits for its restart" if self.is_paused else "it was restarted"
         return (
             f"{self.name} of process {self.process} failed {self.failures} times since the process "
             f"started, last at {at}: {self.error}; {now}"
@@ -48,7 +48,7 @@ class RedisJobReports:
         self._last = ""
 
     async def put(self, reports: Sequence[JobReport]) -> None:
-        """Replace the reports of this process; they expire unless they are put again."""
+        """Replace the reports of this process; they expire unless they are stored again."""
         own = json.dumps([report.model_dump() for report in reports])
         before, self._last = self._last or own, own
         arguments = (own, int(ALIVE_SECONDS * 1000), MOST, before)
@@ -64,13 +64,13 @@ class RedisJobReports:
         """Return the reports of all live processes, by name and process."""
         key, alive_ms = job_reports_key(), int(ALIVE_SECONDS * 1000)
         flat = await await_answer(self._client.eval(LIVING, 1, key, alive_ms))
-        found = [report for member in flat[::2] for report in _read(member)]
-        return sorted(found, key=lambda one: (one.name, one.process))
+        reports = [report for member in flat[::2] for report in _read(member)]
+        return sorted(reports, key=lambda report: (report.name, report.process))
 
 
 def _read(member: bytes) -> list[JobReport]:
     try:
-        return [JobReport.model_validate(one) for one in json.loads(member)]
+        return [JobReport.model_validate(fields) for fields in json.loads(member)]
     except (ValueError, TypeError, RecursionError, ValidationError):
-        # A process of another version wrote it.
+        # Written by a process of another version.
         return []

@@ -55,20 +55,20 @@
 | rd:budget:<tenant>:<day>                   | hash | agents  | agents  | two days |
 
 (1) Minutes, until the first question of the session. (2) An hour; only numbers.
-(4) After they were last read: the documents that a person gave to this conversation.
-(5) After its last use: the language, or the form of answers, that a person chose.
+(4) After the last read: the documents that a user attached to this conversation.
+(5) After the last use: the language, or the form of answers, that a user chose.
 
 `kept` has the payload of a message that waits for information or an approval, and the message that
 claimed it. `gateway` includes the chat channels. `receipts` has the tool calls with effects (see
-`effects.receipts`). `calls` has the paid model calls of the running message, so that a redelivered
-envelope finds them; the end of the message deletes it. `shared` has model answers that other
-conversations may reuse; they find it by `rd:cache`, which has no text. It is erased with the
-conversation that paid for the answers. `work` has interim results and reports that are too large
-for envelopes (see `results.work_store`). `threads` has the digests of the keys
-`rd:thread` of the conversation. `visit` is the session; it survives `clear_all`, because the
-visitor continues the conversation. `workers` has the live processes by the time of their last
-announcement (ms), `controls` the instructions of operators to them, `jobs` the failures of
-background jobs; all three are in the first shard.
+`memory.receipts`). `calls` has the paid model calls of the running message, for redelivered
+envelopes; the end of the message deletes it. `shared` has model answers that other conversations
+may reuse; they find it through `rd:cache`, which has no text. It is erased with the conversation
+that paid for the answers. `work` has interim results and reports that are too large for envelopes
+(see `memory.work_store`). `threads` has the digests of the `rd:thread` keys of the conversation.
+`visit` is the session; it survives `clear_all`, because the visitor continues the conversation.
+`workers` has the live processes by the time of their last announcement (ms), `controls` the
+instructions of operators to them, `jobs` the failures of background jobs; all three are in the
+first shard.
 """
 
 from functools import lru_cache
@@ -153,12 +153,12 @@ def api_keys_key() -> str:
 
 
 def person_key(tenant: str, assistant: str, person: str) -> str:
-    """Return the key of what a person chose, by the digest under which their channel knows them."""
+    """Return the key of a person's language; `person` is a digest of their id in the channel."""
     return f"rd:person:{in_key(tenant)}/{in_key(assistant)}:{in_key(person)}"
 
 
 def person_style_key(tenant: str, assistant: str, person: str) -> str:
-    """Return the key of the form in which a person wants answers."""
+    """Return the key of a person's preferred form of answers."""
     return f"{person_key(tenant, assistant, person)}:style"
 
 
@@ -168,7 +168,7 @@ def person_pauses_key(tenant: str, assistant: str, person: str) -> str:
 
 
 def key_uses_key() -> str:
-    """Return the key of when each key of the HTTP API was last used."""
+    """Return the key of the times of the last use of API keys."""
     return "rd:keys:uses"
 
 
@@ -178,17 +178,17 @@ def link_secret_key() -> str:
 
 
 def handover_secret_key() -> str:
-    """Return the Redis key of the secret that signs where people answer conversations."""
+    """Return the Redis key of the secret that signs reply addresses."""
     return "rd:keys:handover"
 
 
 def handed_over_key(name: str) -> str:
-    """Return the key of what was handed over of the conversation with this reply address."""
+    """Return the key of the sendings of the conversation with this reply address."""
     return f"rd:handover:{name}:sent"
 
 
 def reply_address_key(name: str) -> str:
-    """Return the key of what an address for replies by e-mail leads to."""
+    """Return the key of a reply address for e-mail."""
     return f"rd:handover:{in_key(name)}"
 
 
@@ -198,7 +198,7 @@ def rate_key(owner: str, name: str) -> str:
 
 
 def push_key(channel: str, *parts: str) -> str:
-    """Return a key of a chat channel that belongs to no conversation."""
+    """Return a key of a chat channel outside of conversations."""
     return ":".join(("rd:push", *(in_key(part) for part in (channel, *parts))))
 
 
@@ -214,7 +214,7 @@ def limit_key(model: str) -> str:
 
 
 def speed_key(model: str, day: str) -> str:
-    """Return the key of what a model wrote on a day, and how long it took."""
+    """Return the key of a model's output tokens and time on a day."""
     return f"rd:speed:{in_key(model)}:{in_key(day)}"
 
 

@@ -1,4 +1,4 @@
-"""Stores model answers in Redis: those of running messages, and those that messages share."""
+"""Stored model answers: of running messages, and shared between messages."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 WAITS_SECONDS = (0.05, 0.2, 0.8, 2.0)
 RUNNING_SECONDS = 3600
-"""Longer than any message runs; the end of a message deletes its calls anyway."""
+"""Longer than any message runs; the end of a message deletes its calls."""
 
 _GET = """
--- Return a stored call, or 1 when its question has ended, which deleted its calls.
+-- Return a stored call, or 1 if its question has ended.
 -- KEYS: calls, record; ARGV: field.
 if redis.call('HEXISTS', KEYS[2], 'o') == 1 then
   return 1
@@ -28,8 +28,8 @@ return redis.call('HGET', KEYS[1], ARGV[1])
 """
 
 _PUT = """
--- Store a call unless its question has ended: nothing deletes it then, and it may have been
--- forgotten. KEYS: calls, record; ARGV: field, answer, seconds.
+-- Store a call unless its question has ended, after which nothing would delete it. KEYS: calls,
+-- record; ARGV: field, answer, seconds.
 if redis.call('HEXISTS', KEYS[2], 'o') == 1 then
   return 0
 end
@@ -39,8 +39,8 @@ return 1
 """
 
 _SHARE = """
--- Share an answer unless its question has ended: its conversation may have been forgotten.
--- KEYS: shared, record; ARGV: hash, answer, seconds, how many there may be.
+-- Share an answer unless its question has ended, because its conversation may be erased.
+-- KEYS: shared, record; ARGV: hash, answer, seconds, the most answers.
 if redis.call('HEXISTS', KEYS[2], 'o') == 1 then
   return 0
 end
@@ -52,7 +52,7 @@ redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 1
 """
 MOST_SHARED = 200
-"""The most answers that one conversation shares; beyond it they are deleted and collected again."""
+"""The most shared answers of one conversation; when it is reached, all are deleted."""
 
 
 class ModelCallKey(Protocol):
@@ -104,22 +104,21 @@ class RedisCallStore:
     async def get(self, key: ModelCallKey) -> bytes | None:
         """Return the stored answer of this call, or None.
 
-        Raises `QuestionEndedError` if the message has ended, so that the caller does not pay for an
-        answer without effect: a worker that was paused beyond its lease may not know it yet.
+        Raises `QuestionEndedError` if the message has ended, so that a worker that was paused
+        beyond its lease does not pay for an answer that has no effect.
         """
         keys = self._keys(key)
-        found: bytes | int | None = await await_answer(
+        answer: bytes | int | None = await await_answer(
             self._client.eval(_GET, len(keys), *keys, _field(key))
         )
-        if isinstance(found, int):
+        if isinstance(answer, int):
             raise QuestionEndedError(f"expected an open question, found {key.question!r} ended")
-        return found
+        return answer
 
     async def put(self, key: ModelCallKey, answer: bytes) -> None:
-        """Store the answer of this call; because it is paid, retry while Redis does not answer.
+        """Store the answer of this call, with retries while Redis does not answer.
 
-        Does not store an answer after the end of its message, because the message may have been
-        erased.
+        Does nothing after the end of its message, because the message may have been erased.
         """
         keys = self._keys(key)
         values: tuple[str | bytes | int, ...] = (_field(key), answer, RUNNING_SECONDS)
@@ -141,7 +140,7 @@ class RedisCacheStore:
     """Answers that all messages of an assistant share for a short time.
 
     An answer is stored with the conversation that paid for it and erased with it. The reference to
-    it has only a hash of the request. `record_of` as in `RedisCallStore`.
+    it contains only a hash of the request. `record_of` as in `RedisCallStore`.
     """
 
     def __init__(
@@ -154,13 +153,13 @@ class RedisCacheStore:
     async def get(self, key: Shared) -> bytes | None:
         """Return the shared answer, or None if it has expired."""
         name = cache_key(key.tenant, key.assistant, key.content_hash)
-        where: bytes | None = await await_answer(self._client.get(name))
-        if where is None:
+        shared_key: bytes | None = await await_answer(self._client.get(name))
+        if shared_key is None:
             return None
-        found: bytes | None = await await_answer(
-            self._client.hget(where.decode(), key.content_hash)
+        answer: bytes | None = await await_answer(
+            self._client.hget(shared_key.decode(), key.content_hash)
         )
-        return found
+        return answer
 
     async def put(self, key: Shared, answer: bytes, *, ttl_seconds: int) -> None:
         """Share an answer for `ttl_seconds`, unless its message has ended."""

@@ -1,4 +1,4 @@
-"""Stores how fast each model writes, as measured by all processes in the last days."""
+"""The output speed of models, measured by all processes in the last days."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _DAYS = 7
 _KEPT_SECONDS = (_DAYS + 1) * 86_400
 _ADD = """
--- KEYS[1] the day of a model; ARGV: written tokens, milliseconds, seconds to live.
+-- KEYS[1] a model on a day. ARGV: output tokens, milliseconds, time to live (s).
 redis.call('HINCRBY', KEYS[1], 'tokens', ARGV[1])
 redis.call('HINCRBYFLOAT', KEYS[1], 'milliseconds', ARGV[2])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
@@ -26,7 +26,7 @@ def _read_date() -> date:
 
 
 class RedisModelSpeeds:
-    """Sums of written tokens and of the time of their calls, a key for each model and day."""
+    """Sums of output tokens and call durations, for each model and day."""
 
     def __init__(self, client: "Redis", today: Callable[[], date] = _read_date) -> None:
         self._client = client
@@ -40,14 +40,14 @@ class RedisModelSpeeds:
         )
 
     async def read(self, model: str) -> float | None:
-        """Return the tokens that a model wrote per second of its calls; None: not measured.
+        """Return the output tokens per second of a model, or None if it was not measured.
 
         Raises `MemoryUnavailableError`.
         """
         tokens = milliseconds = 0.0
         for days in range(_DAYS):
             key = speed_key(model, (self._today() - timedelta(days=days)).isoformat())
-            found = await await_answer(self._client.hmget(key, ["tokens", "milliseconds"]))
-            tokens += float(found[0] or 0)
-            milliseconds += float(found[1] or 0)
+            sums = await await_answer(self._client.hmget(key, ["tokens", "milliseconds"]))
+            tokens += float(sums[0] or 0)
+            milliseconds += float(sums[1] or 0)
         return tokens / milliseconds * 1000 if tokens and milliseconds else None

@@ -1,6 +1,6 @@
 """The live worker processes: each announces itself, and reads the controls of operators.
 
-`RedisDuty` is the lease by which one of the processes of a channel does what needs a single one.
+`RedisDuty` is a lease for tasks that only one process of a channel may run.
 """
 
 import asyncio
@@ -22,22 +22,23 @@ if TYPE_CHECKING:
 log = structlog.get_logger("worker")
 
 ALIVE_SECONDS = 30.0
-"""A process that sent no announcement for this time counts as dead."""
+"""A process without an announcement for this time counts as dead."""
 ANNOUNCE_SECONDS = 5.0
 LEAVE_SECONDS = 2.0
-"""How long a process that ends tries to remove its announcement, which expires otherwise."""
+"""How long an ending process tries to remove its announcement, which expires otherwise."""
 MOST = 1000
 """The most processes that are stored; beyond it the oldest announcements are removed."""
 
 _NOW = """
--- KEYS[1] the workers, whose server tells its time. Returns the ms.
+-- KEYS[1] the workers, only to select the server. Returns its time (ms).
 local time = redis.call('TIME')
 return string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
 """
 
 ANNOUNCE = """
--- KEYS[1] the processes, by when they were last seen (ms). ARGV: the process, how long a silent one
--- counts as living (ms), how many there may be, what the process was announced as before.
+-- KEYS[1] the processes, by the time of their last announcement (ms). ARGV: the process, time after
+-- which a silent process counts as dead (ms), the most processes, the previous value of the
+-- process.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 if ARGV[4] ~= ARGV[1] then
@@ -50,7 +51,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 """
 
 LIVING = """
--- KEYS[1] as above. ARGV: how long a silent process counts as living (ms).
+-- KEYS[1] as above. ARGV: time after which a silent process counts as dead (ms).
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local since = string.format('(%.0f', now - tonumber(ARGV[1]))
@@ -61,7 +62,7 @@ LEVEL = "level"
 RELOADS = "reloads"
 LEVELS = ("debug", "info", "warning", "error")
 _KEEP = """
--- KEYS[1] who is on duty. ARGV: who asks, for how long (ms). Returns 1 to who is on duty now.
+-- KEYS[1] the lease. ARGV: the caller, duration (ms). Returns 1 if the caller holds the lease now.
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
   return 0
@@ -71,7 +72,7 @@ return 1
 """
 
 _LEAVE = """
--- KEYS[1] as above. ARGV: who leaves.
+-- KEYS[1] as above. ARGV: the caller.
 if redis.call('GET', KEYS[1]) == ARGV[1] then
   redis.call('DEL', KEYS[1])
 end
@@ -83,7 +84,7 @@ return 1
 class LivingWorker:
     """A live worker process; times are Unix seconds of Redis' clock.
 
-    `paused` are its roles that take no entries at present.
+    `paused` are the roles for which it currently takes no entries.
     """
 
     host: str
@@ -105,7 +106,7 @@ class RedisPresence:
         self._most = most
 
     def of_process(self, host: str, pid: int, roles: Sequence[str]) -> "ProcessPresence":
-        """Return the unique presence of one process."""
+        """Return the announcer of one process."""
         about = {"host": host, "pid": pid, "roles": list(roles), "id": secrets.token_hex(4)}
         return ProcessPresence(self._client, about, alive_ms=self._alive_ms, most=self._most)
 
@@ -117,16 +118,16 @@ class RedisPresence:
         flat = await await_answer(self._client.eval(LIVING, 1, workers_key(), self._alive_ms))
         pairs = zip(flat[::2], flat[1::2], strict=True)
         read = [_read(member, float(seen_ms) / 1000) for member, seen_ms in pairs]
-        found = [worker for worker in read if worker is not None]
-        return sorted(found, key=lambda worker: (worker.host, worker.pid, worker.started_at))
+        workers = [worker for worker in read if worker is not None]
+        return sorted(workers, key=lambda worker: (worker.host, worker.pid, worker.started_at))
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerControls:
     """The controls of operators for all worker processes.
 
-    `paused` are the roles that take no entries, `level` the log level (empty: that of the
-    settings), `reloads` the number of requests so far to read the prompts again.
+    `paused` are the roles that take no entries, `level` the log level (empty: from the settings),
+    `reloads` the number of requests so far to reload the prompts.
     """
 
     paused: frozenset[str] = frozenset()
@@ -147,9 +148,9 @@ class ProcessPresence:
         self._member: str | None = None
 
     async def announce(self, paused: Sequence[str] = ()) -> WorkerControls:
-        """Announce that the process is alive, and remove dead ones; return the instructions to it.
+        """Announce that the process is alive, and remove dead ones; return the controls.
 
-        `paused` are its roles that take no entries. Raises `MemoryUnavailableError`.
+        `paused` are the roles for which it takes no entries. Raises `MemoryUnavailableError`.
         """
         if self._member is None:
             now_ms = await await_answer(self._client.eval(_NOW, 1, workers_key()))
@@ -159,10 +160,10 @@ class ProcessPresence:
         arguments = (own, self._alive_ms, self._most, before)
         pipeline = self._client.pipeline(transaction=False)
         pipeline.eval(ANNOUNCE, 1, workers_key(), *arguments)
-        # Apart from the script: the user of a worker reads the instructions, and changes none.
+        # Outside the script, because the Redis user of a worker may only read the controls.
         pipeline.hgetall(controls_key())
-        _, found = await await_answer(pipeline.execute())
-        return parse_controls(found)
+        _, controls = await await_answer(pipeline.execute())
+        return parse_controls(controls)
 
     async def leave(self) -> None:
         """Remove the announcement of the process; raises `MemoryUnavailableError`."""
@@ -178,7 +179,7 @@ class ProcessPresence:
     ) -> None:
         """Announce the process and follow the controls, until cancelled.
 
-        An unreachable Redis is logged and has no other effect.
+        If Redis is unreachable, this is only logged.
         """
         while True:
             try:
@@ -198,42 +199,42 @@ class ProcessPresence:
 
 
 class RedisControls:
-    """Stores the instructions; every method raises `MemoryUnavailableError`."""
+    """Stores the controls; every method raises `MemoryUnavailableError`."""
 
     def __init__(self, client: "Redis") -> None:
         self._client = client
 
     async def read(self) -> WorkerControls:
-        """Return the present instructions."""
+        """Return the current controls."""
         return parse_controls(await await_answer(self._client.hgetall(controls_key())))
 
     async def pause(self, roles: Collection[str]) -> None:
-        """Let no worker take entries of these roles."""
+        """Pause these roles: workers take no more entries for them."""
         fields = [part for role in roles for part in (f"{PAUSED}{role}", "1")]
         await await_answer(self._client.hset(controls_key(), items=fields))
 
     async def resume(self, roles: Collection[str]) -> None:
-        """Let workers take entries of these roles again."""
+        """Resume these roles."""
         names = [f"{PAUSED}{role}" for role in roles]
         await await_answer(self._client.hdel(controls_key(), *names))
 
     async def set_level(self, level: str) -> None:
-        """Let workers log from this level on; empty: from that of their settings."""
+        """Set the log level of all workers; empty: that of their settings."""
         if level:
             await await_answer(self._client.hset(controls_key(), LEVEL, level))
         else:
             await await_answer(self._client.hdel(controls_key(), LEVEL))
 
     async def reload_prompts(self) -> None:
-        """Let workers read their prompts again."""
+        """Let workers reload their prompts."""
         await await_answer(self._client.hincrby(controls_key(), RELOADS, 1))
 
 
 class RedisDuty:
     """The lease of one task of a channel, for the process `holder`.
 
-    It makes duplicate work unlikely but does not exclude it: a process that was paused may not know
-    yet that its lease has expired.
+    It does not exclude duplicate work: a process that was paused may not know yet that its lease
+    has expired.
     """
 
     def __init__(self, client: "Redis", channel: str, name: str, holder: str) -> None:
@@ -255,7 +256,7 @@ class RedisDuty:
 
 
 def parse_controls(fields: Mapping[bytes, bytes]) -> WorkerControls:
-    """Return the instructions in these fields of the stored hash; ignores unknown ones."""
+    """Parse the fields of the stored hash; ignores unknown ones."""
     named = {name.decode(): value.decode() for name, value in fields.items()}
     level, reloads = named.get(LEVEL, ""), named.get(RELOADS, "")
     return WorkerControls(

@@ -1,8 +1,8 @@
-"""Rates over all processes: of models, by token buckets in Redis, and of a platform's calls.
+"""Rate limits across processes: of models (token buckets), and of a platform's calls (GCRA).
 
-Each name has one stored time, up to which its turns are reserved (the generic cell rate algorithm,
-GCRA). Turns are reserved in the order of the requests, at a fixed distance, after a burst of a few.
-The turn of a process that died is lost, which delays the others by one turn.
+The generic cell rate algorithm (GCRA) stores, for each name, the time up to which turns are
+reserved. Turns are reserved in the order of requests, at a fixed interval after an initial burst.
+The turn of a process that died is lost, which delays the others by one interval.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 _ACQUIRE = """
--- KEYS[1] the model's buckets; ARGV per bucket: what a minute holds (0: no limit), what is asked.
+-- KEYS[1] the model's buckets. ARGV per bucket: limit per minute (0: none), requested amount.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
 local stored = redis.call('HMGET', KEYS[1], 'at', '1', '2')
@@ -39,8 +39,8 @@ redis.call('EXPIRE', KEYS[1], 120)
 return tostring(math.max(0, wait))
 """
 _TURN = """
--- KEYS[1] the time (s) up to which turns are used up. ARGV: seconds between turns, turns at once,
--- patience (s). Returns the seconds to wait; nothing when that is more than the patience.
+-- KEYS[1] the time (s) up to which turns are reserved. ARGV: interval (s), burst, longest wait (s).
+-- Returns the seconds to wait, or false if that is more than the longest wait.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
 local every = tonumber(ARGV[1])
@@ -55,7 +55,7 @@ return tostring(wait)
 """
 
 _HOLD = """
--- KEYS[1] as above. ARGV: seconds between turns, turns at once, seconds to give none.
+-- KEYS[1] as above. ARGV: interval (s), burst, seconds without turns.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
 local used = now + tonumber(ARGV[3]) + tonumber(ARGV[1]) * (tonumber(ARGV[2]) - 1)
@@ -76,7 +76,7 @@ class Limit(Protocol):
 
 
 class RedisLimiter:
-    """Reserves requests and tokens of models; a model without a limit is never delayed."""
+    """Limits requests and tokens of models; a model without a limit is never delayed."""
 
     def __init__(self, client: "Redis", limits: Mapping[str, Limit]) -> None:
         self._client = client
@@ -93,7 +93,7 @@ class RedisLimiter:
 
 
 class RedisTurns:
-    """The turns of one channel."""
+    """The rate limits of calls of one channel."""
 
     def __init__(self, client: "Redis", channel: str) -> None:
         self._client = client

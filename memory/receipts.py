@@ -1,7 +1,7 @@
-"""Receipts of tool calls with effects in Redis; `tools.calls` has their meaning.
+"""Receipts of tool calls with effects, so that none is made twice; see `tools.calls`.
 
-They are in the slot of their conversation and are erased with it. They live for a day: longer than
-any message runs, also one that waits for the approval of a person.
+They are in the slot of their conversation and are erased with it. They are kept for a day, which is
+longer than any message runs, including the wait for an approval.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 RECEIPT_SECONDS = 86_400
 MOST_RECEIPTS = 1_000
-"""Maximum number of effects of one conversation within a day; further ones are refused."""
+"""The most calls with effects of one conversation within a day; further ones are refused."""
 DONE, UNKNOWN = "done", "unknown"
 
 _CLAIM = """
 -- Claim a call, or return its state. KEYS: receipts, record.
--- ARGV: call, action, delivery, seconds, how many there may be, '1' if a person approved the call.
--- Returns {state, result}, or 1 when the question has ended.
+-- ARGV: call, action, delivery, seconds, the most receipts, '1' if the user approved the call.
+-- Returns {state, result}, or 1 if the question has ended.
 if redis.call('HEXISTS', KEYS[2], 'o') == 1 then
   return 1
 end
@@ -49,7 +49,7 @@ return { 'claimed', '' }
 """
 
 _SETTLE = """
--- Store how a claimed call ended, unless its conversation was forgotten since. KEYS: receipts.
+-- Store the outcome of a claimed call, unless its conversation was erased since. KEYS: receipts.
 -- ARGV: call, action, state, result.
 if redis.call('HEXISTS', KEYS[1], 'call:' .. ARGV[1]) == 0 then
   return 0
@@ -76,8 +76,8 @@ class ReceiptName(Protocol):
 class RedisReceipts:
     """Receipts of calls; `record_of` returns the key of a message's record, in the same slot.
 
-    `delivery` names one delivery of one envelope: a call that another delivery claimed may have
-    happened. `branch` is the path of the branch in which the call is made; empty outside branches.
+    `delivery` identifies one delivery of an envelope; a call that another delivery claimed may have
+    been made. `branch` is the path of the branch that makes the call; empty outside branches.
     """
 
     def __init__(
@@ -100,25 +100,25 @@ class RedisReceipts:
     async def claim(self, key: ReceiptName, *, was_approved: bool = False) -> tuple[str, bytes]:
         """Return the state and the stored result; `claimed` means that this delivery may run it.
 
-        Raises `QuestionEndedError` for a message that has ended, and `MemoryUnavailableError`: then
-        the call is not made.
+        Raises `QuestionEndedError` if the message has ended, and `MemoryUnavailableError`; the call
+        must not be made then.
         """
         asked = (*self._fields(key), self._delivery, RECEIPT_SECONDS, MOST_RECEIPTS)
-        found = await await_answer(
+        state_and_result = await await_answer(
             self._client.eval(
                 _CLAIM, 2, self._receipts, self._record, *asked, "1" if was_approved else ""
             )
         )
-        if found == 1:
+        if state_and_result == 1:
             raise QuestionEndedError(f"expected an open question, found {self._question!r} ended")
-        return found[0].decode(), found[1]
+        return state_and_result[0].decode(), state_and_result[1]
 
     async def finish(self, key: ReceiptName, result: bytes) -> None:
-        """Store the result of a claimed call; retry while Redis does not answer."""
+        """Store the result of a claimed call, with retries while Redis does not answer."""
         await self._settle(key, DONE, result)
 
     async def mark_unknown(self, key: ReceiptName) -> None:
-        """Store that the outcome of a claimed call is unknown; retry as `finish`."""
+        """Store that the outcome of a claimed call is unknown, with retries as in `finish`."""
         await self._settle(key, UNKNOWN, b"")
 
     async def _settle(self, key: ReceiptName, state: str, result: bytes) -> None:

@@ -1,6 +1,7 @@
-"""Stores webhook deliveries in Redis until they are accepted, even if processes die. A delivery
-contains ids and no text of a conversation: the text is read from the journal when it is sent, so
-that nothing is sent after an erasure.
+"""A durable queue of webhook deliveries in Redis.
+
+A delivery contains only ids: its text is read from the journal when it is sent, so that nothing is
+sent after an erasure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,26 +17,26 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 TOLD_SECONDS = 90 * 86_400
-"""How long an event that belongs to no message is remembered, so that it is sent once."""
+"""How long an event without a message is remembered, so that it is sent once."""
 MOST_DEAD = 1_000
-"""Dead deliveries that are kept for the owner; then the oldest are dropped."""
+"""The most dead deliveries; beyond that, one of them is dropped for each new one."""
 
 _ADD = """
--- KEYS: due, deliveries. ARGV: id, delivery. A delivery that waits already is not added again.
+-- KEYS: due, deliveries. ARGV: id, delivery. Does nothing if the delivery is already waiting.
 if redis.call('HSETNX', KEYS[2], ARGV[1], ARGV[2]) == 1 then
   local now = redis.call('TIME')
   redis.call('ZADD', KEYS[1], now[1], ARGV[1])
 end
 """
 _ADD_ONCE = """
--- KEYS: due, deliveries, told. ARGV: id, delivery, seconds. Adds nothing that was told before.
+-- KEYS: due, deliveries, told. ARGV: id, delivery, seconds. Does nothing for a known event.
 if redis.call('SET', KEYS[3], '1', 'NX', 'EX', ARGV[3]) then
   redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
   redis.call('ZADD', KEYS[1], redis.call('TIME')[1], ARGV[1])
 end
 """
 _CLAIM = """
--- KEYS: due, deliveries. ARGV: how many, lease in seconds. Returns deliveries that are due.
+-- KEYS: due, deliveries. ARGV: count, lease (s). Returns due deliveries.
 local now = tonumber(redis.call('TIME')[1])
 local found = {}
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])) do
@@ -50,14 +51,14 @@ end
 return found
 """
 _PUT_OFF = """
--- KEYS: due, deliveries. ARGV: id, delivery, seconds. One that was removed meanwhile stays so.
+-- KEYS: due, deliveries. ARGV: id, delivery, seconds. Does nothing for a removed delivery.
 if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then
   redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
   redis.call('ZADD', KEYS[1], tonumber(redis.call('TIME')[1]) + tonumber(ARGV[3]), ARGV[1])
 end
 """
 _BURY = """
--- KEYS: due, deliveries, dead. ARGV: id, delivery, the most that are kept.
+-- KEYS: due, deliveries, dead. ARGV: id, delivery, the most dead deliveries.
 redis.call('ZREM', KEYS[1], ARGV[1])
 redis.call('HDEL', KEYS[2], ARGV[1])
 if redis.call('HLEN', KEYS[3]) >= tonumber(ARGV[3]) then
@@ -73,7 +74,7 @@ if redis.call('HDEL', KEYS[3], ARGV[1]) == 1 then
 end
 """
 _SUBSCRIBE = """
--- KEYS: subscriptions. ARGV: names of endpoints. Returns when each was seen first.
+-- KEYS: subscriptions. ARGV: names of endpoints. Returns the time at which each was first seen.
 local now = redis.call('TIME')
 local since = {}
 for index, name in ipairs(ARGV) do
@@ -85,10 +86,10 @@ return since
 
 
 class WebhookDelivery(BaseModel, frozen=True):
-    """An event for one endpoint; without an `endpoint`, for all that want it.
+    """An event for one endpoint, or for all subscribed ones if `endpoint` is empty.
 
-    `event_id` is the same however often the event is sent. `data` has what is told of an event
-    that belongs to no message. `at` in Unix seconds.
+    `event_id` stays the same when the event is sent again. `data` is the content of an event
+    without a message. `at` in Unix seconds.
     """
 
     event_id: str
@@ -105,12 +106,12 @@ class WebhookDelivery(BaseModel, frozen=True):
 
     @property
     def id(self) -> str:
-        """The name of the delivery."""
+        """The id of the delivery."""
         return f"{self.endpoint}:{self.event_id}"
 
     @property
     def question(self) -> Question | None:
-        """The message that the event is about; None if it is about none."""
+        """The message of the event, or None."""
         if not self.message_id:
             return None
         return Question(
@@ -122,7 +123,7 @@ class WebhookDelivery(BaseModel, frozen=True):
 
 
 class RedisWebhookQueue:
-    """All keys share a slot of Redis Cluster; raises `MemoryUnavailableError`."""
+    """The queue of webhook deliveries; every method raises `MemoryUnavailableError`."""
 
     def __init__(self, client: "Redis") -> None:
         self._client = client
@@ -130,15 +131,15 @@ class RedisWebhookQueue:
     async def subscribe(self, names: Sequence[str]) -> Mapping[str, float]:
         """Return the Unix time at which each endpoint was first configured, in seconds.
 
-        The time is stored at the first call, so that a later process continues where an earlier
-        one stopped, and a new endpoint gets no events from before its configuration.
+        The time is stored at the first call, so that a new endpoint gets no events from before its
+        configuration.
         """
         key = webhook_key("subscriptions")
         since = await await_answer(self._client.eval(_SUBSCRIBE, 1, key, *names))
-        return {name: float(one) for name, one in zip(names, since, strict=True)}
+        return {name: float(at) for name, at in zip(names, since, strict=True)}
 
     async def add(self, delivery: WebhookDelivery) -> None:
-        """Add a delivery, which is due at once; one that waits already is not added again."""
+        """Add a delivery, due immediately, unless it is already waiting."""
         await self._run(_ADD, 2, delivery.id, delivery.model_dump_json())
 
     async def add_once(self, delivery: WebhookDelivery) -> None:
@@ -149,32 +150,32 @@ class RedisWebhookQueue:
         await await_answer(self._client.eval(_ADD_ONCE, 3, *names, told, *arguments))
 
     async def claim(self, *, count: int, lease_seconds: float) -> Sequence[WebhookDelivery]:
-        """Return deliveries that are due; another process gets them after the lease."""
-        found = await self._run(_CLAIM, 2, count, lease_seconds)
-        return [WebhookDelivery.model_validate_json(one) for one in found]
+        """Claim due deliveries; after the lease, another process can claim them."""
+        claimed = await self._run(_CLAIM, 2, count, lease_seconds)
+        return [WebhookDelivery.model_validate_json(encoded) for encoded in claimed]
 
     async def finish(self, delivery: WebhookDelivery) -> None:
-        """Remove a delivery that has arrived, or that nothing is left of."""
+        """Remove a delivery that has arrived or has become void."""
         due, deliveries = webhook_key("due"), webhook_key("deliveries")
         await await_answer(self._client.hdel(deliveries, delivery.id))
         await await_answer(self._client.zrem(due, delivery.id))
 
     async def put_off(self, delivery: WebhookDelivery, *, seconds: float) -> None:
-        """Have a delivery tried again."""
+        """Schedule a delivery again after `seconds`."""
         await self._run(_PUT_OFF, 2, delivery.id, delivery.model_dump_json(), seconds)
 
     async def bury(self, delivery: WebhookDelivery) -> None:
-        """Keep a delivery for the owner that is not tried again."""
+        """Move a delivery to the dead ones; it is not tried again by itself."""
         await self._run(_BURY, 3, delivery.id, delivery.model_dump_json(), MOST_DEAD)
 
     async def list_dead(self) -> Sequence[WebhookDelivery]:
         """Return the dead deliveries, oldest first."""
-        found = await await_answer(self._client.hvals(webhook_key("dead")))
-        deliveries = [WebhookDelivery.model_validate_json(one) for one in found]
-        return sorted(deliveries, key=lambda one: one.at)
+        dead = await await_answer(self._client.hvals(webhook_key("dead")))
+        deliveries = [WebhookDelivery.model_validate_json(encoded) for encoded in dead]
+        return sorted(deliveries, key=lambda delivery: delivery.at)
 
     async def count_waiting(self) -> int:
-        """Return how many deliveries have not arrived yet."""
+        """Return the number of deliveries that have not arrived yet."""
         return int(await await_answer(self._client.hlen(webhook_key("deliveries"))))
 
     async def revive(self, delivery: WebhookDelivery) -> None:
@@ -191,5 +192,5 @@ class RedisWebhookQueue:
 
     async def _run(self, script: str, keys: int, *arguments: object) -> list[bytes]:
         names = [webhook_key(kind) for kind in ("due", "deliveries", "dead")[:keys]]
-        found = await await_answer(self._client.eval(script, keys, *names, *map(str, arguments)))
-        return found if isinstance(found, list) else []
+        result = await await_answer(self._client.eval(script, keys, *names, *map(str, arguments)))
+        return result if isinstance(result, list) else []

@@ -1,7 +1,7 @@
-"""Stores values of a conversation that are too large for its envelopes.
+"""Values of a conversation that are too large for envelopes, in the slot of the conversation.
 
-They are the interim results of a question and its report, and the documents that a person gave.
-Attachments are one hash in the slot of the conversation, so that every erasure deletes them.
+These are interim results and reports of questions, and documents that the user attached. They are
+erased with the conversation.
 """
 
 import hashlib
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 KEPT_SECONDS = 86_400
-"""A report can be fetched for a day after the last write of its conversation."""
+"""Time to live after the last write of a conversation."""
 LARGEST = 32_000_000
-"""Bytes of one value before it is compressed."""
+"""The most bytes of one value before compression."""
 MOST_VALUES = 4_000
-"""Values of one conversation."""
+"""The most values of one conversation."""
 _FULL, _ENDED = -1, 0
 
 _PUT = """
 -- Store a value unless its question has ended, or its conversation has too many.
--- KEYS: work, record; ARGV: field, value, seconds, how many there may be.
+-- KEYS: work, record; ARGV: field, value, seconds, the most values.
 if redis.call('HEXISTS', KEYS[2], 'o') == 1 then
   return 0
 end
@@ -42,12 +42,11 @@ return 1
 """
 MOST_ATTACHMENTS = 10
 MOST_ATTACHED_BYTES = 16 * 1024 * 1024
-"""Bytes of all documents of one conversation, as they are stored."""
+"""The most bytes of all documents of one conversation, as stored."""
 
 _PUT_ATTACHMENT = """
--- KEYS[1] the documents of a conversation; ARGV: id, value, seconds to keep all of them, the most
--- documents, the most bytes. Returns 0 where there is no room, 1 for another document, 2 where the
--- same id was replaced.
+-- KEYS[1] the documents of a conversation. ARGV: id, value, time to live (s), the most documents,
+-- the most bytes. Returns 0 if there is no room, 1 for a new document, 2 for a replaced one.
 local count, bytes = 1, string.len(ARGV[2])
 for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
   if name ~= ARGV[1] then
@@ -65,7 +64,7 @@ return 2 - added
 
 
 class RedisWorkStore:
-    """Values of conversations by their content: an equal value is stored once.
+    """Content-addressed values of conversations: equal values are stored once.
 
     They are erased with the conversation. `record_of` returns the key of a message's record, in the
     same slot; its field `o` exists once the message has ended.
@@ -79,9 +78,9 @@ class RedisWorkStore:
         self._record_of = record_of
 
     async def put(self, question: Question, value: bytes) -> str:
-        """Store a value and return its reference; raises `ValueError` for one that is too large.
+        """Store a value and return its reference; raises `ValueError` if it is too large.
 
-        Raises `QuestionEndedError` if the message has ended: nothing would delete it then.
+        Raises `QuestionEndedError` if the message has ended, after which nothing would delete it.
         """
         if len(value) > LARGEST:
             raise ValueError(f"expected at most {LARGEST:,} bytes to store, found {len(value):,}")
@@ -97,19 +96,19 @@ class RedisWorkStore:
 
     async def get(self, question: Question, reference: str) -> bytes:
         """Return a value of the question's conversation; raises `LookupError` if it expired."""
-        found: bytes | None = await await_answer(
+        compressed: bytes | None = await await_answer(
             self._client.hget(self._find_key(question), reference)
         )
-        if found is None:
+        if compressed is None:
             raise LookupError(f"expected the stored result {reference!r}, found none")
-        return zlib.decompress(found)
+        return zlib.decompress(compressed)
 
     def _find_key(self, question: Question) -> str:
         return conversation_keys(question, self._shards).work
 
 
 class Stored(IntEnum):
-    """What became of a document that was given."""
+    """The result of storing an attached document."""
 
     NO_ROOM = 0
     ADDED = 1
@@ -119,7 +118,7 @@ class Stored(IntEnum):
 class RedisAttachments:
     """The documents of conversations, by id; `ttl_of` returns how many seconds they are kept.
 
-    A read extends that time: they live as long as their conversation is used.
+    A read extends that time, so that they live as long as their conversation is used.
     """
 
     def __init__(
@@ -136,7 +135,7 @@ class RedisAttachments:
         self.most_documents = most_documents
 
     async def put(self, question: Question, document_id: str, value: bytes) -> "Stored":
-        """Store a document of the question's conversation, if there is room for it."""
+        """Store a document of the question's conversation, if there is room."""
         stored: int = await await_answer(
             self._client.eval(
                 _PUT_ATTACHMENT,
@@ -156,24 +155,24 @@ class RedisAttachments:
         await await_answer(self._client.hdel(self._key(question), document_id))
 
     async def find(self, question: Question, document_ids: Sequence[str]) -> dict[str, bytes]:
-        """Return those of the documents that the question's conversation has, by id."""
+        """Return the documents among these ids that the conversation has, by id."""
         if not document_ids:
             return {}
         key = self._key(question)
         pipeline = self._client.pipeline(transaction=False)
         pipeline.hmget(key, list(document_ids))
         pipeline.expire(key, self._ttl_of(question))
-        found, _ = await await_answer(pipeline.execute())
+        values, _ = await await_answer(pipeline.execute())
         return {
             name: value
-            for name, value in zip(document_ids, found, strict=True)
+            for name, value in zip(document_ids, values, strict=True)
             if value is not None
         }
 
     async def all(self, question: Question) -> dict[str, bytes]:
         """Return every document of the question's conversation, by id."""
-        found: dict[bytes, bytes] = await await_answer(self._client.hgetall(self._key(question)))
-        return {name.decode(): value for name, value in found.items()}
+        stored: dict[bytes, bytes] = await await_answer(self._client.hgetall(self._key(question)))
+        return {name.decode(): value for name, value in stored.items()}
 
     def _key(self, question: Question) -> str:
         return conversation_keys(question, self._shards).attachments
