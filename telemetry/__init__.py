@@ -1,1 +1,1 @@
-"""Measurement of ended questions: counters for Prometheus, traces for OpenTelemetry."""
+"""Metrics of ended questions for Prometheus, traces for OpenTelemetry, errors for Sentry."""

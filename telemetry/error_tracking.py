@@ -1,4 +1,4 @@
-"""Reports logged errors to Sentry by its SDK, with the content of the log line only."""
+"""Reports logged errors to Sentry, with the content of the log line only."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -7,9 +7,7 @@ from telemetry.observer import make_span_id
 
 REPORTED = frozenset({"error", "critical"})
 FAILED_RUN = "hop_failed"
-"""A failed run is a warning in the log, because it is repeated; developers of agents want to see
-it.
-"""
+"""A failed run is only a warning, because it is retried, but developers want to see it."""
 STOP_SECONDS = 3.0
 
 
@@ -19,14 +17,13 @@ _LEVELS: dict[str, Literal["fatal", "error", "warning", "info"]] = {
     "warning": "warning",
     "info": "info",
 }
-"""The levels of the log in the words of Sentry."""
+"""Log levels as named by Sentry."""
 
 
 class ErrorTracker:
-    """Reports lines of the log; raises `ImportError` without the extra, `ValueError` for no DSN.
+    """Reports log lines; raises `ImportError` without the extra, `ValueError` for an invalid DSN.
 
-    The SDK adds nothing by itself: no variables, no requests, no lines of other logs. An error is
-    reported by its kind and its place in the code, as the log has it.
+    The SDK adds nothing by itself: no variables, requests or other log lines.
     """
 
     def __init__(self, dsn: str, *, release: str, **options: Any) -> None:
@@ -44,7 +41,7 @@ class ErrorTracker:
         )
 
     def report(self, event: Mapping[str, Any], trace_id: int | None) -> None:
-        """Report a line of the log if it is an error."""
+        """Report a log line if it is an error."""
         level, name = str(event.get("level")), str(event.get("event"))
         if level not in REPORTED and name != FAILED_RUN:
             return
@@ -73,5 +70,5 @@ class ErrorTracker:
         )
 
     def close(self) -> None:
-        """Send what waits, for a few seconds at most."""
+        """Send pending reports, for at most `STOP_SECONDS`."""
         self._client.close(timeout=STOP_SECONDS)

@@ -1,4 +1,4 @@
-"""Shows the background jobs of a process, for Prometheus.
+"""Metrics of the background jobs of a process, for Prometheus.
 
 | metric                     | meaning                                                     |
 |----------------------------|-------------------------------------------------------------|

@@ -1,7 +1,7 @@
-"""Reads each ended message once, over all processes, and passes it to the measurements.
+"""Passes each ended message once, across all processes, to metrics and traces.
 
-It reads as a consumer group of its own, after the question has ended: a process that does not
-measure has no part of it, and nothing in the delivery of a question waits for it.
+It reads as a separate consumer group after the question has ended, so that measuring never delays a
+question.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ BLOCK_SECONDS = 5.0
 PAUSE_SECONDS = 1.0
 END_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 3600.0
-"""Messages that ended longer ago are not measured: the measurement was off at that time."""
+"""Messages that ended longer ago are skipped, because measuring was off at that time."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedQuestion:
-    """An ended message: what is recorded of it, and its whole journal."""
+    """An ended message: its record and its whole journal."""
 
     record: Record
     entries: Sequence[JournalEntry]
@@ -41,15 +41,14 @@ class QuestionSink(Protocol):
     """Measures ended questions."""
 
     def measure(self, question: EndedQuestion) -> None:
-        """Take one question into account; called in the event loop, and does not wait."""
+        """Measure one question; called in the event loop and must not block."""
         ...
 
 
 class QuestionObserver:
-    """Gives each message that ends to the sinks.
+    """Passes each ended message to the sinks, once `wanted` is set.
 
-    It begins when `wanted` is set. A process that dies between measuring and acknowledging has
-    another process measure the same message again.
+    If a process dies between measuring and acknowledging, another one measures the message again.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class QuestionObserver:
         """Observe until cancelled, or `end`."""
         await self._wanted.wait()
         own = asyncio.current_task()
-        # As in `records.recorder`: fakeredis may lose a cancellation.
+        # fakeredis may lose a cancellation; see `records.recorder`.
         while not (self._is_ending or (own is not None and own.cancelling())):
             try:
                 await self.observe_next(block_seconds=BLOCK_SECONDS)
@@ -81,9 +80,9 @@ class QuestionObserver:
                 await asyncio.sleep(PAUSE_SECONDS)
 
     async def end(self, running: "asyncio.Task[None]") -> None:
-        """End `run` after the messages that it is being given.
+        """End `run` after the messages that it is reading.
 
-        A read that is cancelled while Redis answers it leaves them to nobody until a lease ends.
+        A read that is cancelled while Redis answers would leave its messages pending for a lease.
         """
         self._is_ending = True
         if self._wanted.is_set():
@@ -91,7 +90,7 @@ class QuestionObserver:
         running.cancel()
 
     async def drain(self) -> None:
-        """Measure what has ended until now."""
+        """Measure all messages that have ended so far."""
         while self._wanted.is_set() and await self.observe_next():
             pass
 
@@ -111,7 +110,7 @@ class QuestionObserver:
         try:
             record = make_record(message.question, entries)
         except (ValueError, ArithmeticError) as error:
-            # A journal that cannot be read must not hold up the others.
+            # An unreadable journal must not block the others.
             log.error("question_not_measured", message_id=message.question.message_id,
                       error=str(error))  # fmt: skip
             return
@@ -122,7 +121,7 @@ class QuestionObserver:
 
 
 def find_trace_id(question: Question) -> int:
-    """Return the id of a question's trace: the same in every process."""
+    """Return the trace id of a question, which is the same in every process."""
     names = (question.tenant, question.assistant, question.conversation_id, question.message_id)
     return int.from_bytes(hashlib.sha256("\x00".join(names).encode()).digest()[:16], "big") or 1
 
@@ -133,6 +132,6 @@ def find_root_id(trace_id: int) -> int:
 
 
 def make_span_id(trace_id: int, number: int) -> int:
-    """Return the id of the span with this number, in the order in which they are sent."""
+    """Return the id of the span with this number, counted in the order of sending."""
     digest = hashlib.sha256(f"{trace_id:032x}/{number}".encode()).digest()
     return int.from_bytes(digest[:8], "big") or 1

@@ -1,13 +1,13 @@
-"""Sends traces and metrics to a receiver of OTLP over HTTP, by OpenTelemetry's SDK.
+"""Exports traces and metrics over OTLP/HTTP with the OpenTelemetry SDK.
 
-The trace of a question is made from its journal after it has ended, by one process, whichever
-processes worked on it: a span for the question, one for each branch, run of an agent, call of a
-model and call of a tool, with the attributes of OpenTelemetry's conventions for generative models
-(`gen_ai.*`). A journal knows when a run ended and how long it and its calls took, not when a call
-began: calls are laid one after the other from the beginning of their run.
+The trace of a question is built from its journal after it has ended, by one process: a span for the
+question, and one for each branch, agent run, model call and tool call, with the attributes of
+OpenTelemetry's semantic conventions for generative AI (`gen_ai.*`). The journal contains the end of
+a run and the durations of its calls, but not their start times, so the calls of a run are placed
+one after the other from its start.
 
-Ids are derived from the identity of the question: log lines of every process name the same trace,
-and a question that is sent twice after a crash has the same spans.
+Ids are derived from the identity of the question, so that log lines of every process refer to the
+same trace, and a question that is exported twice after a crash has the same spans.
 """
 
 import json
@@ -59,7 +59,7 @@ SCOPE = "refdesk"
 NANOSECONDS = 1_000_000_000
 METRICS_SECONDS = 60.0
 SEND_SECONDS = 3.0
-"""How long sending one batch is tried, also while the process stops."""
+"""Timeout for sending one batch."""
 STOP_SECONDS = 3.0
 _OWN_MODELS = frozenset({"offline"})
 _EVENTS = frozenset({"retried", "dead_lettered", "budget_exhausted", "memory_failed", "routed"})
@@ -69,7 +69,7 @@ Attributes = dict[str, str | int | float | bool]
 
 @dataclass(slots=True)
 class SpanPlan:
-    """A span that is to be sent, with its times in Unix seconds."""
+    """A span to export, with its times in Unix seconds."""
 
     name: str
     start: float
@@ -81,9 +81,9 @@ class SpanPlan:
 
 
 class OpenTelemetry:
-    """Sends what it is given in threads of the SDK; what they cannot send in time is dropped.
+    """Exports in threads of the SDK; data that cannot be sent in time is dropped.
 
-    The exporters are those of OTLP over HTTP (`connect`); without `metrics` only traces are sent.
+    `connect` creates it with OTLP/HTTP exporters. Without `metrics` only traces are sent.
     """
 
     def __init__(
@@ -114,14 +114,14 @@ class OpenTelemetry:
         self._durations: Instrument = meter.create_histogram(
             "gen_ai.client.operation.duration", "s", "Duration of a model call."
         )
-        # The SDK exports only where an instrument has a value.
+        # The SDK only exports if an instrument has a value.
         began = time.monotonic()
         meter.create_observable_gauge(
             "process.uptime", [lambda _: [Observation(time.monotonic() - began)]], "s"
         )
 
     def measure(self, question: EndedQuestion) -> None:
-        """Send the trace of a question, and the metrics of its calls of models."""
+        """Export the trace of a question, and the metrics of its model calls."""
         trace_id = find_trace_id(question.record.id)
         self._ids.begin(trace_id)
         self._send(plan_spans(question, content=self._content), None)
@@ -160,7 +160,7 @@ class OpenTelemetry:
         span.end(_nanoseconds(max(plan.end, plan.start)))
 
     def close(self) -> None:
-        """Send what waits, for a few seconds at most."""
+        """Send pending data, for at most `STOP_SECONDS` each."""
         milliseconds = int(STOP_SECONDS * 1000)
         self._traces.force_flush(milliseconds)
         self._traces.shutdown()
@@ -179,7 +179,7 @@ class _BridgeExporter(MetricExporter):
         self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: object
     ) -> MetricExportResult:
         now = time.time_ns()
-        found = [
+        converted = [
             metric
             for family in self._registry.collect()
             for metric in convert_family(family, self._began, now)
@@ -187,7 +187,7 @@ class _BridgeExporter(MetricExporter):
         added = [
             ResourceMetrics(
                 metrics.resource,
-                [*metrics.scope_metrics, ScopeMetrics(self._scope, found, "")],
+                [*metrics.scope_metrics, ScopeMetrics(self._scope, converted, "")],
                 metrics.schema_url,
             )
             for metrics in metrics_data.resource_metrics
@@ -202,7 +202,7 @@ class _BridgeExporter(MetricExporter):
 
 
 def convert_family(family: Family, began: int, now: int) -> Iterator[Metric]:
-    """Yield the metric of a family in OpenTelemetry's form; times in nanoseconds."""
+    """Convert a Prometheus metric family to OpenTelemetry; times in nanoseconds."""
     match family.type:
         case "counter":
             points = _make_points(family.samples, f"{family.name}_total", began, now)
@@ -219,7 +219,7 @@ def convert_family(family: Family, began: int, now: int) -> Iterator[Metric]:
 
 
 def plan_spans(question: EndedQuestion, *, content: bool = False) -> SpanPlan:
-    """Return the spans of a question; `content`: with the question and the answer."""
+    """Return the spans of a question; `content` includes the texts of question and answer."""
     record, entries = question.record, question.entries
     attributes = _describe_question(record, content=content)
     root = SpanPlan(f"invoke_workflow {record.way or SCOPE}", record.accepted_at, record.ended_at,
@@ -241,13 +241,13 @@ def plan_spans(question: EndedQuestion, *, content: bool = False) -> SpanPlan:
         parent = branches.get(name, root)
         parent.children += _plan_calls(calls, calls[0].at - _sum_seconds(calls))
     for branch in branches.values():
-        times = [one for child in branch.children for one in (child.start, child.end)]
+        times = [at for child in branch.children for at in (child.start, child.end)]
         branch.start, branch.end = min([branch.start, *times]), max([branch.end, *times])
     return root
 
 
 def describe_call(fields: Mapping[str, JsonValue]) -> Attributes:
-    """Return the attributes that a call of a model has in traces and in metrics."""
+    """Return the attributes of a model call for traces and metrics."""
     model, _, provider = str(fields.get("model")).partition("@")
     operation = "embeddings" if str(fields.get("task")).startswith(_EMBEDDING) else "chat"
     attributes: Attributes = {
@@ -283,7 +283,7 @@ def _make_histograms(family: Family, began: int, now: int) -> Iterator[Histogram
         counts = [
             count - before
             for (_, count), before in zip(
-                cumulative, [0, *(one for _, one in cumulative[:-1])], strict=True
+                cumulative, [0, *(count for _, count in cumulative[:-1])], strict=True
             )
         ]
         yield HistogramDataPoint(
@@ -377,7 +377,7 @@ def _plan_call(fields: Mapping[str, JsonValue], start: float, end: float) -> Spa
     for flag in ("from_store", "from_cache"):
         if fields.get(flag):
             attributes[f"refdesk.{flag}"] = True
-    # The text of an error may quote a prompt.
+    # The text of an error is omitted, because it may contain parts of a prompt.
     error = "model_error" if fields.get("error") else ""
     name = f"{attributes['gen_ai.operation.name']} {attributes['gen_ai.request.model']}"
     return SpanPlan(name, start, end, attributes, error)
@@ -399,10 +399,10 @@ def _plan_tools(executions: Sequence[Mapping[str, JsonValue]], end: float) -> It
 
 
 def _pick_scalars(fields: Mapping[str, JsonValue]) -> Attributes:
-    """Return the slugs and numbers of an event; its texts may quote what people wrote."""
+    """Return the slugs and numbers of an event, without texts, which may quote users."""
     names = ("role", "row", "stage", "event", "target", "budget", "limit", "used")
-    found = {name: fields.get(name) for name in names}
-    return {name: value for name, value in found.items() if isinstance(value, str | int | float)}
+    picked = {name: fields.get(name) for name in names}
+    return {name: value for name, value in picked.items() if isinstance(value, str | int | float)}
 
 
 def _seconds(fields: Mapping[str, JsonValue]) -> float:
@@ -427,7 +427,7 @@ def connect(
     content: bool,
     metrics: bool = True,
 ) -> OpenTelemetry:
-    """Return the sender to a receiver of OTLP over HTTP; raises `ImportError` without the extra."""
+    """Return an exporter to an OTLP/HTTP endpoint; raises `ImportError` without the extra."""
 
     place, sent = endpoint.rstrip("/"), dict(headers)
     return OpenTelemetry(
@@ -445,7 +445,7 @@ def connect(
 def _make_reader(
     metrics: MetricExporter, registry: CollectorRegistry | None
 ) -> PeriodicExportingMetricReader:
-    """Return a reader that sends the metrics of the registry beside the SDK's own."""
+    """Return a reader that exports the metrics of the registry with those of the SDK."""
     exporter = metrics if registry is None else _BridgeExporter(metrics, registry, SCOPE)
     return PeriodicExportingMetricReader(exporter, export_interval_millis=METRICS_SECONDS * 1000)
 
@@ -457,7 +457,7 @@ def _nanoseconds(seconds: float) -> int:
 def _make_ids() -> Any:
 
     class QuestionIds(IdGenerator):
-        """Gives the ids of one trace after the other; used by the event loop alone."""
+        """Generates the derived ids of one trace at a time; not thread-safe."""
 
         def __init__(self) -> None:
             self.begin(1)

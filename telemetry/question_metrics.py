@@ -8,8 +8,8 @@
 | refdesk_question_cost_usd_total     | tenant, assistant, way                                 |
 | refdesk_question_unpriced_total     | tenant, assistant, way                                 |
 
-Each question is counted by one process: charts take the sum. No label names a person, a
-conversation or a text.
+Each question is counted by one process, so charts must sum over processes. Labels never contain
+people, conversations or texts.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _OWNER = ("tenant", "assistant", "way")
 
 
 class QuestionMetrics(Collector):
-    """The counters; `wanted` is set at the first scrape: no process needs them before."""
+    """Metrics of ended questions; `wanted` is set at the first scrape, to start measuring."""
 
     def __init__(self, wanted: asyncio.Event) -> None:
         self.wanted = wanted
@@ -55,11 +55,11 @@ class QuestionMetrics(Collector):
         )
 
     def describe(self) -> list[Metric]:
-        """Return the families; registering them is not a scrape."""
+        """Return the families without counting as a scrape."""
         return list(self._own.collect())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the counters; called by a scrape, in any thread."""
+        """Yield the families; called for a scrape, in any thread."""
         if not self.wanted.is_set() and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.wanted.set)
         yield from self._own.collect()
@@ -82,5 +82,5 @@ class QuestionMetrics(Collector):
 
 
 def name_reason(reason: str) -> str:
-    """Return a reason as a label; anything but a slug is left out, because it could be any text."""
+    """Return a reason as a label; "other" if it is not a slug, because it could be any text."""
     return reason if not reason or _SLUG.fullmatch(reason) else OTHER
