@@ -1,1 +1,1 @@
-"""HTTP to others, safe against addresses of the network inside."""
+"""HTTP requests to external servers, protected against server-side request forgery."""

@@ -1,11 +1,11 @@
-"""Writes web addresses in one form, by which two addresses of one page are equal."""
+"""Normalises web addresses, so that addresses of the same page are equal."""
 
 import re
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 LONGEST_ADDRESS = 2000
 PORTS = {"http": 80, "https": 443}
-"""The default ports of the schemes that are opened."""
+"""The allowed schemes and their default ports."""
 _IN_PATH = "/%:@!$&()*+,;=~-._"
 _IN_QUERY = f"{_IN_PATH}?"
 _DOT = re.compile(r"%2e", re.IGNORECASE)
@@ -13,10 +13,10 @@ _TRACKING = ("utm_", "gclid=", "fbclid=", "msclkid=", "mc_cid=", "mc_eid=")
 
 
 def normalise(address: str, base: str = "") -> str | None:
-    """Return an absolute web address in one form, without its fragment; None if it is none.
+    """Return a normalised absolute http(s) address without fragment, or None if it is invalid.
 
-    Two addresses of one page become equal as far as their text shows it: host in lower case, no
-    default port, no dots in the path, no parameters that only count visitors.
+    The host is in lower case; default ports, dot segments in the path and tracking parameters are
+    removed.
     """
     try:
         parts = urlsplit(urljoin(base, address.strip()))
@@ -33,7 +33,7 @@ def normalise(address: str, base: str = "") -> str | None:
 
 
 def _remove_dots(path: str) -> str:
-    """Return a path without `.` and `..`, whichever way these are written."""
+    """Return a path without dot segments, including percent-encoded ones."""
     kept: list[str] = []
     parts = _DOT.sub(".", path).split("/")
     for part in parts[1:]:

@@ -1,18 +1,18 @@
-"""The errors of requests to others.
+"""Errors of requests to external servers.
 
 OutboundError             the root
-|-- AddressRefusedError   the address may not be opened: a private network, or no address at all
+|-- AddressRefusedError   the address must not be opened: in a private network, or invalid
 |-- FetchError            the server cannot be reached, or its answer cannot be used
 `-- RedirectRefusedError  a redirect leads to an address that the caller does not allow
 """
 
 
 class OutboundError(Exception):
-    """The root of all errors of this package; the message names the expected and the found."""
+    """The root of all errors of this package."""
 
 
 class AddressRefusedError(OutboundError):
-    """An address that may not be opened."""
+    """The address must not be opened."""
 
 
 class FetchError(OutboundError):
@@ -20,4 +20,4 @@ class FetchError(OutboundError):
 
 
 class RedirectRefusedError(OutboundError):
-    """A redirect leads to an address that may not be opened, or was opened before."""
+    """A redirect leads to an address that the caller does not allow."""

@@ -1,4 +1,4 @@
-"""Fetches single pages: bounded in time and size, politely apart; each redirect is checked."""
+"""Fetches pages with limits of time, size and rate, and checks each redirect."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ _ACCEPT = "text/html,application/xhtml+xml,text/markdown,text/plain,application/
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What a server sent with a page, by which it tells whether the page has changed since."""
+    """The cache validators of a page, for conditional requests."""
 
     etag: str = ""
     last_modified: str = ""
@@ -37,15 +37,15 @@ MOST_REDIRECTS = 5
 Allow = Callable[[str], bool]
 """Returns whether an address may be opened."""
 FindValidators = Callable[[str], Validators]
-"""Returns the validators of an address that was fetched before; empty ones for any other."""
+"""Returns the validators of an address; empty ones if it was not fetched before."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
     """The limits of the requests to one website.
 
-    `delay` are the seconds between two requests; `seconds_per_page` limit one request with its
-    body.
+    `delay`: seconds between two requests. `seconds_per_page`: time limit of one request including
+    its body.
     """
 
     bytes_per_page: int = 20_000_000
@@ -53,13 +53,13 @@ class FetchLimits:
     seconds_per_page: float = 30.0
     delay: float = 0.5
     longest_wait: float = 60.0
-    """The longest wait that a server may ask for, by `Retry-After` or `Crawl-delay`."""
+    """The longest `Retry-After` or `Crawl-delay` that is respected."""
     attempts: int = 3
 
 
 @dataclass(frozen=True, slots=True)
 class WebResponse:
-    """The answer of a server to one request; `headers` have names in lower case."""
+    """The response to one request; the names of `headers` are in lower case."""
 
     url: str
     status: int
@@ -67,20 +67,20 @@ class WebResponse:
     body: bytes = b""
 
     def header(self, name: str) -> str:
-        """Return a header, at most 2,000 characters of it; empty if there is none."""
+        """Return a header, truncated to 2,000 characters; empty if it is missing."""
         return self.headers.get(name, "")[:_LONGEST_HEADER]
 
     @property
     def media_type(self) -> str:
-        """The type of the content without its parameters, in lower case."""
+        """The media type without parameters, in lower case."""
         return self.header("content-type").partition(";")[0].strip().lower()
 
 
 class Fetcher:
-    """Fetches pages of one website; a context manager, which closes its connections.
+    """Fetches pages of one website; use it as a context manager, which closes its connections.
 
-    `user_agent` names this program; a change of `delay` holds from the next request on. `headers`
-    are sent with every request, wherever it goes.
+    A change of `delay` applies from the next request on. `headers` are sent with every request,
+    also to other hosts.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Fetcher:
                 "Accept-Encoding": "gzip",
                 **({} if headers is None else headers),
             },
-            # An HTTP proxy resolves hosts itself, so that their addresses could not be checked.
+            # An HTTP proxy would resolve hosts itself, so their addresses could not be checked.
             trust_env=False,
         )
 
@@ -121,15 +121,15 @@ class Fetcher:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether all bytes of the crawl have been fetched."""
+        """Whether the byte limit of all pages is used up."""
         return self._left <= 0
 
     async def get(
         self, url: str, *, etag: str = "", last_modified: str = "", most_bytes: int | None = None
     ) -> WebResponse:
-        """Return the answer for one address, of which redirects are one.
+        """Return the response for one address; does not follow redirects.
 
-        A server that is busy is asked again after the time that it states. Raises `FetchError` and
+        A busy server (429, 503) is retried after the time that it states. Raises `FetchError` and
         `AddressRefusedError`.
         """
         conditions = {"If-None-Match": etag, "If-Modified-Since": last_modified}
@@ -143,7 +143,7 @@ class Fetcher:
             wait = find_wait(answer, time.time())
             if wait > self._limits.longest_wait:
                 raise FetchError(
-                    f"its server answered with status {answer.status} and asks to wait {wait:.0f} s"
+                    f"its server returned status {answer.status} and asks to wait {wait:.0f} s"
                 )
             self._next = max(self._next, time.monotonic() + max(wait, self.delay))
         raise AssertionError
@@ -158,12 +158,14 @@ class Fetcher:
         try:
             async with asyncio.timeout(seconds):
                 async with self._client.stream("GET", url, headers=headers) as response:
-                    found = {name.lower(): value for name, value in response.headers.items()}
-                    answer = WebResponse(url, response.status_code, found)
+                    response_headers = {
+                        name.lower(): value for name, value in response.headers.items()
+                    }
+                    answer = WebResponse(url, response.status_code, response_headers)
                     if not response.is_success:
                         return answer
                     body = await self._read_body(response, most)
-                    return WebResponse(url, response.status_code, found, body)
+                    return WebResponse(url, response.status_code, response_headers, body)
         except TimeoutError as error:
             raise FetchError(f"its server did not finish within {seconds:.3g} s") from error
         except httpx2.TimeoutException as error:
@@ -178,16 +180,18 @@ class Fetcher:
             body += piece
             self._left -= len(piece)
             if len(body) > most:
-                raise FetchError(f"a page may have {most} bytes, this one has more")
+                raise FetchError(f"expected at most {most} bytes in a page, found more")
             if self._left < 0:
-                raise FetchError(f"a crawl may have {self._limits.bytes_in_all} bytes in all")
+                raise FetchError(
+                    f"expected at most {self._limits.bytes_in_all} bytes in a crawl, found more"
+                )
         return bytes(body)
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Connects to an address that was checked, instead of to a name that may change.
+    """Connects to a checked IP address, so that a changed DNS entry has no effect.
 
-    The certificate is checked for the name. `make_transport` makes what sends the requests.
+    The certificate is checked against the host name. `make_transport` creates the inner transport.
     """
 
     def __init__(
@@ -213,7 +217,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 def find_wait(answer: WebResponse, now: float) -> float:
-    """Return the seconds that a server asks to wait for, by `Retry-After`; 0 without it."""
+    """Return the seconds of `Retry-After`; 0 without it."""
     stated = answer.header("retry-after").strip()
     if stated.isascii() and stated.isdigit():
         return float(stated[:9])
@@ -233,7 +237,7 @@ async def follow(
     *,
     most_bytes: int | None = None,
 ) -> WebResponse:
-    """Return the first answer that is no redirect; its `url` is the address that gave it.
+    """Follow redirects and return the final response; its `url` is the final address.
 
     Raises `RedirectRefusedError`, `FetchError` and `AddressRefusedError`.
     """
@@ -260,7 +264,7 @@ async def follow(
 
 
 async def _decompress(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Yield the body in pieces of bounded size, however far it was compressed."""
+    """Yield the decompressed body in pieces of bounded size."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding in ("", "identity"):
         async for piece in response.aiter_raw(_PIECE):

@@ -1,8 +1,7 @@
-"""Resolves hosts to addresses that a crawl may open.
+"""Resolves hosts to IP addresses that a crawl may open.
 
-A page of the public web may not lead into the network in which this process runs: every connection
-goes to an address that was checked, so that a name which resolves differently the next time opens
-nothing either.
+Pages of the public web must not lead into the network of this process. Every connection goes to a
+checked IP address, which also prevents DNS rebinding.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
-"""IPv4 addresses in a form of IPv6 that is out of use, and that systems still connect to."""
+"""Deprecated IPv4-compatible IPv6 addresses, which systems still connect to."""
 _PROTOCOLS = ipaddress.IPv4Network("192.0.0.0/24")
 _METADATA = frozenset(
     map(
@@ -26,53 +25,53 @@ _METADATA = frozenset(
         ("168.63.129.16", "169.254.169.254", "192.0.0.192", "100.100.100.200", "fd00:ec2::254"),
     )
 )
-"""Where machines of Azure, of AWS and most others, of Oracle and of Alibaba find credentials."""
+"""Metadata services with credentials: Azure, AWS and most others, Oracle, Alibaba."""
 
 
 async def resolve_by_system(host: str, port: int) -> list[str]:
-    """Return the addresses that the system knows for a host; raise `OSError`."""
-    found = await asyncio.get_running_loop().getaddrinfo(
+    """Resolve a host with the system resolver; raises `OSError`."""
+    results = await asyncio.get_running_loop().getaddrinfo(
         host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
     )
-    return [str(place[0]) for *_, place in found]
+    return [str(socket_address[0]) for *_, socket_address in results]
 
 
 class GuardedResolver:
-    """Resolves the hosts of one crawl; private addresses only if its start has one."""
+    """Resolves the hosts of one crawl; allows private addresses only for a private start."""
 
     def __init__(self, resolve: Resolve = resolve_by_system) -> None:
         self._resolve = resolve
         self._private_host: str | None = None
 
     async def start_at(self, host: str, port: int) -> None:
-        """Allow private addresses for this host if all its addresses are private."""
-        found = await self._find(host, port)
-        if not any(is_public(address) for address in found):
+        """Allow private addresses for this start host if all its addresses are private."""
+        addresses = await self._find(host, port)
+        if not any(is_public(address) for address in addresses):
             self._private_host = host
 
     async def choose(self, host: str, port: int) -> str:
-        """Return an address of a host; raise `AddressRefusedError` or `FetchError`."""
-        found = await self._find(host, port)
-        for address in found:
+        """Return an allowed address of a host; raises `AddressRefusedError` or `FetchError`."""
+        addresses = await self._find(host, port)
+        for address in addresses:
             if is_public(address) or (host == self._private_host and is_ordinary(address)):
                 return address
         raise AddressRefusedError(
-            f"expected a public address, found {host} at {found[0]}, which is private; "
+            f"expected a public address, found {host} at {addresses[0]}, which is private; "
             "a crawl opens private addresses only if it starts at one"
         )
 
     async def _find(self, host: str, port: int) -> list[str]:
         try:
-            found = await self._resolve(host, port)
+            addresses = await self._resolve(host, port)
         except OSError as error:
             raise FetchError(f"the host {host} is not known: {error.strerror}") from error
-        if not found:
+        if not addresses:
             raise FetchError(f"the host {host} has no address")
-        return found
+        return addresses
 
 
 def is_public(address: str) -> bool:
-    """Return whether an address is one of the public internet, whichever way it is written."""
+    """Return whether an address is public; unwraps IPv4 addresses inside IPv6."""
     inner = _unwrap(ipaddress.ip_address(address.partition("%")[0]))
     if isinstance(inner, ipaddress.IPv4Address):
         is_local = inner in _PROTOCOLS
@@ -82,9 +81,9 @@ def is_public(address: str) -> bool:
 
 
 def is_ordinary(address: str) -> bool:
-    """Return whether an address may be that of a web server in a private network.
+    """Return whether an address is a normal host address in a private network.
 
-    Link-local addresses and a few others are not: cloud machines find their credentials there.
+    Link-local, multicast, unspecified and metadata addresses are not; the last have credentials.
     """
     inner = _unwrap(ipaddress.ip_address(address.partition("%")[0]))
     is_elsewhere = inner.is_link_local or inner.is_multicast or inner.is_unspecified
@@ -92,7 +91,7 @@ def is_ordinary(address: str) -> bool:
 
 
 def _unwrap(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 address stands for, or the address itself."""
+    """Return the IPv4 address inside an IPv6 address, or the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in _NAT64 or address in _COMPATIBLE:
