@@ -1,6 +1,6 @@
-"""Tells the full stops of abbreviations and ordinal numbers from those that end a sentence.
+"""Distinguishes full stops of abbreviations and ordinal numbers from ends of sentences.
 
-The words of all languages stand in one table, because many texts mix languages.
+All languages share one table, because many texts mix languages.
 """
 
 import re
@@ -10,9 +10,9 @@ _ABBREVIATIONS = (
     "p.ex cf mme mlle sra dra srta ud uds av sig dott dhr mevr bijv t.ex esim "
     "np tzw tj inż ing např tzv resp т.е т.к т.н тыс ул вул напр bkz sn örn डॉ"
 )
-"""Abbreviations that something always follows; a space may stand between their letters."""
+"""Abbreviations that never end a sentence; spaces between their letters are allowed."""
 _BEFORE_NUMBER = r"[^\W\d_]{1,4}"
-"""A short word with a full stop before a number is taken for an abbreviation: "art. 5", "ст. 5"."""
+"""A short word with a full stop before a number counts as an abbreviation: "art. 5", "ст. 5"."""
 _ORDINALS = (
     "der die das den dem des am im ins zum vom ab bis zur beim seit jedes jeder jeden dieses "
     "dne dnia"
@@ -33,9 +33,9 @@ _NUMBERED = re.compile(rf"(?:^|[\s('\u2019]){_BEFORE_NUMBER}\.\Z", re.IGNORECASE
 
 
 def ends_in_abbreviation(text: str, start: int, stop: int, after: int) -> bool:
-    """Return whether the full stop before `stop` ends no sentence, but an abbreviation.
+    """Return whether the full stop before `stop` belongs to an abbreviation.
 
-    The sentence begins at `start` at the earliest; what follows it begins at `after`.
+    The sentence begins at or after `start`; the following text begins at `after`.
     """
     tail = text[max(start, stop - _LONGEST) : stop]
     if _ANYWHERE.search(tail):

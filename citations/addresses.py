@@ -1,4 +1,4 @@
-"""Finds the addresses in a text, and compares web addresses by the page that they open.
+"""Finds addresses in a text, and compares web addresses by the page that they open.
 
 An address is any text that a channel, a mail program or a terminal may turn into a link: with a
 scheme, without one (`//host`, `www.host`, `host.com/path`), of a mailbox, or a script.
@@ -34,7 +34,7 @@ _TOPS_WORDS = (
 _TOPS = frozenset(_TOPS_WORDS.split())
 _ENDINGS_WORDS = "md py rs sh pl cc js ts cs go rb ps vb so mk in id to is it at"
 _ENDINGS = frozenset(_ENDINGS_WORDS.split())
-"""Country domains that are also endings of files, or words after a full stop."""
+"""Country domains that are also file extensions, or words that may follow a full stop."""
 _WEB = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]{2,45}\]|[^\s/?#@\\:\[\]<>\"'`{}|^%\x00-\x1f\x7f]+)"
     r"(?::(?P<port>\d{1,5}))?(?P<path>[/?][^\s#<>\"\\`\x00-\x1f\x7f]*)?"
@@ -51,7 +51,7 @@ _FILES_WORDS = (
     "ac am cab cc cs go js mk ml mm mo mov pl pm properties ps pub py rb rs sh so tf ts vb"
 )
 _FILES = frozenset((*_FILES_WORDS.split(), "md", "zip"))
-"""Endings of files that are also domains: a word with one of them is taken for a file."""
+"""File extensions that are also domains; a word with one of them counts as a file."""
 _SCHEME_ALONE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}:[/\\]{2}")
 _ESCAPED = re.compile(r"%[0-9a-fA-F]{2}")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
@@ -60,7 +60,7 @@ _IN_PATH = "!#$%&'()*+,-./:;=?@[]_{|}~^"
 
 @dataclass(frozen=True, slots=True)
 class FoundAddress:
-    """An address in a text, from `start` to `end` (exclusive); `bare`: only the name of a host."""
+    """An address in a text, from `start` to `end` (exclusive); `bare`: only a host name."""
 
     start: int
     end: int
@@ -76,26 +76,25 @@ def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddres
     """
     start_at = 0
     while (match := _ADDRESS.search(text, start_at)) is not None:
-        found = _trim(match[0])
-        start_at = match.start() + max(1, len(found))
+        address = _trim(match[0])
+        start_at = match.start() + max(1, len(address))
         if match["host"] is not None and not (any_name or _is_host(match)):
             continue
-        if found and not _is_scheme_alone(found, text[match.end() : match.end() + 1]):
+        if address and not _is_scheme_alone(address, text[match.end() : match.end() + 1]):
             bare = match["host"] is not None and not match["path"].strip("/?#.:")
-            yield FoundAddress(match.start(), match.start() + len(found), found, bare)
+            yield FoundAddress(match.start(), match.start() + len(address), address, bare)
 
 
 def addresses_of(text: str) -> frozenset[str]:
-    """Return the addresses in a text, without those that are more likely names of files."""
-    return frozenset(found.text for found in find_addresses(text))
+    """Return the addresses in a text, without those that are more likely file names."""
+    return frozenset(address.text for address in find_addresses(text))
 
 
 def page_of(address: str) -> str | None:
     """Return a canonical form that is equal for all addresses of one page.
 
-    None for anything but a plain web address, also for one with a user name before its host. Scheme
-    and host are compared in lower case and as IDNA; the default port and a heading (`#...`) are
-    ignored.
+    None for anything but a plain web address, including one with a user name. Scheme and host are
+    converted to lower case and IDNA; the default port and the fragment are omitted.
     """
     match = _WEB.fullmatch(address)
     host = None if match is None else _host(match["host"])
@@ -108,13 +107,13 @@ def page_of(address: str) -> str | None:
 
 
 def fragment_of(address: str) -> str:
-    """Return the heading (`#...`) of an address, or an empty text."""
+    """Return the fragment (after `#`) of an address, or an empty text."""
     match = _WEB.fullmatch(address)
     return "" if match is None else (match["fragment"] or "")
 
 
 def host_of(address: str) -> str:
-    """Return the host of an address in lower case, also without a scheme; empty if none."""
+    """Return the host of an address, with or without a scheme, in lower case; else empty."""
     rest = re.sub(r"\A[A-Za-z][A-Za-z0-9+.-]{0,20}:", "", address).lstrip("/\\")
     authority = re.split(r"[/\\?#]", rest, maxsplit=1)[0].rpartition("@")[2]
     return (_host(authority.partition(":")[0]) or authority.lower()).removeprefix("www.")
@@ -123,26 +122,30 @@ def host_of(address: str) -> str:
 def origins_of(text: str) -> frozenset[str]:
     """Return the web origins (`https://host:port`) that a text states.
 
-    These are the origins of its web addresses, and those of each word that is nothing but a host,
-    such as `localhost:3000` or `api.acme.test`. Both schemes count. A word that may be the name of
-    a file, such as `setup.py`, is not a host.
+    These are the origins of its web addresses, and of each word that is only a host, such as
+    `localhost:3000` or `api.acme.test`, with both schemes. A word that may be a file name, such as
+    `setup.py`, is not a host.
     """
     origins = filter(None, map(origin_of, addresses_of(text)))
     hosts = (origin.partition("://")[2] for origin in origins)
     words = (word.strip(_AROUND_WORD) for word in text.split())
-    named = (word for word in words if (host := _AUTHORITY.fullmatch(word)) and _names_host(host))
-    both = (f"{scheme}://{one}" for one in (*hosts, *named) for scheme in _DEFAULT_PORTS)
+    named = (
+        word
+        for word in words
+        if (authority := _AUTHORITY.fullmatch(word)) and _names_host(authority)
+    )
+    both = (f"{scheme}://{host}" for host in (*hosts, *named) for scheme in _DEFAULT_PORTS)
     return frozenset(filter(None, map(page_of, both)))
 
 
 def origin_of(address: str) -> str:
-    """Return scheme, host and port of a web address in canonical form; empty if it is none."""
+    """Return the canonical origin (scheme, host, port) of a web address; empty if invalid."""
     page = page_of(address)
     return "" if page is None else "/".join(re.split("[/?]", page, maxsplit=3)[:3])
 
 
 def host_and_port(address: str) -> str:
-    """Return the host of a web address, with a port that is not the default of its scheme."""
+    """Return the host of a web address, with the port unless it is the default."""
     return origin_of(address).partition("//")[2]
 
 
@@ -152,10 +155,10 @@ def _unquote(escaped: re.Match[str]) -> str:
     return sign if is_same else escaped[0].upper()
 
 
-def _is_scheme_alone(found: str, following: str) -> bool:
-    """Return whether an address is only a scheme, which the next sign cannot continue."""
+def _is_scheme_alone(address: str, following: str) -> bool:
+    """Return whether an address is only a scheme that the next character does not continue."""
     is_end = not following or following.isspace() or following == "`"
-    return is_end and _SCHEME_ALONE.fullmatch(found) is not None
+    return is_end and _SCHEME_ALONE.fullmatch(address) is not None
 
 
 def _host(name: str) -> str | None:
@@ -178,7 +181,7 @@ def _is_host(match: re.Match[str]) -> bool:
 
 
 def _names_host(word: re.Match[str]) -> bool:
-    """Return whether a word is certainly the name of a host, with or without a port."""
+    """Return whether a word is certainly a host name, with or without a port."""
     name, last = word["name"], word["last"]
     if name.startswith("[") or _IP.fullmatch(name) or name.lower() == "localhost":
         return True
@@ -189,7 +192,7 @@ def _names_host(word: re.Match[str]) -> bool:
 
 
 def _trim(address: str) -> str:
-    """Return an address without the punctuation of the sentence around it."""
+    """Remove trailing punctuation of the surrounding sentence from an address."""
     end = len(address)
     unopened = address.count(")") - address.count("(")
     while end:

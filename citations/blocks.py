@@ -1,7 +1,7 @@
-"""Reads the blocks of a Markdown text by their lines, and removes blocks from it.
+"""Parses the blocks of a Markdown text with their lines, and removes blocks.
 
-A block is a paragraph, a list item, a row of a table, a heading or code. Every function keeps the
-other lines of the text as they are.
+A block is a paragraph, a list item, a table row, a heading or code. The functions leave all other
+lines of the text unchanged.
 """
 
 import re
@@ -36,10 +36,10 @@ class BlockForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LineBlock:
-    """A block of a text. `start` and `end` are the lines of its own text, `end` exclusive.
+    """A block of a text; its own text is from line `start` to `end` (exclusive).
 
-    What hangs under an item ends before line `last`, and has the item's index as `parent`. The
-    items of one list share their `group`, and so do the rows of one table.
+    The nested blocks of an item end before line `last` and have the item's index as `parent`. Items
+    of one list, and rows of one table, share their `group`.
     """
 
     kind: BlockForm
@@ -160,8 +160,8 @@ def read_blocks(text: str) -> tuple[LineBlock, ...]:
 def remove_blocks(text: str, indexes: Collection[int]) -> str:
     """Return `text` without these blocks, indices of `read_blocks`.
 
-    An item takes along what hangs under it. A heading, a lead ("These are the steps:") or an item
-    that had nothing of its own but what was removed goes too, and lists are numbered again.
+    Nested blocks of an item are removed with it. A heading, an introducing line ("These are the
+    steps:") or a label is removed as well if nothing remains below it. Lists are renumbered.
     """
     if not indexes:
         return text
@@ -175,7 +175,7 @@ def remove_blocks(text: str, indexes: Collection[int]) -> str:
 
 
 def remove_cells(text: str, cells: Iterable[tuple[LineBlock, int]]) -> str:
-    """Return `text` with an ellipsis in place of these cells, each of a row of it."""
+    """Return `text` with an ellipsis in place of these cells (row and index)."""
     lines = text.split("\n")
     for row, cell in cells:
         parts = _CELL_BORDER.split(lines[row.start])
@@ -187,20 +187,20 @@ def remove_cells(text: str, cells: Iterable[tuple[LineBlock, int]]) -> str:
 
 
 def remove_empty_headings(text: str) -> str:
-    """Return `text` without headings that nothing stands under."""
+    """Return `text` without headings that have no content."""
     return remove_blocks(text, _find_bare_headings(read_blocks(text), ()))
 
 
 def leads_over(block: LineBlock) -> bool:
-    """Return whether a block ends with a colon, marks aside, so that it introduces what follows."""
+    """Return whether a block introduces the next one: it ends with a colon, ignoring marks."""
     bare = _without_marks_at_end(block.text).rstrip("*_").rstrip()
     return block.kind in (BlockForm.PARAGRAPH, BlockForm.ITEM) and bare.endswith(_LEADS)
 
 
 def names_what_follows(blocks: Sequence[LineBlock], index: int) -> bool:
-    """Return whether a block ends with a colon, or is a heading in bold: it claims nothing itself.
+    """Return whether a block only introduces others: it ends with a colon or is a bold heading.
 
-    A sentence in bold is no heading.
+    A sentence in bold is not a heading.
     """
     block = blocks[index]
     bare = _without_marks_at_end(block.text).strip()
@@ -221,11 +221,11 @@ def _without_marks_at_end(text: str) -> str:
 
 @cache
 def _markdown() -> "MarkdownIt":
-    """Return the parser of blocks, loaded on the first use."""
+    """Return the block parser, which is loaded on first use."""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    # What looks like the definition of a link is a line like others: links are checked elsewhere.
+    # Link definitions are parsed as ordinary lines, because links are checked elsewhere.
     return parser.disable(["inline", "text_join", "reference"])
 
 
@@ -235,7 +235,7 @@ def _map(token: "Token") -> tuple[int, int]:
 
 
 def _spread(blocks: Sequence[LineBlock], indexes: Collection[int]) -> set[int]:
-    """Return the indexes, and those of all blocks that hang under these items."""
+    """Return the indexes of these blocks and of all blocks nested in them."""
     gone = set(indexes)
     for index, block in enumerate(blocks):
         if block.parent in gone:
@@ -244,7 +244,7 @@ def _spread(blocks: Sequence[LineBlock], indexes: Collection[int]) -> set[int]:
 
 
 def _without_lines(lines: Sequence[str], gone: Collection[int]) -> list[str]:
-    """Return the other lines; of the blank lines around a gap, those before it stay."""
+    """Return the remaining lines, without the blank lines after a gap that follow blank ones."""
     kept: list[str] = []
     after_gap = False
     for number, line in enumerate(lines):
@@ -259,8 +259,8 @@ def _without_lines(lines: Sequence[str], gone: Collection[int]) -> list[str]:
 
 
 def _find_emptied(blocks: Sequence[LineBlock], gone: Collection[int]) -> set[int]:
-    """Return the blocks that stand for nothing once `gone` are removed."""
-    found = _find_bare_headings(blocks, gone)
+    """Return the blocks that have no content left once `gone` are removed."""
+    emptied = _find_bare_headings(blocks, gone)
     under: dict[int | None, list[int]] = {}
     members: dict[int, list[int]] = {}
     for index, block in enumerate(blocks):
@@ -269,9 +269,9 @@ def _find_emptied(blocks: Sequence[LineBlock], gone: Collection[int]) -> set[int
             members.setdefault(block.group, []).append(index)
     for index in range(len(blocks)):
         led = _list_led(blocks, index, under.get(index, []), members)
-        if index not in gone and led and all(one in gone for one in led):
-            found.add(index)
-    return found
+        if index not in gone and led and all(block_index in gone for block_index in led):
+            emptied.add(index)
+    return emptied
 
 
 def _list_led(
@@ -280,7 +280,7 @@ def _list_led(
     under: Sequence[int],
     members: Mapping[int, Sequence[int]],
 ) -> Sequence[int]:
-    """Return the blocks that a label, a lead or the first row of a table stands for alone."""
+    """Return the blocks that a label, an introducing line or a table header only introduces."""
     block = blocks[index]
     if block.kind is BlockForm.HEADER:
         return members.get(block.group, ())
@@ -293,14 +293,14 @@ def _list_led(
 
 
 def _is_label(block: LineBlock) -> bool:
-    """Return whether an item is only a bold label, which names what stands under it."""
+    """Return whether an item is only a bold label for its nested blocks."""
     return _is_bold(block.text.strip())
 
 
 def _find_bare_headings(blocks: Sequence[LineBlock], gone: Collection[int]) -> set[int]:
-    """Return the headings below which only headings of a lower rank, or nothing, would stand."""
-    found: set[int] = set()
-    holds_at = 7  # the rank of the highest heading that nothing separates from the text after it
+    """Return the headings without any text in their section."""
+    bare: set[int] = set()
+    holds_at = 7  # level of the highest heading kept directly above text; 0: text, 7: nothing
     for index in range(len(blocks) - 1, -1, -1):
         block = blocks[index]
         if index in gone:
@@ -310,31 +310,31 @@ def _find_bare_headings(blocks: Sequence[LineBlock], gone: Collection[int]) -> s
         elif holds_at == 0 or (holds_at > block.level and holds_at < 7):
             holds_at = block.level
         else:
-            found.add(index)
-    return found
+            bare.add(index)
+    return bare
 
 
 def _number_again(
     lines: Sequence[str], blocks: Sequence[LineBlock], gone: Collection[int]
 ) -> list[str]:
-    """Return the lines with new numbers for the items of lists that lose some."""
+    """Renumber the items of lists that lose some."""
     numbered = list(lines)
     shortened = {blocks[index].group for index in gone if blocks[index].kind is BlockForm.ITEM}
     numbers: dict[int, int] = {}
     for index, block in enumerate(blocks):
-        found = _ORDERED.match(lines[block.start]) if block.group in shortened else None
-        if found is None or block.kind is not BlockForm.ITEM:
+        marker = _ORDERED.match(lines[block.start]) if block.group in shortened else None
+        if marker is None or block.kind is not BlockForm.ITEM:
             continue
-        number = numbers.setdefault(block.group, int(found["number"]))
+        number = numbers.setdefault(block.group, int(marker["number"]))
         if index not in gone:
-            numbered[block.start] = _write(found, number) + lines[block.start][found.end() :]
+            numbered[block.start] = _write(marker, number) + lines[block.start][marker.end() :]
             numbers[block.group] = number + 1
     return numbered
 
 
-def _write(found: re.Match[str], number: int) -> str:
-    """Return the sign of an item under another number, in the same width."""
-    width = len(found["number"]) + len(found["space"])
-    written = f"{number}{found['sign']}"
-    space = " " * max(1, width + 1 - len(written))
-    return f"{found['before']}{written}{space}"
+def _write(marker: re.Match[str], number: int) -> str:
+    """Return the marker of an item with another number, padded to the same width."""
+    width = len(marker["number"]) + len(marker["space"])
+    sign = f"{number}{marker['sign']}"
+    space = " " * max(1, width + 1 - len(sign))
+    return f"{marker['before']}{sign}{space}"

@@ -1,19 +1,20 @@
-"""Writes the marks of an answer: in one style, for known sources, in the order of first use.
+"""Writes the citation marks of an answer: in one style, for known sources, in order of first use.
 
-Rules add marks and note faults. A mark covers more than the sentence in which it stands:
+A mark covers more than its sentence:
 
 | position of the mark                                  | it covers                            |
 |-------------------------------------------------------|--------------------------------------|
 | in a paragraph or a row                               | the paragraph, the row               |
-| in an item                                            | the item and what hangs under it     |
+| in an item                                            | the item and its nested blocks       |
 | in the line above a list, a table or code             | the list, the table, the code        |
 | on a line below a paragraph, a list, a table or code  | the same                             |
 | in a later item or row                                | the items or rows before it          |
 | in the last marked item or row                        | the list, the table                  |
-| at the end of the answer                              | what nothing else covers             |
+| at the end of the answer                              | all blocks that are not yet covered  |
 
-A list with marks of its own is covered by these, and by the line above it only where that line
-introduces it. No mark is left alone on a line that could stand in an item, a row, or a paragraph.
+A list with its own marks is covered by these, and by the line above it only if that line introduces
+the list. A mark alone on a line is moved into the item, row or paragraph that it covers, if
+possible.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -54,8 +55,8 @@ _LONGEST_LABEL = 40
 class Cited:
     """An answer with its marks in display order.
 
-    `order` contains the given numbers of the sources in the order of first use: the text calls the
-    first of them `[1]`. `unknown` contains the numbers that the answer cited and no source has.
+    `order` contains the original numbers of the cited sources in order of first use; the first one
+    is `[1]` in the text. `unknown` are cited numbers without a source.
     """
 
     text: str
@@ -65,7 +66,7 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class MovedMark:
-    """A quotation of a block, and the number of the source that says it instead of the cited."""
+    """A quotation in a block, and the number of the source to cite for it instead."""
 
     block: int
     quote: str
@@ -84,11 +85,11 @@ class _Names:
     """Recognises lines that only name sources."""
 
     def __init__(self, sources: SourceTexts) -> None:
-        found = {_bare(name) for source in sources.sources for name in source.names}
-        self._names = sorted(found - {""}, key=len, reverse=True)
+        names = {_bare(name) for source in sources.sources for name in source.names}
+        self._names = sorted(names - {""}, key=len, reverse=True)
 
     def is_listing(self, block: LineBlock) -> bool:
-        """Return whether a block is nothing but marks and names, perhaps after a label."""
+        """Return whether a block consists only of marks and source names, perhaps after a label."""
         if block.kind not in (BlockForm.PARAGRAPH, BlockForm.ITEM):
             return False
         first, *others = block.text.split("\n")
@@ -99,7 +100,7 @@ class _Names:
         return has_one and not any(rest)
 
     def has_label(self, block: LineBlock) -> bool:
-        """Return whether a listing begins with a label, or explains its marks as footnotes do."""
+        """Return whether a listing begins with a label, or has the form of footnotes."""
         first = block.text.split("\n")[0]
         is_footnote = first.lstrip().startswith("[") and bool(_bare(remove_marks(first)))
         return self._after_label(first) != first or is_footnote
@@ -117,9 +118,9 @@ class _Names:
 
 
 def cite(answer: str, sources: SourceTexts) -> Cited:
-    """Return an answer with the marks of known sources, and one for each block that is proved.
+    """Normalise the marks of an answer, and add marks to uncited blocks found in a source.
 
-    A list of sources of the model's own, and headings without content, are left out.
+    Marks of unknown sources, a list of sources by the model, and empty headings are removed.
     """
     plain = write_plainly(mark_tools(answer, sources.find_tool), sources.literal)
     unknown = tuple(number for number in read_marks(plain) if number not in sources.numbers)
@@ -133,13 +134,13 @@ def cite(answer: str, sources: SourceTexts) -> Cited:
 
 
 def leave_out(text: str, indexes: Collection[int]) -> Cited:
-    """Return an answer without these blocks, its marks numbered from 1 again.
+    """Return an answer without these blocks, with renumbered marks.
 
-    What stays keeps the sources of a mark that went, such as that of the line above a table.
+    Remaining blocks keep their sources even if a mark that covered them was removed.
     """
     blocks = read_blocks(text)
     before = zip(blocks, cover_nearby(blocks), strict=True)
-    covered = {(block.kind, remove_marks(block.text)): found for block, found in before}
+    covered = {(block.kind, remove_marks(block.text)): numbers for block, numbers in before}
     left = remove_blocks(text, indexes)
     if indexes:
         left = _add_marks(
@@ -153,7 +154,7 @@ def leave_out(text: str, indexes: Collection[int]) -> Cited:
 def move_marks(text: str, moves: Sequence[MovedMark]) -> str:
     """Return an answer in which each quotation cites its new source; other claims keep theirs.
 
-    The indices of its blocks stay the same.
+    The indexes of the blocks do not change.
     """
     lines = text.split("\n")
     for move in moves:
@@ -174,37 +175,37 @@ def move_marks(text: str, moves: Sequence[MovedMark]) -> str:
 
 
 def cover(blocks: Sequence[LineBlock]) -> tuple[tuple[int, ...], ...]:
-    """Return the numbers that cover each block, by the table above."""
+    """Return the source numbers that cover each block, according to the table above."""
     near = cover_nearby(blocks)
-    return tuple(found or near[-1] for found in near)
+    return tuple(numbers or near[-1] for numbers in near)
 
 
 def claims_something(block: LineBlock) -> bool:
-    """Return whether a block has text of its own that is more than marks."""
+    """Return whether a block has text other than marks."""
     return block.kind in _CLAIMS and bool(block.text.strip()) and not is_only_marks(block.text)
 
 
 def cover_nearby(blocks: Sequence[LineBlock]) -> list[tuple[int, ...]]:
-    """Return the numbers that cover each block from where it stands, not from the end."""
-    found = [_own(block) for block in blocks]
-    firsts, inside = _find_firsts(blocks), _find_later(blocks, found)
+    """Return the numbers that cover each block, without marks at the end of the answer."""
+    covering = [_own(block) for block in blocks]
+    firsts, inside = _find_firsts(blocks), _find_later(blocks, covering)
     for index, block in enumerate(blocks):
-        if found[index]:
+        if covering[index]:
             continue
         first = firsts[block.group]
-        lead = _from_lead(blocks, found, index, first)
+        lead = _from_lead(blocks, covering, index, first)
         if inside[index] and not (first and leads_over(blocks[first - 1])):
             lead = ()
-        above = found[block.parent] if block.parent is not None else ()
-        found[index] = above or tuple(dict.fromkeys((*lead, *inside[index])))
-    _cover_from_below(blocks, found)
-    return found
+        above = covering[block.parent] if block.parent is not None else ()
+        covering[index] = above or tuple(dict.fromkeys((*lead, *inside[index])))
+    _cover_from_below(blocks, covering)
+    return covering
 
 
-def uncovered(blocks: Sequence[LineBlock], found: Sequence[tuple[int, ...]]) -> Iterator[int]:
-    """Yield the indices of blocks that claim something and that no mark covers."""
+def uncovered(blocks: Sequence[LineBlock], covering: Sequence[tuple[int, ...]]) -> Iterator[int]:
+    """Yield the indexes of blocks with a claim that no mark covers."""
     for index, block in enumerate(blocks):
-        if claims_something(block) and not found[index]:
+        if claims_something(block) and not covering[index]:
             yield index
 
 
@@ -215,11 +216,11 @@ def without_blocks(
     context: str,
     typed: Collection[str] = (),
 ) -> SourcedText:
-    """Return the text without the blocks at `indexes`, its sources numbered from 1 again.
+    """Return the text without the blocks at `indexes`, with renumbered sources.
 
-    `indexes` are those of `citations.blocks.read_blocks`. Sources that nothing else cites are left
-    out, and so are links to their pages. `context` holds the texts of `references`; `typed` is what
-    the person typed.
+    `indexes` are those of `citations.blocks.read_blocks`. Sources that are no longer cited are
+    removed with links to their pages. `context` contains the texts of `references`; `typed` are the
+    user's messages.
     """
     kept = leave_out(cited.text, indexes)
     by_number = {source.number: source for source in cited.used}
@@ -236,7 +237,7 @@ def without_blocks(
 def _move_in_prose(prose: str, move: MovedMark) -> str:
     """Return a paragraph or an item in which the sentence of a quotation has another mark.
 
-    The sentences before it that shared its mark get the mark themselves.
+    The previous sentence gets the old mark if it shared it.
     """
     parts = _split_sentences(prose)
     at = next((n for n, part in enumerate(parts) if _has_quote(part, move.quote)), len(parts) - 1)
@@ -249,7 +250,7 @@ def _move_in_prose(prose: str, move: MovedMark) -> str:
 
 
 def _split_sentences(prose: str) -> list[str]:
-    """Return the sentences of a text, which together are the text."""
+    """Split a text into sentences, including the white space between them."""
     parts, start = [], 0
     for sentence in sentences(prose):
         end = prose.index(sentence, start) + len(sentence)
@@ -272,17 +273,17 @@ def _own(block: LineBlock) -> tuple[int, ...]:
 
 
 def _find_later(
-    blocks: Sequence[LineBlock], found: Sequence[tuple[int, ...]]
+    blocks: Sequence[LineBlock], own_marks: Sequence[tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
-    """Return for each item and row the marks of the next of its list or table that has marks; for
-    those after the last one, its marks.
-    """
-    following = {block.group: found[index] for index, block in enumerate(blocks) if found[index]}
+    """Return for each item and row the marks of the next marked one of its group, else the last."""
+    following = {
+        block.group: own_marks[index] for index, block in enumerate(blocks) if own_marks[index]
+    }
     later: list[tuple[int, ...]] = [()] * len(blocks)
     for index in range(len(blocks) - 1, -1, -1):
         block = blocks[index]
         if block.kind in (BlockForm.ITEM, BlockForm.ROW):
-            following[block.group] = found[index] or following.get(block.group, ())
+            following[block.group] = own_marks[index] or following.get(block.group, ())
             later[index] = following[block.group]
     return later
 
@@ -293,17 +294,17 @@ def _find_firsts(blocks: Sequence[LineBlock]) -> dict[int, int]:
 
 
 def _from_lead(
-    blocks: Sequence[LineBlock], found: Sequence[tuple[int, ...]], index: int, first: int
+    blocks: Sequence[LineBlock], covering: Sequence[tuple[int, ...]], index: int, first: int
 ) -> tuple[int, ...]:
-    """Return the marks of the line above a list, a table or code, whose first block is `first`."""
+    """Return the marks of the line above a list, table or code that starts with block `first`."""
     if not first or blocks[index].kind not in _UNDER_A_LEAD:
         return ()
     is_lead = blocks[first - 1].kind in (BlockForm.PARAGRAPH, BlockForm.ITEM)
-    return found[first - 1] if is_lead else ()
+    return covering[first - 1] if is_lead else ()
 
 
-def _cover_from_below(blocks: Sequence[LineBlock], found: list[tuple[int, ...]]) -> None:
-    """Let a line of marks cover the paragraph, list, table or code above it."""
+def _cover_from_below(blocks: Sequence[LineBlock], covering: list[tuple[int, ...]]) -> None:
+    """Apply marks alone on a line to the paragraph, list, table or code above them."""
     for index, block in enumerate(blocks):
         if block.kind is not BlockForm.PARAGRAPH or not is_only_marks(block.text) or not index:
             continue
@@ -315,13 +316,13 @@ def _cover_from_below(blocks: Sequence[LineBlock], found: list[tuple[int, ...]])
             inside = blocks[other].group == group or blocks[other].start > blocks[at].start
             if not inside:
                 break
-            found[other] = found[other] or found[index]
+            covering[other] = covering[other] or covering[index]
 
 
 def _add_proved(text: str, sources: SourceTexts) -> str:
-    """Return `text` with a mark for each block that nothing near covers and a source has.
+    """Add a mark to each uncovered block whose text is in a source.
 
-    A heading in bold gets none: any source that has its words would seem to prove it.
+    Bold headings get none, because any source with the same words would match.
     """
     preferred = read_marks(text)
 
@@ -335,9 +336,9 @@ def _add_proved(text: str, sources: SourceTexts) -> str:
 def _add_marks(
     text: str, find: Callable[[LineBlock], Sequence[int]], *, restores: bool = False
 ) -> str:
-    """Return `text` with the marks that `find` returns for blocks that nothing near covers.
+    """Add the marks that `find` returns to blocks that nothing nearby covers.
 
-    With `restores`, also blocks that another mark covers get those that they lack.
+    With `restores`, covered blocks also get the marks that they lack.
     """
     blocks = read_blocks(text)
     near = cover_nearby(blocks)
@@ -373,10 +374,10 @@ def _find_shared(
     near: Sequence[tuple[int, ...]],
     added: Mapping[int, Sequence[int]],
 ) -> dict[int, int]:
-    """Return the line that gets one mark for a whole list, by the group of the list.
+    """Return the line that gets one mark for a whole list, by group.
 
-    It is the line that introduces the list, else its last item: where one source has most of the
-    items, marks on these alone would look as if the others had no source.
+    This is the introducing line, else the last item. If one source contains most of the items,
+    marks on only these would suggest that the others have no source.
     """
     groups: dict[int, list[int]] = {}
     for index, block in enumerate(blocks):
@@ -404,9 +405,9 @@ def _find(block: LineBlock, sources: SourceTexts, preferred: Collection[int]) ->
 
 
 def _line_for(blocks: Sequence[LineBlock], index: int, first: int) -> int | None:
-    """Return the line that gets the mark of a block; None for a line of its own below it.
+    """Return the line that gets the mark of a block, or None for a new line below it.
 
-    `first` is the first block of its table.
+    `first` is the first block of its group.
     """
     block = blocks[index]
     is_below = block.kind in (BlockForm.CODE, BlockForm.ROW)
@@ -414,7 +415,7 @@ def _line_for(blocks: Sequence[LineBlock], index: int, first: int) -> int | None
 
 
 def _line_above(blocks: Sequence[LineBlock], first: int) -> int | None:
-    """Return the line that introduces a list, a table or code whose first block is `first`."""
+    """Return the line that introduces a list, table or code that starts with block `first`."""
     parent = blocks[first].parent
     if parent is not None and blocks[parent].text.strip():
         return blocks[parent].end - 1
@@ -440,9 +441,7 @@ def _write(numbers: Sequence[int]) -> str:
 
 
 def _lift_marks(text: str) -> str:
-    """Return `text` with marks that stand alone in the line of what they are about: of the item
-    that they hang under, else of the paragraph, list, table or code above them.
-    """
+    """Move marks alone on a line into the item, paragraph, list, table or code that they cover."""
     text = _dedent_marks(text)
     blocks = read_blocks(text)
     lines, firsts = text.split("\n"), _find_firsts(blocks)
@@ -460,9 +459,7 @@ def _lift_marks(text: str) -> str:
 
 
 def _find_target(blocks: Sequence[LineBlock], index: int, firsts: Mapping[int, int]) -> int | None:
-    """Return the block in whose line marks belong that stand alone at `index`; None if none can
-    have them, as code without a line above it.
-    """
+    """Return the block that should contain the lone marks at `index`, or None."""
     parent = blocks[index].parent
     if parent is not None and blocks[parent].text.strip():
         return parent
@@ -495,7 +492,7 @@ def _find_before(blocks: Sequence[LineBlock], index: int) -> int | None:
 
 
 def _dedent_marks(text: str) -> str:
-    """Return `text` with lines of marks that are indented like code at the margin instead."""
+    """Remove the indentation of lines of marks, which would make them code."""
     code, lines = code_lines(text), text.split("\n")
     for block in read_blocks(text):
         if block.kind is BlockForm.CODE and block.start not in code:
@@ -504,9 +501,9 @@ def _dedent_marks(text: str) -> str:
 
 
 def _without_own_list(text: str, sources: SourceTexts) -> tuple[str, tuple[int, ...]]:
-    """Return `text` without a list of sources at its end, and the numbers that the list has.
+    """Return `text` without a list of sources at its end, and the numbers in that list.
 
-    Such a list is recognised by its form: a label, and nothing but marks and names of sources.
+    The list is recognised by its form: a label, then only marks and names of sources.
     """
     blocks = read_blocks(text)
     names = _Names(sources)
@@ -537,9 +534,9 @@ def _bare(text: str) -> str:
 
 
 def _select_left(text: str, listed: Sequence[int], given: Collection[int]) -> Sequence[int]:
-    """Return the numbers of a removed list that have to stay, because nothing else covers a claim.
+    """Return the numbers of a removed list to keep, because a claim would have no source.
 
-    A list of all sources that were given tells of no claim where it stands.
+    A list of all given sources is not kept if the answer has other marks, as it proves nothing.
     """
     if set(listed) == set(given) and len(listed) > 1 and read_marks(text):
         return ()

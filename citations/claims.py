@@ -1,11 +1,11 @@
-"""Splits an answer, or a chunk, into units that can be cited, and reads their citations.
+"""Splits an answer or a chunk into citable units, and reads their citations.
 
 A unit is a sentence of a paragraph, a list item, a table or a code fence. A citation is `[n]`;
 models also write `[1, 2]`, `[1-3]`, and brackets of other scripts. Code contains no citations.
 
-The complaints of a judge about claims are text, which the next attempt at an answer gets to read.
-The first line is about the whole answer. Then follow the passages that no source supports, each
-with the reason, and a line for each part of the question without an answer (`- missing: "..."`).
+Also writes a judge's findings as text for the next attempt. The first line is about the whole
+answer; then follow unsupported passages with reasons, and a line for each unanswered part of the
+question (`- missing: "..."`).
 """
 
 import re
@@ -16,8 +16,7 @@ from enum import StrEnum
 from citations.abbreviations import ends_in_abbreviation
 
 _OPEN, _CLOSE = "[\\[\u3010\uff3b]", "[\\]\u3011\uff3d]"
-# Possessive quantifiers, and neighbours without common characters: otherwise a model's answer of a
-# few hundred characters could take exponential time.
+# Possessive quantifiers, and adjacent parts without common characters, prevent exponential time.
 _MORE = r"(?:\s*+(?:[,;\u3001\uff0c\u2013-]|and)\s*+\^?+\d++)*"
 _NOTE = r"(?:\u2020[^\]\u3011\uff3d]{0,200}+|\s*+)"  # some vendors append the name of the source
 _CITE = rf"{_OPEN}\s*+\^?+\d++{_MORE}{_NOTE}{_CLOSE}(?:\([^()\s]*+\))?"
@@ -69,7 +68,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """A passage that no source supports, and why."""
+    """A passage that no source supports, and the reason."""
 
     claim: str
     reason: str = ""
@@ -107,9 +106,9 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def citations(text: str) -> tuple[int, ...]:
-    """Return the numbers that `text` cites, in order and without repetition."""
-    found = (n for cite in _CITED.finditer(text) if cite["cite"] for n in _numbers(cite["cite"]))
-    return tuple(dict.fromkeys(found))
+    """Return the distinct numbers that `text` cites, in order."""
+    numbers = (n for cite in _CITED.finditer(text) if cite["cite"] for n in _numbers(cite["cite"]))
+    return tuple(dict.fromkeys(numbers))
 
 
 def with_citations(text: str, shown: Callable[[int], int | None]) -> str:
@@ -126,13 +125,13 @@ def with_citations(text: str, shown: Callable[[int], int | None]) -> str:
 
 
 def only_known(text: str, known: Collection[int]) -> str:
-    """Return `text` without citations of other numbers than `known`."""
-    # The removal may create another citation, as in "[[7]7]".
+    """Remove citations of all numbers that are not in `known`."""
+    # Removing a citation may create another one, as in "[[7]7]".
     for _ in range(_DEEPEST_NESTING):
         before, text = text, with_citations(text, lambda n: n if n in known else None)
         if text == before:
             return text
-    return text.translate(_BRACKETS)  # nested on purpose: without brackets it cites nothing
+    return text.translate(_BRACKETS)  # maliciously nested: remove all brackets
 
 
 def without_citations(text: str) -> str:
@@ -141,13 +140,13 @@ def without_citations(text: str) -> str:
 
 
 def marker(item: str) -> str:
-    """Return the beginning of a list item before its text: indent and sign or number."""
+    """Return the marker of a list item with its indentation."""
     match = _MARKER.match(item)
     return match[0] if match else ""
 
 
 def write_complaints(summary: str, unsupported: Sequence[Complaint], missing: Sequence[str]) -> str:
-    """Return the analysis as text; `summary` is its first line."""
+    """Return the findings as text, with `summary` as the first line."""
     lines = [_line(summary)]
     for complaint in unsupported:
         lines.append(f"{_UNSUPPORTED}{_line(complaint.claim)}")
@@ -214,16 +213,16 @@ def _numbers(cite: str) -> list[int]:
     inner = cite.strip()[1:-1]
     if inner.isascii() and inner.isdigit():
         return [_number(inner)]  # nearly every citation
-    found: list[int] = []
-    ones = (match.split("](")[0].split("\u2020")[0] for match in _ONE.findall(cite))
-    for first, last in (pair for one in ones for pair in _NUMBERS.findall(one)):
+    numbers: list[int] = []
+    singles = (match.split("](")[0].split("\u2020")[0] for match in _ONE.findall(cite))
+    for first, last in (pair for single in singles for pair in _NUMBERS.findall(single)):
         low, high = _number(first), _number(last or first)
-        found += range(low, high + 1) if 0 <= high - low < _WIDEST_RANGE else (low, high)
-    return found
+        numbers += range(low, high + 1) if 0 <= high - low < _WIDEST_RANGE else (low, high)
+    return numbers
 
 
 def _number(digits: str) -> int:
-    """Return the number, or 0, which no source has, for one with too many digits."""
+    """Return the number, or 0 (never a source) if it has too many digits."""
     return int(digits) if len(digits) <= _LONGEST_NUMBER else 0
 
 

@@ -1,4 +1,4 @@
-"""Proves that a web address is composed of parts that one document states.
+"""Checks whether a web address is composed of parts that one document states.
 
 | part                 | stated as                                                                |
 |----------------------|--------------------------------------------------------------------------|
@@ -26,9 +26,9 @@ Segments = tuple[str, ...]
 
 @dataclass(slots=True, eq=False)
 class Templates:
-    """A tree of stated paths: its cost is that of the branches that fit, not that of all paths.
+    """A prefix tree of paths, so that a look-up only visits matching branches.
 
-    `placeholders` are the branches whose segment has one, by the text before and after it.
+    `placeholders` are the branches with a placeholder, by the text before and after it.
     """
 
     is_end: bool = False
@@ -36,14 +36,14 @@ class Templates:
     placeholders: "dict[str, dict[str, Templates]]" = field(default_factory=dict)
 
     def add(self, path: Segments) -> None:
-        """Add a path; `{name}` in a segment of it stands for a value."""
+        """Add a path; `{name}` in a segment is a placeholder for a value."""
         branch = self
         for segment in path:
             branch = branch._get_or_add(segment)
         branch.is_end = True
 
     def find_next(self, segment: str) -> "Iterator[Templates]":
-        """Yield the branches that the next segment of an address leads to."""
+        """Yield the branches that match the next segment of an address."""
         if segment in self.segments:
             yield self.segments[segment]
         for start in range(len(segment)) if self.placeholders else ():
@@ -63,14 +63,14 @@ class Templates:
 
 @dataclass(frozen=True, slots=True)
 class StatedParts:
-    """The parts of addresses that a document states: servers and paths are split at `/`."""
+    """The parts of addresses that a document states, split at `/`."""
 
     servers: Templates
     paths: Templates
     words: Collection[str]
 
     def composes(self, address: str) -> bool:
-        """Return whether a web address is composed of these parts alone."""
+        """Return whether a web address consists only of these parts."""
         page = page_of(address)
         if page is None or "#" in address:
             return False
@@ -78,7 +78,7 @@ class StatedParts:
         return self._has_place(_split(location)) and all(map(self._has_parameter, query.split("&")))
 
     def _has_place(self, segments: Segments) -> bool:
-        """Return whether the segments are those of a server, then those of a path."""
+        """Return whether the segments are a stated server followed by a stated path."""
         servers, paths = {self.servers}, set[Templates]()
         for segment in segments:
             servers = {templates for branch in servers for templates in branch.find_next(segment)}
@@ -96,8 +96,10 @@ class StatedParts:
 @lru_cache(maxsize=64)
 def read_stated_parts(text: str) -> StatedParts:
     """Return the parts of addresses that the text of a document states."""
-    plain = _PLACEHOLDER.sub(lambda found: f"{{{found[1] or found[2]}}}", text)
-    pages = [page for found in find_addresses(plain) if (page := page_of(found.text)) is not None]
+    plain = _PLACEHOLDER.sub(lambda match: f"{{{match[1] or match[2]}}}", text)
+    pages = [
+        page for address in find_addresses(plain) if (page := page_of(address.text)) is not None
+    ]
     locations = {_split(page.partition("?")[0]) for page in pages}
     paths = {_split(path)[1:] for path in _PATH.findall(plain)}
     return StatedParts(
@@ -122,5 +124,7 @@ def _make_tree(paths: Iterable[Segments]) -> Templates:
 
 
 def _is_value(value: str) -> bool:
-    """Return whether a text may stand in place of a placeholder."""
-    return len(value) <= _LONGEST_VALUE and not any(one in value.upper() for one in _UNSAFE_VALUES)
+    """Return whether a text may replace a placeholder."""
+    return len(value) <= _LONGEST_VALUE and not any(
+        part in value.upper() for part in _UNSAFE_VALUES
+    )

@@ -1,13 +1,11 @@
-"""Proves that a number of an answer is in no text that the writer had, and cannot be computed.
+"""Finds numbers in an answer that no source contains and that cannot be derived from one.
 
-A number is known under each way of reading it: `1.000` is 1000 and 1.0, `21:00` is 21:00, 21 and 9,
-"five" is 5. The numbers of list items are not statements. A number that counts the items of a list
-is known.
+A number has each value that it can be read as: `1.000` is 1000 and 1.0, `21:00` is 21:00, 21 and 9,
+"five" is 5. Numbers of list items are ignored. The number of items in a list is always known.
 
 A number may be computed: the sum, difference, product, quotient or percentage of two numbers, or a
-number in another unit (two hours, 120 minutes). It is accepted if the same text states the numbers
-that it is computed from. If only a source or the question has one of them, it may be computed: then
-a rule neither accepts nor rejects it.
+conversion to another unit (two hours, 120 minutes). It is accepted if the same text states its
+operands. If only a source or the question has an operand, rules neither accept nor reject it.
 """
 
 import re
@@ -27,7 +25,7 @@ _ISO_DATE = re.compile(r"\d{4}-(\d{2})-(\d{2})")
 _DATE = re.compile(r"(\d{1,2})[.](\d{1,2})[.](\d{4})")
 _WORD = re.compile(r"[^\W\d_]+")
 _UNITS = (7, 12, 24, 30, 52, 60, 100, 365, 1_000, 1_024, 1_440, 3_600, 86_400, 1_000_000)
-"""Factors between units: days of a week, minutes of an hour, grams of a kilogram."""
+"""Conversion factors between units, such as days per week or minutes per hour."""
 _MOST_OPERANDS = 400
 _CLOSE = 1e-9
 _SPELLED_LINES = (
@@ -43,7 +41,7 @@ _SPELLED_LINES = (
     "nula jeden dva tři čtyři pět šest sedm osm devět deset",
 )
 _ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth"
-"""They are stated, and nothing is computed from them: "per second" is no 2."""
+"""Ordinals are never operands: "second" in "per second" is not 2."""
 _SPELLED: dict[str, int] = {
     word: number for line in _SPELLED_LINES for number, word in enumerate(line.split())
 } | {
@@ -60,9 +58,9 @@ _ORDERED = {word: float(number) for number, word in enumerate(_ORDINALS.split())
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number as it stands in a text, and the values that it may have.
+    """A number as written in a text, with the values that it may have.
 
-    A date is also known by its year and day: a source may have the name of its month.
+    `date` are the year and day of a date, because a source may spell out the month.
     """
 
     text: str
@@ -70,22 +68,22 @@ class Number:
     date: frozenset[float] = frozenset()
 
     def is_among(self, values: Collection[float]) -> bool:
-        """Return whether `values` contain it."""
+        """Return whether one of its values is in `values`."""
         return not self.values.isdisjoint(values) or bool(self.date and self.date <= set(values))
 
 
 @dataclass(frozen=True)
 class KnownNumbers:
-    """The numbers that a writer had: `given` texts of sources, and what the person `asked`."""
+    """The numbers that an answer may state: from `given` source texts and `asked` user texts."""
 
     given: Sequence[str]
     asked: Sequence[str] = ()
     counts: Collection[int] = field(default=())
-    """The lengths of the lists of the answer."""
+    """The lengths of the lists in the answer."""
 
     @cached_property
     def values(self) -> frozenset[float]:
-        """Every value that is known without computing."""
+        """All values that are known without computing."""
         texts = (*self.given, *self.asked)
         counted = frozenset(map(float, self.counts))
         return counted.union(*map(values_of, texts), *map(parts_of, texts))
@@ -95,24 +93,24 @@ class KnownNumbers:
         return frozenset().union(*map(operands_of, self.asked))
 
     def find_unknown(self, text: str, cited: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the numbers of `text` that are neither known nor may be computed.
+        """Return the numbers of `text` that are neither known nor computable.
 
-        `cited` are the texts of the sources that it cites: only their numbers are converted.
+        `cited` are the texts of the cited sources; only their numbers are used as operands.
         """
-        found, unknown = _select(text, self.values)
+        numbers, unknown = _select(text, self.values)
         if not unknown:
             return ()
-        beside = _values_among(found, self.values) | self._asked
+        beside = _values_among(numbers, self.values) | self._asked
         sources = frozenset().union(*map(operands_of, cited or self.given)) | beside
-        computed = {*_compute(beside, sources), *_convert(sources), _add_up(found, unknown)}
+        computed = {*_compute(beside, sources), *_convert(sources), _add_up(numbers, unknown)}
         return _without_computed(unknown, computed)
 
     def find_unexplained(self, text: str) -> tuple[str, ...]:
-        """Return the numbers of `text` that are not known, and that it does not compute."""
+        """Return the numbers of `text` that are unknown and not computed from its own numbers."""
         return _find_uncomputed(text, self.values)
 
     def find_elsewhere(self, text: str, cited: Sequence[str]) -> tuple[str, ...]:
-        """Return the numbers that the cited sources lack and that `text` does not compute."""
+        """Return the numbers of `text` that are not in the cited sources and not computed in it."""
         counted = frozenset(map(float, self.counts))
         texts = (*cited, *self.asked)
         known = counted.union(*map(values_of, texts), *map(parts_of, texts))
@@ -124,9 +122,9 @@ def numbers_of(text: str) -> tuple[Number, ...]:
     ascii_text = _ascii_digits(text)
     months = set(_find_months(ascii_text))
     return tuple(
-        _read_number(found)
-        for found in _TOKEN.finditer(ascii_text)
-        if found.start("number") not in months
+        _read_number(match)
+        for match in _TOKEN.finditer(ascii_text)
+        if match.start("number") not in months
     )
 
 
@@ -139,9 +137,9 @@ def values_of(text: str) -> frozenset[float]:
 
 @lru_cache(maxsize=256)
 def operands_of(text: str) -> frozenset[float]:
-    """Return the values of a text that something may be computed from."""
+    """Return the values of a text that may be operands of a computation."""
     ascii_text = _ascii_digits(text)
-    digits = (_read_number(found).values for found in _TOKEN.finditer(ascii_text))
+    digits = (_read_number(match).values for match in _TOKEN.finditer(ascii_text))
     values = set(chain.from_iterable(digits))
     values |= {float(_SPELLED[word]) for word in _words(text) if word in _SPELLED}
     values |= {float(_IDEOGRAPHS[sign]) for sign in set(text) if sign in _IDEOGRAPHS}
@@ -151,33 +149,33 @@ def operands_of(text: str) -> frozenset[float]:
 @lru_cache(maxsize=256)
 def parts_of(text: str) -> frozenset[float]:
     """Return the parts of the versions and dates of a text: 3, 6 and 19 of `3.6.19`."""
-    tokens = (found["number"] for found in _TOKEN.finditer(_ascii_digits(text)))
+    tokens = (match["number"] for match in _TOKEN.finditer(_ascii_digits(text)))
     parts = (part for token in tokens if ":" not in token for part in token.split("."))
     return frozenset(float(part) for part in parts if part.isdecimal())
 
 
 def _find_uncomputed(text: str, known: Collection[float]) -> tuple[str, ...]:
     """Return the numbers that are neither known nor computed from numbers of the same text."""
-    found, unknown = _select(text, known)
+    numbers, unknown = _select(text, known)
     if not unknown:
         return ()
-    stated = _values_among(found, known)
-    computed = {*_compute(stated, stated), *_convert(stated), _add_up(found, unknown)}
+    stated = _values_among(numbers, known)
+    computed = {*_compute(stated, stated), *_convert(stated), _add_up(numbers, unknown)}
     return _without_computed(unknown, computed)
 
 
 def _select(text: str, known: Collection[float]) -> tuple[tuple[Number, ...], list[Number]]:
     """Return all numbers of a text, and those that are not known."""
-    found = numbers_of(text)
-    return found, [number for number in found if not number.is_among(known)]
+    numbers = numbers_of(text)
+    return numbers, [number for number in numbers if not number.is_among(known)]
 
 
 def _values_among(numbers: Iterable[Number], known: Collection[float]) -> frozenset[float]:
     return frozenset(value for number in numbers for value in number.values if value in known)
 
 
-def _add_up(found: Iterable[Number], unknown: Collection[Number]) -> float:
-    return sum(max(number.values, default=0) for number in found if number not in unknown)
+def _add_up(numbers: Iterable[Number], unknown: Collection[Number]) -> float:
+    return sum(max(number.values, default=0) for number in numbers if number not in unknown)
 
 
 def _without_computed(unknown: Iterable[Number], computed: Collection[float]) -> tuple[str, ...]:
@@ -185,16 +183,16 @@ def _without_computed(unknown: Iterable[Number], computed: Collection[float]) ->
     return tuple(dict.fromkeys(left))
 
 
-def _compute(ones: Iterable[float], others: Iterable[float]) -> Iterator[float]:
-    """Yield the results of one step of arithmetic with a number of each."""
-    seconds = sorted(set(others) - {1.0})[:_MOST_OPERANDS]
-    for one in sorted(set(ones) - {1.0})[:_MOST_OPERANDS]:
-        for other in seconds:
-            yield from (one + other, abs(one - other), one * other, one * other / 100)
-            if other:
-                yield from (one / other, one / other * 100)
-            if one:
-                yield from (other / one, other / one * 100)
+def _compute(left_values: Iterable[float], right_values: Iterable[float]) -> Iterator[float]:
+    """Yield the results of one arithmetic operation on a number of each collection."""
+    right_operands = sorted(set(right_values) - {1.0})[:_MOST_OPERANDS]
+    for first in sorted(set(left_values) - {1.0})[:_MOST_OPERANDS]:
+        for second in right_operands:
+            yield from (first + second, abs(first - second), first * second, first * second / 100)
+            if second:
+                yield from (first / second, first / second * 100)
+            if first:
+                yield from (second / first, second / first * 100)
 
 
 def _convert(values: Iterable[float]) -> Iterator[float]:
@@ -206,13 +204,13 @@ def _convert(values: Iterable[float]) -> Iterator[float]:
 
 
 def _is_among(values: Iterable[float], computed: Collection[float]) -> bool:
-    rounded = {round(one, 2) for one in computed} | {float(round(one)) for one in computed}
+    rounded = {round(value, 2) for value in computed} | {float(round(value)) for value in computed}
     return any(value in rounded for value in values)
 
 
-def _read_number(found: re.Match[str]) -> Number:
-    written = found["number"]
-    text = f"{found['before']}{written}" if found["before"].strip("-") else written
+def _read_number(match: re.Match[str]) -> Number:
+    written = match["number"]
+    text = f"{match['before']}{written}" if match["before"].strip("-") else written
     date = _DATE.fullmatch(written)
     parts = () if date is None else (float(part) for part in date.groups() if int(part) > 12)
     return Number(text, frozenset(_values(written)), frozenset(parts))
@@ -234,21 +232,21 @@ def _values(written: str) -> Iterator[float]:
     if time := _TIME.fullmatch(written):
         yield from _read_time(int(time[1]), int(time[2]))
     if written.count(".") > 1 or ":" in written:
-        # Versions, addresses and times: equal where all parts are.
+        # Versions, IP addresses and times are equal only if all parts are.
         parts = [int(part) for part in re.split(r"\D+", written)]
         yield float(sum(part * 1_000_003**at for at, part in enumerate(parts, start=2)))
 
 
 def _read_time(hour: int, minute: int) -> Iterator[float]:
     if hour < 25 and minute < 60:
-        # 21:00 is also 9 p.m.; the value of a time does not meet that of a plain number.
+        # 21:00 is also 9 p.m.; this encoding never equals a plain number.
         yield float(1_000_003**2 * hour + 1_000_003**3 * minute)
         if not minute:
             yield from (float(hour), float((hour - 1) % 12 + 1))
 
 
 def _find_months(text: str) -> Iterator[int]:
-    """Yield the positions of the months of dates."""
+    """Yield the positions of the months in ISO dates."""
     for date in _ISO_DATE.finditer(text):
         yield date.start(1)
 

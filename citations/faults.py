@@ -1,22 +1,22 @@
-"""Finds the faults of an answer that rules can see: proved ones, and notes for the judge.
+"""Finds faults of an answer with rules: proved ones, and suspected ones for the judge.
 
 | fault                                                        | proved |
 |--------------------------------------------------------------|--------|
 | a number that no source has and that cannot be computed      | yes    |
-| code with an IP address, or a number of eight digits, so too | yes    |
-| a number that may be computed, but not from what it states   | no     |
-| a number that other sources have than those that are cited   | no     |
+| code with an IP address or an eight-digit number, as above   | yes    |
+| a number that may be computed, but not from stated numbers   | no     |
+| a number that only uncited sources have                      | no     |
 | a reference, such as "Article 27", that no source has        | no     |
 | a line of code, or an identifier in code, that no source has | no     |
 | code from which a foreign address was removed                | no     |
 | a paragraph, an item or a row that cites nothing             | no     |
 
-Names, negations and meaning are the judge's alone. Code with a word that neither a source nor the
-person has is marked as foreign: it may be right, and goes out only if a judge has read it.
+Names, negations and meaning are left to the judge. Code with a word that is neither in a source nor
+in a user's message is marked as foreign: it may be correct, but is only shown after a judge
+approved it.
 
-Of an answer that is being written, `select_finished` selects what may be shown before it is
-complete and judged: sentences that another one follows, rows and code that something follows. Such
-a draft ends with something that has a source, and omits every block with a fault that rules find.
+For a streaming answer, `select_finished` selects the complete part: all sentences, rows and code
+but the last. A draft ends with a cited block or sentence, and omits every block with a fault.
 """
 
 import re
@@ -53,22 +53,22 @@ _ADDRESS = re.compile(r"(?<![\w.])(?:\d{1,3}(?:\.\d{1,3}){3}|0[xX][0-9A-Fa-f]{8,
 _LONG_NUMBER = re.compile(r"(?<![\w.])\d{8,}+(?![\w.]*\d)")
 _CODE_WORD = re.compile(r"[^\W\d_]{2,}")
 _DOTS = str.maketrans("\u3002\uff0e\uff61", "...")
-"""What a browser and a resolver of names read as a full stop."""
+"""Characters that browsers and DNS resolvers treat as a full stop."""
 _ORDERED = re.compile(r"[ \t>]*\d{1,9}[.)]")
 CERTAIN_CHARACTERS = 40
-"""The language of a shorter text is uncertain."""
+"""The least characters for a reliable language detection."""
 _OPEN_CITATION = re.compile(
     r"(?<!\s)\s*+[\[(\u3010\uff3b][^\[\]()\u3010\u3011\uff3b\uff3d\n]{0,40}+\Z"
 )
 _LAST_MARK = re.compile(r"(?<!\])(?:\[\d{1,6}\])++[.,;:!?)*_\u3002]*+(?=\s|\Z)")
 
 LanguageOf = Callable[[str], str | None]
-"""Returns the language of a text, ISO 639-1, or None when it cannot be determined."""
+"""Returns the language of a text (ISO 639-1), or None if it is uncertain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault of one block, or of one cell of it; `quote` is its text without marks."""
+    """A fault in a block or one of its cells; `quote` is the text without marks."""
 
     block: int
     quote: str
@@ -83,8 +83,8 @@ class Fault:
 class CheckedAnswer:
     """An answer with the texts that it is checked against.
 
-    `said` is what was said: the question, the conversation, an assumption. `typed` is what the
-    person typed: the addresses in it may be shown.
+    `said`: the question, the conversation, an assumption. `typed`: the user's messages, whose
+    addresses may be shown.
     """
 
     text: str
@@ -98,7 +98,7 @@ class CheckedAnswer:
 
     @cached_property
     def blocks(self) -> tuple[LineBlock, ...]:
-        """Its blocks."""
+        """The blocks of the answer."""
         return read_blocks(self.text)
 
     @cached_property
@@ -108,7 +108,7 @@ class CheckedAnswer:
 
     @cached_property
     def given(self) -> SourceTexts:
-        """All sources that the writer had, under the numbers of the prompt."""
+        """All sources that were given for the answer, with their numbers in the prompt."""
         return SourceTexts(
             ProofSource(reference.number, text_of(reference, self.context))
             for reference in self.references
@@ -116,23 +116,23 @@ class CheckedAnswer:
 
     @cached_property
     def cited(self) -> dict[int, str]:
-        """The texts of the sources under the numbers of the answer."""
+        """The texts of the cited sources, by number in the answer."""
         numbered = references_by_number(self.used, self.references).items()
         return {number: text_of(reference, self.context) for number, reference in numbered}
 
     @cached_property
     def allowed(self) -> Allowed:
-        """The links and addresses that it may contain."""
+        """The links and addresses that the answer may contain."""
         cited = references_of(self.used, self.references)
         return collect_allowed(cited, self.context, self.typed, self.references)
 
     def is_quoted(self, text: str) -> bool:
-        """Return whether a source has a text word for word."""
+        """Return whether a source contains a text verbatim."""
         return self.given.find_prose(text) is not None
 
 
 class _Checks:
-    """The checks of one answer; it computes once the data that they share."""
+    """The checks of one answer, with the data that they share."""
 
     def __init__(self, answer: CheckedAnswer) -> None:
         self._answer = answer
@@ -145,7 +145,7 @@ class _Checks:
         self._assumed = plain_line(remove_marks(answer.assumption))
 
     def find(self, index: int) -> Iterator[Fault]:
-        """Yield the faults of a block, apart from missing citations."""
+        """Yield the faults of a block, except missing citations."""
         block = self._answer.blocks[index]
         if block.kind is BlockForm.CODE:
             yield from self._find_in_code(block.text, index)
@@ -156,7 +156,7 @@ class _Checks:
             yield from self._find_in(block.text, index, None)
 
     def find_uncited(self, others: Iterable[int], in_draft: bool) -> list[Fault]:
-        """Return a note for each block that cites nothing near, and has no other fault."""
+        """Return a fault for each uncited block that has no other fault."""
         blocks, others = self._answer.blocks, set(others)
         return [
             Fault(index, _quote(blocks[index].text), "it cites nothing", is_uncited=True)
@@ -197,7 +197,7 @@ class _Checks:
             )
 
     def _doubt(self, figures: str, bare: str, cited: Sequence[str]) -> str:
-        """Return why the judge has to read numbers and references of a text, or an empty text."""
+        """Return why the judge must check numbers or references of a text, or an empty text."""
         if unexplained := self._numbers.find_unexplained(figures):
             shown = ", ".join(unexplained[:_SHOWN])
             return f"no source contains, and the answer does not compute: {shown}"
@@ -208,15 +208,15 @@ class _Checks:
         return ""
 
     def _spans(self, text: str) -> Iterator[str]:
-        found = (span[2].strip() for span in _SPAN.finditer(text))
-        return (s for s in found if s != REMOVED_ADDRESS and not _QUANTITY.fullmatch(s))
+        spans = (span[2].strip() for span in _SPAN.finditer(text))
+        return (s for s in spans if s != REMOVED_ADDRESS and not _QUANTITY.fullmatch(s))
 
     def _has(self, code: str) -> bool:
-        """Return whether a source has this code, or the person said it."""
+        """Return whether this code is in a source or in a user's message."""
         return "".join(code.split()) in self._letters
 
     def list_foreign_addresses(self) -> set[str]:
-        """Return the addresses in the code of the answer that nobody stated."""
+        """Return the addresses in code that are neither in a source nor in a user's message."""
         code = (
             piece
             for block in self._answer.blocks
@@ -226,12 +226,14 @@ class _Checks:
                 else self._spans(remove_marks(block.text))
             )
         )
-        return {found for one in code if not self._has(one) for found in self._addresses(one)}
+        return {
+            address for piece in code if not self._has(piece) for address in self._addresses(piece)
+        }
 
     def _addresses(self, code: str) -> Iterator[str]:
-        """Yield the addresses of machines and people in code, as far as nobody stated them.
+        """Yield the unknown addresses of machines and people in code.
 
-        Names of hosts were removed before; an address in numbers looks like a version.
+        Host names were removed before, but numeric addresses look like versions.
         """
         plain = code.translate(_DOTS)
         named = addresses_of(plain) if plain != code else ()
@@ -239,37 +241,37 @@ class _Checks:
         yield from filter(self._numbers.find_unknown, _LONG_NUMBER.findall(code))
 
     def _leads_elsewhere(self, code: str) -> bool:
-        """Return whether code that no source has names an address of a machine or a person."""
+        """Return whether code contains an unknown address of a machine or a person."""
         return any(True for _ in self._addresses(code))
 
     def _has_foreign_word(self, code: str) -> bool:
-        """Return whether a word of code stands in no source, and nobody said it."""
+        """Return whether code has a word that is neither in a source nor in a user's message."""
         words = _CODE_WORD.findall(code.replace(REMOVED_ADDRESS, " "))
         return any(word.casefold() not in self._words for word in words)
 
     def _is_notice(self, block: LineBlock) -> bool:
-        """Return whether a block states the assumption of the desk."""
+        """Return whether a block states the assumption of the answer."""
         return bool(self._assumed) and self._assumed in block.text
 
 
 def mark_addresses(answer: CheckedAnswer) -> CheckedAnswer:
-    """Return the answer with a mark for each address in its code that nobody stated.
+    """Replace each unknown address in the code of an answer by `REMOVED_ADDRESS`.
 
-    These are addresses in numbers, long numbers, and names with unusual full stops: other names of
-    hosts were removed before.
+    These are numeric addresses, long numbers, and host names with unusual full stops; other host
+    names were removed before.
     """
     foreign = _Checks(answer).list_foreign_addresses()
     if not foreign:
         return answer
     text = answer.text
     places = [
-        (found.start(), found.end())
+        (match.start(), match.end())
         for pattern in (_ADDRESS, _LONG_NUMBER)
-        for found in pattern.finditer(text)
-        if found[0] in foreign
+        for match in pattern.finditer(text)
+        if match[0] in foreign
     ]
     named = find_addresses(text.translate(_DOTS))
-    places += [(found.start, found.end) for found in named if found.text in foreign]
+    places += [(address.start, address.end) for address in named if address.text in foreign]
     parts, copied_to = [], 0
     for start, end in sorted(places):
         if start >= copied_to:
@@ -281,17 +283,17 @@ def mark_addresses(answer: CheckedAnswer) -> CheckedAnswer:
 def find_faults(answer: CheckedAnswer, *, in_draft: bool = False) -> tuple[Fault, ...]:
     """Return the faults of an answer, proved ones first, at most `MOST_FAULTS`.
 
-    A sentence above a list needs a source of its own in a draft, which no judge has read.
+    In a draft, which no judge has approved, a sentence above a list needs its own source.
     """
     checks = _Checks(answer)
-    found = [fault for index in range(len(answer.blocks)) for fault in checks.find(index)]
-    found += checks.find_uncited({fault.block for fault in found}, in_draft)
-    found.sort(key=lambda fault: not fault.is_proved)
-    return tuple(found[:MOST_FAULTS])
+    faults = [fault for index in range(len(answer.blocks)) for fault in checks.find(index)]
+    faults += checks.find_uncited({fault.block for fault in faults}, in_draft)
+    faults.sort(key=lambda fault: not fault.is_proved)
+    return tuple(faults[:MOST_FAULTS])
 
 
 def locate(blocks: Sequence[LineBlock], quote: str) -> tuple[int, int | None] | None:
-    """Return the index of the block, and of the cell of a row, that a judge quotes; or None."""
+    """Return the indexes of the block, and of the cell of a row, that a judge quotes; or None."""
     wanted = _fold(quote)
     if not wanted:
         return None
@@ -302,7 +304,7 @@ def locate(blocks: Sequence[LineBlock], quote: str) -> tuple[int, int | None] | 
             return index, next(cells, None)
         if wanted in folded:
             return index, None
-    # A quotation may go on beyond the block that it begins in.
+    # A quotation may extend beyond the block in which it begins.
     whole = ((index, _fold(block.text)) for index, block in enumerate(blocks))
     return next(((at, None) for at, text in whole if len(text) > _LEAST and text in wanted), None)
 
@@ -310,7 +312,7 @@ def locate(blocks: Sequence[LineBlock], quote: str) -> tuple[int, int | None] | 
 def references_by_number(
     used: Iterable[SourceUsed], references: Iterable[SourceReference]
 ) -> dict[int, SourceReference]:
-    """Return the references by their numbers in an answer."""
+    """Return the cited references by their numbers in an answer."""
     by_chunk = {reference.chunk_id: reference for reference in references}
     return {
         source_used.number: by_chunk[source_used.chunk_id]
@@ -327,7 +329,7 @@ def text_of(reference: SourceReference, context: str) -> str:
 
 
 def select_finished(written: str) -> str:
-    """Return the finished part of an answer that is being written, in Markdown."""
+    """Return the complete part of a streaming answer in Markdown."""
     text = _OPEN_CITATION.sub("", written)
     blocks = read_blocks(text)
     if not blocks:
@@ -345,7 +347,7 @@ def select_finished(written: str) -> str:
 def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> SourcedText | None:
     """Return the part of an incomplete answer that may be shown, or None.
 
-    An answer in another language than the user's is not shown. If the sources are in another
+    An answer that is not in the user's language is not shown. If the sources are in another
     language, nothing is shown until the language of the answer is certain.
     """
     answer = replace(answer, text=_end_with_source(answer.text))
@@ -388,7 +390,7 @@ def _frames(blocks: Sequence[LineBlock], index: int) -> bool:
 
 
 def _count_lists(answer: CheckedAnswer) -> Iterator[int]:
-    """Yield the lengths of the lists and tables, and the numbers of items in ordered lists."""
+    """Yield the lengths of lists and tables, and the numbers of items in ordered lists."""
     lengths: dict[int, int] = {}
     lines = answer.text.split("\n")
     ordered: set[int] = set()
@@ -408,10 +410,10 @@ def _fold(text: str) -> str:
 
 
 def _end_with_source(text: str) -> str:
-    """Return `text` up to the last block, or sentence, that has a source."""
+    """Return `text` up to the last block or sentence with a citation."""
     blocks = read_blocks(text)
     near = cover_nearby(blocks)
-    last = max((index for index, found in enumerate(near) if found), default=-1)
+    last = max((index for index, numbers in enumerate(near) if numbers), default=-1)
     kept = remove_blocks(text, range(last + 1, len(blocks)))
     if last < 0 or blocks[last].kind not in (BlockForm.PARAGRAPH, BlockForm.ITEM):
         return kept

@@ -1,10 +1,10 @@
-"""Puts a text of others into a block of a prompt that the text can neither close nor imitate."""
+"""Encloses untrusted text in a data block of a prompt, which the text cannot close or imitate."""
 
 import re
 
 from envelope.encoding import remove_hidden_characters
 
-# Also as a sign of full width, and with characters between that nobody sees.
+# Also matches the full-width sign, and invisible characters in between.
 _FENCE = re.compile(
     "[<\uff1c\ufe64](?=[\\s/\\\\\u00ad\u034f\u180e\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]*data)",
     re.IGNORECASE,
@@ -13,10 +13,10 @@ _BLOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]*")
 
 
 def fence(text: str, name: str) -> str:
-    """Return a text in a data block that it can neither close nor imitate.
+    """Return a text inside a data block that it cannot close or imitate.
 
-    The text is unchanged, except for hidden characters and every `<` that could begin a `data` tag.
-    Raises `ValueError` for a name that is more than letters and digits.
+    Hidden characters are removed, and every `<` that could start a `data` tag is escaped. Raises
+    `ValueError` for an invalid name.
     """
     if not _BLOCK_NAME.fullmatch(name):
         raise ValueError(f"expected a block's name of letters and digits, found {name!r}")

@@ -7,45 +7,45 @@ from functools import lru_cache
 _REFERENCE = re.compile(
     r"(?<![^\W\d_])([^\W\d_]{2,20}|§{1,2})\s{1,3}(\d{1,4}[a-z]?|[IVXLC]{1,6}|[A-Z])(?![^\W_])"
 )
-"""A word, or a sign, with a number or a letter."""
+"""A word or a section sign, followed by a number or a letter."""
 LABELS = frozenset(
     {"annex", "appendix", "article", "chapter", "clause", "exhibit", "paragraph", "part", "rule",
      "schedule", "section", "table", "§", "§§", "abschnitt", "absatz", "anhang", "anlage",
      "artikel", "kapitel", "příloha", "článek", "oddíl", "príloha", "článok", "załącznik",
      "artykuł", "annexe", "anexo", "artículo", "capítulo", "allegato", "articolo", "artigo"}
 )  # fmt: skip
-"""Words that number the parts of a document. Any other word counts if a source numbers with it."""
+"""Words with which documents number their parts."""
 
 _PART = re.compile(r"(?m)^[\s>#*_(-]{0,12}(\d{1,4}[a-z]?|[IVXLC]{1,6}|[A-Z])[.):\s]")
-"""The number of a part at the beginning of a line, such as a heading: "27. Termination"."""
+"""The number of a part at the beginning of a line, such as in the heading "27. Termination"."""
 
 
 class KnownReferences:
-    """The numbers and letters of the parts that texts name, under any known label.
+    """The numbers and letters of document parts in texts, with any known label.
 
-    The labels are not compared: an answer in another language has other words for them.
+    Labels are not compared, because an answer may be in another language.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._numbers = frozenset[str]().union(*map(_list_numbers, texts))
 
     def find_unknown(self, text: str) -> tuple[str, ...]:
-        """Return the references of `text` to parts that the texts do not name."""
-        found = (
+        """Return the references in `text` to parts that the texts do not contain."""
+        references = (
             f"{label} {number}"
             for label, number in _list_labelled(text)
             if number.casefold() not in self._numbers
         )
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(references))
 
 
 def list_references(text: str) -> Iterator[tuple[str, str]]:
     """Yield each label with its number or letter, such as "Annex" and "V".
 
-    A word in lower case counts if it is a known label and a number follows.
+    A lower-case word counts only if it is a known label followed by a number.
     """
-    for found in _REFERENCE.finditer(text):
-        label, number = found[1], found[2]
+    for match in _REFERENCE.finditer(text):
+        label, number = match[1], match[2]
         is_written_small = label.casefold() in LABELS and number[0].isdecimal()
         if label[0].isupper() or label.startswith("§") or is_written_small:
             yield label, number
@@ -53,7 +53,7 @@ def list_references(text: str) -> Iterator[tuple[str, str]]:
 
 def list_part_numbers(text: str) -> set[str]:
     """Return the numbers and letters at the beginning of lines, in lower case."""
-    return {found.casefold() for found in _PART.findall(text)}
+    return {number.casefold() for number in _PART.findall(text)}
 
 
 @lru_cache(maxsize=256)
@@ -63,4 +63,4 @@ def _list_numbers(text: str) -> frozenset[str]:
 
 
 def _list_labelled(text: str) -> Iterator[tuple[str, str]]:
-    return (found for found in list_references(text) if found[0].casefold() in LABELS)
+    return (pair for pair in list_references(text) if pair[0].casefold() in LABELS)

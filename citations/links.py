@@ -1,9 +1,9 @@
-"""Removes every link from a text that does not lead to a page of its sources.
+"""Removes all links from a text except those to pages of its sources.
 
 | in the text                                        | becomes                              |
 |----------------------------------------------------|--------------------------------------|
 | a link to the page of a source                     | a link to the source's own address   |
-| its label, where that names another host           | the source's title                   |
+| its label, if it contains a different host         | the source's title                   |
 | a link to an address that a source's text contains | its label, and the address as code   |
 | a link to anywhere else                            | its label                            |
 | an image                                           | its description                      |
@@ -11,10 +11,10 @@
 | an address composed of parts that a document states | code                                 |
 | an address on a host that the person typed         | code                                 |
 | any other address                                  | `[address removed]`                  |
-| an HTML tag with attributes, or of an active element | nothing; its content stays         |
+| an HTML tag with attributes, or of an active element | nothing; the content stays         |
 | an address in code                                 | itself as above, or `[address removed]` |
 
-The result is parsed again as CommonMark: if a link to another place remains, all links are removed.
+The result is parsed again as CommonMark: if a link to another page remains, all links are removed.
 """
 
 import re
@@ -58,8 +58,8 @@ _CITATION = r"\[\d{1,4}\](?![:(\[])"
 _OPENING = re.compile(rf"(?P<cite>{_CITATION})|[\[\]<]")
 LEFT_OUT = "\u2026"
 REMOVED_ADDRESS = "[address removed]"
-"""Stands in a text for an address that may not be shown. Like Markdown it is the same in every
-language; a notice below the answer explains it.
+"""Replaces an address that must not be shown. It is the same in every language; a notice below the
+answer explains it.
 """
 MOST_REMOVED = 20
 LONGEST_REMOVED = 120
@@ -67,13 +67,13 @@ _ADDRESS = "address: "
 _CONTROLS = dict.fromkeys((*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0)))
 _DEEPEST = 6
 _SIGNS = frozenset("[<.:/@\\&`")
-"""A text without any of these contains no link, no address and no HTML."""
+"""A text without any of these contains no links, addresses or HTML."""
 Shown = Callable[[FoundAddress], str]
 """Returns the replacement of an address."""
-# Every draft of an answer asks for the same sources again: a third of its checks' processor time.
+# Cached, because every draft of an answer needs the same sources again.
 _addresses_of_source = lru_cache(maxsize=128)(addresses_of)
 Base = str | tuple[str, ...]
-"""The beginning of the addresses that are ours, or several."""
+"""The prefix of our own addresses, or several prefixes."""
 _SAFE = "/#?&=.-_~%:+"
 _CODED = re.compile(r"(?<!`)`([^`\s<>]{8,2000})`(?!`)")
 
@@ -88,17 +88,17 @@ class LinkedPage:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The pages that links may lead to, and further addresses that may be shown as code."""
+    """The pages that may be linked, and further addresses that may be shown as code."""
 
     pages: Mapping[str, LinkedPage] = field(default_factory=dict)
     held: Collection[str] = frozenset()
-    """Addresses that a source contains exactly."""
+    """Addresses that a source contains verbatim."""
     origins: Collection[str] = frozenset()
-    """Scheme, host and port of the servers that the person typed."""
+    """Scheme, host and port of the servers in the user's messages."""
     documents: Collection[StatedParts] = ()
-    """The cited documents: an address may be composed of what one of them states."""
+    """The cited documents; an address may be composed of parts of one of them."""
     any_host: bool = False
-    """Whether the mere name of a host may be shown, as in "Node.js" or "acme.com"."""
+    """Whether a bare host name may be shown, as in "Node.js" or "acme.com"."""
 
     def shows(self, address: str) -> bool:
         """Return whether an address may be shown as code."""
@@ -109,7 +109,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Safe:
-    """A text without foreign links, and the parts that were removed from it."""
+    """A text with allowed links only, and the parts that were removed from it."""
 
     text: str
     removed: tuple[str, ...] = ()
@@ -134,19 +134,19 @@ class _Keeper:
         )
         return "\n".join(part for part in kept if part is not None)
 
-    def note(self, kind: str, what: str) -> None:
-        self.removed.append(f"{kind}: {what}"[:LONGEST_REMOVED])
+    def note(self, kind: str, part: str) -> None:
+        self.removed.append(f"{kind}: {part}"[:LONGEST_REMOVED])
 
     def _fence(self, fence: str) -> str:
         first, newline, rest = fence.partition("\n")
         return f"{opening(first)}{newline}{self._code(rest)}"
 
     def _read(self, paragraph: str) -> str:
-        """Replace code spans by marks, and collect and remove definitions of links."""
+        """Replace code spans by placeholders, and collect and remove link definitions."""
         return definitions(spans_aside(paragraph, self.aside, self._code), self.targets)
 
     def _paragraph(self, prose: str) -> str | None:
-        """Return a paragraph that may be shown; None when nothing remains of it."""
+        """Return a paragraph with allowed links only; None if nothing remains."""
         untagged = tags(unescape(prose), lambda tag: self.note("html", restore(tag, self.aside)))
         kept = self._addresses(brackets(untagged, self.targets, self._link))
         return restore(kept, self.aside) if kept.strip() or not prose.strip() else None
@@ -170,7 +170,7 @@ class _Keeper:
         return f"\0{len(self.aside) - 1}\0"
 
     def _label(self, label: str, page: LinkedPage) -> str:
-        """Return a label, or the title or host of its page if it is empty or names another host."""
+        """Return a label; if it is empty or has another host, the title or host of the page."""
         host = host_of(page.address)
         others = [address for address in find_addresses(label) if host_of(address.text) != host]
         if label.strip() and not others:
@@ -182,49 +182,49 @@ class _Keeper:
         return title if title and is_honest else host
 
     def _addresses(self, prose: str) -> str:
-        def show_address(found: FoundAddress) -> str:
-            if page_of(found.text) in self.allowed.pages:
-                return found.text
-            if self.allowed.shows(found.text):
-                return f"`{found.text}`"
-            return self._remove(found)
+        def show_address(address: FoundAddress) -> str:
+            if page_of(address.text) in self.allowed.pages:
+                return address.text
+            if self.allowed.shows(address.text):
+                return f"`{address.text}`"
+            return self._remove(address)
 
         return self._replace(prose, show_address)
 
     def _code(self, code: str) -> str:
-        def show_code(found: FoundAddress) -> str:
-            if page_of(found.text) in self.allowed.pages or self.allowed.shows(found.text):
-                return found.text
-            return self._remove(found)
+        def show_code(address: FoundAddress) -> str:
+            if page_of(address.text) in self.allowed.pages or self.allowed.shows(address.text):
+                return address.text
+            return self._remove(address)
 
         return self._replace(code, show_code)
 
-    def _remove(self, found: FoundAddress) -> str:
-        self.removed.append(f"{_ADDRESS}{found.text}"[:LONGEST_REMOVED])
+    def _remove(self, address: FoundAddress) -> str:
+        self.removed.append(f"{_ADDRESS}{address.text}"[:LONGEST_REMOVED])
         return REMOVED_ADDRESS
 
     def _replace(self, text: str, shown: Shown) -> str:
         parts, copied_to = [], 0
-        for found in find_addresses(text):
-            parts += [text[copied_to : found.start], self._one(found, shown)]
-            copied_to = found.end
+        for address in find_addresses(text):
+            parts += [text[copied_to : address.start], self._show(address, shown)]
+            copied_to = address.end
         return "".join((*parts, text[copied_to:]))
 
-    def _one(self, found: FoundAddress, shown: Shown) -> str:
-        if found.bare and (self.allowed.any_host or found.text in self.allowed.held):
-            return found.text
-        return shown(found)
+    def _show(self, address: FoundAddress, shown: Shown) -> str:
+        if address.bare and (self.allowed.any_host or address.text in self.allowed.held):
+            return address.text
+        return shown(address)
 
 
 def is_free_of_foreign_links(text: str, pages: Collection[str]) -> bool:
-    """Return whether every link leads to one of `pages`, and nothing else links or loads."""
+    """Return whether all links lead to `pages`, and nothing else links or loads content."""
     if not any(sign in text for sign in _LINK_SIGNS):
         return True
-    return not any(_is_foreign(token, pages) for token in _every(_markdown().parse(text)))
+    return not any(_is_foreign(token, pages) for token in _iterate_tokens(_markdown().parse(text)))
 
 
 def disarm(text: str) -> str:
-    """Return a text without links: all brackets but those of citations are escaped."""
+    """Return a text without links, by escaping all brackets except those of citations."""
     plain = text.replace("\\", "").replace("](", "] (").replace("]:", "] :").replace("][", "] [")
     return _OPENING.sub(lambda sign: sign[0] if sign["cite"] else f"\\{sign[0]}", plain)
 
@@ -237,25 +237,25 @@ def allow(
     documents: Collection[StatedParts] = (),
     any_host: bool = False,
 ) -> Allowed:
-    """Return the allowed targets of links: those of `pages` that have a web address."""
+    """Return the allowed links and addresses; pages without a web address are skipped."""
     by_page = ((page_of(page.address), page) for page in pages)
     known = {address: page for address, page in by_page if address is not None}
     return Allowed(known, held, origins, documents, any_host)
 
 
 def addresses_held(texts: Iterable[str]) -> frozenset[str]:
-    """Return the addresses that the texts of sources contain."""
+    """Return the addresses in the texts of sources."""
     return frozenset().union(*map(_addresses_of_source, texts))
 
 
 def clean_text(text: str) -> str:
-    """Return a text without hidden and control characters; line breaks and tabs stay."""
+    """Remove hidden and control characters, except line breaks and tabs."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return remove_hidden_characters(lines.translate(_CONTROLS))
 
 
 def keep_links(text: str, allowed: Allowed) -> Safe:
-    """Return a Markdown text with allowed links only, as the table above shows."""
+    """Return a Markdown text with allowed links only, according to the table above."""
     keeper = _Keeper(allowed)
     clean = clean_text(text)
     kept = keeper.keep(clean)
@@ -266,9 +266,9 @@ def keep_links(text: str, allowed: Allowed) -> Safe:
 
 
 def link_addresses(text: str, addresses: Collection[str]) -> str:
-    """Return a safe text in which these addresses are links where they stand as code in prose.
+    """Turn these addresses into links where they occur as code in prose.
 
-    The label of such a link is its address, so that it cannot name another host.
+    The label of such a link is its address, so it cannot pretend to be another host.
     """
 
     def link(code: re.Match[str]) -> str:
@@ -280,15 +280,15 @@ def link_addresses(text: str, addresses: Collection[str]) -> str:
 
 
 def list_removed_addresses(removed: Iterable[str]) -> tuple[str, ...]:
-    """Return the addresses among the removed parts of a text, each once."""
-    found = (part.removeprefix(_ADDRESS) for part in removed if part.startswith(_ADDRESS))
-    return tuple(dict.fromkeys(found))
+    """Return the distinct addresses among the removed parts of a text."""
+    addresses = (part.removeprefix(_ADDRESS) for part in removed if part.startswith(_ADDRESS))
+    return tuple(dict.fromkeys(addresses))
 
 
 def plain_line(text: str) -> str:
-    """Return a title or a label on one line, without any link, address or hidden character.
+    """Return a title or a label on one line, without links, addresses or hidden characters.
 
-    Returns `…` if nothing remains of a text that is not empty.
+    Returns `…` if nothing remains of a non-empty text.
     """
     line = " ".join(clean_text(text).split())
     if _SIGNS.isdisjoint(line):
@@ -298,9 +298,9 @@ def plain_line(text: str) -> str:
 
 
 def keep_own_link(link: str, base: Base = "") -> str:
-    """Return a link, quoted for an attribute: below `base`, or an absolute path or anchor.
+    """Return a link to our own pages, quoted for an attribute, or an empty text for any other.
 
-    Any other one is dropped: an empty text is returned.
+    Allowed are links below `base`, absolute paths and anchors.
     """
     plain = "".join(link.split())
     is_path = plain.startswith("/") and not plain.startswith(("//", "/\\"))
@@ -312,13 +312,13 @@ def keep_own_link(link: str, base: Base = "") -> str:
 
 @cache
 def _markdown() -> "MarkdownIt":
-    """Return the parser, loaded on the first use."""
+    """Return the parser, which is loaded on first use."""
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"html": True})
 
 
-def _every(tokens: "list[Token]") -> "Iterator[Token]":
+def _iterate_tokens(tokens: "list[Token]") -> "Iterator[Token]":
     for token in tokens:
         yield token
         yield from token.children or ()
@@ -341,7 +341,7 @@ def _leads(tag: re.Match[str]) -> bool:
 
 
 def _parts(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield code fences, and the paragraphs and blank lines between them; True marks a fence."""
+    """Yield (True, fence) and (False, paragraph or blank line), in order."""
     lines = text.split("\n")
     copied_to = 0
     for start, end in (*fences(text), (len(lines), len(lines))):

@@ -1,16 +1,16 @@
-r"""Reads and writes the marks of an answer: `[n]` in its prose, never in code.
+r"""Reads and writes citation marks: `[n]` in prose, never in code.
 
-Models cite in several styles, which `write_plainly` turns into one:
+Models cite in several styles, which `write_plainly` converts to one:
 
 | written                                       | becomes      |
 |-----------------------------------------------|--------------|
 | `[1]`, `[1, 2]`, `[1-3]`, `[^1]`, `[Source 1]` | `[1]`, `[1][2]`, `[1][2][3]`, `[1]`, `[1]` |
 | `【1】`, `【1†page.md】`, `(Source 1)`          | `[1]`        |
-| `[tool:add]`, `{tool:add}`, `【tool:add】`      | the marks of what this tool returned |
-| `[14]` in words that a source has so          | `\[14\]`     |
+| `[tool:add]`, `{tool:add}`, `【tool:add】`      | the marks of the results of this tool |
+| `[14]` in words that a source contains        | `\[14\]`     |
 
-A bracket after a backslash is text. That is how brackets of the documents reach a prompt, and how
-they leave in an answer: `[14] days` of a contract is no citation.
+A bracket after a backslash is text. Brackets of documents are escaped like this in prompts and
+answers, so that `[14] days` of a contract is not a citation.
 """
 
 import re
@@ -45,48 +45,47 @@ _DEEPEST = 8
 
 
 class LiteralBrackets:
-    """The numbers in brackets that stand in texts of documents, with the words around them."""
+    """Numbers in brackets in documents, with the words around them."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         every = {context for text in texts for context in _read_contexts(text)}
-        # At the end of a sentence the word before is enough, but not a number: [2][4] are marks.
+        # At the end of a sentence the word before suffices, but not a number: [2][4] are marks.
         at_end = {(word, number, "") for word, number, _ in every if not word.isdecimal()}
-        self._found = every | at_end
+        self._contexts = every | at_end
 
     def __bool__(self) -> bool:
-        return bool(self._found)
+        return bool(self._contexts)
 
-    def has(self, text: str, found: re.Match[str]) -> bool:
-        """Return whether a document has these brackets between the same words."""
-        before, number, after = _context(text, found)
-        return bool(before or after) and (before, number, after) in self._found
+    def has(self, text: str, match: re.Match[str]) -> bool:
+        """Return whether a document contains these brackets between the same words."""
+        before, number, after = _context(text, match)
+        return bool(before or after) and (before, number, after) in self._contexts
 
 
 NO_BRACKETS = LiteralBrackets(())
 
 
 def escape_brackets(text: str) -> str:
-    r"""Return text of a document whose brackets no reader can take for marks: `\[14\]`.
+    r"""Escape brackets of a document that look like marks, as in `\[14\]`.
 
-    Code stays as it is.
+    Code is not changed.
     """
     if "[" not in text and "\\cite" not in text:
         return text
 
     def escape(prose: str) -> str:
         bare = prose.replace("\\cite{", "\\\\cite{")
-        return _BRACKETS.sub(lambda found: f"\\{found[0][:-1]}\\]", bare)
+        return _BRACKETS.sub(lambda match: f"\\{match[0][:-1]}\\]", bare)
 
     return _in_prose(text, escape)
 
 
 def write_plainly(text: str, literal: LiteralBrackets = NO_BRACKETS) -> str:
-    """Return an answer with its marks in the one style `[n]`; a line of marks under a table is
-    separated from it."""
+    """Convert the marks of an answer to `[n]`; separate a line of marks from a table above it."""
 
     def write(prose: str) -> str:
         shielded = _shield(prose, literal)
-        named = _NAMED.sub(lambda found: f"[{found[1]}]", shielded)
+        named = _NAMED.sub(lambda match: f"[{match[1]}]", shielded)
         return with_citations(named, lambda number: number).translate(_SENTINELS)
 
     written = _in_prose(text, lambda prose: _keeping_indent(prose, write))
@@ -94,15 +93,15 @@ def write_plainly(text: str, literal: LiteralBrackets = NO_BRACKETS) -> str:
 
 
 def mark_tools(text: str, find: Callable[[str, str], Iterable[int] | None]) -> str:
-    """Return an answer with marks for tools that it names in brackets, as `[tool:add]`.
+    """Replace tool names in brackets, such as `[tool:add]`, by marks of their results.
 
-    `find` gets the brackets and the name in them. It returns the numbers of what the tool returned,
-    none for an unknown tool, and None for brackets that a document has, which stay.
+    `find` receives the brackets and the name. It returns the source numbers of the results, none
+    for an unknown tool, or None to keep the brackets, because a document contains them.
     """
 
-    def mark(found: re.Match[str]) -> str:
-        numbers = find(found[0], found[1])
-        return found[0] if numbers is None else "".join(f"[{number}]" for number in numbers)
+    def mark(match: re.Match[str]) -> str:
+        numbers = find(match[0], match[1])
+        return match[0] if numbers is None else "".join(f"[{number}]" for number in numbers)
 
     def treat(prose: str) -> str:
         return _keeping_indent(prose, lambda bare: _TOOL.sub(mark, bare).rstrip())
@@ -111,28 +110,28 @@ def mark_tools(text: str, find: Callable[[str, str], Iterable[int] | None]) -> s
 
 
 def read_marks(text: str) -> tuple[int, ...]:
-    """Return the numbers that an answer, or a part of one, cites, without repetition."""
+    """Return the distinct numbers that an answer or a part of it cites, in order."""
     if not any(sign in text for sign in _OPENING):
         return ()
-    found: dict[int, None] = {}
+    numbers: dict[int, None] = {}
 
     def read(prose: str) -> str:
-        found.update(dict.fromkeys(citations(_shield(prose))))
+        numbers.update(dict.fromkeys(citations(_shield(prose))))
         return prose
 
     _in_prose(text, read)
-    return tuple(found)
+    return tuple(numbers)
 
 
 def map_marks(text: str, shown: Shown) -> str:
-    """Return an answer with each mark under its shown number; a line left without any is removed.
+    """Renumber or remove each mark with `shown`; lines that become empty are removed.
 
-    Everything else, such as brackets in code, stays as it is.
+    Everything else, such as brackets in code, is not changed.
     """
 
     def write(prose: str) -> str:
         shielded = _shield(prose)
-        for _ in range(_DEEPEST):  # what is removed may leave another mark, as in "[[7]7]"
+        for _ in range(_DEEPEST):  # removing a mark may create another one, as in "[[7]7]"
             last, shielded = shielded, with_citations(shielded, shown)
             if shielded == last or not _is_nested(shielded):
                 break
@@ -150,16 +149,16 @@ def remove_marks(text: str) -> str:
 
 
 def keep_known_marks(text: str, known: Collection[int]) -> str:
-    """Return an answer without marks of other numbers than `known`."""
+    """Remove marks of all numbers that are not in `known`."""
     for _ in range(_DEEPEST):
         text = map_marks(text, lambda number: number if number in known else None)
         if set(read_marks(text)) <= set(known):
             return text
-    return text.replace("[", "").replace("]", "")  # nested on purpose
+    return text.replace("[", "").replace("]", "")  # maliciously nested
 
 
 def is_only_marks(text: str) -> bool:
-    """Return whether a paragraph is nothing but marks."""
+    """Return whether a paragraph consists only of marks."""
     return bool(text.strip()) and _BARE.fullmatch(text.strip()) is not None
 
 
@@ -169,20 +168,18 @@ def shown_text(text: str) -> str:
 
 
 def show_brackets(text: str) -> str:
-    r"""Return a text in Markdown with `[14]` for the `\[14\]` of documents, for readers who see its
-    signs; code stays as it is.
-    """
+    r"""Replace `\[14\]` by `[14]` outside of code, for readers of the raw Markdown."""
     return _in_prose(text, shown_text) if "\\" in text else text
 
 
 def code_lines(text: str) -> frozenset[int]:
-    """Return the lines of code; indented marks alone are none."""
-    found: set[int] = set()
+    """Return the line numbers of code; indented lines of only marks do not count."""
+    lines: set[int] = set()
     for block in read_blocks(text):
         is_code = block.is_fenced or not _BARE.fullmatch(block.text.strip())
         if block.kind is BlockForm.CODE and is_code:
-            found.update(range(block.start, block.end))
-    return frozenset(found)
+            lines.update(range(block.start, block.end))
+    return frozenset(lines)
 
 
 def _is_nested(text: str) -> bool:
@@ -190,34 +187,34 @@ def _is_nested(text: str) -> bool:
 
 
 def _shield(prose: str, literal: LiteralBrackets = NO_BRACKETS) -> str:
-    r"""Return prose in which `\[` and `\]`, and brackets of documents, are other characters."""
+    r"""Replace `\[`, `\]` and brackets of documents by private characters."""
     if literal:
         prose = _BRACKETS.sub(
-            lambda found: f"\\{found[0][:-1]}\\]" if literal.has(prose, found) else found[0], prose
+            lambda match: f"\\{match[0][:-1]}\\]" if literal.has(prose, match) else match[0], prose
         )
     return prose.replace("\\[", "\\\ue000").replace("\\]", "\\\ue001")
 
 
 def _read_contexts(text: str) -> list[tuple[str, str, str]]:
-    """Return the brackets in the prose of a document with the words around them."""
-    found: list[tuple[str, str, str]] = []
+    """Return the brackets in the prose of a document, with the words around them."""
+    contexts: list[tuple[str, str, str]] = []
 
     def read(prose: str) -> str:
-        found.extend(_context(prose, match) for match in _BRACKETS.finditer(prose))
+        contexts.extend(_context(prose, match) for match in _BRACKETS.finditer(prose))
         return prose
 
     if "[" in text:
         _in_prose(text, read)
-    return found
+    return contexts
 
 
-def _context(text: str, found: re.Match[str]) -> tuple[str, str, str]:
-    before = _SIDE.findall(text[max(0, found.start() - _WIDTH) : found.start()])
-    ends = _PAUSE.match(text, found.end())
-    after = [] if ends else _SIDE.findall(text[found.end() : found.end() + _WIDTH])
+def _context(text: str, match: re.Match[str]) -> tuple[str, str, str]:
+    before = _SIDE.findall(text[max(0, match.start() - _WIDTH) : match.start()])
+    ends = _PAUSE.match(text, match.end())
+    after = [] if ends else _SIDE.findall(text[match.end() : match.end() + _WIDTH])
     return (
         before[-1].casefold() if before else "",
-        found[1],
+        match[1],
         after[0].casefold() if after else "",
     )
 
@@ -247,7 +244,7 @@ def _keeping_indent(line: str, treat: Callable[[str], str]) -> str:
 
 
 def _separate_from_tables(text: str) -> str:
-    """Return `text` with a blank line between a table and the marks on the line below it."""
+    """Insert a blank line between a table and marks on the line below it."""
     lines: list[str] = []
     for line in text.split("\n"):
         if lines and lines[-1].lstrip().startswith("|") and _BARE.fullmatch(line):

@@ -1,4 +1,4 @@
-"""A report as it is printed: parts of paragraphs, lists and tables, from which files are made."""
+"""A printable report of paragraphs, lists and tables, from which files are rendered."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,10 +13,10 @@ _LINE_MARK = re.compile(r"\A(\d{1,9})([.)])|\A([-+])")
 
 @dataclass(frozen=True, slots=True)
 class ReportText:
-    """A piece of text; `link` leads to its place, empty: nowhere.
+    """A piece of text with an optional `link` to its place.
 
-    `place` is printed after it and is then what the link is on. `marks` are spans in bold.
-    `is_detail`: as an item of a part, it belongs to the item before. `more` are further lines.
+    `place` is printed after the text and carries the link. `marks` are bold spans. `is_detail`: a
+    nested item below the previous one. `more` are further lines.
     """
 
     text: str
@@ -29,7 +29,7 @@ class ReportText:
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A table; the first row is the header. `shares` are the widths of its columns, 1 in all."""
+    """A table; the first row is the header. `shares` are the column widths, which sum to 1."""
 
     rows: tuple[tuple[ReportText, ...], ...]
     shares: tuple[float, ...] = ()
@@ -47,7 +47,7 @@ class ReportPart:
 
 @dataclass(frozen=True, slots=True)
 class PrintedReport:
-    """A report in parts; `notice` is printed first, such as that no model is in use."""
+    """A report; `notice` is printed first, for example that no model is in use."""
 
     title: str
     language: str
@@ -56,7 +56,7 @@ class PrintedReport:
 
 
 def split_marks(text: ReportText) -> Iterable[tuple[str, bool]]:
-    """Yield the pieces of a text, and whether each is marked."""
+    """Yield each piece of a text, and whether it is bold."""
     end = 0
     for start, stop in text.marks:
         if end < start:
@@ -67,7 +67,7 @@ def split_marks(text: ReportText) -> Iterable[tuple[str, bool]]:
 
 
 def render_markdown(report: PrintedReport, *, base: Base = "") -> str:
-    """Return the report; only links to our own reader remain (`base` is its address)."""
+    """Render the report as Markdown; keeps only links to our own pages (below `base`)."""
     lines = [f"# {_escape(report.title)}", ""]
     if report.notice:
         lines += [f"**{_escape(report.notice)}**", ""]
@@ -92,7 +92,7 @@ def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
 
 
 def _render(text: ReportText, base: Base) -> str:
-    return "<br>".join(_render_line(report_text, base) for report_text in (text, *text.more))
+    return "<br>".join(_render_line(line, base) for line in (text, *text.more))
 
 
 def _render_line(text: ReportText, base: Base) -> str:

@@ -1,7 +1,7 @@
-"""Proves that a text is in a source: word for word, or by identifiers that only it has.
+"""Proves that a text is in a source: verbatim, or by identifiers that only this source contains.
 
-Case, punctuation, Markdown and white space do not count; of code, white space alone does not. What
-cannot be proved here may still be true: a judge decides it.
+Case, punctuation, Markdown and white space are ignored; for code, only white space. What cannot be
+proved here may still be supported: that is decided by a judge.
 """
 
 import re
@@ -25,9 +25,9 @@ _Find = Callable[[str], Iterable[int]]
 
 @dataclass(frozen=True)
 class ProofSource:
-    """A source under the number that the answer gives it.
+    """A source with its number in the answer.
 
-    `names` are texts by which a list of sources may name it: its title, headings and path.
+    `names` are texts by which a list of sources may refer to it: title, headings and path.
     """
 
     number: int
@@ -36,27 +36,27 @@ class ProofSource:
 
     @cached_property
     def words(self) -> str:
-        """Its words in lower case, between spaces."""
+        """The words in lower case, separated and surrounded by spaces."""
         return f" {_fold(self.text)} "
 
     @cached_property
     def letters(self) -> str:
-        """Its text without white space."""
+        """The text without white space."""
         return "".join(self.text.split())
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """The words of each of its lines."""
+        """The words of each line; see `words`."""
         return tuple(f" {_fold(line)} " for line in self.text.split("\n"))
 
 
 class SourceTexts:
-    """The sources that were given to a writer."""
+    """The sources that were given for an answer."""
 
     def __init__(self, sources: Iterable[ProofSource]) -> None:
         self.sources: Sequence[ProofSource] = tuple(sources)
         self.literal = LiteralBrackets(source.text for source in self.sources)
-        self._found: dict[tuple[str, str], tuple[int, ...]] = {}
+        self._matches: dict[tuple[str, str], tuple[int, ...]] = {}
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -64,31 +64,31 @@ class SourceTexts:
         return frozenset(source.number for source in self.sources)
 
     def find_tool(self, brackets: str, name: str) -> tuple[int, ...] | None:
-        """Return the numbers of what a tool returned; None if a source has these very brackets."""
+        """Return the numbers of a tool's results; None if a source contains these brackets."""
         if any(brackets in source.text for source in self.sources):
             return None
         return tuple(source.number for source in self.sources if name in source.names)
 
     def find_prose(self, text: str, preferred: Collection[int] = ()) -> int | None:
-        """Return the number of a source that has this paragraph, or None."""
+        """Return the number of a source that contains this paragraph, or None."""
         return _choose(self._remember("prose", text, self._find_prose), preferred)
 
     def find_code(self, code: str, preferred: Collection[int] = ()) -> int | None:
-        """Return the number of a source that has every line of this code, or None."""
+        """Return the number of a source that contains every line of this code, or None."""
         return _choose(self._remember("code", code, self._find_code), preferred)
 
     def find_row(self, cells: Sequence[str], preferred: Collection[int] = ()) -> int | None:
-        """Return the number of a source that has all cells in one line, or None."""
+        """Return the number of a source with all cells in one line, or None."""
         folded = [_fold(cell) for cell in cells]
         parts = [f" {cell} " for cell in folded if cell]
         row = "\n".join(parts)
         return _choose(self._remember("row", row, lambda _: self._find_row(parts)), preferred)
 
     def _remember(self, kind: str, text: str, find: _Find) -> tuple[int, ...]:
-        # A draft asks for the same blocks again with every sentence that a model adds.
-        if (kind, text) not in self._found:
-            self._found[kind, text] = tuple(find(text))
-        return self._found[kind, text]
+        # Cached, because drafts check the same blocks again with every new sentence.
+        if (kind, text) not in self._matches:
+            self._matches[kind, text] = tuple(find(text))
+        return self._matches[kind, text]
 
     def _find_prose(self, text: str) -> Iterable[int]:
         bare = remove_marks(text)
@@ -101,7 +101,7 @@ class SourceTexts:
         return unique if len(unique) == 1 else ()
 
     def _find_runs(self, words: Sequence[str]) -> Iterable[int]:
-        """Yield the sources that have most of these words in long runs."""
+        """Yield the sources that contain most of these words in long runs."""
         starts = range(len(words) - _RUN + 1)
         runs = [f" {' '.join(words[at : at + _RUN])} " for at in starts]
         for source in self.sources:
@@ -113,7 +113,7 @@ class SourceTexts:
                 yield source.number
 
     def _find_by_identifiers(self, text: str) -> list[int]:
-        spans = {"".join(found[2].split()) for found in _CODE_SPAN.finditer(text)}
+        spans = {"".join(match[2].split()) for match in _CODE_SPAN.finditer(text)}
         spans = {span for span in spans if len(span) >= _LEAST_SPAN}
         numbers = set(_NUMBER.findall(_CODE_SPAN.sub(" ", text)))
         if len(spans) + len(numbers) < 2 and not any(len(span) >= _LONG_SPAN for span in spans):
@@ -142,8 +142,10 @@ class SourceTexts:
         ]
 
 
-def _choose(found: Sequence[int], preferred: Collection[int]) -> int | None:
-    return next((one for one in found if one in preferred), found[0] if found else None)
+def _choose(numbers: Sequence[int], preferred: Collection[int]) -> int | None:
+    return next(
+        (number for number in numbers if number in preferred), numbers[0] if numbers else None
+    )
 
 
 def _fold(text: str) -> str:

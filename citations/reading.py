@@ -1,7 +1,7 @@
-"""Parses the parts of Markdown that may contain a link, including those of various dialects.
+"""Parses the parts of Markdown dialects that may contain links.
 
-Each piece of code is replaced by a mark (`NUL number NUL`), so that it is not parsed as anything
-else. Every function takes time linear in its text.
+Code is replaced by placeholders (`NUL number NUL`), so that it is not parsed as anything else.
+Every function runs in linear time.
 """
 
 import html
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 Link = Callable[[str, str, bool, int], str]
-"""Returns the replacement of a link, from label, target, whether it is an image, and depth."""
+"""Returns the replacement of a link from label, target, whether it is an image, and depth."""
 _ACTIVE_WORDS = (
     "a applet area audio base body button embed form frame frameset head html iframe image img "
     "input link math meta noscript object portal script select source style svg template "
     "textarea title track video"
 )
 ACTIVE = frozenset(_ACTIVE_WORDS.split())
-"""Elements that load, link or execute something, even without an attribute."""
+"""HTML elements that load, link or execute something, even without attributes."""
 LONGEST_TARGET = 4_000
 MOST_PARENTHESES = 32
-"""The deepest nesting within a target, as in CommonMark."""
+"""The deepest nesting of parentheses in a target, as in CommonMark."""
 DEEPEST = 8
 _TICKS = re.compile(r"`+")
 _INFO = re.compile(r"[A-Za-z0-9+#_-]{1,24}")
@@ -43,7 +43,7 @@ _MARK = re.compile(r"\0(\d{1,9})\0")
 
 
 def fences(text: str) -> Iterator[tuple[int, int]]:
-    """Yield for each code fence the index of its first line, and of the line after its last one."""
+    """Yield the line numbers (start, end exclusive) of each code fence."""
     if "```" in text or "~~~" in text:
         for token in _blocks().parse(text):
             if token.type == "fence" and token.map is not None:
@@ -51,7 +51,7 @@ def fences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def opening(line: str) -> str:
-    """Return the first line of a fence, with nothing but a language name after its mark."""
+    """Return the first line of a fence, with at most a language name after the backticks."""
 
     def name_fence(mark: re.Match[str]) -> str:
         words = mark[2].split()
@@ -61,7 +61,7 @@ def opening(line: str) -> str:
 
 
 def spans_aside(prose: str, aside: list[str], treated: Callable[[str], str]) -> str:
-    """Return a paragraph with marks for its code spans; `aside` gets each, after `treated`."""
+    """Replace code spans by placeholders, and append each, passed through `treated`, to `aside`."""
     parts: list[str] = []
     runs = list(_TICKS.finditer(prose))
     closing = _closing(runs)
@@ -78,39 +78,39 @@ def spans_aside(prose: str, aside: list[str], treated: Callable[[str], str]) -> 
 
 
 def restore(text: str, aside: Sequence[str]) -> str:
-    """Return a text with the contents of its marks, which may contain marks themselves."""
+    """Replace placeholders by their contents, which may contain placeholders themselves."""
     while _MARK.search(text):
         text = _MARK.sub(lambda mark: aside[int(mark[1])], text)
     return text
 
 
 def unescape(prose: str) -> str:
-    """Return prose with plain letters, colons and slashes instead of their entities and escapes."""
+    """Decode entities and escapes of letters and of characters of addresses."""
     plain = _ENTITY.sub(_plain, prose) if "&" in prose else prose
     return _BACKSLASH.sub(r"\1", plain)
 
 
 def definitions(paragraph: str, targets: dict[str, str]) -> str:
-    """Return a paragraph without definitions (`[x]: address`); `targets` gets their addresses."""
+    """Remove link definitions (`[x]: address`), and add their addresses to `targets`."""
     lines = paragraph.split("\n")
     kept: list[str] = []
     at = 0
     while at < len(lines):
-        found = _DEFINITION.match(lines[at].lstrip(_BEFORE))
-        rest = found[2].strip() if found else ""
-        alone = bool(found) and not rest and at + 1 < len(lines)
+        match = _DEFINITION.match(lines[at].lstrip(_BEFORE))
+        rest = match[2].strip() if match else ""
+        alone = bool(match) and not rest and at + 1 < len(lines)
         target = _target(lines[at + 1].strip() if alone else rest)
-        if found is None or target is None:
+        if match is None or target is None:
             kept.append(lines[at])
         else:
-            targets.setdefault(_normalise_label(found[1]), target)
+            targets.setdefault(_normalise_label(match[1]), target)
             at += alone
         at += 1
     return "\n".join(kept)
 
 
 def tags(prose: str, left_out: Callable[[str], None]) -> str:
-    """Return prose without HTML that links, loads or executes; a mere `<name>` stays."""
+    """Remove HTML tags that link, load or execute something; a plain `<name>` stays."""
 
     def read(tag: re.Match[str]) -> str:
         inner = tag[1].strip()
@@ -126,7 +126,7 @@ def tags(prose: str, left_out: Callable[[str], None]) -> str:
         left_out(tag[0])
         return ""
 
-    for _ in range(DEEPEST):  # a removed tag may have been in an attribute of another
+    for _ in range(DEEPEST):  # a removed tag may have been inside an attribute of another one
         last, prose = prose, _TAG.sub(read, prose)
         if prose == last:
             break
@@ -134,17 +134,17 @@ def tags(prose: str, left_out: Callable[[str], None]) -> str:
 
 
 def brackets(prose: str, targets: Mapping[str, str], link: Link, depth: int = 0) -> str:
-    """Return prose in which `link` has replaced each link and image, from the inside out."""
+    """Replace each link and image by the result of `link`, from the inside out."""
     ends = _match_brackets(prose)
     parts: list[str] = []
     index = copied = 0
     while (index := prose.find("[", index)) >= 0:
         close = ends.get(index)
-        found = None if close is None else _after(prose, index, close, targets)
-        if close is None or found is None:
+        link_end = None if close is None else _after(prose, index, close, targets)
+        if close is None or link_end is None:
             index += 1
             continue
-        target, end = found
+        target, end = link_end
         is_image = index > copied and prose[index - 1] == "!"
         label = prose[index + 1 : close]
         if depth < DEEPEST:
@@ -156,7 +156,7 @@ def brackets(prose: str, targets: Mapping[str, str], link: Link, depth: int = 0)
 
 @cache
 def _blocks() -> "MarkdownIt":
-    """Return the parser of blocks, loaded on the first use."""
+    """Return the block parser, which is loaded on first use."""
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"html": False}).disable(["inline", "text_join"])
@@ -165,12 +165,12 @@ def _blocks() -> "MarkdownIt":
 def _closing(runs: Sequence[re.Match[str]]) -> list[int | None]:
     """Return for each run of backticks the index of the next run of the same length, or None."""
     after: dict[int, int] = {}
-    found: list[int | None] = [None] * len(runs)
+    closing: list[int | None] = [None] * len(runs)
     for number in range(len(runs) - 1, -1, -1):
         length = len(runs[number][0])
-        found[number] = after.get(length)
+        closing[number] = after.get(length)
         after[length] = number
-    return found
+    return closing
 
 
 def _plain(entity: re.Match[str]) -> str:
@@ -183,7 +183,7 @@ def _normalise_label(label: str) -> str:
 
 
 def _target(written: str) -> str | None:
-    """Return the target of a definition; None for a text that is none."""
+    """Return the target of a link definition, or None if it is invalid."""
     bare = _TITLE.sub("", f" {written}").strip() if len(written) < LONGEST_TARGET else ""
     if bare.startswith("<") and bare.endswith(">"):
         return _address(bare)
@@ -191,7 +191,7 @@ def _target(written: str) -> str | None:
 
 
 def _address(written: str) -> str:
-    """Return a target in the form that a browser receives."""
+    """Return a target as decoded by a browser."""
     bare = written.strip()
     inner = bare[1:].partition(">")[0] if bare.startswith("<") else bare
     return _ESCAPED.sub(r"\1", html.unescape(inner))
@@ -200,7 +200,7 @@ def _address(written: str) -> str:
 def _after(
     prose: str, start: int, close: int, targets: Mapping[str, str]
 ) -> tuple[str, int] | None:
-    """Return the target of the brackets from `start` to `close`, and the end of the link."""
+    """Return the target of the link at `start` and its end, or None if it is not a link."""
     following = prose[close + 1 : close + 2]
     if following == "(":
         end = _parenthesis(prose, close + 2)
@@ -220,7 +220,7 @@ def _after(
 def _parenthesis(prose: str, start: int) -> int:
     """Return the index of the parenthesis that closes the one before `start`, or -1.
 
-    It is not closed within `<...>`, nor within quotes after a space.
+    Parentheses inside `<...>` and inside quotes after a space are ignored.
     """
     level, index = 0, start
     last = min(len(prose), start + LONGEST_TARGET)
@@ -242,7 +242,7 @@ def _parenthesis(prose: str, start: int) -> int:
 
 
 def _find_unescaped(prose: str, sign: str, start: int, last: int) -> int:
-    """Return the index of `sign` without a backslash before it, or -1."""
+    """Return the index of the next `sign` that is not escaped, or -1."""
     index = prose.find(sign, start, last)
     while index > start and prose[index - 1] == "\\":
         index = prose.find(sign, index + 1, last)

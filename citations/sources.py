@@ -1,6 +1,6 @@
-"""Determines what an answer may contain of its sources: links and addresses, and names of places.
+"""Determines the links and addresses that an answer may contain.
 
-Places are worded for people who choose one of them; the nearest pages are offered.
+Also words the places among which a user can choose, and the nearest pages to offer.
 """
 
 from collections import Counter
@@ -23,9 +23,9 @@ def collect_allowed(
 ) -> Allowed:
     """Return the allowed links and addresses of an answer that cites `cited`.
 
-    `context` contains the texts of the sources. `typed` is what the person typed: an address in it,
-    or on a host in it (`localhost:3000`), may be shown, and no link leads to it. `references` are
-    all sources that the writer had: those of a cited document count when an address is composed.
+    `context` contains the texts of the sources. `typed` are the user's messages: addresses in them,
+    or on a host in them (`localhost:3000`), may be shown but not linked. `references` are all given
+    sources: those of cited documents count as parts of composed addresses.
     """
     cited, own = tuple(cited), tuple(typed)
     pages = [
@@ -43,7 +43,7 @@ def collect_allowed(
 
 
 def cite_reference(reference: SourceReference, number: int) -> SourceUsed:
-    """Return a source as an answer cites it under this number."""
+    """Return a reference as a cited source with this number."""
     fields = reference.model_dump(exclude={"span", "is_cut", "is_release_notes", "number", "found"})
     return SourceUsed.model_validate({**fields, "number": number})
 
@@ -63,10 +63,10 @@ def with_addresses(
     answer: str,
     typed: Iterable[str] = (),
 ) -> tuple[SourceUsed, ...]:
-    """Return the sources, each with the addresses in its text that the answer shows.
+    """Add to each source the addresses in its text that the answer shows.
 
-    The first source also gets the other addresses that may be shown: those that are composed, and
-    those that the person typed.
+    The first source also gets the other addresses that may be shown: composed ones, and those in
+    the user's messages.
     """
     used, shown = tuple(used), addresses_of(answer)
     if not used or not shown:
@@ -90,10 +90,9 @@ def choose_alternatives(
 ) -> tuple[ClarificationOption, ...]:
     """Return at most `most` options that are real alternatives.
 
-    A place is no alternative to a place below it. Places of the same name get the part of their
-    crumbs in brackets in which they differ. What a model has worded stays as it is, also where
-    several options lead to one place. Names and crumbs are plain lines. Fewer than two options are
-    no choice: the result is then empty.
+    A place is not an alternative to a place below it. Places with the same name get a
+    distinguishing crumb in brackets. Options worded by a model are kept as they are. Returns
+    nothing if fewer than two options remain.
     """
     cleaned = [_clean(option) for option in options]
     distinct = [option for option in dict.fromkeys(cleaned) if option.label]
@@ -102,14 +101,11 @@ def choose_alternatives(
         kept = [option for option in distinct if by_label[option.label.casefold()] is option]
         return tuple(kept)[:most] if len(kept) > 1 else ()
     lowest = [
-        option
-        for option in distinct
-        if not any(_is_above(option, clarification_option) for clarification_option in distinct)
+        option for option in distinct if not any(_is_above(option, other) for other in distinct)
     ]
     chosen = lowest if len(lowest) > 1 else distinct
     worded = {
-        option.label: option
-        for option in (_word(clarification_option, chosen) for clarification_option in chosen)
+        option.label: option for option in (_word(alternative, chosen) for alternative in chosen)
     }
     return tuple(worded.values())[:most] if len(worded) > 1 else ()
 
@@ -117,7 +113,7 @@ def choose_alternatives(
 def list_nearest_pages(results: Sequence[SearchResult]) -> tuple[SuggestedAction, ...]:
     """Return the first result of each page as a page to open, at most `MOST_PAGES`.
 
-    Pages with the same title are told apart by the crumb above it.
+    Pages with the same title get the crumb above them in brackets.
     """
     nearest = {result.document_id: result for result in reversed(results)}
     first = [result for result in results if nearest[result.document_id] is result]
@@ -134,7 +130,7 @@ def list_labels(title: str, pages: Sequence[SuggestedAction]) -> str:
 def _join_documents(
     cited: Collection[SourceReference], references: Iterable[SourceReference], context: str
 ) -> Iterator[str]:
-    """Yield the text of each cited document, as far as the sources contain it."""
+    """Yield the text of each cited document, joined from its sources."""
     texts: dict[str, dict[tuple[int, int], str]] = {
         _document_of(reference): {} for reference in cited
     }
@@ -159,7 +155,7 @@ def _clean(option: ClarificationOption) -> ClarificationOption:
 
 
 def _path(option: ClarificationOption) -> tuple[str, ...]:
-    """Return the crumbs down to the place itself."""
+    """Return the crumbs including the place itself."""
     ends_there = option.crumbs[-1:] == (option.label,)
     return option.crumbs if ends_there else (*option.crumbs, option.label)
 
@@ -187,7 +183,7 @@ def _name_crumb(page: SuggestedAction) -> SuggestedAction:
 
 
 def _make_page(result: SearchResult) -> SuggestedAction:
-    """Return a page to look at, with its address if that is a web address."""
+    """Return an action that opens a page, with its address if that is a web address."""
     title = plain_line(result.title)
     url = result.url if result.url is not None and page_of(result.url) is not None else None
     return SuggestedAction(

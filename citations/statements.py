@@ -1,4 +1,4 @@
-"""Finds stated wordings in a text: what an answer, or the context of one, must contain."""
+"""Checks whether a text contains given statements, for evaluating answers and contexts."""
 
 import re
 import unicodedata
@@ -22,13 +22,13 @@ def says(answer: str, statement: Statement) -> bool:
 def contains(normalized: str, statement: Statement) -> bool:
     """Return whether a text of `normalize` contains any wording of a statement.
 
-    A wording is found as whole words: "50" is neither in "150" nor in "50.5".
+    A wording must match whole words: "50" is neither in "150" nor in "50.5".
     """
     return any(_holds(normalized, normalize(wording)) for wording in statement)
 
 
 def normalize(text: str) -> str:
-    """Return a text without emphasis and case, with plain dashes, quotation marks and spaces."""
+    """Normalise case, emphasis, dashes, quotation marks, digit groups and white space."""
     plain = unicodedata.normalize("NFKC", text).translate(_DASHES).translate(_QUOTES)
     return " ".join(_THOUSANDS.sub("", plain).translate(_MARKS).casefold().split())
 
@@ -48,7 +48,7 @@ def _holds(text: str, wording: str) -> bool:
 
 
 def _joins(before: str, first: str) -> bool:
-    """Return whether a wording begins inside a word or a number."""
+    """Return whether a match begins inside a word or a number."""
     if not before or not _is_word_sign(first) or _UNSPACED.match(first):
         return False
     if _is_word_sign(before[-1]):
@@ -57,7 +57,7 @@ def _joins(before: str, first: str) -> bool:
 
 
 def _goes_on(last: str, after: str) -> bool:
-    """Return whether a word or a number goes on where a wording ends."""
+    """Return whether a match ends inside a word or a number."""
     if not after or not _is_word_sign(last) or _UNSPACED.match(last):
         return False
     if _is_word_sign(after[0]):

@@ -1,6 +1,7 @@
-"""Checks texts in which a model asks a person or declines, which no judge compares with sources. A
-rule withholds a text with a link, an address or a telephone number that does not come from the
-input, a request for a secret, or a part of the prompt.
+"""Checks clarifications and refusals by a model, which no judge compares with sources.
+
+A text is withheld if it contains a link, address or telephone number that is not in the input, a
+request for a secret, or a part of the prompt.
 """
 
 import re
@@ -26,21 +27,23 @@ senha senhas credenciais cartão
 المرور
 पासवर्ड पिन ओटीपी
 """
-# Python counts combining marks (Arabic vowels, Devanagari vowel signs) as no part of a word.
+# Python does not count combining marks (Arabic vowels, Devanagari vowel signs) as word characters.
 _MARKS = "\u0300-\u036f\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0962\u0963"
 _SIGNS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _WORD = re.compile(rf"[{_SIGNS}]+|(?:(?![{_SIGNS}])(?:[^\W_]|[{_MARKS}]))+")
 _UNSPACED = re.compile(rf"[{_SIGNS}]")
 _STEM_LETTERS = 6
-"""Words with fewer letters have no other form than the plural: `pin` does not begin `pinned`."""
+"""Shorter words only match as a whole, or with a plural `s`: `pin` does not match `pinned`."""
 _ALL = tuple(_WORD.findall(unicodedata.normalize("NFKC", _SECRETS).casefold()))
-_ANYWHERE = tuple(one for one in _ALL if _UNSPACED.match(one))
+_ANYWHERE = tuple(word for word in _ALL if _UNSPACED.match(word))
 _SPACED = frozenset(_ALL) - frozenset(_ANYWHERE)
-_WHOLE = frozenset(one.removesuffix("s") for one in _SPACED if len(one) < _STEM_LETTERS)
+_WHOLE = frozenset(word.removesuffix("s") for word in _SPACED if len(word) < _STEM_LETTERS)
 _BEGINNINGS = tuple(
-    one[: max(_STEM_LETTERS, len(one) - 2)] for one in sorted(_SPACED) if len(one) >= _STEM_LETTERS
+    word[: max(_STEM_LETTERS, len(word) - 2)]
+    for word in sorted(_SPACED)
+    if len(word) >= _STEM_LETTERS
 )
-"""What the forms of a word have in common: all but its last two letters."""
+"""The stems of longer words: all but the last two letters."""
 
 _PROMPT_MARKS = ("<data name=", "</data>")
 _TELEPHONE = re.compile(r"\d(?:[ ()./-]{0,3}\d){6}")
@@ -48,14 +51,14 @@ LONGEST_CHARACTERS = 200
 
 
 def find_secret_words(text: str, known_text: str = "") -> frozenset[str]:
-    """Return the words for a secret in `text` that `known_text` does not have, as their stems."""
+    """Return the stems of words for secrets that are in `text` but not in `known_text`."""
     return frozenset(_find_stems(text)).difference(_find_stems(known_text))
 
 
 def find_asking_fault(text: str, known_text: str) -> str:
-    """Return why a person must not be asked this, or an empty text.
+    """Return why a text must not be shown to the user, or an empty text if it may.
 
-    `known_text` is what the person wrote, and what is fixed: words of it may be repeated.
+    `known_text` are the user's messages and fixed texts, which may be repeated.
     """
     hosts = frozenset(word.strip(".,;:!?()\"'“”«»") for word in known_text.split())
     bare = frozenset(word for word in hosts if "/" not in word and "@" not in word)
@@ -63,7 +66,7 @@ def find_asking_fault(text: str, known_text: str) -> str:
         return f"it contains {removed[0]!r}"
     if any(mark in text for mark in _PROMPT_MARKS):
         return "it repeats a prompt"
-    if any(found not in known_text for found in _TELEPHONE.findall(text)):
+    if any(number not in known_text for number in _TELEPHONE.findall(text)):
         return "it contains a telephone number"
     if secrets := find_secret_words(text, known_text):
         return f"it asks for a secret: {min(secrets)}"
@@ -71,7 +74,7 @@ def find_asking_fault(text: str, known_text: str) -> str:
 
 
 def check_missing(missing: str, given: Sequence[str]) -> str:
-    """Return a missing part on one line, or an empty text if a user must not read it.
+    """Return the missing part of an answer on one line, or an empty text if it must not be shown.
 
     `given` are the question and the sources.
     """
@@ -88,9 +91,10 @@ def check_missing(missing: str, given: Sequence[str]) -> str:
 
 
 def _find_stems(text: str) -> Iterator[str]:
-    """Yield the stems of words for a secret that begin a word of `text`: `kreditkar`, but not
-    `kredit`. A short one is the whole word, without a plural `s`; where no spaces separate words,
-    it stands anywhere.
+    """Yield the stems of words for secrets that start a word of `text`.
+
+    Short words must match as a whole, without a plural `s`; in scripts without spaces, any
+    occurrence counts.
     """
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
         if _UNSPACED.match(word):
