@@ -1,1 +1,1 @@
-"""Settings, prompts and fixed texts: the parts that change without code. For `deploy` only."""
+"""Settings, prompts and fixed texts, which can be changed without changing code."""

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 CHARACTERS_PER_TOKEN = 4
 MOST_SECONDS = 604_800
-"""A week, the longest time limit of a question."""
+"""A week: the longest time limit of a question."""
 
 
 class AnswerSettings(BaseModel):
@@ -72,7 +72,7 @@ class AnswerSettings(BaseModel):
     )
     release: Literal["checked", "approved"] | None = Field(
         None,
-        description="when people see an answer: `checked`: each sentence as soon as it passed the "
+        description="when users see an answer: `checked`: each sentence as soon as it passed the "
         "checks without a model; a sentence that the judge rejects later is visibly withdrawn. "
         "`approved`: "
         "after the judge's approval. Unset: `checked`, also in Slack and Telegram, but `approved` "
@@ -110,7 +110,7 @@ class AnswerSettings(BaseModel):
         gt=0,
         le=86_400,
         description="time limit of one model call; calls that prepare an answer get a quarter of "
-        "it, and a streamed answer must begin within half of it: otherwise the person sees the "
+        "it, and a streamed answer must begin within half of it: otherwise the user sees the "
         "passages that the search found. Raise it for a slow model: the time limits of agents and "
         "questions grow with it, unless you set them",
     )
@@ -140,7 +140,7 @@ class AnswerSettings(BaseModel):
     @field_validator("max_context_length", mode="before")
     @classmethod
     def _convert_characters(cls, value: object) -> object:
-        """Return a number of characters, `14000c`, in tokens; anything else is unchanged."""
+        """Convert characters, such as `14000c`, to tokens; other values are unchanged."""
         text = value.strip() if isinstance(value, str) else ""
         if not text.endswith("c") or not text[:-1].isdecimal():
             return value

@@ -17,7 +17,7 @@ EVERYWHERE = "*"
 
 
 class PersonIssuer(BaseModel, frozen=True, extra="forbid"):
-    """An identity provider whose tokens state who asks; without a tenant that of `TENANT`."""
+    """An identity provider whose tokens identify users; `tenant` defaults to `TENANT`."""
 
     jwks_url: str
     audience: str = Field(min_length=1)
@@ -56,8 +56,8 @@ class HttpSettings(BaseModel):
 
     person_issuers: dict[str, PersonIssuer] = Field(
         {},
-        description="identity providers whose tokens (RS256, ES256) state who asks and which "
-        "groups they belong to, by issuer: a JSON object of objects with `jwks_url`, "
+        description="identity providers whose tokens (RS256, ES256) identify users and their "
+        "groups, by issuer: a JSON object of objects with `jwks_url`, "
         "`audience` and, "
         "optionally, `tenant` and `groups_claim`",
     )
@@ -95,16 +95,16 @@ class HttpSettings(BaseModel):
     @field_validator("allowed_hosts")
     @classmethod
     def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for one in value:
-            if HOST_NAME.fullmatch(one) is None:
+        for host in value:
+            if HOST_NAME.fullmatch(host) is None:
                 raise ValueError("expected host names such as desk.acme.com or *.acme.com, no port")
         return value
 
     @field_validator("trusted_proxies")
     @classmethod
     def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for one in value:
-            ipaddress.ip_network(one)
+        for network in value:
+            ipaddress.ip_network(network)
         return value
 
 
@@ -280,16 +280,16 @@ class ConsoleSettings(BaseModel):
         return value
 
     def console_people_of(self, tenant: str, assistant: str) -> list[tuple[str, RoleName]]:
-        """Return who has which role for an assistant; e-mail addresses in lower case."""
-        found: list[tuple[str, RoleName]] = []
-        for whose in (EVERYWHERE, tenant, f"{tenant}/{assistant}"):
-            for role, people in self.console_roles.get(whose, {}).items():
-                found += [(_fold(person), role) for person in people]
-        return found
+        """Return pairs of person and role for an assistant; e-mail addresses are in lower case."""
+        people_and_roles: list[tuple[str, RoleName]] = []
+        for scope in (EVERYWHERE, tenant, f"{tenant}/{assistant}"):
+            for role, people in self.console_roles.get(scope, {}).items():
+                people_and_roles += [(_fold(person), role) for person in people]
+        return people_and_roles
 
 
 def find_zone(name: str) -> tzinfo:
-    """Return a time zone; machines without a database of zones know UTC."""
+    """Return a time zone; UTC also works without a time zone database."""
     return UTC if name == "UTC" else ZoneInfo(name)
 
 

@@ -14,7 +14,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
 class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
-    """A further assistant; an empty tenant means `TENANT`."""
+    """A further assistant; an empty tenant stands for `TENANT`."""
 
     assistant: str = Field(pattern=NAME)
     tenant: str = Field("", pattern=f"^$|{NAME}")
@@ -57,8 +57,8 @@ class DomainSettings(BaseModel):
     glossary: tuple[str, ...] = Field(
         (),
         max_length=100,
-        description="terms of the domain and their use, which models are told (a JSON list), such "
-        "as `route: a way to a carrier; never say channel`",
+        description="terms of the domain and their use, which are part of prompts (a JSON list), "
+        "such as `route: a way to a carrier; never say channel`",
     )
     prompts_folder: Path | None = Field(
         None,
@@ -97,7 +97,7 @@ class DomainSettings(BaseModel):
     documentation_url: str | None = Field(
         None,
         description="where the documents are published. Links to sources without a URL lead below "
-        "this address, or to the address that a template gives, such as "
+        "this address, or to the address of a template, such as "
         "`https://docs.acme.com/{page}#{anchor}` (`{path}`: the path of the file, `{page}`: "
         "the same without its suffix); unset: they lead to the document reader",
     )
@@ -105,8 +105,8 @@ class DomainSettings(BaseModel):
     link_hosts: tuple[Annotated[str, Field(pattern=HOST_AND_PORT)], ...] = Field(
         (),
         description="hosts that you trust, such as `status.acme.com` or `shop.acme.com:8443` (a "
-        "JSON list): an address on one of them is a link where a cited source contains exactly "
-        "this address; see [links](links.md)",
+        "JSON list): an address on one of them is shown as a link if a cited source contains "
+        "exactly this address; see [links](links.md)",
     )
 
     @property
@@ -131,7 +131,7 @@ def _documentation(value: str | None) -> str | None:
         WEB_ADDRESS.fullmatch(value) is None or names - {"{path}", "{page}", "{anchor}"}
     ):
         raise ValueError(
-            "expected an address such as https://docs.acme.com, in which {path}, {page} and "
-            "{anchor} may stand"
+            "expected an address such as https://docs.acme.com, which may contain {path}, {page} "
+            "and {anchor}"
         )
     return value

@@ -1,9 +1,9 @@
 """Finds the file of settings, checks what it may set, and reports unknown names.
 
 `REFDESK_ENV_FILE` names the file; if it is empty, no file is read. If it is unset, a `.env` in the
-working directory is read, unless another user may have written it. Such a file was perhaps unpacked
-with the documents: it may only describe the assistant and its answers (`HARMLESS`). A file that
-sets more must be named.
+working directory is read, unless another user can write to it. Since such a file may come from an
+archive of documents, it may only contain the settings in `HARMLESS`. For others, the file must be
+named.
 """
 
 import difflib
@@ -39,7 +39,7 @@ FOREIGN_PREFIXES = ("COMPOSE_", "REFDESK_IMAGE", "REDIS_IMAGE", "REDIS_PASSWORD"
 """The variables that deploy/compose.yaml reads from the same file."""
 SIMILARITY = 0.85
 SHORTEST = 6
-"""Shorter variable names are not compared with settings: too many resemble one by chance."""
+"""Shorter variable names are not compared with settings, to avoid chance matches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ def find_env_file(environment: Mapping[str, str] = os.environ) -> EnvFile | None
     path = Path.cwd() / SUGGESTED
     if not path.is_file():
         return None
-    found = path.stat()
-    if found.st_uid not in (os.getuid(), 0) or found.st_mode & stat.S_IWOTH:
+    status = path.stat()
+    if status.st_uid not in (os.getuid(), 0) or status.st_mode & stat.S_IWOTH:
         raise SettingsError(
             f"{path} was not read, because other users own it or may write to it; set "
             f"{VARIABLE}={path} to read it nevertheless, or {VARIABLE}= to read no file"
@@ -74,7 +74,7 @@ def check_unnamed_file(settings: type[BaseSettings], file: EnvFile) -> None:
     held = read_names(settings, file)
     known = {name.upper() for name in settings.model_fields}
     refused = sorted(name for name in held if name in known - HARMLESS)
-    # A value that quotes a variable would carry a secret of the environment into answers.
+    # A value that refers to a variable could leak a secret of the environment into answers.
     if "${" in file.path.read_text("utf-8"):
         refused.append("a value with ${...}")
     if refused:

@@ -15,7 +15,7 @@ SETTINGS_OF_VENDORS = (
     ("jina", False),
     ("voyage", False),
 )
-"""The vendors that have `<NAME>_API_KEY`, and whether they have `<NAME>_BASE_URL`, too."""
+"""The vendors with `<NAME>_API_KEY`, and whether they also have `<NAME>_BASE_URL`."""
 LOCAL_SERVERS = ("ollama", "llamacpp", "vllm", "lmstudio")
 """Servers that are known by name and usually run on the same machine, without a key."""
 
@@ -33,8 +33,8 @@ class ModelSettings(SpecialistSettings):
 
     gen_model: str = Field(
         "offline",
-        description="the model that writes answers, as `model@provider`; a list, separated by "
-        "commas, is a fallback chain",
+        description="the model that writes answers, as `model@provider`; a comma-separated list is "
+        "a fallback chain",
     )
     guardrails_model: str = Field(
         "", description="judges whether a question is within the scope; empty: as `GEN_MODEL`"
@@ -49,7 +49,8 @@ class ModelSettings(SpecialistSettings):
         "", description="writes clarification questions; empty: as `GEN_MODEL`"
     )
     description_model: str = Field(
-        "offline", description="describes documents during ingestion; `offline`: rules do"
+        "offline",
+        description="describes documents during ingestion; `offline`: rules are used instead",
     )
     description_concurrency: int = Field(
         4,
@@ -101,13 +102,12 @@ class ModelSettings(SpecialistSettings):
     model_aliases: dict[str, str] = Field(
         {},
         description="names under which servers of models answer, by the requested name (JSON), "
-        'such as `{"my-deployment": "gpt-5"}`; `*`: any name. Dated names need none. An answer by '
-        "another model is a fault that the reply names",
+        'such as `{"my-deployment": "gpt-5"}`; `*`: any name. Dated names need no entry. An answer '
+        "by another model is reported as a fault in the reply",
     )
     combine_calls: bool = Field(
         True,
-        description="ask for translation, essence and scope in one call, if one model does them "
-        "all",
+        description="make one call for translation, essence and scope, if they use the same model",
     )
     model_cache_seconds: int = Field(
         600,
@@ -119,15 +119,13 @@ class ModelSettings(SpecialistSettings):
     model_patience_seconds: float = Field(
         5.0,
         gt=0,
-        description="how long a fallback chain waits before it also asks the model of the next "
+        description="how long a fallback chain waits before it also calls the model of the next "
         "vendor; the first answer is used",
     )
 
     @property
     def uses_model(self) -> bool:
-        """Whether a model writes the answers; with `offline` alone, the passages of the search are
-        shown.
-        """
+        """Whether a model writes answers; with only `offline`, passages of the search are shown."""
         return any(name.strip() != "offline" for name in self.gen_model.split(","))
 
     def model_of(self, task: str) -> str:
@@ -150,7 +148,7 @@ class ModelSettings(SpecialistSettings):
 
 
 class CompatibleServer(BaseModel, frozen=True, extra="forbid"):
-    """A server that is compatible with OpenAI's, under a name that the operator chooses."""
+    """An OpenAI-compatible server, under a name that the operator chooses."""
 
     base_url: str
     api_key: SecretStr | None = None
@@ -161,40 +159,41 @@ class CompatibleServer(BaseModel, frozen=True, extra="forbid"):
 class VendorSettings(BaseModel):
     """Vendors of models: their keys and addresses; a part of `Settings`."""
 
-    openai_api_key: SecretStr | None = Field(None, description="for models `@openai`")
+    openai_api_key: SecretStr | None = Field(None, description="API key for models `@openai`")
     openai_base_url: str | None = Field(
         None,
-        description="instead of https://api.openai.com/v1: of a compatible server or a proxy",
+        description="address of a compatible server or a proxy, instead of https://api.openai.com/v1",
     )
-    google_api_key: SecretStr | None = Field(None, description="for models `@google`")
+    google_api_key: SecretStr | None = Field(None, description="API key for models `@google`")
     google_base_url: str | None = Field(
         None,
-        description="instead of https://generativelanguage.googleapis.com: of a compatible server "
-        "or a proxy; may end with the version that it knows (`/v1beta`)",
+        description="address of a compatible server or a proxy, instead of "
+        "https://generativelanguage.googleapis.com; may end with an API version (`/v1beta`)",
     )
-    anthropic_api_key: SecretStr | None = Field(None, description="for models `@anthropic`")
+    anthropic_api_key: SecretStr | None = Field(None, description="API key for models `@anthropic`")
     anthropic_base_url: str | None = Field(
         None,
-        description="instead of https://api.anthropic.com/v1: of a compatible server or a proxy",
+        description="address of a compatible server or a proxy, instead of "
+        "https://api.anthropic.com/v1",
     )
-    azure_api_key: SecretStr | None = Field(None, description="for models `@azure`")
+    azure_api_key: SecretStr | None = Field(None, description="API key for models `@azure`")
     azure_base_url: str | None = Field(
-        None, description="of your deployment: of a compatible server or a proxy"
+        None, description="address of your deployment, of a compatible server or of a proxy"
     )
-    deepinfra_api_key: SecretStr | None = Field(None, description="for models `@deepinfra`")
+    deepinfra_api_key: SecretStr | None = Field(None, description="API key for models `@deepinfra`")
     deepinfra_base_url: str | None = Field(
         None,
-        description="instead of https://api.deepinfra.com/v1/openai: of a compatible server or "
-        "a proxy",
+        description="address of a compatible server or a proxy, instead of "
+        "https://api.deepinfra.com/v1/openai",
     )
-    cohere_api_key: SecretStr | None = Field(None, description="for models `@cohere`")
-    jina_api_key: SecretStr | None = Field(None, description="for models `@jina`")
-    voyage_api_key: SecretStr | None = Field(None, description="for models `@voyage`")
+    cohere_api_key: SecretStr | None = Field(None, description="API key for models `@cohere`")
+    jina_api_key: SecretStr | None = Field(None, description="API key for models `@jina`")
+    voyage_api_key: SecretStr | None = Field(None, description="API key for models `@voyage`")
     compatible_servers: dict[str, CompatibleServer] = Field(
         {},
-        description="further servers that are compatible with OpenAI's, for models `@NAME`: "
+        description="further OpenAI-compatible servers, for models `@NAME`: "
         '`{"NAME": {"base_url": "...", "api_key": "..."}}` (JSON); also the addresses and keys '
-        "of `ollama`, `llamacpp`, `vllm` and `lmstudio`, if they are not the usual ones",
+        "of `ollama`, `llamacpp`, `vllm` and `lmstudio`, if they differ from the defaults",
     )
 
     @field_validator("compatible_servers")
@@ -211,7 +210,7 @@ class VendorSettings(BaseModel):
     )(check_web_address)
 
     def access_of_vendor(self, name: str) -> tuple[str | None, str | None]:
-        """Return the key and the address that the settings of a vendor state; None: unset."""
+        """Return the key and the address from the settings of a vendor; None if unset."""
         key: SecretStr | None = getattr(self, f"{name}_api_key", None)
         return _reveal(key), getattr(self, f"{name}_base_url", None)
 

@@ -1,4 +1,4 @@
-"""Settings of what leaves the desk: webhooks, hand-over to a person, and telemetry."""
+"""Settings of webhooks, hand-over to a person, and telemetry."""
 
 import base64
 import binascii
@@ -16,7 +16,7 @@ EventKind = Literal["message.ended", "message.rated", "gap.found", "source.faile
 
 
 class WebhookEndpoint(BaseModel, frozen=True, extra="forbid"):
-    """An address to which events are sent, under a name that the operator chooses."""
+    """A webhook endpoint, under a name that the operator chooses."""
 
     url: str
     secret: SecretStr
@@ -42,13 +42,13 @@ class WebhookEndpoint(BaseModel, frozen=True, extra="forbid"):
     @field_validator("assistants")
     @classmethod
     def _are_assistants(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if any(one.count("/") != 1 for one in value):
+        if any(assistant.count("/") != 1 for assistant in value):
             raise ValueError("expected assistants such as acme/docs: the tenant, then the name")
         return value
 
     @property
     def secrets(self) -> tuple[bytes, ...]:
-        """The keys that sign, the newest first."""
+        """The signing keys, newest first."""
         given = (self.secret, self.earlier_secret)
         return tuple(_decode(secret) for secret in given if secret is not None)
 
@@ -77,12 +77,12 @@ class NotificationSettings(BaseModel):
     handover_slack_channel: str | None = Field(
         None,
         pattern=r"^[CG][A-Z0-9]{2,20}$",
-        description="the id of a channel of Slack to which the app of `SLACK_BOT_TOKEN` posts "
-        "conversations; replies in the thread go to the visitor, where `refdesk slack` runs",
+        description="id of the Slack channel to which the app of `SLACK_BOT_TOKEN` posts "
+        "conversations; replies in the thread go to the visitor while `refdesk slack` runs",
     )
     handover_people: tuple[str, ...] = Field(
         (),
-        description="the addresses of people who may answer by e-mail (a JSON list); empty: "
+        description="addresses of people who may answer by e-mail (a JSON list); empty: "
         "`HANDOVER_EMAIL`",
     )
     handover_webhook: WebhookEndpoint | None = Field(
@@ -92,12 +92,11 @@ class NotificationSettings(BaseModel):
     )
     handover_visitor_per_day: int = Field(
         10, ge=1, le=1_000_000,
-        description="how many conversations one visitor may have sent to people in a day",
+        description="maximum number of conversations of one visitor that are handed over in a day",
     )  # fmt: skip
     handover_tenant_per_day: int = Field(
         500, ge=1, le=1_000_000,
-        description="how many conversations all visitors of a tenant may have sent to people in a "
-        "day",
+        description="maximum number of conversations of a tenant that are handed over in a day",
     )  # fmt: skip
     smtp_host: str | None = Field(None, description="host name of the server that sends e-mail")
     smtp_port: int = Field(587, ge=1, le=65_535, description="port of that server")
@@ -109,14 +108,15 @@ class NotificationSettings(BaseModel):
     smtp_from: str = Field("", description="sender of the e-mail; empty: `HANDOVER_EMAIL`")
     imap_host: str | None = Field(
         None,
-        description="the server with the mailbox of `SMTP_FROM`, whose replies go to the visitor; "
+        description="host name of the server with the mailbox of `SMTP_FROM`, whose replies go "
+        "to the visitor; "
         "it must accept addresses such as desk+anything@acme.com",
     )
     imap_port: int = Field(993, ge=1, le=65_535, description="port of that server")
     imap_security: Literal["tls", "starttls", "none"] = Field(
-        "tls", description="how the connection is encrypted"
+        "tls", description="encryption of the connection to that server"
     )
-    imap_user: str = Field("", description="empty: the sender")
+    imap_user: str = Field("", description="user name at that server; empty: the sender")
     imap_password: SecretStr | None = Field(None, description="password of `IMAP_USER`")
 
     @field_validator("handover_people")
@@ -128,7 +128,7 @@ class NotificationSettings(BaseModel):
 
     @property
     def mail_sender(self) -> str:
-        """The address that sends e-mail; replies come to it."""
+        """The sender address of e-mail, to which people reply."""
         return self.smtp_from or self.handover_email or ""
 
     @field_validator("handover_email", "smtp_from")
@@ -153,7 +153,7 @@ class TelemetrySettings(BaseModel):
         None, description="headers for that receiver: `name=value`, separated by commas"
     )
     otel_metrics_exporter: Literal["otlp", "none"] = Field(
-        "otlp", description="`none`: that receiver takes traces alone"
+        "otlp", description="`none`: only traces are sent to that receiver"
     )
     otel_service_name: str = Field(
         "refdesk", min_length=1, description="name of this installation in traces and metrics"
@@ -173,7 +173,7 @@ class TelemetrySettings(BaseModel):
     @classmethod
     def _is_address(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith(("http://", "https://")):
-            raise ValueError(f"expected http:// or https:// and a receiver, found {value!r}")
+            raise ValueError(f"expected an address with http:// or https://, found {value!r}")
         return value
 
     @field_validator("otel_exporter_otlp_headers")
@@ -185,7 +185,7 @@ class TelemetrySettings(BaseModel):
         return value
 
     def otlp_headers(self) -> dict[str, str]:
-        """Return the headers for the receiver."""
+        """Return the headers for the OTLP receiver."""
         stated = self.otel_exporter_otlp_headers
         pairs = [] if stated is None else stated.get_secret_value().split(",")
         split = (pair.partition("=") for pair in pairs if "=" in pair)

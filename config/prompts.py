@@ -35,9 +35,9 @@ class RenderedPrompt:
 
 
 class PromptFiles:
-    """The prompts of a folder, compiled once; `inputs` maps the name of a prompt to its variables.
+    """The prompts of a folder, compiled once; `inputs` maps the names of prompts to their inputs.
 
-    `files` are those prompts that are elsewhere, `texts` those that are in no file.
+    `files` are prompts in other places, `texts` are prompts that are given as text.
 
     The constructor raises `PromptError` for a file that is missing, cannot be read or compiled,
     lacks its separator, or uses a variable that its inputs do not have.
@@ -58,7 +58,7 @@ class PromptFiles:
             self._prompts[name] = _compile_prompt(file.name, text, variables)
 
     def render(self, task_name: str, inputs: BaseModel) -> RenderedPrompt:
-        """Return the rendered prompt of a task; raises `PromptError` for inputs of another task."""
+        """Render the prompt of a task; raises `PromptError` for inputs of another task."""
         prompt = self._prompts.get(task_name)
         if prompt is None or not isinstance(inputs, prompt.inputs):
             raise PromptError(
@@ -94,7 +94,7 @@ class _CompiledPart:
 
 
 def data(content: object, name: str) -> str:
-    """Return `content` in a data block; any other value than a string is encoded as JSON."""
+    """Return `content` in a data block; values other than strings are encoded as JSON."""
     if isinstance(content, Undefined):
         # A strict undefined value raises an error when it is converted.
         content = str(content)
@@ -107,7 +107,7 @@ def data(content: object, name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _make_environment() -> ImmutableSandboxedEnvironment:
-    # The result is text for a model, not HTML: escaping would change its meaning.
+    # No escaping, because the result is text for a model, not HTML.
     environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined,
         autoescape=False,
@@ -170,7 +170,7 @@ def _check_part(name: str, part: str, inputs: type[BaseModel]) -> Template:
 
 @lru_cache(maxsize=256)
 def _compile(part: str) -> _CompiledPart:
-    # Assistants of one process share most prompts; compiling them all takes a quarter of a second.
+    # Cached, because assistants share most prompts, and compiling all takes a quarter of a second.
     environment = _make_environment()
     tree = environment.parse(part)
     variables = frozenset(find_undeclared_variables(tree))

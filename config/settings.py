@@ -1,4 +1,4 @@
-"""Settings of the processes, and all the others combined; `docs/settings.md` lists them."""
+"""Settings of the processes, and the class that combines all settings (`docs/settings.md`)."""
 
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -34,7 +34,7 @@ ROLES = frozenset(role.value for role in Role if role is not Role.INGESTION)
 """The roles whose instances and concurrency can be set."""
 
 EMPTY_HAS_A_MEANING = ("embedding_question_prefix", "embedding_document_prefix")
-"""Settings that may be unset, and for which an empty value is something else: no prefix."""
+"""Optional settings for which an empty value differs from unset: it means no prefix."""
 
 
 class Settings(
@@ -55,7 +55,7 @@ class Settings(
     TelemetrySettings,
     BaseSettings,
 ):
-    """The processes; and all other settings. Times are seconds unless the name says otherwise."""
+    """All settings. Times are in seconds unless the name says otherwise."""
 
     model_config = SettingsConfigDict(env_file_encoding="utf-8", extra="ignore", frozen=True)
 
@@ -111,11 +111,11 @@ class Settings(
 
     @property
     def data_place(self) -> tuple[Path, str, str]:
-        """Where the data of the assistant is: the data folder, the tenant and the assistant."""
+        """The data folder, the tenant and the name of the assistant."""
         return self.refdesk_data, *self.assistant_key
 
     def of_assistants(self) -> list["Settings"]:
-        """Return the settings of every served assistant, beginning with the main one."""
+        """Return the settings of every assistant, starting with the main one."""
         further = [
             self.model_copy(
                 update={
@@ -141,7 +141,7 @@ class Settings(
 
     @property
     def index_location(self) -> str:
-        """The address of the index server, or the path of the data folder, for people."""
+        """The address of the index server or the path of the data folder, for display."""
         return self.qdrant_url or str(self.refdesk_data.resolve())
 
     @property
@@ -167,10 +167,10 @@ class Settings(
 
     @property
     def combines_understanding(self) -> bool:
-        """Whether one call asks for translation, essence and scope: see `COMBINE_CALLS`.
+        """Whether one call is made for translation, essence and scope: see `COMBINE_CALLS`.
 
-        A folder of prompts that replaces the prompt of one of these tasks, and not that of the
-        combined call, keeps the calls apart: otherwise its prompt would not be used.
+        False if a folder of prompts replaces the prompt of one of these tasks but not that of the
+        combined call, because the replaced prompt would not be used.
         """
         tasks = ("translate", "essence", "scope")
         models = {self.model_of(task) for task in tasks}
@@ -201,7 +201,7 @@ def load_settings(**changes: object) -> Settings:
 def _lines(error: ValueError) -> str:
     details = getattr(error, "errors", None)
     if isinstance(error, UnreadableSetting):
-        # Its text names the field in double quotes, and classes that nobody has heard of.
+        # Its text contains the field in double quotes, and internal class names.
         name = str(error).split('"')[1].upper()
         return f'{name}: expected JSON, such as ["a", "b"] for a list or {{"a": 1}} for an object'
     if not callable(details):
@@ -209,7 +209,7 @@ def _lines(error: ValueError) -> str:
     lines = []
     for detail in details(include_url=False):
         if detail["type"] == "default_factory_not_called":
-            # A default that is derived from others is not at fault: one of the others is.
+            # A default that is derived from other settings; one of those has the error.
             continue
         name = "_".join(str(part) for part in detail["loc"]).upper()
         message = detail["msg"].removeprefix("Value error, ")
@@ -220,14 +220,14 @@ def _lines(error: ValueError) -> str:
 
 
 def _holds_secret(name: str) -> bool:
-    """Return whether the value of a setting is or contains a secret, which no message repeats."""
+    """Return whether a setting contains a secret, which must not appear in messages."""
     field = Settings.model_fields.get(name)
     if field is None or field.annotation is None:
         return False
-    # JSON schemas mark secrets so, also inside of objects.
+    # JSON schemas mark secrets like this, also inside objects.
     return "writeOnly" in str(TypeAdapter(field.annotation).json_schema())
 
 
 def _choose(value: T | None, default: T) -> T:
-    """Return the value of a further assistant, or that of the main one if it has none."""
+    """Return the value of a further assistant, or the default if it is None."""
     return default if value is None else value

@@ -16,12 +16,12 @@ Redaction = Literal["email", "number", "address"]
 DAY_SECONDS = 86_400
 HOUR_SECONDS = 3_600
 MOST_DAYS = 36_500
-"""A hundred years; Redis refuses far longer times."""
+"""A hundred years; Redis rejects much longer times."""
 WHOSE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,63})?")
 
 
 class Retention(BaseModel, frozen=True, extra="forbid"):
-    """The retention of one tenant or assistant; None: the general setting applies."""
+    """The retention of one tenant or assistant; None: the general setting."""
 
     memory_ttl_days: float | None = Field(None, gt=0, le=MOST_DAYS)
     result_ttl_hours: float | None = Field(None, gt=0, le=24 * MOST_DAYS)
@@ -56,7 +56,7 @@ class RetentionSettings(BaseModel):
     )
     records_people: Literal["pseudonym", "id"] = Field(
         "pseudonym",
-        description="how records identify who asked: `pseudonym`, a keyed hash that is the same "
+        description="how records identify users: `pseudonym`, a keyed hash that is the same "
         "for all questions of a person, or `id`, which adds the id of the channel (`user_id`, "
         "`sub` of a token, the id of a chat)",
     )
@@ -112,17 +112,17 @@ class RetentionSettings(BaseModel):
         return self._of(tenant, assistant, "records_days")
 
     def _of(self, tenant: str, assistant: str, name: str) -> float:
-        for whose in (f"{tenant}/{assistant}", tenant):
-            own = self.retention.get(whose)
+        for scope in (f"{tenant}/{assistant}", tenant):
+            own = self.retention.get(scope)
             value: float | None = None if own is None else getattr(own, name)
             if value is not None:
                 return value
-        found: float = getattr(self, name)
-        return found
+        default: float = getattr(self, name)
+        return default
 
 
 class IngestionSettings(BaseModel):
-    """Ingestion, crawls and the services that documents are read from; a part of `Settings`.
+    """Ingestion, crawls, and services with documents; a part of `Settings`.
 
     A file that exceeds a limit is skipped.
     """
@@ -141,8 +141,8 @@ class IngestionSettings(BaseModel):
         None,
         ge=1,
         le=64,
-        description="how many files are read at once, each in a process of its own; by default "
-        "one for each processor, at most eight",
+        description="number of files that are read at the same time, each in a separate process; "
+        "unset: one for each processor, at most eight",
     )
     crawl_delay_seconds: float = Field(
         0.5,
@@ -153,13 +153,13 @@ class IngestionSettings(BaseModel):
     )
     confluence_url: str = Field(
         "",
-        description="address of the site of Confluence Cloud whose spaces are read, such as "
-        "https://acme.atlassian.net; the credentials go there and nowhere else",
+        description="address of the Confluence Cloud site whose spaces are read, such as "
+        "https://acme.atlassian.net; credentials are only sent there",
     )
     confluence_api_url: str = Field(
         "",
         description="address at which a token with scopes is accepted, "
-        "https://api.atlassian.com/ex/confluence/CLOUD_ID; the credentials go there instead; "
+        "https://api.atlassian.com/ex/confluence/CLOUD_ID; credentials are sent there instead; "
         "empty: the token has no scopes",
     )
     confluence_email: str = Field("", description="account that reads Confluence")
@@ -167,25 +167,24 @@ class IngestionSettings(BaseModel):
     zendesk_url: str = Field(
         "",
         description="address of the Zendesk whose help center is read, such as "
-        "https://acme.zendesk.com; the credentials go there and nowhere else",
+        "https://acme.zendesk.com; credentials are only sent there",
     )
     zendesk_email: str = Field(
         "",
-        description="account that reads the help center, a manager of it; empty: what everybody "
-        "may see is read",
+        description="account of a help center manager; empty: only public articles are read",
     )
     zendesk_api_token: SecretStr | None = Field(None, description="API token of that account")
     source_everybody_groups: list[str] = Field(
         [],
-        description="groups of Confluence and user segments of Zendesk to which all belong who may "
-        'ask this desk (JSON), such as ["confluence-users"]: what they may read is for everybody',
+        description="groups of Confluence and user segments of Zendesk that contain all users of "
+        'this desk (JSON), such as ["confluence-users"]; what they may read is public here',
     )
 
     sources_over_http: list[str] = Field(
         ["https://"],
-        description="beginnings of the addresses of sources that a key with the scope `write` may "
+        description="prefixes of addresses of sources that a key with the scope `write` may "
         'add over HTTP (JSON), such as ["https://", "s3://docs", "/srv/handbook"]; a website '
-        "must have a public address, unless its host is named here",
+        "must have a public address, unless its host is listed here",
     )
 
     @field_validator("confluence_url", "confluence_api_url", "zendesk_url")
@@ -205,7 +204,7 @@ class IngestionSettings(BaseModel):
 
 
 def check_web_address(value: str | None) -> str | None:
-    """Return an address of the web, or None; raises `ValueError` for anything else."""
+    """Return a valid web address, or None; raises `ValueError` for an invalid one."""
     if value is not None and WEB_ADDRESS.fullmatch(value) is None:
         raise ValueError("expected an address that begins with http:// or https://")
     return value
@@ -229,7 +228,7 @@ class StorageSettings(BaseModel):
     def _redis_scheme(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith(REDIS_SCHEMES):
             raise ValueError(
-                "expected redis://, rediss:// or unix:// and a server, or redis+cluster:// or "
-                "rediss+cluster:// and some nodes"
+                "expected an address with redis://, rediss:// or unix://, or nodes with "
+                "redis+cluster:// or rediss+cluster://"
             )
         return value

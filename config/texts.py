@@ -23,7 +23,7 @@ class FixedTexts:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages that have texts, as ISO 639-1 codes."""
+        """The languages of the texts, BCP 47."""
         return tuple(self._texts)
 
     def text(self, key: str, language: str, **values: str) -> str:
@@ -41,7 +41,7 @@ class FixedTexts:
 
 
 def load_texts(folder: Path = FOLDER, **defaults: str) -> FixedTexts:
-    """Return the texts of all files of `folder`; `defaults` are placeholder values for every text.
+    """Load the texts of all files in `folder`; `defaults` are placeholder values for all texts.
 
     Raises `TextsError` if a file cannot be read, or languages differ in keys or placeholders.
     """
@@ -66,10 +66,10 @@ def _read_folder(folder: Path) -> Mapping[str, Mapping[str, str]]:
 
 def _read(path: Path) -> dict[str, str]:
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        texts = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise TextsError(f"the fixed texts in {path.name} cannot be read: {error}") from error
-    return {key: str(text) for key, text in found.items()}
+    return {key: str(text) for key, text in texts.items()}
 
 
 def _check(language: str, texts: Mapping[str, str], pattern: Mapping[str, str]) -> None:

@@ -1,6 +1,4 @@
-"""Settings of the ways of answering: the choice of a way, the limits of each, outside tools, and
-the profiles of specialists.
-"""
+"""Settings of the ways of answering, their limits, external tools, and specialist profiles."""
 
 import tomllib
 from collections.abc import Mapping
@@ -59,7 +57,7 @@ class WaySettings(BaseModel):
         "to 10) and finds nothing missing",
     )
     multi_tool_enabled: bool = Field(
-        True, description="whether one round may call several tools; false: one tool a round"
+        True, description="whether one round may call several tools; false: one tool per round"
     )
     max_parallel_tools: int = Field(
         3, ge=1, le=64, description="maximum number of tool calls of a question at the same time"
@@ -68,12 +66,12 @@ class WaySettings(BaseModel):
         8, ge=1, le=64, description="maximum number of tool calls in one round"
     )
     tool_timeout_seconds: float = Field(
-        30.0, gt=0, description="time limit of one call of a tool, unless the tool has a lower one"
+        30.0, gt=0, description="time limit of one tool call, unless the tool has a lower one"
     )
     tool_set: Path | None = Field(
         None,
-        description="TOML file with further tools: built-in ones under other names and with fixed "
-        "arguments; and with combinations of tools",
+        description="TOML file with further tools (built-in ones under other names and with fixed "
+        "arguments) and with combinations of tools",
     )
 
     outside_tools: Path | None = Field(
@@ -96,7 +94,7 @@ class SwarmSettings(BaseModel):
         MOST_WORKERS, ge=1, le=MOST_WORKERS, description="maximum number of workers of a question"
     )
     swarm_retries: int = Field(
-        3, ge=0, le=10, description="how often a worker that failed is started again"
+        3, ge=0, le=10, description="maximum number of restarts of a failed worker"
     )
     swarm_enough_share: float = Field(
         1.0,
@@ -133,7 +131,7 @@ class SpecialistSettings(BaseModel):
 def load_profiles(folder: Path | None = None) -> Mapping[str, SpecialistProfile]:
     """Return the profiles of the product, replaced by those of a folder.
 
-    Raises `SettingsError` for a file that is no profile, or of another name than its specialist.
+    Raises `SettingsError` for an invalid profile, or a file that is not named after its specialist.
     """
     files = {name: FOLDER / f"{name}.toml" for name in SpecialistName}
     if folder is not None:
@@ -145,12 +143,12 @@ def load_profiles(folder: Path | None = None) -> Mapping[str, SpecialistProfile]
 
 
 def find_own_prompts(folder: Path | None) -> dict[str, Path]:
-    """Return the prompts that the profiles of a folder name, by specialist.
+    """Return the prompt files of the profiles in a folder, by specialist.
 
-    Profiles are read each time, so that prompts can be changed while they are used. Raises
-    `SettingsError` for a prompt that neither the folder nor the product has.
+    Profiles are read each time, so that prompts can be changed at run time. Raises `SettingsError`
+    for a missing prompt.
     """
-    found: dict[str, Path] = {}
+    prompts: dict[str, Path] = {}
     for file in sorted(folder.glob("*.toml")) if folder is not None else ():
         profile = _load(_read_name(file), file)
         if not profile.prompt:
@@ -161,8 +159,8 @@ def find_own_prompts(folder: Path | None) -> dict[str, Path]:
                 f"{file}: expected the prompt {profile.prompt!r} beside it or in the product, "
                 "found none"
             )
-        found[profile.name.value] = own if own.is_file() else shared
-    return found
+        prompts[profile.name.value] = own if own.is_file() else shared
+    return prompts
 
 
 def _read_name(file: Path) -> SpecialistName:
