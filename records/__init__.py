@@ -1,1 +1,1 @@
-"""Records of ended questions for the owner, in a database apart from the delivery of messages."""
+"""Records of ended questions for the owner, in a database separate from message delivery."""

@@ -1,8 +1,8 @@
-"""The questions with which changes of the documents are checked, and the last check of each source.
+"""Questions for checking changes of the documents, and the last check of each source.
 
-These are the questions that people asked most, those that the owner marked, the verified answers
-and the gaps. A stored check names recorded questions by their identity alone, so that nothing of
-them remains when they are erased.
+These are the most frequent questions, questions that the owner marked, verified answers and gaps. A
+stored check refers to recorded questions only by their ids, so that no text remains after an
+erasure.
 """
 
 import json
@@ -31,14 +31,14 @@ from records.verified import Name
 Embed = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
 MOST_ASKED = 100
 MOST_GAPS = 100
-"""Groups of recorded questions of one check."""
+"""The most gaps in one check."""
 DAYS = 30
 MOST_MARKED = 500
 LONGEST_QUESTION = 500
 MOST_FACTS = 20
 _MOST_READ = 5_000
 _MOST_TEXTS = 400
-"""Different texts that are grouped by their meaning, the most asked first."""
+"""The most distinct texts that are grouped by meaning, most frequent first."""
 _DAY_SECONDS = 86_400
 _PERSONAL = ("email", "number", "address")
 _UNUSED = ("answer", "steps", "stage_seconds", "nearest", "models")
@@ -47,7 +47,7 @@ _QUESTION = TypeAdapter(CheckQuestion)
 
 
 class TooManyMarkedError(Exception):
-    """An assistant has as many marked questions as there may be."""
+    """An assistant has reached the limit of marked questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class CheckStore:
         self._store = store
 
     def mark(self, name: Name, question: CheckQuestion) -> None:
-        """Store a question as a test; one with the same text is replaced.
+        """Store a question as a test; replaces one with the same text.
 
         Raises `TooManyMarkedError`.
         """
@@ -78,20 +78,24 @@ class CheckStore:
             "expected": _QUESTION.dump_json(made).decode(), "created_at": time.time(),
         }  # fmt: skip
         with self._store.begin() as connection:
-            same = _of(marked_questions, name) & (marked_questions.c.question == made.text)
+            same = _is_owned_by(marked_questions, name) & (marked_questions.c.question == made.text)
             connection.execute(delete(marked_questions).where(same))
             connection.execute(insert(marked_questions), [row])
 
     def unmark(self, name: Name, question_id: str) -> bool:
-        """Remove a marked question; False if there is none."""
-        one = _of(marked_questions, name) & (marked_questions.c.id == question_id)
+        """Remove a marked question; False if it does not exist."""
+        condition = _is_owned_by(marked_questions, name) & (marked_questions.c.id == question_id)
         with self._store.begin() as connection:
-            return connection.execute(delete(marked_questions).where(one)).rowcount > 0
+            return connection.execute(delete(marked_questions).where(condition)).rowcount > 0
 
     def list_marked(self, name: Name) -> list[CheckQuestion]:
-        """Return the marked questions of an assistant, by their texts."""
+        """Return the marked questions of an assistant, sorted by text."""
         table = marked_questions.c
-        wanted = select(table.expected).where(_of(marked_questions, name)).order_by(table.question)
+        wanted = (
+            select(table.expected)
+            .where(_is_owned_by(marked_questions, name))
+            .order_by(table.question)
+        )
         with self._store.begin() as connection:
             return [_QUESTION.validate_json(row.expected) for row in connection.execute(wanted)]
 
@@ -102,14 +106,18 @@ class CheckStore:
                "result": _RESULT.dump_json(kept).decode()}  # fmt: skip
         with self._store.begin() as connection:
             for source in sources:
-                one = _of(checks, name) & (checks.c.source == source)
-                connection.execute(delete(checks).where(one))
+                condition = _is_owned_by(checks, name) & (checks.c.source == source)
+                connection.execute(delete(checks).where(condition))
                 connection.execute(insert(checks), [{**own, "source": source}])
 
     def list_checks(self, name: Name) -> dict[str, StoredCheck]:
-        """Return the last check of each source; recorded questions have no texts yet."""
+        """Return the last check of each source, without the texts of recorded questions."""
         with self._store.begin() as connection:
-            rows = connection.execute(select(checks).where(_of(checks, name))).mappings().all()
+            rows = (
+                connection.execute(select(checks).where(_is_owned_by(checks, name)))
+                .mappings()
+                .all()
+            )
         return {
             row["source"]: StoredCheck(
                 row["source"], row["at"], _RESULT.validate_json(row["result"])
@@ -118,22 +126,22 @@ class CheckStore:
         }
 
     def show_texts(self, check: StoredCheck) -> StoredCheck:
-        """Return a check with the texts of its recorded questions, as far as they still exist."""
+        """Add the texts of recorded questions to a check, if they still exist."""
         results = tuple(map(self._show_text, check.result.results))
         return replace(check, result=replace(check.result, results=results))
 
-    def _show_text(self, one: QuestionResult) -> QuestionResult:
-        if one.question.text:
-            return one
-        record = self._store.get(_read_id(one.question.id))
+    def _show_text(self, result: QuestionResult) -> QuestionResult:
+        if result.question.text:
+            return result
+        record = self._store.get(_read_id(result.question.id))
         text = "" if record is None else _find_text(record)
-        return replace(one, question=replace(one.question, text=text))
+        return replace(result, question=replace(result.question, text=text))
 
 
 async def find_asked(
     answered: Iterable[Record], embed: Embed, unrelated: Sequence[str]
 ) -> list[CheckQuestion]:
-    """Return the most asked questions, one for each meaning, without personal data."""
+    """Return the most frequent questions, one for each meaning, without personal data."""
     by_text: defaultdict[str, list[Record]] = defaultdict(list)
     for record in answered:
         by_text[" ".join(_find_text(record).casefold().split())].append(record)
@@ -141,22 +149,22 @@ async def find_asked(
     if not most:
         return []
     vectors = await embed([_find_text(records[0]) for records in most])
-    least = find_least(np.array([normalise(one) for one in await embed(unrelated)]))
+    least = find_least(np.array([normalise(vector) for vector in await embed(unrelated)]))
     labels = group_vectors(np.array([normalise(vector) for vector in vectors]), least)
     groups: defaultdict[int, list[list[Record]]] = defaultdict(list)
     for label, records in zip(labels, most, strict=True):
         groups[label].append(records)
     asked = [_make_asked(group) for group in groups.values()]
-    return sorted(asked, key=lambda one: -one.asked)[:MOST_ASKED]
+    return sorted(asked, key=lambda question: -question.asked)[:MOST_ASKED]
 
 
 def read_answered(store: RecordStore, name: Name, now: float) -> Sequence[Record]:
-    """Return the questions of the last days that were answered and not rated down."""
+    """Return the recent questions that were answered and not rated down."""
     selection = Selection(assistants=(name,), since=now - DAYS * _DAY_SECONDS, outcome="answered")
-    found = store.find(selection, limit=_MOST_READ, without=_UNUSED)
+    records = store.find(selection, limit=_MOST_READ, without=_UNUSED)
     return [
         record
-        for record in found
+        for record in records
         if record.rating != "down" and record.sources and _find_text(record)
     ]
 
@@ -175,7 +183,7 @@ def list_verified(answers: Iterable[VerifiedAnswer]) -> list[CheckQuestion]:
 
 
 def list_gaps(gaps: Iterable[Gap]) -> list[CheckQuestion]:
-    """Return the most typical question of each of the greatest gaps that are not done."""
+    """Return the most typical question of each of the largest open gaps."""
     open_gaps = [gap for gap in gaps if gap.state != DONE]
     return [
         CheckQuestion(
@@ -190,24 +198,24 @@ def list_gaps(gaps: Iterable[Gap]) -> list[CheckQuestion]:
 
 
 def list_citations(sources: Iterable[Mapping[str, Any]]) -> Iterator[Citation]:
-    """Yield the places of the sources of a record, each once."""
+    """Yield the distinct places of the sources of a record."""
     seen = set()
     for source in sources:
         chunk = str(source.get("chunk_id") or "")
-        one = Citation(
+        citation = Citation(
             document_id=document_of(chunk),
             heading_path=tuple(map(str, read_list(source.get("heading_path")))),
             anchor=source.get("anchor") or None,
             is_page=chunk.endswith(OWNERS_PAGE),
         )
-        if one.document_id and one not in seen:
-            seen.add(one)
-            yield one
+        if citation.document_id and citation not in seen:
+            seen.add(citation)
+            yield citation
 
 
 def _make_asked(group: Sequence[Sequence[Record]]) -> CheckQuestion:
-    """Return a group of records as the newest question of its most asked text."""
-    newest = max(group[0], key=lambda one: one.ended_at)
+    """Represent a group of records by the newest question with its most frequent text."""
+    newest = max(group[0], key=lambda record: record.ended_at)
     return CheckQuestion(
         id=_write_id(newest.id),
         text=redact(_find_text(newest), _PERSONAL),
@@ -220,14 +228,14 @@ def _make_asked(group: Sequence[Sequence[Record]]) -> CheckQuestion:
 
 
 def _find_text(record: Record) -> str:
-    """Return the question in the form that needs no conversation, if there is one."""
+    """Return the question in its standalone form, if there is one."""
     return record.canonical or record.question
 
 
-def _without_text(one: QuestionResult) -> QuestionResult:
-    if one.question.origin not in ("recorded", "gap"):
-        return one
-    return replace(one, question=replace(one.question, text=""))
+def _without_text(result: QuestionResult) -> QuestionResult:
+    if result.question.origin not in ("recorded", "gap"):
+        return result
+    return replace(result, question=replace(result.question, text=""))
 
 
 def _write_id(question: Question) -> str:
@@ -242,6 +250,6 @@ def _read_id(text: str) -> Question:
     )
 
 
-def _of(table: Any, name: Name) -> ColumnElement[bool]:
-    own: ColumnElement[bool] = (table.c.tenant == name[0]) & (table.c.assistant == name[1])
-    return own
+def _is_owned_by(table: Any, name: Name) -> ColumnElement[bool]:
+    condition: ColumnElement[bool] = (table.c.tenant == name[0]) & (table.c.assistant == name[1])
+    return condition

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class ConversationRecords:
-    """Has answers rated and conversations forgotten in the records.
+    """Records ratings of answers, and erases records of conversations.
 
-    `is_recording`: questions are recorded. `open_store` returns the store of the records, or None
-    if there is none yet; records of an earlier setting are forgotten, too.
+    `is_recording`: whether questions are recorded. `open_store` returns the store of the records,
+    or None if there is none yet; records are erased even if recording is now off.
     """
 
     def __init__(
@@ -30,14 +30,14 @@ class ConversationRecords:
         self._is_recording = is_recording
 
     async def announce_rating(self, question: Question) -> None:
-        """Have the rating of an answer recorded."""
+        """Announce a rating, so that the recorder stores it."""
         if self._is_recording:
             await self._ended.announce(question, "rated")
 
     async def forget(self, question: Question) -> int:
         """Delete the records of the question's conversation, and return their number.
 
-        A process on another machine that keeps a database of its own is told, and deletes them too.
+        Processes on other machines with their own databases are notified, and delete them as well.
         """
         await self._ended.announce(question, "forgotten")
         return await asyncio.to_thread(self._forget, question)

@@ -1,7 +1,8 @@
-"""Finds gaps in the documents: questions without a satisfactory answer, grouped by their meaning.
+"""Finds gaps in the documents: questions without a satisfactory answer, grouped by meaning.
+
 These are questions that were refused, that led to a clarification without a later answer in the
-conversation, or whose answer was rated down. Passages that were shown without a model count only if
-they were rated down, because nothing else judged them.
+conversation, or whose answer was rated down. Passages shown without a model count only if they were
+rated down, because nothing else judged them.
 """
 
 import asyncio
@@ -36,21 +37,21 @@ Key = tuple[str, ...]
 OPEN, WRITING, DONE = "open", "writing", "done"
 STATES = (OPEN, WRITING, DONE)
 MOST_QUESTIONS = 2_000
-"""The newest questions of an assistant that are grouped; older ones are not shown."""
+"""The most questions of an assistant that are grouped; older ones are ignored."""
 DAY_SECONDS = 86_400
 TREND_DAYS = 7
 FRESH_SECONDS = 300
-"""How long gaps are shown without a look at the time, which changes their trends."""
+"""How long gaps are cached if no record changes, because trends depend on the time."""
 Version = tuple[tuple[object, ...], tuple[object, ...]]
 _HEAVY = ("answer", "sources", "steps", "stage_seconds")
-"""Columns that no gap shows."""
+"""Columns that gaps do not need."""
 ANSWER_SECONDS = 3_600
 """How long a clarification waits for a reply before the question counts as unanswered."""
 
 
 @dataclass(frozen=True, slots=True)
 class GapQuestion:
-    """A question without a satisfactory answer; `why` is refused, unanswered or down."""
+    """A question without a satisfactory answer; `why` is `refused`, `unanswered` or `down`."""
 
     record: Record
     why: str
@@ -62,16 +63,16 @@ class GapQuestion:
 
     @property
     def text(self) -> str:
-        """The question in the form that needs no conversation, if there is one."""
+        """The question in its standalone form, if there is one."""
         return self.record.canonical or self.record.question
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Questions of similar meaning without a satisfactory answer, the most typical first.
+    """Questions with similar meaning and without a satisfactory answer, most typical first.
 
-    `pages` are the places that the search found for most of them. `last_week` and `week_before`
-    count questions; `since_change` those that were asked after the state was set.
+    `pages` are the best places that the search found for them. `last_week` and `week_before` count
+    questions; `since_change` counts those that were asked after the state was set.
     """
 
     id: str
@@ -92,28 +93,26 @@ class Gap:
 
     @property
     def size(self) -> int:
-        """The number of its questions."""
+        """The number of questions."""
         return len(self.questions)
 
     @property
     def grows(self) -> bool:
-        """Whether more questions were asked in the last week than before, or since the state was
-        set to done.
-        """
+        """Whether more questions came last week than before; if done, whether any came since."""
         is_new = self.last_week > self.week_before and self.last_week > 1
         return self.since_change > 0 if self.state == DONE else is_new
 
     @property
     def reasons(self) -> Mapping[str, int]:
-        """The number of questions by their `why`."""
+        """The number of questions by `why`."""
         return Counter(question.why for question in self.questions)
 
 
 class GapFinder:
-    """Groups the questions of assistants, and keeps the groups with their states.
+    """Groups the questions of assistants, and stores the groups with their states.
 
-    `embed` turns questions into vectors of the model `model`; `unrelated` are questions about
-    different things, which calibrate it.
+    `embed` returns vectors of the embedding model `model`; `unrelated` are questions about
+    different topics, which calibrate its similarity.
     """
 
     def __init__(
@@ -135,10 +134,10 @@ class GapFinder:
         self._found: dict[Name, tuple[Version, Sequence[Gap]]] = {}
 
     async def find(self, name: Name) -> Sequence[Gap]:
-        """Return the gaps of an assistant, of all its records, the greatest first.
+        """Return the gaps of an assistant, largest first.
 
-        They are grouped again once a record, a rating or a state has changed, or time has passed
-        that changes what counts.
+        They are grouped again when a record, a rating or a state has changed, and after
+        `FRESH_SECONDS`.
         """
         now = self._clock()
         async with self._turn:
@@ -148,34 +147,37 @@ class GapFinder:
                 return gaps_before
             questions = await asyncio.to_thread(self._read_questions, name, now)
             vectors = await self._add_vectors(questions)
-            found = await asyncio.to_thread(self._group, name, questions, vectors, now)
-            # Grouping may have made gaps, which count.
+            gaps_of_assistant = await asyncio.to_thread(self._group, name, questions, vectors, now)
+            # Grouping may have created gaps, which changes the version.
             version = await asyncio.to_thread(self._read_version, name, now, of_records=version)
-            self._found[name] = version, found
-            return found
+            self._found[name] = version, gaps_of_assistant
+            return gaps_of_assistant
 
     def set_state(self, name: Name, gap_id: str, state: str) -> bool:
-        """Store the state of a gap; False if there is no such gap."""
+        """Store the state of a gap; False if the gap or the state does not exist."""
         if state not in STATES:
             return False
-        one = (gaps.c.id == gap_id) & (gaps.c.tenant == name[0]) & (gaps.c.assistant == name[1])
+        condition = (
+            (gaps.c.id == gap_id) & (gaps.c.tenant == name[0]) & (gaps.c.assistant == name[1])
+        )
         values = {"state": state, "changed_at": self._clock()}
         with self._store.begin() as connection:
-            return connection.execute(update(gaps).where(one).values(values)).rowcount > 0
+            return connection.execute(update(gaps).where(condition).values(values)).rowcount > 0
 
     def _read_version(
         self, name: Name, now: float, *, of_records: "Version | None" = None
     ) -> "Version":
-        """Return what changes whenever the gaps may: the second half is that of their states.
+        """Return a value that changes whenever gaps may change: of records, and of states.
 
-        `of_records` is a version whose first half holds; the records may have changed since.
+        The first half is taken from `of_records` if given, since records may have changed
+        meanwhile.
         """
         is_own = (messages.c.tenant == name[0]) & (messages.c.assistant == name[1])
         recorded = select(
             func.count(),
             func.max(messages.c.ended_at),
             func.sum(messages.c.ended_at),
-            *(func.count().filter(messages.c.rating == one) for one in ("up", "down")),
+            *(func.count().filter(messages.c.rating == rating) for rating in ("up", "down")),
         ).where(is_own)
         of_gaps = (gaps.c.tenant == name[0]) & (gaps.c.assistant == name[1])
         states = select(
@@ -192,22 +194,22 @@ class GapFinder:
             return first, tuple(connection.execute(states).one())
 
     def _read_questions(self, name: Name, now: float) -> list[GapQuestion]:
-        found: dict[Key, GapQuestion] = {}
+        by_key: dict[Key, GapQuestion] = {}
         for why, records in (
             ("down", self._find(name, rating="down")),
             ("refused", self._find_refused(name)),
             ("unanswered", self._find_unanswered(name, now)),
         ):
             for record in records:
-                one = GapQuestion(record, why)
+                question = GapQuestion(record, why)
                 is_foreign = why == "refused" and record.reason == OUT_OF_SCOPE
-                if one.text and not is_foreign:
-                    found.setdefault(one.key, one)
-        newest = sorted(found.values(), key=lambda one: -one.record.ended_at)
+                if question.text and not is_foreign:
+                    by_key.setdefault(question.key, question)
+        newest = sorted(by_key.values(), key=lambda question: -question.record.ended_at)
         return newest[:MOST_QUESTIONS]
 
     def _find_refused(self, name: Name) -> list[Record]:
-        """Return the refused questions; where a model failed, nothing is known of the documents."""
+        """Return the refused questions, except those where the model failed."""
         refused = self._find(name, outcome="refused")
         return [record for record in refused if record.reason != ClarificationReason.MODEL_FAILED]
 
@@ -216,7 +218,7 @@ class GapFinder:
         return self._store.find(selection, limit=MOST_QUESTIONS, without=_HEAVY)
 
     def _find_unanswered(self, name: Name, now: float) -> list[Record]:
-        """Return the questions that were asked back and have no later answer."""
+        """Return the questions with a clarification and without a later answer."""
         asked = self._find(name, outcome="clarification")
         answered = (
             select(messages.c.conversation_id, func.max(messages.c.ended_at))
@@ -238,16 +240,16 @@ class GapFinder:
         ]
 
     async def _add_vectors(self, questions: Sequence[GapQuestion]) -> dict[Key, Matrix]:
-        """Return the vector of each question; those that are not stored yet are computed."""
+        """Return the vector of each question; computes missing ones."""
         known = await asyncio.to_thread(self._read_vectors, questions)
         missing = [question for question in questions if question.key not in known]
         if missing:
             made = await self._embed([question.text for question in missing])
-            for one, vector in zip(missing, made, strict=True):
-                known[one.key] = normalise(vector)
+            for question, vector in zip(missing, made, strict=True):
+                known[question.key] = normalise(vector)
         if self._least is None and questions:
             unrelated = await self._embed(self._unrelated)
-            self._least = find_least(np.array([normalise(one) for one in unrelated]))
+            self._least = find_least(np.array([normalise(vector) for vector in unrelated]))
         return known
 
     def _read_vectors(self, questions: Sequence[GapQuestion]) -> dict[Key, Matrix]:
@@ -278,11 +280,11 @@ class GapFinder:
             for label, question in zip(group_vectors(matrix, self._least), questions, strict=True):
                 groups[label].append(question)
         states = self._keep(name, list(groups.values()), vectors, now)
-        found = [
+        described = [
             _describe(gap, _sort_typical(group, vectors), now)
             for gap, group in zip(states, groups.values(), strict=True)
         ]
-        return sorted(found, key=lambda gap: (-gap.size, gap.title))
+        return sorted(described, key=lambda gap: (-gap.size, gap.title))
 
     def _keep(
         self,
@@ -291,12 +293,14 @@ class GapFinder:
         vectors: Mapping[Key, Matrix],
         now: float,
     ) -> list[Mapping[str, Any]]:
-        """Store which question is in which gap; return the gap of each group.
+        """Store the gap of each question; return the gap of each group.
 
-        A group goes on as the gap from which it has the most questions.
+        A group continues the gap with which it shares the most questions.
         """
         own = (gap_questions.c.tenant == name[0]) & (gap_questions.c.assistant == name[1])
-        wanted = select(*(gap_questions.c[one] for one in ID), gap_questions.c.gap_id).where(own)
+        wanted = select(*(gap_questions.c[column] for column in ID), gap_questions.c.gap_id).where(
+            own
+        )
         is_own = (gaps.c.tenant == name[0]) & (gaps.c.assistant == name[1])
         with self._store.begin() as connection:
             before = {tuple(key): gap_id for *key, gap_id in connection.execute(wanted)}
@@ -319,14 +323,14 @@ class GapFinder:
 
 
 def match_groups(groups: Sequence[Sequence[Key]], before: Mapping[Key, str]) -> list[str]:
-    """Return the id of each group: that of the gap that shares most with it, else a new one."""
+    """Return the id of each group: of the gap that shares the most questions, or a new id."""
     shared = [
         (count, at, gap_id)
         for at, group in enumerate(groups)
         for gap_id, count in Counter(before[key] for key in group if key in before).items()
     ]
     ids: dict[int, str] = {}
-    for _, at, gap_id in sorted(shared, key=lambda one: (-one[0], one[1], one[2])):
+    for _, at, gap_id in sorted(shared, key=lambda row: (-row[0], row[1], row[2])):
         if at not in ids and gap_id not in ids.values():
             ids[at] = gap_id
     return [ids.get(at) or uuid4().hex for at in range(len(groups))]
@@ -364,9 +368,9 @@ def _make_rows(
 def _sort_typical(
     group: Sequence[GapQuestion], vectors: Mapping[Key, Matrix]
 ) -> Sequence[GapQuestion]:
-    """Return the questions, those nearest to the mean of their vectors first."""
+    """Sort questions by the similarity to the mean of their vectors, highest first."""
     mean = np.sum([vectors[question.key] for question in group], axis=0)
-    return sorted(group, key=lambda one: (-float(vectors[one.key] @ mean), one.key))
+    return sorted(group, key=lambda question: (-float(vectors[question.key] @ mean), question.key))
 
 
 def _describe(gap: Mapping[str, Any], questions: Sequence[GapQuestion], now: float) -> Gap:
@@ -387,7 +391,7 @@ def _describe(gap: Mapping[str, Any], questions: Sequence[GapQuestion], now: flo
 
 
 def _count_pages(records: Iterable[Record]) -> list[Mapping[str, Any]]:
-    """Return the pages that were near most questions, nearer places counting more."""
+    """Return the three pages that the search ranked best over all records."""
     scores: defaultdict[str, float] = defaultdict(float)
     pages: dict[str, Mapping[str, Any]] = {}
     for record in records:

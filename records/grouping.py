@@ -9,17 +9,17 @@ import numpy.typing as npt
 Matrix = npt.NDArray[np.float32]
 
 CLOSENESS = 0.4
-"""How similar two questions of a group are on average: the share of the way from unrelated
-questions (0) to equal ones (1), so that it serves models of other scales. It was chosen by
-`python -m benchmarks.quality gaps`, in view of both of its data sets."""
+"""The average similarity within a group, from 0 (as unrelated questions) to 1 (equal questions), so
+that it is independent of the embedding model. Chosen with `python -m benchmarks.quality gaps`.
+"""
 
 
 def group_vectors(vectors: Matrix, least: float) -> list[int]:
-    """Return the group of each vector: average linkage down to a similarity of `least`.
+    """Return the group number of each vector: average linkage down to a similarity of `least`.
 
-    `vectors` have length one. The chain of nearest neighbours finds the same groups as merging the
-    closest pair again and again, in quadratic time (F. Murtagh, A survey of recent advances in
-    hierarchical clustering algorithms, The Computer Journal 26, 1983).
+    `vectors` have length one. The nearest-neighbour chain algorithm gives the same groups as
+    repeatedly merging the closest pair, in quadratic time (F. Murtagh, A survey of recent advances
+    in hierarchical clustering algorithms, The Computer Journal 26, 1983).
     """
     likeness = vectors @ vectors.T
     np.fill_diagonal(likeness, -np.inf)
@@ -32,7 +32,7 @@ def group_vectors(vectors: Matrix, least: float) -> list[int]:
         if before and likeness[last, before[0]] >= likeness[last, nearest]:
             nearest = before[0]
         if likeness[last, nearest] < least:
-            # Nothing is close enough to the last one, and merging others brings nothing closer.
+            # Nothing is similar enough to the last one, and merging others does not change that.
             chain.pop()
             waiting.remove(last)
         elif [nearest] == before:
@@ -50,7 +50,7 @@ def group_vectors(vectors: Matrix, least: float) -> list[int]:
 
 
 def find_least(unrelated: Matrix, closeness: float = CLOSENESS) -> float:
-    """Return the similarity of a group for a model, from its vectors of unrelated questions."""
+    """Return the least similarity of a group for a model, from vectors of unrelated questions."""
     count = len(unrelated)
     total = float((unrelated @ unrelated.T).sum()) - count
     usual = total / max(1, count * (count - 1))
@@ -58,14 +58,14 @@ def find_least(unrelated: Matrix, closeness: float = CLOSENESS) -> float:
 
 
 def normalise(vector: Sequence[float]) -> Matrix:
-    """Return a vector of length one."""
+    """Scale a vector to length one."""
     made = np.asarray(vector, dtype=np.float32)
     length = math.sqrt(float(made @ made))
     return made / np.float32(length or 1.0)
 
 
 def _merge(likeness: Matrix, at: int, other: int, size: int, other_size: int) -> None:
-    """Merge a group with another one: its similarities become the average of both."""
+    """Merge two groups, averaging their similarities to the others."""
     row = (size * likeness[at] + other_size * likeness[other]) / (size + other_size)
     row[at] = -np.inf
     likeness[at] = likeness[:, at] = row

@@ -1,4 +1,4 @@
-"""The record of one message, made from its journal."""
+"""The record of a message, built from its journal."""
 
 import re
 from collections import defaultdict
@@ -14,19 +14,19 @@ from envelope.question import Question
 from envelope.role import Role
 
 LONGEST_STEP = 300
-"""Characters of a text in a step of the trace."""
+"""The most characters of a text in a step of the trace."""
 NOT_DONE = "not_done"
-"""The kind of a step that states what a specialist could not do."""
+"""The kind of a step that describes an error of a specialist."""
 MOST_STEPS = 400
-"""Steps of the trace that are kept; a question of hundreds of branches has more."""
+"""The most steps of a trace; a question with hundreds of branches has more."""
 MOST_NEAREST = 3
-"""Pages near the question that are kept."""
+"""The most pages in `Record.nearest`."""
 COURTESY, COMMAND = "courtesy", "command"
-"""The ways of messages that ask nothing of the documents, such as a greeting."""
+"""The ways of messages that are not questions about the documents, such as greetings."""
 PERSON, PERSON_DONE = "person", "person_done"
-"""The reason of an answer to somebody who asks for a person, until and after somebody cared."""
+"""The reason of a message that asks for a person: open, and after somebody has handled it."""
 _OWN_MODELS = frozenset({"offline"})
-"""Names under which journals of older releases list the work of rules."""
+"""Names that journals of older releases use for rules instead of a model."""
 
 _PATTERNS = {
     "email": re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,255}"),
@@ -40,12 +40,11 @@ Redact = Callable[[str], str]
 class Record:
     """One ended message.
 
-    Times in Unix seconds, `seconds` from acceptance to the outcome. `person` is a pseudonym,
-    empty if the channel knows none; `person_name` is how the channel names them, if that is kept.
-    `quality` from 0 to 1; None: nobody judged. `cost_usd`: None if the price of a call is
-    unknown. `stage_seconds` is by role. `steps` is the trace, see `make_record`. `nearest` are
-    the places of the documents that the search found first, also where they did not answer;
-    `groups` those of the person.
+    Times in Unix seconds, `seconds` from acceptance to the outcome. `person` is a pseudonym, empty
+    if the user is unknown; `person_name` is the user's id in the channel, if it is stored.
+    `quality` is 0 to 1, or None if the answer was not judged. `cost_usd` is None if the price of a
+    call is unknown. `stage_seconds` is by role. `steps` is the trace, see `make_record`. `nearest`
+    are the places that the search ranked first; `groups` are those of the user.
     """
 
     tenant: str
@@ -92,7 +91,7 @@ class Record:
         )
 
     def redacted(self, redact: Redact) -> "Record":
-        """Return the record with `redact` applied to every text that people or models wrote."""
+        """Return the record with `redact` applied to all texts of users and models."""
         return replace(
             self,
             question=redact(self.question),
@@ -104,13 +103,13 @@ class Record:
 
 
 def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record | None:
-    """Return the record of an ended question from its journal; None while it has not ended.
+    """Build the record of an ended question from its journal.
 
-    A request to the process that owns the index is a message, but no question of a person: None.
+    Returns None if it has not ended, or if it is a request to the process that owns the index.
 
     Each step of the trace has `kind` (a kind of the journal), `at` (seconds since acceptance) and,
     where they apply, `role`, `branch`, `seconds`, `text`, `model`, `tokens`, `cost_usd`. Steps of
-    the kind `not_done` are what the specialist of a `role` could not do, and why.
+    the kind `not_done` are errors of specialists.
     """
     if not entries or entries[0].kind != "accepted" or entries[-1].kind != "finished":
         return None
@@ -138,7 +137,7 @@ def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record |
         reason=_find_reason(reply),
         answered_by=read_text(reply, "answered_by"),
         answer=read_text(reply, "text"),
-        sources=tuple(_keep_place(one) for one in read_objects(reply.get("sources"))),
+        sources=tuple(_keep_place(source) for source in read_objects(reply.get("sources"))),
         quality=_number_or_none(reply.get("quality_score")),
         judge=_find_judge(written),
         models=tuple(dict.fromkeys(read_text(call, "model") for call in calls)),
@@ -158,14 +157,14 @@ def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record |
 
 
 def redact(text: str, kinds: Sequence[str]) -> str:
-    """Return a text in which each match of a kind is replaced by its name, such as `[email]`."""
+    """Replace each match of these kinds by the name of the kind, such as `[email]`."""
     for kind in kinds:
         text = _PATTERNS[kind].sub(f"[{kind}]", text)
     return text
 
 
 def _list_writes(entries: Iterable[JournalEntry]) -> dict[str, JsonValue]:
-    """Return what the agents of the trunk wrote, the last value of each attribute."""
+    """Return the last value of each attribute that agents outside branches wrote."""
     written: dict[str, JsonValue] = {}
     for entry in entries:
         writes = entry.fields.get("writes")
@@ -175,11 +174,11 @@ def _list_writes(entries: Iterable[JournalEntry]) -> dict[str, JsonValue]:
 
 
 def _list_nearest(written: Mapping[str, JsonValue]) -> tuple[dict[str, JsonValue], ...]:
-    """Return the place of the best part of each page, the best pages first."""
+    """Return the place of the best result of each page, best pages first."""
     pages: dict[JsonValue, dict[str, JsonValue]] = {}
-    for found in read_objects(written.get("search_results")):
-        place = _keep_place(found)
-        pages.setdefault(str(found.get("document_id") or place.get("title")), place)
+    for result in read_objects(written.get("search_results")):
+        place = _keep_place(result)
+        pages.setdefault(str(result.get("document_id") or place.get("title")), place)
     return tuple(pages.values())[:MOST_NEAREST]
 
 
@@ -188,7 +187,7 @@ def _is_model_call(entry: JournalEntry) -> bool:
 
 
 def _find_way(entries: Sequence[JournalEntry]) -> str:
-    """Return the way of the message: the last one that the manager chose, else that it began on."""
+    """Return the way of the message: the last one that the manager chose."""
     rows = {str(entry.fields.get("row") or "").partition(".")[2] for entry in entries}
     for name in (COURTESY, COMMAND):
         if name in rows:
@@ -246,7 +245,7 @@ def _make_step(entry: JournalEntry, accepted_at: float) -> dict[str, JsonValue]:
 
 
 def _list_undone(reply: Mapping[str, JsonValue], at: float) -> Iterator[dict[str, JsonValue]]:
-    """Yield each error of a specialist once."""
+    """Yield a step for each distinct error of a specialist."""
     errors = read_objects(reply.get("errors"))
     named = ((read_text(error, "specialist"), read_text(error, "text")) for error in errors)
     for role, text in list(dict.fromkeys(named))[:MOST_STEPS]:

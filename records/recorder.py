@@ -20,7 +20,7 @@ log = structlog.get_logger("records")
 
 AT_ONCE = 50
 JOURNALS_AT_ONCE = 10
-"""Journals in memory: that of a swarm may have megabytes."""
+"""Journals in memory at once, because that of a swarm may have megabytes."""
 GATHER_SECONDS = 0.25
 BLOCK_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 30.0
@@ -37,7 +37,7 @@ FindRating = Callable[[Question], Awaitable[Feedback | None]]
 
 @dataclass(frozen=True, slots=True)
 class RecordRules:
-    """What is kept: `days` by tenant and assistant, 0: nothing; `redact` is applied to texts."""
+    """`days`: retention by tenant and assistant, 0: no records; `redact` is applied to texts."""
 
     days: dict[tuple[str, str], float] = field(default_factory=dict)
     redact: Redact = str
@@ -48,11 +48,11 @@ class RecordRules:
 
 
 class Recorder:
-    """Records the messages that ended; `run` it in one process or in several.
+    """Records ended messages; several processes may run it.
 
-    While the database does not answer, messages wait in Redis. A message whose process died is
-    taken again after a lease, and its record replaced by the same one. Texts of a conversation
-    that is erased while it is recorded are deleted again. `pause_seconds`: before the first retry.
+    While the database does not answer, messages wait in Redis. If a process dies, its messages are
+    taken again after a lease, and equal records are written. Records of a conversation that is
+    erased meanwhile are deleted again. `pause_seconds`: the pause before the first retry.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class Recorder:
         self._pause_seconds = pause_seconds
         self._next_deletion = 0.0
         self.delayed = ""
-        """Why records wait at present; empty if they do not."""
+        """Why records are currently delayed, or an empty text."""
 
     async def run(self) -> None:
         """Record until cancelled."""
         pause, is_prepared = 0.0, False
         own = asyncio.current_task()
-        # `asyncio.wait_for` of Python 3.11, as in fakeredis, loses a cancellation that arrives
+        # `asyncio.wait_for` of Python 3.11, used by fakeredis, loses a cancellation that arrives
         # together with the result.
         while own is None or not own.cancelling():
             try:
@@ -90,7 +90,7 @@ class Recorder:
                 await self._delete_old()
                 pause, self.delayed = 0.0, ""
                 if 0 < taken < AT_ONCE:
-                    # Records are not urgent, and several at once cost Redis less.
+                    # Records are not urgent, and batches are cheaper for Redis.
                     await asyncio.sleep(GATHER_SECONDS)
             except UNAVAILABLE as error:
                 pause = min(max(self._pause_seconds, pause * 2), LONGEST_PAUSE_SECONDS)
@@ -134,13 +134,13 @@ class Recorder:
         try:
             record = make_record(message.question, entries)
         except (ValueError, ArithmeticError) as error:
-            # A journal that cannot be read must not hold up the others.
+            # An unreadable journal must not block the others.
             log.error("record_refused", message_id=message.question.message_id, error=str(error))
             return None
         return None if record is None else record.redacted(self._rules.redact)
 
     async def _forget(self, question: Question, ended_before: float) -> None:
-        """Delete what was recorded of a conversation until then; it may have gone on."""
+        """Delete records of a conversation until a time, because it may have continued."""
         await asyncio.to_thread(self._store.forget, question, ended_before=ended_before)
 
     def _write(self, records: Sequence[Record]) -> None:
@@ -157,13 +157,13 @@ class Recorder:
             log.error("record_refused", message_id=record.message_id, error=str(error))
 
     async def _rate(self, question: Question) -> None:
-        found = await self._find_rating(question)
-        if found is not None:
-            reason = self._rules.redact(found.reason)
+        feedback = await self._find_rating(question)
+        if feedback is not None:
+            reason = self._rules.redact(feedback.reason)
             try:
-                await asyncio.to_thread(self._store.rate, question, found.rating, reason)
+                await asyncio.to_thread(self._store.rate, question, feedback.rating, reason)
             except RecordRefusedError as error:
-                # It would be refused again, and hold up all later messages.
+                # A retry would be refused again, and block all later messages.
                 log.error("record_refused", message_id=question.message_id, error=str(error))
 
     async def _delete_old(self) -> None:

@@ -1,6 +1,6 @@
-"""Keeps records in a database: SQLite in the data folder, or PostgreSQL.
+"""Stores records in SQLite (in the data folder) or PostgreSQL.
 
-All calls block; the callers run them in threads.
+All calls block; callers run them in threads.
 """
 
 import json
@@ -57,12 +57,12 @@ from records.record import COMMAND, COURTESY, PERSON, PERSON_DONE, Record
 ID = ("tenant", "assistant", "conversation_id", "message_id")
 """The columns that identify a message."""
 PAGE = 50
-"""Records of one page."""
+"""Records per page."""
 SEARCH = "search"
-"""The author of passages that are shown without a model."""
+"""The value of `answered_by` for passages that are shown without a model."""
 OUT_OF_SCOPE = "out_of_scope"
 UNRESOLVED = ("clarification", "refused", "failed")
-"""The outcomes after which a question about the topic is not resolved."""
+"""The outcomes of unresolved questions."""
 _JSON_COLUMNS = ("sources", "models", "stage_seconds", "steps", "nearest", "groups")
 _TIMEOUT_SECONDS = 10.0
 _EXPECTED = "sqlite:///PATH or postgresql://HOST/NAME"
@@ -101,7 +101,7 @@ messages = Table(
     Column("nearest", Text, nullable=False),
     Column("groups", Text, nullable=False),
 )
-"""One row for each ended message; lists and objects are JSON, costs are decimal numbers as text."""
+"""One row for each ended message; lists and objects are JSON, costs are decimals as text."""
 
 
 gap_questions = Table(
@@ -112,7 +112,7 @@ gap_questions = Table(
     Column("vector", LargeBinary, nullable=False),
     Column("gap_id", String(32), nullable=False, index=True),
 )
-"""The questions of gaps: their vectors, and the gap to which they belong."""
+"""The questions of gaps, with their vectors and their gaps."""
 gaps = Table(
     "gaps",
     metadata,
@@ -123,7 +123,7 @@ gaps = Table(
     Column("created_at", Float, nullable=False),
     Column("changed_at", Float, nullable=False),
 )
-"""The gaps, without a text: one is shown by its questions."""
+"""The gaps; their texts are those of their questions."""
 verified_answers = Table(
     "verified_answers",
     metadata,
@@ -159,7 +159,7 @@ checks = Table(
 )
 """The last check of each source; `result` is JSON, without the texts of recorded questions."""
 _OWNED = (gaps, gap_questions, verified_answers, marked_questions)
-"""The tables of what cannot be read from questions."""
+"""The tables with data that the owner created."""
 
 
 class RecordsUnavailableError(Exception):
@@ -167,22 +167,22 @@ class RecordsUnavailableError(Exception):
 
 
 class RecordsUrlError(ValueError):
-    """`RECORDS_URL` names no database that can be used."""
+    """`RECORDS_URL` is not the address of a supported database."""
 
 
 class RecordRefusedError(Exception):
-    """The database does not accept the values of a record."""
+    """The database rejects the values of a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Which records to read; an empty value selects all. Times in Unix seconds.
 
-    `assistants` are pairs of tenant and assistant; None: all. `text` occurs in question or answer,
-    in any case; `document` is the id of a document that the answer cites. The outcome `answered` is
-    divided into `written` and `passages` of the search; `unresolved` are questions about the topic
-    that were not answered or rated down. With `asks` messages that ask nothing of the documents are
-    left out. What the owner or a replay asked again is selected by its channel, or with
+    `assistants` are pairs of tenant and assistant; None: all. `text` occurs in the question or
+    answer (case-insensitive); `document` is the id of a cited document. The outcome `answered` is
+    divided into `written` and `passages`; `unresolved` are questions within the scope that were not
+    answered or were rated down. `asks` excludes messages that are not questions, such as greetings.
+    Repeated questions of the owner or a replay are only selected by their channel or
     `includes_copies`.
     """
 
@@ -202,9 +202,9 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class PersonFigures:
-    """What one person asked, how it ended, how they rated it, and when last (Unix seconds).
+    """Counts of messages, outcomes and ratings of one person; `last_at` in Unix seconds.
 
-    `name`: as the channel names them, else empty. `languages` are those in which they asked.
+    `name` is the id in the channel, if it is stored. `languages` is the number of languages used.
     """
 
     person: str
@@ -228,7 +228,7 @@ class RecordStore:
         self._engine = engine
 
     def prepare(self) -> None:
-        """Create the tables, or bring them up to date."""
+        """Create or migrate the tables."""
         try:
             with self.begin() as connection:
                 _migrate(connection)
@@ -237,7 +237,7 @@ class RecordStore:
             raise RecordsUnavailableError(str(error)) from error
 
     def write(self, records: Iterable[Record]) -> None:
-        """Store records; one that is there already is replaced, and its rating is kept."""
+        """Insert or replace records; keeps existing ratings."""
         rows = [_make_row(record) for record in records]
         if not rows:
             return
@@ -252,29 +252,27 @@ class RecordStore:
             )
 
     def rate(self, question: Question, rating: str, reason: str) -> bool:
-        """Store the rating of an answer; False if there is no record of the message."""
+        """Store the rating of an answer; False if the message has no record."""
         values = {
             name: _fit(name, value)
             for name, value in (("rating", rating), ("rating_reason", reason))
         }
         with self.begin() as connection:
-            found = connection.execute(update(messages).where(_is(question)).values(values))
-        return found.rowcount > 0
+            updated = connection.execute(update(messages).where(_is(question)).values(values))
+        return updated.rowcount > 0
 
     def forget(
         self, question: Question, *, message: bool = False, ended_before: float | None = None
     ) -> int:
         """Delete the records of a conversation, or of one `message`; return their number.
 
-        `ended_before` (Unix seconds) leaves later ones.
-
-        What was asked again of a conversation goes with it. Nothing of their texts stays in
-        the file of SQLite.
+        Keeps records that ended after `ended_before` (Unix seconds), if given. Copies of the
+        conversation are deleted as well. No text remains in the SQLite file.
         """
-        one = _is(question) if message else _is_conversation(question) | _is_copy(question)
+        condition = _is(question) if message else _is_conversation(question) | _is_copy(question)
         if ended_before is not None:
-            one &= messages.c.ended_at <= ended_before
-        return self._delete(one)
+            condition &= messages.c.ended_at <= ended_before
+        return self._delete(condition)
 
     def delete_older(self, ended_before: float, assistant: tuple[str, str]) -> int:
         """Delete the records of an assistant that ended before a time; return their number."""
@@ -286,7 +284,7 @@ class RecordStore:
         )
 
     def _delete(self, which: ColumnElement[bool]) -> int:
-        """Delete records, and their vectors, from which texts can be guessed."""
+        """Delete records, and their vectors, from which texts could be guessed."""
         with self.begin() as connection:
             count = connection.execute(delete(messages).where(which)).rowcount
             if count:
@@ -312,7 +310,7 @@ class RecordStore:
         limit: int = PAGE,
         without: Sequence[str] = (),
     ) -> Sequence[Record]:
-        """Return records, those that ended last first; the columns `without` are left empty."""
+        """Return records, last ended first; columns in `without` are left empty."""
         wanted = (
             select(*(column for column in messages.c if column.name not in without))
             .where(*_conditions(selection))
@@ -330,14 +328,14 @@ class RecordStore:
             return int(connection.execute(wanted).scalar_one())
 
     def close_request(self, question: Question) -> bool:
-        """Mark a request for a person as done; False if there is no such request."""
-        one = _is(question) & (messages.c.reason == PERSON)
+        """Mark a request for a person as done; False if it does not exist."""
+        condition = _is(question) & (messages.c.reason == PERSON)
         with self.begin() as connection:
-            done = connection.execute(update(messages).where(one).values(reason=PERSON_DONE))
+            done = connection.execute(update(messages).where(condition).values(reason=PERSON_DONE))
         return done.rowcount > 0
 
     def read_all(self) -> Iterator[Record]:
-        """Yield every record as of one moment."""
+        """Yield every record, from one consistent snapshot."""
         with self.begin() as connection:
             streamed = connection.execution_options(stream_results=True, yield_per=PAGE)
             for row in streamed.execute(select(messages)).mappings():
@@ -351,14 +349,14 @@ class RecordStore:
                 self.rate(record.id, record.rating, record.rating_reason)
 
     def read_owned(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield what the owner wrote, as tables and rows."""
+        """Yield table name and row of all data that the owner created."""
         with self.begin() as connection:
             for table in _OWNED:
                 for row in connection.execute(select(table)).mappings():
                     yield table.name, dict(row)
 
     def restore_owned(self, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
-        """Replace what the owner wrote by rows of `read_owned`; return their number."""
+        """Replace the owner's data by rows of `read_owned`; return their number."""
         tables = {table.name: table for table in _OWNED}
         count = 0
         with self.begin() as connection:
@@ -366,7 +364,7 @@ class RecordStore:
                 connection.execute(delete(table))
             for name, row in rows:
                 known = {column.name for column in tables[name].columns} & row.keys()
-                connection.execute(insert(tables[name]), {one: row[one] for one in known})
+                connection.execute(insert(tables[name]), {column: row[column] for column in known})
                 count += 1
         return count
 
@@ -382,7 +380,7 @@ class RecordStore:
             return [_read_row(row) for row in connection.execute(wanted).mappings()]
 
     def read_figures(self, selection: Selection) -> Sequence[Mapping[str, Any]]:
-        """Return what statistics need of each record, without its texts, oldest first."""
+        """Return the columns for statistics of each record, without texts, oldest first."""
         names = (
             "ended_at", "assistant", "channel", "way", "outcome", "reason", "answered_by", "rating",
             "seconds", "cost_usd", "input_tokens", "output_tokens",
@@ -397,7 +395,7 @@ class RecordStore:
             return [dict(zip(names, row, strict=True)) for row in rows]
 
     def count_cited(self, selection: Selection, *, limit: int = 20_000) -> Mapping[str, int]:
-        """Return in how many answers each document is cited, among the newest records."""
+        """Return the number of answers that cite each document, among the newest records."""
         wanted = (
             select(messages.c.sources)
             .where(*_conditions(selection))
@@ -407,41 +405,41 @@ class RecordStore:
         counts: Counter[str] = Counter()
         with self.begin() as connection:
             for (sources,) in connection.execute(wanted):
-                cited = {str(one.get("chunk_id") or "") for one in json.loads(sources)}
-                counts.update({document_of(one) for one in cited} - {""})
+                cited = {str(source.get("chunk_id") or "") for source in json.loads(sources)}
+                counts.update({document_of(chunk_id) for chunk_id in cited} - {""})
         return counts
 
     def list_people(
         self, selection: Selection, *, person: str = "", offset: int = 0, limit: int = PAGE
     ) -> Sequence[PersonFigures]:
-        """Return the known people of a selection, who asked last first; or one `person`."""
-        one = messages.c
-        is_wanted = one.person == person if person else one.person != ""
-        conversation = one.tenant + "/" + one.assistant + "/" + one.conversation_id
-        last = func.max(one.ended_at)
+        """Return the people in a selection, last active first, or only one `person`."""
+        columns = messages.c
+        is_wanted = columns.person == person if person else columns.person != ""
+        conversation = columns.tenant + "/" + columns.assistant + "/" + columns.conversation_id
+        last = func.max(columns.ended_at)
         wanted = (
             select(
-                one.person,
-                func.max(one.person_name),
+                columns.person,
+                func.max(columns.person_name),
                 func.count(),
                 func.count(conversation.distinct()),
                 *(
                     func.sum(case((column == value, 1), else_=0))
                     for column, value in (
-                        (one.outcome, "answered"),
-                        (one.outcome, "clarification"),
-                        (one.outcome, "refused"),
-                        (one.outcome, "failed"),
-                        (one.rating, "up"),
-                        (one.rating, "down"),
+                        (columns.outcome, "answered"),
+                        (columns.outcome, "clarification"),
+                        (columns.outcome, "refused"),
+                        (columns.outcome, "failed"),
+                        (columns.rating, "up"),
+                        (columns.rating, "down"),
                     )
                 ),
-                func.count(func.nullif(one.language, "").distinct()),
+                func.count(func.nullif(columns.language, "").distinct()),
                 last,
             )
             .where(is_wanted, *_conditions(selection))
-            .group_by(one.person)
-            .order_by(last.desc(), one.person)
+            .group_by(columns.person)
+            .order_by(last.desc(), columns.person)
             .offset(offset)
             .limit(limit)
         )
@@ -451,12 +449,17 @@ class RecordStore:
     def find_conversations_of(
         self, person: str, selection: Selection, *, limit: int = PAGE
     ) -> Sequence[Question]:
-        """Return a message of each conversation in which a person asked."""
-        one = messages.c
+        """Return one message of each conversation of a person."""
+        columns = messages.c
         wanted = (
-            select(one.tenant, one.assistant, one.conversation_id, func.min(one.message_id))
-            .where(one.person == person, *_conditions(selection))
-            .group_by(one.tenant, one.assistant, one.conversation_id)
+            select(
+                columns.tenant,
+                columns.assistant,
+                columns.conversation_id,
+                func.min(columns.message_id),
+            )
+            .where(columns.person == person, *_conditions(selection))
+            .group_by(columns.tenant, columns.assistant, columns.conversation_id)
             .limit(limit)
         )
         with self.begin() as connection:
@@ -469,7 +472,7 @@ class RecordStore:
         self._engine.dispose()
 
     def begin(self) -> "_Transaction":
-        """Return a transaction, for the stores of what the owner writes."""
+        """Return a transaction, for the stores of the owner's data."""
         return _Transaction(self._engine)
 
     def _clean(self) -> None:
@@ -480,7 +483,7 @@ class RecordStore:
 
 
 class _Transaction:
-    """A transaction whose errors say whether the database is away or refuses the values."""
+    """A transaction that maps database errors to unavailable or refused."""
 
     def __init__(self, engine: Engine) -> None:
         self._context = engine.begin()
@@ -507,19 +510,19 @@ def _naming_errors() -> Iterator[None]:
         # fixed.
         raise RecordsUnavailableError(_describe(error)) from error
     except (SQLAlchemyError, OverflowError, UnicodeError) as error:
-        # Drivers raise the last two for integers of more than 64 bits and halves of characters.
+        # Drivers raise the last two for integers above 64 bits and lone surrogates.
         raise RecordRefusedError(_describe(error)) from error
 
 
 def connect_store(url: str) -> RecordStore:
-    """Return the store at a URL of SQLAlchemy, without connecting to it.
+    """Return the store for an SQLAlchemy URL, without connecting to it.
 
-    Raises `RecordsUrlError` for a URL that cannot be used.
+    Raises `RecordsUrlError` for an unsupported URL.
     """
     try:
         address = make_url(url)
     except ArgumentError:
-        raise RecordsUrlError(f"expected {_EXPECTED}, found no URL") from None
+        raise RecordsUrlError(f"expected {_EXPECTED}, found an invalid URL") from None
     backend = address.get_backend_name()
     if backend == "sqlite":
         engine = create_engine(address, connect_args={"timeout": _TIMEOUT_SECONDS})
@@ -542,7 +545,7 @@ def connect_store(url: str) -> RecordStore:
 
 
 def _prepare_file(engine: Engine, path: str | None) -> None:
-    """Have only the owner read the file, and overwrite what is deleted from it."""
+    """Make the file readable only by its owner, and overwrite deleted data in it."""
     if path and path != ":memory:":
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).touch(mode=0o600)
@@ -561,8 +564,8 @@ def _migrate(connection: Connection) -> None:
         # Several processes start at once; the lock ends with the transaction.
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7316905210)")
     else:
-        # The library begins a transaction before a change of rows only: a process that died, or two
-        # that began together, would leave some of the tables, which no later start completes.
+        # The driver starts transactions only before changes of rows. Without this, a crash or a
+        # concurrent start could leave an incomplete set of tables.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     command.upgrade(config, "head")
 
@@ -576,7 +579,7 @@ def _make_row(record: Record) -> dict[str, Any]:
 
 
 def _fit(name: str, value: Any) -> Any:
-    """Cut a text to the length of its column; PostgreSQL stores no NUL."""
+    """Truncate a text to the length of its column, without NUL, which PostgreSQL rejects."""
     if not isinstance(value, str):
         return value
     return value.replace("\0", "")[: getattr(messages.c[name].type, "length", None)]
@@ -605,44 +608,44 @@ def _is_conversation(question: Question) -> ColumnElement[bool]:
 
 
 def _is_copy(question: Question) -> ColumnElement[bool]:
-    """Select what was asked again of the question's conversation, by the owner or by a replay."""
+    """Select copies of the question's conversation, by the owner or by a replay."""
     return or_(False, *map(_is_conversation, list_copies(question)))
 
 
 def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
+    conditions: list[ColumnElement[bool]] = []
     if selection.channel not in COPYING and not selection.includes_copies:
-        found.append(messages.c.channel.not_in(COPYING))
+        conditions.append(messages.c.channel.not_in(COPYING))
     if selection.assistants is not None:
         pairs = [
             (messages.c.tenant == tenant) & (messages.c.assistant == assistant)
             for tenant, assistant in selection.assistants
         ]
-        found.append(or_(False, *pairs))
+        conditions.append(or_(False, *pairs))
     if selection.since:
-        found.append(messages.c.ended_at >= selection.since)
+        conditions.append(messages.c.ended_at >= selection.since)
     if selection.until:
-        found.append(messages.c.ended_at < selection.until)
+        conditions.append(messages.c.ended_at < selection.until)
     if selection.asks:
-        found.append(messages.c.way.not_in((COURTESY, COMMAND)))
+        conditions.append(messages.c.way.not_in((COURTESY, COMMAND)))
     for name in ("reason", "channel", "way", "rating"):
         value = getattr(selection, name)
         if value:
-            found.append(messages.c[name] == value)
-    return found + list(_further_conditions(selection))
+            conditions.append(messages.c[name] == value)
+    return conditions + list(_further_conditions(selection))
 
 
 def _has_outcome(outcome: str) -> ColumnElement[bool]:
-    one = messages.c
+    columns = messages.c
     match outcome:
         case "written":
-            return (one.outcome == "answered") & (one.answered_by != SEARCH)
+            return (columns.outcome == "answered") & (columns.answered_by != SEARCH)
         case "passages":
-            return (one.outcome == "answered") & (one.answered_by == SEARCH)
+            return (columns.outcome == "answered") & (columns.answered_by == SEARCH)
         case "unresolved":
-            is_open = one.outcome.in_(UNRESOLVED) & (one.reason != OUT_OF_SCOPE)
-            return is_open | (one.rating == "down")
-    return one.outcome == outcome
+            is_open = columns.outcome.in_(UNRESOLVED) & (columns.reason != OUT_OF_SCOPE)
+            return is_open | (columns.rating == "down")
+    return columns.outcome == outcome
 
 
 def _further_conditions(selection: Selection) -> Iterator[ColumnElement[bool]]:

@@ -1,4 +1,4 @@
-"""Keeps the verified answers in the database of the records."""
+"""Stores verified answers in the records database."""
 
 import json
 import time
@@ -15,16 +15,16 @@ Name = tuple[str, str]
 LONGEST_QUESTION = 500
 LONGEST_ANSWER = 8_000
 MOST_ANSWERS = 500
-"""Of an assistant: every worker keeps their vectors in memory."""
+"""The most verified answers of an assistant, as every worker has their vectors in memory."""
 
 
 class TooManyAnswersError(Exception):
-    """An assistant has as many verified answers as there may be."""
+    """An assistant has reached the limit of verified answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """A verified answer, and when it was last written."""
+    """A verified answer, and the time of its last change (Unix seconds)."""
 
     answer: VerifiedAnswer
     changed_at: float
@@ -37,8 +37,10 @@ class VerifiedStore:
         self._store = store
 
     def list_of(self, name: Name) -> Sequence[RecordedAnswer]:
-        """Return the answers of an assistant, by their questions."""
-        wanted = select(verified_answers).where(_of(name)).order_by(verified_answers.c.question)
+        """Return the answers of an assistant, sorted by question."""
+        wanted = (
+            select(verified_answers).where(_is_owned_by(name)).order_by(verified_answers.c.question)
+        )
         with self._store.begin() as connection:
             rows = connection.execute(wanted).mappings().all()
         return [
@@ -58,7 +60,7 @@ class VerifiedStore:
     def save(
         self, name: Name, answer_id: str, question: str, answer: str, pages: Sequence[CitedPage]
     ) -> str | None:
-        """Store an answer, a new one if `answer_id` is empty, and return its id; None: no such id.
+        """Store an answer and return its id; an empty `answer_id` creates one. None: unknown id.
 
         Raises `TooManyAnswersError`.
         """
@@ -70,9 +72,11 @@ class VerifiedStore:
             "changed_at": now,
         }
         if answer_id:
-            one = _of(name) & (verified_answers.c.id == answer_id)
+            condition = _is_owned_by(name) & (verified_answers.c.id == answer_id)
             with self._store.begin() as connection:
-                changed = connection.execute(update(verified_answers).where(one).values(values))
+                changed = connection.execute(
+                    update(verified_answers).where(condition).values(values)
+                )
             return answer_id if changed.rowcount else None
         if len(self.list_of(name)) >= MOST_ANSWERS:
             raise TooManyAnswersError(f"at most {MOST_ANSWERS} verified answers can be stored")
@@ -82,11 +86,11 @@ class VerifiedStore:
         return str(made["id"])
 
     def remove(self, name: Name, answer_id: str) -> bool:
-        """Delete an answer; False if there is none."""
-        one = _of(name) & (verified_answers.c.id == answer_id)
+        """Delete an answer; False if it does not exist."""
+        condition = _is_owned_by(name) & (verified_answers.c.id == answer_id)
         with self._store.begin() as connection:
-            return connection.execute(delete(verified_answers).where(one)).rowcount > 0
+            return connection.execute(delete(verified_answers).where(condition)).rowcount > 0
 
 
-def _of(name: Name) -> ColumnElement[bool]:
+def _is_owned_by(name: Name) -> ColumnElement[bool]:
     return (verified_answers.c.tenant == name[0]) & (verified_answers.c.assistant == name[1])

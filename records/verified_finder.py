@@ -22,19 +22,19 @@ log = structlog.get_logger("knowledge")
 LISTED = TypeAdapter(tuple[VerifiedAnswer, ...])
 MOST_FOUND = 3
 LOOK_SECONDS = 5.0
-"""How long a process uses the answers before it reads them again."""
+"""How long a process caches the answers."""
 FindReadable = Callable[[Sequence[str], Sequence[str]], Awaitable[Collection[str]]]
-"""Returns which of some documents a person of some groups may read now."""
+"""Returns the documents among these ids that a user of these groups may read."""
 CLOSENESS = 0.3
-"""The minimum similarity, as in `records.grouping`: low, because a model decides afterwards."""
+"""The least similarity, as in `records.grouping`; low, because a model decides afterwards."""
 
 
 class VerifiedFinder:
-    """A `agents.question.verified.FindVerified` over what `read` returns; see `put_answers`.
+    """Implements `agents.question.verified.FindVerified`; `read` returns output of `put_answers`.
 
-    Rights are read from the index when an answer is found: an answer is left out if the person may
-    not read one of its pages, or if a page is no longer there. While Redis, the index or the
-    embedding model does not answer, it finds nothing, which is logged.
+    Access is checked against the index: an answer is omitted if the user may not read one of its
+    pages, or if a page no longer exists. If Redis, the index or the embedding model is unavailable,
+    it logs a warning and finds nothing.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class VerifiedFinder:
     async def __call__(
         self, texts: Sequence[str], groups: Sequence[str], run: Run
     ) -> Sequence[VerifiedAnswer]:
-        """Return the nearest answers that a person of these groups may read."""
+        """Return the most similar answers that a user of these groups may read."""
         try:
             async with self._turn:
                 await self._look()
@@ -89,11 +89,11 @@ class VerifiedFinder:
     async def _look(self) -> None:
         if time.monotonic() < self._due:
             return
-        found = await self._read()
-        if found != self._known:
+        encoded = await self._read()
+        if encoded != self._known:
             from records.grouping import find_least
 
-            answers = LISTED.validate_json(found) if found else ()
+            answers = LISTED.validate_json(encoded) if encoded else ()
             vectors = (
                 await self._embed([answer.question for answer in answers], OUTSIDE)
                 if answers
@@ -101,7 +101,7 @@ class VerifiedFinder:
             )
             if answers and self._vectors is None:
                 self._least = find_least(await self._embed(self._unrelated, OUTSIDE), CLOSENESS)
-            self._answers, self._vectors, self._known = answers, vectors, found
+            self._answers, self._vectors, self._known = answers, vectors, encoded
         self._due = time.monotonic() + LOOK_SECONDS
 
     async def _embed(self, texts: Sequence[str], run: Run) -> "Matrix":
@@ -109,10 +109,10 @@ class VerifiedFinder:
 
         from records.grouping import normalise
 
-        made = await self._embedder().embed_questions(texts, run)
-        return np.array([normalise(one) for one in made])
+        vectors = await self._embedder().embed_questions(texts, run)
+        return np.array([normalise(vector) for vector in vectors])
 
 
 def put_answers(answers: Sequence[VerifiedAnswer]) -> bytes:
-    """Return answers in the form in which Redis has them."""
+    """Encode answers for storage in Redis."""
     return LISTED.dump_json(tuple(answers))

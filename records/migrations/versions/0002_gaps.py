@@ -1,6 +1,6 @@
-"""What the owner works on: gaps with their questions, and verified answers.
+"""Add gaps with their questions, and verified answers.
 
-Of a message also the groups of the person and the nearest pages, by which a gap is shown.
+Also add the groups of the user and the nearest pages to messages.
 """
 
 import sqlalchemy as sa

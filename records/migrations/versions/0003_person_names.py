@@ -1,4 +1,4 @@
-"""How a channel names the person who asked, for desks that keep it."""
+"""Add the id of the user in the channel."""
 
 import sqlalchemy as sa
 from alembic import op
