@@ -1,1 +1,1 @@
-"""Runs agents: the life cycle of a worker process."""
+"""Worker processes: take entries from the streams, run agents on them, and settle them."""

@@ -36,59 +36,59 @@ from worker.model_usage import add_model_usage, find_exhausted_budget
 
 MANAGER = Role.MANAGER.value
 RESERVE_SECONDS = 0.5
-"""The part of a question's time that is left for returning the envelope."""
+"""Part of the remaining time of a question that is kept for returning the envelope."""
 SECONDS_TO_SEND = 1.0
-"""The time that an agent has after a model call that took too long, to send what it has; a tenth of
-a shorter limit."""
+"""How long before the time limit `Run.deadline` is, so that an agent can still return a partial
+result after a slow model call. At most a tenth of the limit."""
 LEAST_SECONDS = 0.01
 LONGEST_WAIT_SHARE = 0.5
-"""The longest wait for another attempt, as a share of the time that is left: the attempt and the
-steps after it need the rest."""
+"""The longest delay of a retry, as a share of the remaining time: the retry and the steps after it
+need the rest."""
 
 AnyAgent = Agent[Any, Any]
 Assistant = tuple[str, str]
-"""Tenant and assistant."""
+"""The ids of a tenant and of its assistant."""
 UNSERVED: object = GaveUp(
     "this process does not serve the assistant of the question: name it in ASSISTANTS"
 )
-"""The outcome for an assistant whose documents this process does not have."""
+"""The outcome for an assistant that this process does not serve."""
 
 Calls = Callable[[], tuple[JournalEvent, ...]]
 CallRecorder = Callable[[Run], AbstractContextManager[Calls]]
-"""Collects the model calls that are made inside the block for a run."""
+"""Returns a context manager that records the model calls of a run."""
 
 
 def no_events() -> tuple[JournalEvent, ...]:
-    """Return no model calls."""
+    """Return no events."""
     return ()
 
 
 _NO_CALLS = nullcontext[Calls](no_events)
 OnWritten = Callable[[str, Fields], None]
-"""Receives what a role wrote, and counts the fallbacks in it."""
+"""Called with the role and its writes after each run, for metrics."""
 ReadIndexVersion = Callable[[Assistant], Awaitable[str]]
-"""Returns the version of the index of an assistant; "" if there is none."""
+"""Returns the index version of an assistant, or "" if it has no index."""
 
 OpenDrafts = Callable[[Delivery], DraftPublisher]
-"""Returns the publisher of drafts for one run."""
+"""Returns a draft publisher for the run of a delivery."""
 
 
 def no_calls(_run: Run) -> AbstractContextManager[Calls]:
-    """Collect nothing: for agents that ask no model."""
+    """Record nothing; for agents that make no model calls."""
     return _NO_CALLS
 
 
 def ignore_writes(_role: str, _writes: Fields) -> None:
-    """Count nothing."""
+    """Ignore the writes."""
 
 
 class AgentHandler:
-    """The handler of one role; `limit_seconds` bounds one run of its agent.
+    """Handles the deliveries of one role by running its agent for at most `limit_seconds`.
 
-    `assistants` holds the agent of each assistant that this process serves; None: `agent` works
-    for every assistant. `read_index` is for a role whose index version is evidence. Without
-    `open_drafts` no drafts are shown. A run always returns over the stream of the manager, which
-    alone decides the next role.
+    `assistants` maps each assistant that this process serves to its agent; if it is None, `agent`
+    serves every assistant. `read_index` is set for roles that record the index version as evidence.
+    Without `open_drafts`, no drafts are published. Every result goes to the manager, which alone
+    chooses the next role.
     """
 
     def __init__(
@@ -119,9 +119,9 @@ class AgentHandler:
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         """Return the settlement of one run; raises `RunFailedError` when the agent raises.
 
-        These are all steps of a run, in their order: the agent of the assistant, its work within
-        the time limit and with its model calls recorded, the check of what it wrote, the envelope
-        for the manager's stream, and the journal.
+        The steps: find the agent of the assistant, run it within the time limit while recording its
+        model calls, validate its writes, and return the envelope to the manager with the journal
+        events.
         """
         started = time.perf_counter()
         agent = self._find_agent(delivery.question)
@@ -158,7 +158,7 @@ class AgentHandler:
     async def _run(
         self, agent: AnyAgent, delivery: Delivery, envelope: Envelope
     ) -> tuple[object, Calls]:
-        """Return the outcome of the agent's work, and a function that returns its model calls."""
+        """Return the outcome of the agent, and a function that returns the recorded model calls."""
         reads = self._read(envelope)
         attempt = envelope.payload.get("attempt")
         attempt = attempt if isinstance(attempt, int) else 0
@@ -178,13 +178,12 @@ class AgentHandler:
                 async with asyncio.timeout(limit):
                     return await agent.in_run(run).work(reads), calls
             except (MemoryUnavailableError, QuestionEndedError):
-                # This is not a failure of the agent: the worker waits for Redis, or drops an ended
-                # question.
+                # Not a failure of the agent: the worker waits for Redis, or drops the entry of an
+                # ended question.
                 raise
             except TimeoutError as error:
                 if limit < self._limit_seconds:
-                    # Another attempt would exceed the deadline, so no model call must be paid for
-                    # it.
+                    # A retry would exceed the deadline, so its model calls would be wasted.
                     return GaveUp(f"{self._name} took longer than the time that was left"), calls
                 late = HandlerTimeoutError(f"{self._name} took longer than {limit:.1f} seconds")
                 raise RunFailedError(late, calls()) from error
@@ -209,7 +208,8 @@ class AgentHandler:
         role = self._name
         match outcome:
             case Wrote(writes=writes) if isinstance(writes, self._agent.writes):
-                # Whole: an option of a question back keeps its kind, although nobody set it.
+                # `exclude_unset` would also drop unset fields of nested models, such as the kind of
+                # an option.
                 written = writes.model_dump(mode="json", include=writes.model_fields_set)
                 if not self._may_write.issuperset(written):
                     foreign = ", ".join(sorted(set(written) - self._may_write))
@@ -218,12 +218,13 @@ class AgentHandler:
             case GaveUp(reason=reason):
                 return {}, Hop(role=role, status="gave_up", reason=brief(reason))
             case _:
-                found = type(outcome).__name__
-                expected = f"Wrote, RetryAfter or GaveUp of {role}"
-                raise ContractError(f"expected {expected}, found {found!r}")
+                kind = type(outcome).__name__
+                raise ContractError(
+                    f"expected Wrote, RetryAfter or GaveUp of {role}, found {kind!r}"
+                )
 
     def _encode_run(self, branch: str, hop: Hop, writes: Fields, seconds: float) -> EncodedEvent:
-        """Return the journal event of a run; raises `ContractError` when JSON cannot express it."""
+        """Return the journal event of a run; raises `ContractError` if it is not valid JSON."""
         fields: Fields = {
             "role": self._name,
             "status": "completed" if hop.status == "wrote" else hop.status,
@@ -237,7 +238,7 @@ class AgentHandler:
         try:
             return EncodedEvent("agent_run", to_json(fields))
         except ValueError as error:
-            problem = f"{self._name} wrote values that JSON cannot express: {error}"
+            problem = f"{self._name} wrote values that cannot be encoded as JSON: {error}"
             raise ContractError(problem) from error
 
 
@@ -248,8 +249,9 @@ def reply_to_manager(
     writes: dict[str, JsonValue],
     seconds: float,
 ) -> Envelope:
-    """Return the envelope for the manager; `target_role` does not change, because only the manager
-    sets it.
+    """Return the envelope for the manager, with the writes merged into its payload.
+
+    `target_role` stays the same, because only the manager sets it.
     """
     return envelope.replace(
         payload=merge_writes(envelope.payload, writes, MERGE_RULES),
@@ -264,20 +266,21 @@ def reply_to_manager(
 
 
 def open_envelope(delivery: Delivery) -> Envelope:
-    """Return the envelope of an entry, with the results that a join sent; raises `DecodeError`."""
+    """Return the envelope of an entry, with the branch results of a join; raises `DecodeError`."""
     envelope = decode(delivery.whole())
     return envelope.with_gathered(from_json(delivery.gathered)) if delivery.gathered else envelope
 
 
 def make_poison_notice(delivery: Delivery, error: str) -> FrameSend | None:
-    """Return the manager's frame for an entry that killed its workers; None for the manager's.
+    """Return a frame that tells the manager about an entry that killed its workers.
 
-    The delivery learns its branch, so that its burial ends the branch and not the question.
+    Returns None for an entry of the manager itself and for one that cannot be decoded. Also sets
+    `delivery.branch`, so that burying the entry ends its branch instead of the question.
     """
     try:
         envelope = decode(delivery.whole())
     except DecodeError:
-        # The reply that the question record keeps for this case is sent.
+        # The broker sends the fallback reply of the question record.
         return None
     delivery.branch = envelope.branch
     if delivery.role == MANAGER:
@@ -291,14 +294,14 @@ def _summarise_calls(payload: Mapping[str, JsonValue], made: Sequence[JournalEve
 
 
 def _end_waiting(outcome: RetryAfter[BaseModel]) -> object:
-    """Return what an agent that has no time to wait leaves."""
+    """Return the outcome of an agent that has no time left for a retry."""
     if outcome.otherwise is None:
         return GaveUp(f"no time left: {outcome.reason}")
     return outcome.otherwise
 
 
 def _list_models(made: Sequence[JournalEvent]) -> Iterator[tuple[str, str]]:
-    """Yield the model of each call that was answered, and the name of another one that answered."""
+    """Yield the requested model of each successful call, and the model that answered if another."""
     for call in made:
         if isinstance(call, JournalEntry) and call.kind == "model_call":
             model, answered = str(call.fields.get("model")), call.fields.get("answered_by")

@@ -1,4 +1,4 @@
-"""Budgets of a question and of its tenant's day: reserved before each paid call and each tool."""
+"""Budgets per question and per tenant and day, reserved before each paid model or tool call."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ log = structlog.get_logger("budgets")
 
 @dataclass(frozen=True, slots=True)
 class BudgetLimits:
-    """The limits of one question by amount, and of a tenant's day; USD in millionths."""
+    """The limits of a question by the name of the amount, and of a tenant per day, in micro-USD."""
 
     question: Mapping[str, int]
     tenant_micro_usd: int | None = None
@@ -33,13 +33,13 @@ class BudgetLimits:
     def of(
         cls, *, model_calls: int, tokens: int, usd: float, tenant_usd: float
     ) -> "BudgetLimits | None":
-        """Return the limits, where 0 means no limit; None if there are none."""
+        """Return the limits, or None if all are 0; 0 means no limit."""
         question = {
             MODEL_CALLS: model_calls,
             TOKENS: tokens,
             _MICRO_USD: _count_micro(Decimal(str(usd))),
         }
-        limits = {name: one for name, one in question.items() if one}
+        limits = {name: amount for name, amount in question.items() if amount}
         tenant = _count_micro(Decimal(str(tenant_usd))) or None
         return cls(limits, tenant) if limits or tenant else None
 
@@ -60,7 +60,7 @@ class ModelCallBudget:
         self._unpriced: set[str] = set()
 
     async def reserve(self, run: Run, reservation: str, most: CallCost) -> BudgetRefusal | None:
-        """Reserve a call in the question's budget, then in that of its tenant's day."""
+        """Reserve a call in the budget of the question, then in the daily budget of its tenant."""
         self._check_price(most)
         question = run.find_question()
         amounts = _list_amounts(most)
@@ -84,7 +84,10 @@ class ModelCallBudget:
         return _describe(refused, TENANT_USD)
 
     async def settle(self, run: Run, reservation: str, cost: CallCost) -> None:
-        """Settle a call in both budgets; without Redis it stays counted as it was reserved."""
+        """Replace the reservation by the actual cost in both budgets.
+
+        If Redis is unavailable, the reservation stays.
+        """
         amounts = _list_amounts(cost)
         question = run.find_question()
         try:
@@ -97,16 +100,16 @@ class ModelCallBudget:
                     if await self._budgets.settle_of_tenant(question.tenant, day, name, spent):
                         break
         except MemoryUnavailableError as error:
-            # The answer is already paid for; losing it would mean paying again.
+            # The answer is already paid for; raising would lose it.
             log.warning("budget_not_settled", message_id=question.message_id, error=str(error))
 
     def _list_days(self) -> tuple[str, str]:
-        """Return this day and the one before: a call may end after midnight (UTC)."""
+        """Return today and yesterday (UTC): a call may end after midnight."""
         today = self._clock().date()
         return today.isoformat(), (today - timedelta(days=1)).isoformat()
 
     def _check_price(self, most: CallCost) -> None:
-        """Log once that a model without a known price counts as free in limits of USD."""
+        """Log once per model that calls without a known price do not count against USD limits."""
         limited = self._limits.tenant_micro_usd or _MICRO_USD in self._limits.question
         if limited and most.usd is None and most.model not in self._unpriced:
             self._unpriced.add(most.model)
@@ -114,7 +117,7 @@ class ModelCallBudget:
 
 
 class ToolCallBudget:
-    """Reserves calls of tools for one run; see `tools.executor.ToolBudget`."""
+    """Reserves the tool calls of one run; see `tools.executor.ToolBudget`."""
 
     def __init__(self, budgets: RedisBudgets, most_calls: int, run: Run) -> None:
         self._budgets = budgets
@@ -122,7 +125,7 @@ class ToolCallBudget:
         self._limits = {TOOL_CALLS: most_calls}
 
     async def reserve(self, call: ToolCall) -> bool:
-        """Reserve one call; a redelivered envelope reserves its calls once."""
+        """Reserve one call; a redelivered envelope does not reserve it again."""
         run = self._run
         if run.question is None:
             return True

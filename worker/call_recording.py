@@ -1,4 +1,4 @@
-"""Records the model calls of a hop for its journal and the metrics."""
+"""Records the model calls of a hop for the journal and the metrics."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from worker.metrics import PrometheusMeter
 
 _OTHER_TOOL = "other"
-"""Stands in metrics for the names that models invent: they could be any number."""
+"""Label for tool names that a model invented, to bound the number of metric labels."""
 
 ANY_MODEL = "*"
-"""The alias of a model behind a server that answers with names of its choice."""
+"""Alias that matches any model name in the response of a server."""
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 _LONGEST_NAME = 200
 _NAMES = {CALIBRATION: "calibration_missing", RERANKING: "reranking_failed"}
@@ -54,7 +54,7 @@ class HopCalls:
                 self._count_refusals(run.stage, run.refusals)
 
     def count_fallbacks(self, role: str, writes: Fields) -> None:
-        """Count the fallbacks of a role; see `worker.agent_handler.AgentHandler`."""
+        """Count fallbacks, decisions, scores and tool calls in the writes of a role."""
         if self._meter is not None:
             for reason in fallbacks_of(writes):
                 self._meter.count_fallback(role, reason)
@@ -67,24 +67,24 @@ class HopCalls:
             self._count_tools(role, writes)
 
     def _count_tools(self, role: str, writes: Fields) -> None:
-        """Count the calls of tools that a hop recorded, and the errors of specialists."""
+        """Count the tool calls and the specialist errors in the writes of a hop."""
         if self._meter is None:
             return
-        for one in _list_objects(writes.get("tool_executions")):
-            kind = str(one.get("error_type"))
+        for execution in _list_objects(writes.get("tool_executions")):
+            kind = str(execution.get("error_type"))
             is_invented = kind == ToolErrorType.HALLUCINATION.value
-            tool = _OTHER_TOOL if is_invented else str(one.get("tool_name"))
+            tool = _OTHER_TOOL if is_invented else str(execution.get("tool_name"))
             self._meter.count_tool_call(role, tool, kind)
-        for one in _list_objects(writes.get("errors")):
-            self._meter.count_specialist_error(role, str(one.get("severity")))
+        for error in _list_objects(writes.get("errors")):
+            self._meter.count_specialist_error(role, str(error.get("severity")))
 
     def count_search(self, run: Run, is_hit: bool) -> None:
-        """Count a search of a run; `is_hit`: it was found in the cache."""
+        """Count a search of a run; `is_hit` tells whether it came from the cache."""
         if self._meter is not None and run.question is not None:
             self._meter.count_search(run.stage, "cache" if is_hit else "index")
 
     def count_isolated_calls(self, role: str, settlement: Settlement) -> None:
-        """Count the model calls in the journal of a hop that ran in another process."""
+        """Count the model calls in the journal of a hop that ran in a child process."""
         if self._meter is None:
             return
         for entry in settlement.journal:
@@ -124,8 +124,10 @@ class HopCalls:
 
 
 def fallbacks_of(writes: Fields) -> list[str]:
-    """Return the slugs of the fallbacks in the writes of a hop: levels, links, drafts, wording, and
-    why the search answered instead of a model.
+    """Return the slugs of the fallbacks in the writes of a hop.
+
+    They cover missing search levels, removed links, drafts, fixed texts, and the reason why search
+    results replaced the answer of a model.
     """
     stats = writes.get("search_stats")
     levels = stats.get("fallbacks") if isinstance(stats, dict) else None
@@ -143,9 +145,9 @@ def fallbacks_of(writes: Fields) -> list[str]:
 def encode_model_call(
     call: ModelCall, model_aliases: Mapping[str, str] = NO_ALIASES
 ) -> JournalEntry:
-    """Return the journal event of a model call; an unknown cost stays None.
+    """Return the journal event of a model call; an unknown cost is None.
 
-    The model that answered is in it where it is another one than was requested.
+    `answered_by` is included only if another model than the requested one answered.
     """
     fields: dict[str, str | int | float | bool | None] = {
         "task": call.task,
@@ -170,7 +172,7 @@ def encode_model_call(
 
 
 def is_same_model(requested: str, answered_by: str, aliases: Mapping[str, str]) -> bool:
-    """Return whether two names are those of one model; an alias may be followed by a date."""
+    """Return whether both names are of the same model, ignoring provider, "-latest" and dates."""
     if not requested or not answered_by:
         return requested == answered_by
     if aliases.get(requested) == ANY_MODEL or aliases.get(requested.partition("@")[0]) == ANY_MODEL:
@@ -184,7 +186,7 @@ def is_same_model(requested: str, answered_by: str, aliases: Mapping[str, str]) 
 
 
 def _encode_refusals(refusals: Sequence[BudgetRefusal]) -> tuple[JournalEntry, ...]:
-    """Return the journal event of the first refusal of a hop; the others say the same."""
+    """Return the journal event of the first refusal of a hop, or nothing."""
     return tuple(
         JournalEntry(
             "budget_exhausted",
@@ -195,15 +197,15 @@ def _encode_refusals(refusals: Sequence[BudgetRefusal]) -> tuple[JournalEntry, .
 
 
 def _mark_branch(branch: str, *entries: JournalEntry) -> tuple[JournalEntry, ...]:
-    """Return the events of a hop with its branch, if it is in one."""
+    """Add the branch to the events of a hop, if it runs in one."""
     if not branch:
         return entries
     return tuple(replace(entry, fields={**entry.fields, "branch": branch}) for entry in entries)
 
 
 def _list_objects(value: object) -> list[Mapping[str, JsonValue]]:
-    found = value if isinstance(value, (list, tuple)) else ()
-    return [one for one in found if isinstance(one, dict)]
+    items = value if isinstance(value, (list, tuple)) else ()
+    return [item for item in items if isinstance(item, dict)]
 
 
 def _read_price(value: JsonValue) -> Decimal | None:

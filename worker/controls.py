@@ -1,4 +1,4 @@
-"""Does in one process what operators want of all workers."""
+"""Applies the operator controls for all workers to one process."""
 
 from collections.abc import Callable, Collection
 
@@ -10,10 +10,10 @@ log = structlog.get_logger("worker")
 
 
 class ProcessControls:
-    """Pauses roles, sets the log level and reloads prompts, as operators requested.
+    """Pauses roles, sets the log level and reloads prompts on request of an operator.
 
-    `level` is the log level if operators request none. `reload_prompts` returns why
-    prompts cannot be used, which is logged; the previous ones stay in use.
+    `level` is the default log level. `reload_prompts` returns an error message if the new prompts
+    are invalid; the message is logged and the previous prompts stay in use.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class ProcessControls:
         self._reloads: int | None = None
 
     def follow(self, controls: WorkerControls) -> None:
-        """Do what the operators want; the prompts of the start need not be read again."""
+        """Apply what changed since the last call; the first call does not reload the prompts."""
         before, self._before = self._before, controls
         if controls.paused != before.paused:
             self._pause(controls.paused)
@@ -44,7 +44,7 @@ class ProcessControls:
         self._reloads = controls.reloads
 
     def _reload(self) -> None:
-        if fault := self._reload_prompts():
-            log.error("prompts_not_reloaded", error=fault)
+        if error := self._reload_prompts():
+            log.error("prompts_not_reloaded", error=error)
         else:
             log.info("prompts_reloaded")

@@ -1,4 +1,4 @@
-"""Lets a model describe the pages of an ingestion."""
+"""Generates the descriptions of pages with a model during ingestion."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -27,24 +27,25 @@ from llm.tasks.descriptions import (
 )
 
 LONGEST_CONTENT = 12_000
-"""Characters of a page, or of a part of it, that the model receives."""
+"""Maximum characters of a page, or of a part of a longer page, in one prompt."""
 MOST_PARTS = 24
-"""Parts of a page that the model reads; what follows them is described by rules alone."""
+"""Maximum parts of a page that are summarized; later content is ignored."""
 VERSION = "1"
 PAUSE_SECONDS = (2.0, 10.0, 30.0)
-"""How long a page waits for a model that is not available, unless the vendor states a time."""
+"""Delays before each retry of an unavailable model, unless the vendor states one."""
 LONGEST_PAUSE_SECONDS = 60.0
 
 log = structlog.get_logger("ingestion")
 
 
 class ModelDescriber:
-    """Asks a model for the descriptions of pages, `concurrency` at once.
+    """Describes pages with a model, up to `concurrency` pages at the same time.
 
-    Each answer is kept until the ingestion has ended: see `KeptAnswers`. A model that is not
-    available is asked again after a while. If it still fails, the rules describe this page and
-    those that follow, until a page that asks it in between gets an answer; the next ingestion asks
-    for them again. A page that the model cannot describe stays described by the rules.
+    Answers are cached until the ingestion ends; see `KeptAnswers`. If the model is unavailable, the
+    call is retried with a delay. If the retries fail, this page and the following ones use the
+    rule-based description and make only one call each, until a call succeeds; the next ingestion
+    tries these pages again. A page that the model fails to describe keeps its rule-based
+    description.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class ModelDescriber:
         self._is_away = False
 
     async def describe(self, page: Page, language: str, by_rules: Description) -> Description:
-        """Return the description in the page's language."""
+        """Return the description in `language`; `by_rules` with a problem if the model fails."""
         try:
             output = await self._find_description(page, language)
         except ModelError as error:
@@ -84,7 +85,7 @@ class ModelDescriber:
         return complete_description(page, made)
 
     async def finish(self) -> None:
-        """Drop the kept answers: all pages are in the index."""
+        """Delete the cached answers after all pages were indexed."""
         await self._kept.clear()
 
     async def close(self) -> None:
@@ -92,7 +93,7 @@ class ModelDescriber:
         await self._close()
 
     async def _find_description(self, page: Page, language: str) -> DescribeOutput:
-        """Return the description of a page; of a long one, from the summaries of all its parts."""
+        """Return the description of a page; a long page is summarized in parts first."""
         if len(page.content) <= LONGEST_CONTENT:
             whole = DescribeInputs(
                 title=page.title, crumbs=page.crumbs, content=page.content, language=language
@@ -152,7 +153,7 @@ class ModelDescriber:
         usage = self.usage
         for call in calls:
             if not call.milliseconds:
-                continue  # the circuit breaker of the model is open
+                continue  # the circuit breaker was open, so no request was sent
             usage = DescriptionUsage(
                 calls=usage.calls + 1,
                 failed=usage.failed,
@@ -170,7 +171,7 @@ class ModelDescriber:
 
 
 def cut_page(content: str) -> list[str]:
-    """Return the parts of a long page: each ends at a paragraph, or at a line, where it can."""
+    """Split a long page into at most `MOST_PARTS`, if possible at a paragraph, line or space."""
     parts: list[str] = []
     rest = content
     while rest and len(parts) < MOST_PARTS:
@@ -184,5 +185,5 @@ def cut_page(content: str) -> list[str]:
     return parts
 
 
-def _add(one: Decimal | None, other: Decimal | None) -> Decimal | None:
-    return None if one is None or other is None else one + other
+def _add(total: Decimal | None, cost: Decimal | None) -> Decimal | None:
+    return None if total is None or cost is None else total + cost

@@ -1,6 +1,6 @@
-"""Publishes drafts of the answer that a run is writing.
+"""Publishes drafts of an answer while a model writes it.
 
-A draft never makes the run fail, and never delays it for more than a moment.
+Publishing never fails a run, and delays it by at most `WRITE_SECONDS` per draft.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from envelope.sources import AnswerDraft
 log = structlog.get_logger("worker")
 
 MOST_DRAFTS = 200
-"""Drafts of one run; each has at least one sentence more than the one before."""
+"""Maximum drafts per run; each has at least one more sentence than the previous one."""
 LONGEST_DRAFT = 32_000
-"""In characters; the rest of a longer answer is shown when it is complete."""
+"""In characters; a longer answer is shown only when it is complete."""
 WRITE_SECONDS = 1.0
 NOT_WRITTEN = "draft_not_written"
 
@@ -34,14 +34,14 @@ class RunDrafts:
         self._count_fallback = count_fallback
         self._delivery = delivery
         self._last = ""
-        """The id of the draft that is in the journal."""
+        """The id of the latest draft in the journal."""
         self._count = 0
         self._is_over = False
 
     async def publish(self, draft: AnswerDraft) -> None:
-        """Write a draft in the place of the run's draft before.
+        """Replace the previous draft of the run in the journal.
 
-        After a failure the run publishes no further drafts; the complete answer follows anyway.
+        After a failure, the run publishes no more drafts; the complete answer follows anyway.
         """
         if self._is_over:
             return

@@ -2,9 +2,9 @@
 
 WorkerError
 ├── HandlerTimeoutError   a handler exceeded its time limit
-├── RunFailedError        a run failed; its cause is the error, `journal` its events until then
-│   └── SuspectFailedError    it failed in another process, in quarantine
-└── HealthPortError       the port for probes is not available
+├── RunFailedError        a run failed; `__cause__` is the error, `journal` has its events so far
+│   └── SuspectFailedError    a run failed in a child process, in quarantine
+└── HealthPortError       the port for health probes is not available
 """
 
 import traceback
@@ -23,7 +23,7 @@ class HandlerTimeoutError(WorkerError):
 
 
 class RunFailedError(WorkerError):
-    """A run failed; `journal` keeps its events until then, such as model calls."""
+    """A run failed; `journal` has its events until the failure, such as model calls."""
 
     def __init__(self, error: Exception, journal: Sequence[JournalEvent]) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
@@ -39,14 +39,14 @@ class SuspectFailedError(RunFailedError):
 
 
 class HealthPortError(WorkerError):
-    """The port for probes is not available."""
+    """The port for health probes is not available."""
 
 
 def name_error(error: BaseException) -> str:
-    """Return the kind and the place of an error for the log, without its text.
+    """Return the type and the source line of an error for the log, without its message.
 
-    The errors of agents and models quote text of users; only the journal keeps that, and is
-    forgotten.
+    Error messages of agents and models may quote user input, which belongs only in the journal,
+    where it expires.
     """
     if isinstance(error, SuspectFailedError):
         return str(error).partition(":")[0]

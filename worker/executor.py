@@ -1,9 +1,9 @@
-"""Runs the entries of workers: a queue of runs, and runner tasks that take from it.
+"""Runs the entries of workers: a queue of runs, and runner tasks that process it.
 
-A runner takes one run after the other, for all roles of the process: so it goes on itself with the
-entry that its own settlement took, without another task. If it waits while others are queued,
-another runner starts and continues: handlers that wait run concurrently, and handlers that never
-wait share one runner.
+A runner processes runs of all roles one after the other, so it can continue with an entry that its
+own settlement took, without starting a task. If a runner awaits something while runs are queued,
+another runner starts: handlers that await run concurrently, and handlers that never await share one
+runner.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ class Execution:
     key: Key
     delivery: Delivery
     task: asyncio.Task[None] | None = None
-    """The runner; None while it waits for a runner, or for the answer to its settlement."""
+    """The runner; None while the run is queued, or while its settlement is pending."""
     settling: bool = False
     called_off: bool = False
     began: float = field(default_factory=time.perf_counter)
 
 
 class Runners:
-    """The runner tasks of a process, and the queue that they take from."""
+    """The runner tasks of a process and their queue."""
 
     def __init__(self) -> None:
         self._queue: deque[tuple[Executor, Execution]] = deque()
@@ -46,28 +46,29 @@ class Runners:
     def work_in(self, group: asyncio.TaskGroup) -> None:
         """Start runners in this group from now on.
 
-        Runners get this call's context variables, not those of a caller that starts one later.
+        Runners use the context variables of this call, not those of the code that queues a run.
         """
         self._group = group
         self._context = copy_context()
 
     def add(self, executor: "Executor", run: Execution) -> None:
-        """Queue a run for a runner in the next turn, or at once for the one that brings it.
+        """Queue a run, and start a runner in the next loop iteration if one is needed.
 
-        A runner brings the entry that came with the result of its settlement: its run ends now.
+        None is needed if the caller is a runner whose settlement returned the entry: it finishes
+        its current run and then takes this one.
         """
         if self._group is None:
-            raise RuntimeError("expected a group to work in, found none: `work_in` comes first")
+            raise RuntimeError("call `work_in` before adding a run")
         self._queue.append((executor, run))
-        brings = self._at_work.get(asyncio.current_task())
-        if brings is None or not brings.settling:
+        current = self._at_work.get(asyncio.current_task())
+        if current is None or not current.settling:
             self._call_runner()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task in the group of the runners."""
         if self._group is None:
             work.close()
-            raise RuntimeError("expected a group to work in, found none")
+            raise RuntimeError("call `work_in` before spawning a task")
         return self._group.create_task(work, context=self._context.copy())
 
     def _call_runner(self) -> None:
@@ -86,7 +87,7 @@ class Runners:
             while self._queue:
                 executor, run = self._queue.popleft()
                 if self._queue:
-                    # Called in the next turn: by then this runner waits, or has finished.
+                    # It starts in the next loop iteration, when this runner awaits or has ended.
                     self._call_runner()
                 self._at_work[task] = run
                 await executor.work(run)
@@ -95,7 +96,7 @@ class Runners:
 
 
 class Executor:
-    """Calls `work` with each run of a role, at most `slots` at a time, and keeps the leases."""
+    """Calls `work` with each run of a role, at most `slots` at a time, and holds their leases."""
 
     def __init__(
         self,
@@ -121,19 +122,19 @@ class Executor:
 
     @property
     def by_key(self) -> Mapping[Key, Execution]:
-        """The runs that have not ended, by role, shard, entry and delivery."""
+        """The runs that have not ended, by role, shard, entry id and delivery count."""
         return self._runs
 
     @property
     def free_slots(self) -> int:
-        """The number of further entries that can be run now."""
+        """The number of additional entries that can run now."""
         return max(0, self._slots - len(self._runs))
 
     def start(self, delivery: Delivery) -> bool:
-        """Queue an entry; return False if a run of it already exists.
+        """Queue an entry; return False if it is already queued or running.
 
-        A consumer group that was created again delivers every entry again, also running ones.
-        Entries that a settlement took may exceed the free slots: they wait.
+        A consumer group that was created again redelivers all entries, even running ones. Entries
+        that a settlement took may exceed the free slots; they wait.
         """
         key = (delivery.role, delivery.shard, delivery.entry_id, delivery.count)
         if key in self._runs:
@@ -147,7 +148,7 @@ class Executor:
         return True
 
     def end(self, run: Execution) -> None:
-        """Release a run and its lease; one that has ended already is no error."""
+        """Remove a run and release its lease; do nothing if it has already ended."""
         if self._runs.pop(run.key, None) is None:
             return
         self._leases.release(run.delivery)
@@ -159,8 +160,8 @@ class Executor:
     def cancel_lost(self, lost: LeaseLost) -> bool:
         """Cancel the run of an entry whose lease was lost; return False if there is none.
 
-        A run that is being settled is not cancelled: the lease may be gone because it is settled,
-        and the answer may contain entries that were taken in the same round trip.
+        A run that is being settled is not cancelled: its lease may be gone because it is settled,
+        and the response may contain entries that were taken in the same round trip.
         """
         run = self._runs.get((lost.role, lost.shard, lost.entry_id, lost.count))
         if run is None or run.settling:
@@ -180,13 +181,13 @@ class Executor:
         await self._free.wait()
 
     async def empty(self) -> None:
-        """Wait until there is no run."""
+        """Wait until no run is left."""
         while self._runs:
             self._empty.clear()
             await self._empty.wait()
 
     async def work(self, run: Execution) -> None:
-        """Work on a run that was queued; for a runner."""
+        """Process a queued run; called by a runner."""
         run.task = task = asyncio.current_task()
         try:
             if run.key in self._runs:
@@ -204,7 +205,7 @@ class Executor:
         self._begin_waiting()
 
     def _begin_waiting(self) -> None:
-        """Queue runs that wait, as far as there are slots."""
+        """Pass waiting runs to the runners while there are free slots."""
         while self._waiting and self._at_work < self._slots:
             run = self._waiting.popleft()
             if run.key in self._runs:
@@ -213,7 +214,7 @@ class Executor:
 
     def _call_off(self, run: Execution) -> None:
         if run.task is None or run.settling:
-            # The next attempt to settle may not have begun: cancelled then, it ends nothing.
+            # A retry of the settlement that is cancelled before it starts would not end the run.
             self.end(run)
         if run.task is not None and not run.called_off:
             run.called_off = True

@@ -1,4 +1,4 @@
-"""Answers `/healthz`, `/readyz` and `/metrics` of a worker process on a separate port."""
+"""Serves `/healthz`, `/readyz` and `/metrics` of a worker process on a separate port."""
 
 import asyncio
 import json
@@ -19,22 +19,22 @@ from worker.process import WorkerProcess
 StartResponse = Callable[..., Any]
 Environ = dict[str, Any]
 STOP_SECONDS = 0.1
-"""How long stopping may take; the thread checks this often whether to stop."""
+"""How often the server thread checks whether to stop."""
 SILENT_SECONDS = 5.0
-"""A connection without a request is closed after this time."""
+"""An idle connection is closed after this time."""
 
 log = structlog.get_logger("worker")
 LONGEST_SILENCE_SECONDS = 12.0
-"""A worker without a successful read for this long is not ready: reads block at most 8 seconds."""
+"""A worker without a successful read for this long is not ready; reads block for 8 seconds."""
 TURN_SECONDS = 1.0
 RENEWAL_ENDED = "the renewal of leases has ended"
 
 
 class WorkerHealth:
-    """Answers `/healthz` and `/readyz`.
+    """Checks whether a worker process is alive and ready, for `/healthz` and `/readyz`.
 
-    If the event loop has been blocked for `stuck_seconds`, the process counts as dead. The default
-    is longer than the deadline of a question, so that waiting for its entries has no use.
+    A process whose event loop is blocked for `stuck_seconds` counts as dead. The default is longer
+    than the deadline of a question, so its entries would be lost anyway.
     """
 
     def __init__(
@@ -57,19 +57,19 @@ class WorkerHealth:
             await asyncio.sleep(TURN_SECONDS)
 
     def dead(self) -> str:
-        """Return why the process should be started again, or an empty text."""
+        """Return why the process should be restarted, or an empty string."""
         if self._renewal_alive():
             self._lived = True
         elif self._lived:
-            # It was alive before; once ended, it does not start again by itself.
+            # The renewal ran before; it does not restart by itself.
             return RENEWAL_ENDED
         still = time.monotonic() - self.last_turn
         if still <= self._stuck_seconds:
             return ""
-        return f"the event loop has stood still for {still:.0f} s"
+        return f"the event loop has been blocked for {still:.0f} s"
 
     def unready(self) -> str:
-        """Return why the process cannot work, or an empty text."""
+        """Return why the process cannot process entries, or an empty string."""
         if not self._renewal_alive():
             return RENEWAL_ENDED
         now = time.monotonic()
@@ -84,7 +84,7 @@ class WorkerHealth:
 
 
 class _ProbeHandler(WSGIRequestHandler):
-    """Logs no request: probes come every few seconds."""
+    """Handles a request without logging it, because probes are frequent."""
 
     timeout = SILENT_SECONDS
 
@@ -93,19 +93,19 @@ class _ProbeHandler(WSGIRequestHandler):
 
 
 class _ProbeServer(ThreadingMixIn, WSGIServer):
-    """Answers each connection in a separate thread: a slow scrape delays no probe."""
+    """Handles each connection in a separate thread, so that a slow scrape does not delay probes."""
 
     daemon_threads = True
     block_on_close = False
 
     def server_bind(self) -> None:
-        """Bind without resolving the host name: the name server may be unreachable."""
+        """Bind without resolving the host name, because the DNS server may be unreachable."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = "worker", self.server_address[1]
         self.setup_environ()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log at debug level only: the client has left, or sent nothing."""
+        """Log at debug level only: the client has disconnected, or has sent nothing."""
         log.debug("request_failed", exc_info=True)
 
 
@@ -118,11 +118,11 @@ def serving(
     unready: Callable[[], str],
     host: str = "",
 ) -> Iterator[int]:
-    """Serve inside the context; yield the port (chosen by the system when `port` is 0).
+    """Serve inside the context; yield the port (chosen by the system if `port` is 0).
 
-    `dead` and `unready` return the reason why the process is not alive or not ready, or an empty
-    text. The server uses separate threads, so that it answers while a handler blocks the event
-    loop. Raises `HealthPortError`.
+    `dead` and `unready` return why the process is not alive or not ready, or an empty string. The
+    server runs in threads, so that it responds even while a handler blocks the event loop. Raises
+    `HealthPortError` if the port is not available.
     """
     metrics = make_wsgi_app(registry)
 

@@ -1,4 +1,4 @@
-"""Executes the requests of other processes to the owner of an index."""
+"""Executes requests of other processes in the process that owns an index."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,23 +27,23 @@ from knowledge.owner_requests import (
 from knowledge.source_registry import FetchedSource
 
 PROGRESS_SECONDS = 1.0
-"""How often the progress of an ingestion is told."""
+"""How often the progress of an ingestion is published."""
 MOST_NOTES = 1000
-"""The most warnings about files that the owner's process returns to the command."""
+"""Maximum notes about files, per kind, that are returned to the requester."""
 REPLACED = (
     "an index with another embedding model has replaced its index; restart it, so that it answers "
     "from the new one"
 )
 
 Ingest = Callable[[OpenIndex, Sequence[FetchedSource], ProgressReport], Awaitable[IngestionResult]]
-"""Reads sources into an index that this process owns."""
+"""Ingests sources into an index that this process owns."""
 
 
 class IngestionHandler:
     """Ingests, lists and removes documents for other processes.
 
-    `own` is the assistant of `knowledge`, `ingest` reads sources into an index. The journal of a
-    request has the progress as drafts; without `drafts` nobody is told.
+    `own` is the tenant and assistant of `knowledge`; `ingest` reads sources into an index. The
+    progress is written to the journal of the request as drafts, unless `drafts` is None.
     """
 
     role = Role.INGESTION
@@ -62,7 +62,7 @@ class IngestionHandler:
         self._one_at_a_time = asyncio.Lock()
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Execute the request of the payload: ingest paths, or list or remove documents."""
+        """Execute the request in the payload: an ingestion, or an action on documents."""
         question = delivery.question
         knowledge = self._knowledge.of(question.tenant, question.assistant, own=self._own)
         if knowledge is None:
@@ -88,12 +88,14 @@ class IngestionHandler:
         return await act_on_documents(knowledge.index, request)
 
     async def _ingest(self, delivery: Delivery, knowledge: OpenIndex, payload: Fields) -> Fields:
-        sources = [FetchedSource.model_validate(one) for one in read_list(payload.get(SOURCES))]
+        sources = [
+            FetchedSource.model_validate(source) for source in read_list(payload.get(SOURCES))
+        ]
         report = ProgressReport()
         async with open_tasks() as tasks:
-            telling = tasks.create_task(self._tell(delivery, report))
+            publishing = tasks.create_task(self._publish_progress(delivery, report))
             result = await self._ingest_sources(knowledge, sources, report)
-            telling.cancel()
+            publishing.cancel()
         shown = replace(
             result,
             warned=result.warned[:MOST_NOTES],
@@ -103,19 +105,19 @@ class IngestionHandler:
         fields: Fields = RESULT.dump_python(shown, mode="json")
         return fields
 
-    async def _tell(self, delivery: Delivery, report: ProgressReport) -> None:
-        """Write the progress into the journal of a request, each in the place of the one before.
+    async def _publish_progress(self, delivery: Delivery, report: ProgressReport) -> None:
+        """Write the progress to the journal of the request every second, replacing the last one.
 
-        Raises `IngestionStopped` when the request has ended: nobody waits for its result.
+        Raises `IngestionStopped` if the request has ended.
         """
         last = ""
         while self._drafts is not None:
             await asyncio.sleep(PROGRESS_SECONDS)
-            told: Fields = {"draft": report.root, COUNTS: list(report.counts)}
+            progress: Fields = {"draft": report.root, COUNTS: list(report.counts)}
             try:
-                last = await self._drafts.write_draft(delivery, told, replaces=last)
+                last = await self._drafts.write_draft(delivery, progress, replaces=last)
             except BrokerUnavailableError:
-                # The next one tells more.
+                # The next update includes this progress.
                 continue
             if not last:
                 raise IngestionStopped("it was stopped")

@@ -1,9 +1,10 @@
-"""Runs suspected entries in separate processes, so that a poison message cannot kill other runs. An
-entry whose worker died may have killed it, or may have run while another entry killed it. It is
-started again in a child process. The death of a child concerns only its own entry, does not disturb
-other runs of this process, and is noticed immediately, without waiting for a lease. After three
-starts in total the entry is buried. Children come from a fork server, which has no threads and no
-connections that a fork would break. It starts with the first suspect, or earlier by `warm`.
+"""Runs suspected entries in child processes, so that a poison message cannot kill other runs.
+
+An entry whose worker died may have killed it, or may only have run at the same time. It is
+restarted in a child process: if the child dies, only this entry is affected, and its death is
+noticed immediately instead of after the lease. After three starts in total the entry is buried.
+Children are created by a fork server, which has no threads or connections that a fork would break.
+It starts with the first suspect, or earlier with `warm`.
 """
 
 import asyncio
@@ -39,22 +40,23 @@ from worker.port import Handler, PrefetchesMemory
 SUSPECT_STARTS = 2
 """From this start on, an entry may have killed its previous worker."""
 CHILDREN = 8
-"""Suspects that one process runs at the same time."""
+"""Maximum child processes at the same time."""
 RESERVE_SECONDS = 0.5
-"""The part of a question's time that remains when its child is killed."""
+"""How long before the deadline of its question a child is killed."""
 
 T = TypeVar("T")
 MakeHandler = Callable[[str], AbstractAsyncContextManager[Handler]]
-"""Creates the handler of a role inside the child; it is pickled, so a function of a module."""
+"""Creates the handler of a role in the child process; must be picklable."""
 
 log = structlog.get_logger("worker")
 OnIsolatedRun = Callable[[str, Settlement], None]
 
 
 class Quarantine:
-    """Starts children for suspects of `roles`.
+    """Runs suspected entries of `roles` in child processes.
 
-    `make_notice` creates the frame that notifies the manager of a buried entry.
+    `make` creates the handler in the child, and `make_notice` the frame that tells the manager
+    about a buried entry. The fork server imports the modules in `preload`.
     """
 
     def __init__(
@@ -71,23 +73,23 @@ class Quarantine:
         self._at_once = asyncio.Semaphore(CHILDREN)
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload([__name__, *preload])
-        # Two threads for each child: one waits for its answer, and one may kill it meanwhile. All
-        # threads of a shared pool could be waiting.
+        # Two threads per child: one waits for its result, and one may kill it meanwhile. In a
+        # shared pool, all threads could be waiting.
         self._threads = ThreadPoolExecutor(2 * CHILDREN, thread_name_prefix="quarantine")
 
     async def warm(self) -> None:
         """Start the fork server, so that the first suspect does not wait for it."""
-        process: Any = self._context.Process(target=_nothing, name="quarantine", daemon=True)
+        process: Any = self._context.Process(target=_do_nothing, name="quarantine", daemon=True)
         await asyncio.to_thread(process.start)
         await asyncio.to_thread(process.join)
 
     async def run(self, delivery: Delivery) -> Settlement:
-        """Return the settlement of a suspect: a burial if its last start also kills the process."""
+        """Return the settlement of an entry: a burial if the last start kills its child, too."""
         deaths, how = list(delivery.deaths), ""
         until = time.monotonic() + delivery.remaining_seconds
         async with self._at_once:
             for start in range(delivery.starts, STARTS + 1):
-                # It may have waited for the semaphore, or a child may have died meanwhile.
+                # Waiting for the semaphore and earlier children took time.
                 left = until - time.monotonic()
                 now = replace(delivery, remaining_seconds=left)
                 child = _IsolatedProcess(self._context, self._threads, self._make, now)
@@ -115,7 +117,7 @@ class _Raised:
 
 
 class _IsolatedProcess:
-    """The process for one start of one suspect."""
+    """The child process for one start of an entry."""
 
     def __init__(
         self, context: Any, threads: ThreadPoolExecutor, make: MakeHandler, delivery: Delivery
@@ -131,13 +133,13 @@ class _IsolatedProcess:
         )
 
     async def answer(self, seconds: float) -> Settlement | _Raised | None:
-        """Return the handler's settlement or error; None when the process died."""
+        """Return the settlement or the error of the handler, or None if the process died."""
         try:
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._in_thread(self._start)
                 return await self._in_thread(self._receive)
         except TimeoutError as error:
-            raise HandlerTimeoutError("its process did not end in the question's time") from error
+            raise HandlerTimeoutError("its process did not end before the deadline") from error
         finally:
             await self._in_thread(self._end)
 
@@ -153,13 +155,13 @@ class _IsolatedProcess:
 
     def _receive(self) -> Settlement | _Raised | None:
         try:
-            found: Settlement | _Raised = self._ours.recv()
+            result: Settlement | _Raised = self._ours.recv()
         except EOFError:
             self._process.join()
             self.ended_at = time.time()
             self.how = _describe_exit(self._process.exitcode)
             return None
-        return found
+        return result
 
     def _end(self) -> None:
         with self._lock:
@@ -172,14 +174,14 @@ class _IsolatedProcess:
 
 
 def ignore_run(_role: str, _settlement: Settlement) -> None:
-    """Count nothing."""
+    """Ignore the run."""
 
 
 class IsolatedHandler:
-    """A handler that runs suspects in quarantine, and all other entries in this process.
+    """Runs suspected entries in quarantine, and all other entries in this process.
 
-    `on_isolated_run` receives the role and the settlement of each run in a child, because the
-    counters of a child end with it.
+    `on_isolated_run` is called with the role and the settlement of each run in a child, whose own
+    metrics are lost.
     """
 
     def __init__(
@@ -191,7 +193,7 @@ class IsolatedHandler:
         self._on_isolated_run = on_isolated_run
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return the read that the handler requests, or None."""
+        """Return the memory that the handler prefetches, or None."""
         return (
             self._handler.prefetch_memory(question)
             if isinstance(self._handler, PrefetchesMemory)
@@ -199,7 +201,7 @@ class IsolatedHandler:
         )
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Return the settlement of the run, here or in a child."""
+        """Return the settlement of the run, in this process or in a child."""
         if delivery.starts < SUSPECT_STARTS:
             return await self._handler.handle(delivery, envelope)
         settlement = await self._quarantine.run(delivery)
@@ -229,8 +231,8 @@ def _work(make: MakeHandler, delivery: Delivery, answer: "connection.Connection"
     answer.send(asyncio.run(_handle(make, delivery)))
 
 
-def _nothing() -> None:
-    """End."""
+def _do_nothing() -> None:
+    """Return immediately; the process only starts the fork server."""
 
 
 def _end_with_parent() -> None:

@@ -9,8 +9,9 @@ from worker.port import Handler
 
 
 class LazyHandler:
-    """The handler that `make` returns: a process works for roles that it may never need, and the
-    modules of some take long to import.
+    """Creates the handler with `make` on first use.
+
+    A process may never receive entries of some of its roles, and some modules take long to import.
     """
 
     def __init__(self, role: Role, make: Callable[[], Handler]) -> None:

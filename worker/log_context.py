@@ -1,4 +1,4 @@
-"""Adds the ids of the running delivery to log lines."""
+"""Adds the ids of the current delivery to log events."""
 
 from contextvars import ContextVar
 
@@ -11,7 +11,7 @@ PRESENT: ContextVar[Delivery | None] = ContextVar("present_delivery", default=No
 
 
 def add_message_ids(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Add conversation and message id to events that are logged while a delivery runs."""
+    """structlog processor that adds the conversation and message id of the current delivery."""
     delivery = PRESENT.get()
     if delivery is not None:
         event.setdefault("conversation_id", delivery.question.conversation_id)

@@ -1,39 +1,39 @@
-"""Counts the work of a worker for Prometheus; `worker.metrics` adds Redis' figures.
+"""Prometheus metrics of a worker process, and of the queues in Redis.
 
 | metric                       | labels               | meaning                               |
 |------------------------------|----------------------|---------------------------------------|
 | refdesk_handled_total        | role, outcome        | settled hops                          |
-| refdesk_handling_seconds     | role                 | from taking to settling               |
-| refdesk_running              | role                 | entries this process works on         |
-| refdesk_slots                | role                 | entries it can work on at once        |
+| refdesk_handling_seconds     | role                 | from delivery to settlement           |
+| refdesk_running              | role                 | entries that this process runs        |
+| refdesk_slots                | role                 | entries it can run at the same time   |
 | refdesk_leases_lost_total    | role                 | entries whose lease was lost          |
 | refdesk_redelivered_total    | role                 | entries taken over                    |
 | refdesk_failures_total       | role, reason         | bad frames, failed runs               |
-| refdesk_fallbacks_total      | role, reason         | levels and models that were missing   |
-| refdesk_model_calls_total    | role, model, outcome | stored answers left out               |
+| refdesk_fallbacks_total      | role, reason         | missing search levels and models      |
+| refdesk_model_calls_total    | role, model, outcome | without stored answers                |
 | refdesk_model_cost_usd_total | role, model          | if the price is known              |
 | refdesk_model_unpriced_total | role, model          | calls whose price is unknown          |
 | refdesk_model_cache_hits_total | role, model        | answers reused from another question |
-| refdesk_model_saved_usd_total | role, model         | what those had cost, where known      |
-| refdesk_decisions_total      | role, by             | by rules, a combined call, an own one |
-| refdesk_searches_total       | role, source         | in the index, or of the cache         |
+| refdesk_model_saved_usd_total | role, model         | cost of the reused answers, if known  |
+| refdesk_decisions_total      | role, by             | by rules, combined_call or own_call   |
+| refdesk_searches_total       | role, source         | from the index or the cache           |
 | refdesk_quality_score        | role                 | scores of judged answers, 0-1         |
-| refdesk_tool_calls_total     | role, tool, error_type | success, or why there is no result  |
-| refdesk_specialist_errors_total | role, severity    | entries of `errors` of reviews        |
-| refdesk_evidence_faults_total | role, kind          | faults found in work behind answers   |
-| refdesk_routed_total         | role, event          | rows of the flow that were taken      |
+| refdesk_tool_calls_total     | role, tool, error_type | success, or the kind of the error   |
+| refdesk_specialist_errors_total | role, severity    | errors that specialists of a review wrote |
+| refdesk_evidence_faults_total | role, kind          | faults in the evidence of answers     |
+| refdesk_routed_total         | role, event          | transitions of the flow               |
 
 | metric                 | labels | meaning                                         |
 |------------------------|--------|-------------------------------------------------|
-| refdesk_depth          | role   | entries that wait or run, over all processes    |
-| refdesk_in_flight      | role   | of these, taken by a worker                     |
-| refdesk_oldest_seconds | role   | age of the oldest of them                       |
-| refdesk_dead_letters   | role   | dead letters that are still kept                |
-| refdesk_consumers      | role   | workers of the role, over all processes         |
-| refdesk_broker_up      |        | 0: Redis did not answer, the others are missing |
-| refdesk_accepting      |        | 0: Redis refuses writes, no question can be taken |
+| refdesk_depth          | role   | waiting and running entries of all processes    |
+| refdesk_in_flight      | role   | those that a worker has taken                   |
+| refdesk_oldest_seconds | role   | age of the oldest entry                         |
+| refdesk_dead_letters   | role   | dead letters in the stream                      |
+| refdesk_consumers      | role   | workers of the role in all processes            |
+| refdesk_broker_up      |        | 0 if Redis did not respond; the others are missing |
+| refdesk_accepting      |        | 0 if Redis refuses writes, so no question is accepted |
 
-Every process reports the same figures of a role: charts take the largest, never the sum.
+Every process reports the same queue values of a role: use the maximum in charts, not the sum.
 """
 
 import asyncio
@@ -56,9 +56,9 @@ from broker.values import RoleStatus
 SCORE_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 FRESH_SECONDS = 1.0
-"""How long a read is reused, so that many scrapes cost Redis one read."""
+"""How long a read is cached, so that concurrent scrapes share one read."""
 PATIENCE_SECONDS = 1.0
-"""How long a scrape waits for Redis; Prometheus itself gives up after ten seconds by default."""
+"""How long a scrape waits for Redis; Prometheus times out after ten seconds by default."""
 
 SHOWN = {
     "depth": ("refdesk_depth", "Entries that wait or run."),
@@ -74,7 +74,7 @@ log = structlog.get_logger("worker")
 
 
 class PrometheusMeter:
-    """Counts into its own Prometheus registry."""
+    """The metrics of a process, in a Prometheus registry of its own."""
 
     def __init__(self) -> None:
         self.registry = own = CollectorRegistry()
@@ -121,10 +121,10 @@ class PrometheusMeter:
         self._saved = counter("model_saved_usd", "Cost in USD that hits saved.", "model")
 
     def register_role(self, role: str, *, slots: int, running: Callable[[], int]) -> None:
-        """Register the gauges of a role: its slots, and the entries that it works on."""
+        """Register the gauges of a role: its slots and its running entries."""
         self._slots.labels(role).set(slots)
         self._running.labels(role).set_function(running)
-        # A rate needs a first value: an event that never happened is exported as 0.
+        # `rate()` needs an initial value, so counters are exported as 0 before their first event.
         for counter in (self._lost, self._redelivered, self._seconds):
             counter.labels(role)
 
@@ -134,11 +134,11 @@ class PrometheusMeter:
         self._seconds.labels(role).observe(seconds)
 
     def count_lost(self, role: str) -> None:
-        """Count a lost entry."""
+        """Count an entry whose lease was lost."""
         self._lost.labels(role).inc()
 
     def count_redelivery(self, role: str) -> None:
-        """Count an entry taken over."""
+        """Count an entry that was taken over from another worker."""
         self._redelivered.labels(role).inc()
 
     def count_failure(self, role: str, reason: str) -> None:
@@ -154,11 +154,11 @@ class PrometheusMeter:
         self._decisions.labels(role, by).inc()
 
     def count_search(self, role: str, source: str) -> None:
-        """Count a search; `source` is `index`, or `cache` if an equal search found it before."""
+        """Count a search; `source` is `index` or `cache`."""
         self._searches.labels(role, source).inc()
 
     def count_tool_call(self, role: str, tool: str, error_type: str) -> None:
-        """Count a call of a tool; invented names are counted as `other`."""
+        """Count a tool call; names that a model invented are passed as `other`."""
         self._tool_calls.labels(role, tool, error_type).inc()
 
     def count_specialist_error(self, role: str, severity: str) -> None:
@@ -166,11 +166,11 @@ class PrometheusMeter:
         self._errors.labels(role, severity).inc()
 
     def count_fault(self, kind: str) -> None:
-        """Count a fault that the manager found at the end of a question."""
+        """Count an evidence fault that the manager found at the end of a question."""
         self._faults.labels("manager", kind).inc()
 
     def count_routing(self, stage: str, event: str) -> None:
-        """Count a decision of the manager: after this stage, with this event."""
+        """Count a routing decision of the manager after `stage`, with `event`."""
         self._routed.labels(stage, event).inc()
 
     def observe_score(self, role: str, score: float) -> None:
@@ -188,7 +188,7 @@ class PrometheusMeter:
             self._unpriced.labels(role, model).inc()
 
     def count_cache_hit(self, role: str, model: str, *, saved_usd: Decimal | None) -> None:
-        """Count an answer that another question had paid; `saved_usd` is None when unknown."""
+        """Count an answer that was cached for another question; `saved_usd` is None if unknown."""
         self._cache_hits.labels(role, model).inc()
         if saved_usd is not None:
             self._saved.labels(role, model).inc(float(saved_usd))
@@ -196,14 +196,14 @@ class PrometheusMeter:
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """What Redis reported for a scrape; `write_fault` is why it refuses writes, or empty."""
+    """The state of the queues in Redis; `write_fault` is why it refuses writes, or empty."""
 
     roles: Sequence[RoleStatus]
     write_fault: str
 
 
 class Depths(Collector):
-    """Collects in the thread of a scrape; `run` reads in the event loop of the broker."""
+    """Collects the queue metrics: `collect` runs in the scrape thread, `run` in the event loop."""
 
     def __init__(self, admin: Admin, roles: Sequence[str]) -> None:
         self._admin = admin
@@ -228,7 +228,7 @@ class Depths(Collector):
             self._publish(None)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges; those of the roles only when Redis has just answered."""
+        """Yield the gauges; those of the roles only if Redis responded."""
         state = self._ask()
         yield GaugeMetricFamily(*UP, value=state is not None)
         accepting = state is not None and not state.write_fault
@@ -242,7 +242,7 @@ class Depths(Collector):
             yield family
 
     def describe(self) -> list[GaugeMetricFamily]:
-        """Return the gauges without reading: the registry calls this on registration."""
+        """Return the gauges without values, for the registration."""
         return [GaugeMetricFamily(*gauge) for gauge in (UP, ACCEPTING, *SHOWN.values())]
 
     def _ask(self) -> BrokerState | None:

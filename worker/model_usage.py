@@ -1,4 +1,4 @@
-"""Adds up tokens and cost of a question's model calls, for the metadata of its reply."""
+"""Totals the tokens and the cost of the model calls of a question, for its reply metadata."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 ATTRIBUTE = "model_usage"
 BUDGET_EXHAUSTED = "budget_exhausted"
-"""The journal event of a hop in which a budget allowed no further call."""
+"""The journal event of a hop in which a budget refused a call."""
 _RULES = "offline"
 _TOKENS = ("input_tokens", "output_tokens", "cached_input_tokens")
 BY_AGENT = "by_agent"
 
 
 def add_model_usage(payload: "Mapping[str, JsonValue]", calls: "Iterable[JournalEvent]") -> Fields:
-    """Return the attribute `model_usage` with these calls added; nothing without a model call.
+    """Return the attribute `model_usage` with these calls added, or nothing if there are none.
 
-    `cost_usd` (USD, as text) is None as soon as the price of one call is unknown. An answer from
-    the cache, which another question had paid, counts as a cache hit: it has no tokens and no cost,
-    and increases `saved_usd`. `by_agent` has calls, tokens and cost of each agent by its task.
+    `cost_usd` (a decimal string in USD) is None if the price of any call is unknown. A cached
+    answer of another question counts as a cache hit without tokens and cost, and increases
+    `saved_usd`. `by_agent` maps each task to its calls, tokens and cost.
     """
     made = [
         call.fields
@@ -35,12 +35,12 @@ def add_model_usage(payload: "Mapping[str, JsonValue]", calls: "Iterable[Journal
     ]
     if not made:
         return {}
-    found = payload.get(ATTRIBUTE)
-    before: Mapping[str, JsonValue] = found if isinstance(found, dict) else {}
+    previous = payload.get(ATTRIBUTE)
+    before: Mapping[str, JsonValue] = previous if isinstance(previous, dict) else {}
     hits = [call for call in made if call.get("from_cache")]
     usage: Fields = {
         "calls": _read_count(before, "calls") + len(made) - len(hits),
-        **{name: sum(_read_count(one, name) for one in (before, *made)) for name in _TOKENS},
+        **{name: sum(_read_count(fields, name) for fields in (before, *made)) for name in _TOKENS},
         "cost_usd": _add(before, made, "cost_usd"),
     }
     if hits or "cache_hits" in before:
@@ -51,7 +51,7 @@ def add_model_usage(payload: "Mapping[str, JsonValue]", calls: "Iterable[Journal
 
 
 def find_exhausted_budget(calls: "Iterable[JournalEvent]") -> Fields:
-    """Return the attribute `exhausted_budget` after a refused reservation, else nothing."""
+    """Return the attribute `exhausted_budget` if a budget refused a call, else nothing."""
     for call in calls:
         if isinstance(call, JournalEntry) and call.kind == BUDGET_EXHAUSTED:
             return {"exhausted_budget": call.fields["budget"]}
@@ -59,16 +59,18 @@ def find_exhausted_budget(calls: "Iterable[JournalEvent]") -> Fields:
 
 
 def _count_by_agent(before: "JsonValue", made: "Sequence[Mapping[str, JsonValue]]") -> Fields:
-    """Return the usage of each agent with these calls added; calls for no task are left out."""
+    """Return the usage by task with these calls added; calls without a task are skipped."""
     usage: Fields = dict(before) if isinstance(before, dict) else {}
     for task in dict.fromkeys(str(call["task"]) for call in made if call.get("task")):
-        found = usage.get(task)
-        known: Mapping[str, JsonValue] = found if isinstance(found, dict) else {}
+        previous = usage.get(task)
+        known: Mapping[str, JsonValue] = previous if isinstance(previous, dict) else {}
         own = [call for call in made if call.get("task") == task]
         paid = [call for call in own if not call.get("from_cache")]
         usage[task] = {
             "calls": _read_count(known, "calls") + len(paid),
-            **{name: sum(_read_count(one, name) for one in (known, *own)) for name in _TOKENS},
+            **{
+                name: sum(_read_count(fields, name) for fields in (known, *own)) for name in _TOKENS
+            },
             "cost_usd": _add(known, own, "cost_usd"),
         }
     return usage
@@ -82,7 +84,7 @@ def _read_count(fields: "Mapping[str, JsonValue]", name: str) -> int:
 def _add(
     before: "Mapping[str, JsonValue]", made: "Iterable[Mapping[str, JsonValue]]", name: str
 ) -> str | None:
-    """Return the sum of prices; None when one of them is unknown."""
+    """Return the sum of prices, or None if any of them is unknown."""
     total = Decimal(0)
     for value in (before.get(name, "0"), *(call.get(name) for call in made)):
         if value is None:

@@ -1,4 +1,4 @@
-"""Counts the calls of an ingestion to the vendor of its embedder, and keeps what was paid."""
+"""Counts the paid embedding calls of an ingestion, and caches their vectors."""
 
 import hashlib
 from collections.abc import Sequence
@@ -12,13 +12,14 @@ from knowledge.kept_answers import KeptAnswers
 from llm.port import ModelCall, record_calls
 
 TEXTS_AT_ONCE = 100
-"""Texts of which the vectors are kept together: no vendor takes fewer in one call."""
+"""Batch size for caching; every vendor accepts at least this many texts per call."""
 
 
 class PaidEmbedder:
-    """An embedder whose calls to a vendor are counted; `usage` is None while there were none.
+    """An embedder whose vendor calls are counted; `usage` is None before the first call.
 
-    With `kept`, an ingestion after a kill pays for no vector again: those of documents are kept.
+    With `kept`, document vectors are cached, so that an ingestion that was killed does not pay for
+    them again.
     """
 
     def __init__(self, embedder: Embedder, kept: KeptAnswers | None = None) -> None:
@@ -30,7 +31,7 @@ class PaidEmbedder:
         self._kept = kept
 
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Return a vector for each text of a document."""
+        """Return a vector for each document text, from the cache if possible."""
         if self._kept is None:
             return await self._embed(texts, are_questions=False)
         keys = [self._hash(text) for text in texts]
@@ -48,7 +49,7 @@ class PaidEmbedder:
     async def embed_questions(
         self, texts: Sequence[str], run: Run = OUTSIDE
     ) -> Sequence[Sequence[float]]:
-        """Return a vector for each text of a question, by which a model is calibrated."""
+        """Return a vector for each question; used for calibration."""
         return await self._embed(texts, are_questions=True)
 
     async def _embed(

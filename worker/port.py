@@ -10,26 +10,26 @@ from envelope.role import Role
 
 
 class Handler(Protocol):
-    """Turns one delivery into its settlement."""
+    """Processes the deliveries of one role."""
 
     role: Role
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Return the settlement; an exception is a failure and leads to a retry."""
+        """Return the settlement; an exception counts as a failed attempt."""
         ...
 
 
 @runtime_checkable
 class PrefetchesMemory(Protocol):
-    """A handler with memory to read in the round trip that starts a question."""
+    """A handler that can prefetch memory in the round trip that starts a question."""
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return the read, or None where nothing is to be read."""
+        """Return the read, or None if nothing needs to be read."""
         ...
 
 
 class WorkerMeter(Protocol):
-    """Counts what a worker does, for `/metrics`."""
+    """The metrics of a worker, for `/metrics`."""
 
     def count_hop(self, role: str, outcome: str, seconds: float) -> None: ...
 

@@ -1,4 +1,4 @@
-"""A worker process: the workers of several roles on one settler and one renewal of leases."""
+"""A worker process: workers of several roles that share settlement and lease renewal."""
 
 import asyncio
 import gc
@@ -23,7 +23,7 @@ from worker.worker import Worker
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """A handler, the number of its workers, and the number of envelopes each processes at once."""
+    """A handler, its number of workers, and how many entries each runs at the same time."""
 
     handler: Handler
     slots: int
@@ -31,7 +31,7 @@ class WorkerSpec:
 
 
 class WorkerProcess:
-    """Runs the workers of a process; see `worker.shutdown` for its end."""
+    """Runs the workers of a process; see `worker.shutdown` for how it ends."""
 
     def __init__(
         self,
@@ -80,12 +80,12 @@ class WorkerProcess:
 
     @property
     def paused_roles(self) -> tuple[str, ...]:
-        """The roles whose workers take no entries since `pause`, and have no read open."""
+        """The paused roles whose workers have no pending read."""
         taking = {worker.role for worker in self.workers if not worker.is_paused}
         return tuple(role for role in self.roles if role not in taking)
 
     def pause(self, roles: Collection[str]) -> None:
-        """Let the workers of these roles take no more entries, and all others take them."""
+        """Pause the workers of these roles, and resume all others."""
         for worker in self.workers:
             if worker.role in roles:
                 worker.pause()
@@ -94,7 +94,7 @@ class WorkerProcess:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run the workers inside the context; at its end finish runs or return their entries."""
+        """Run the workers inside the context; on exit, finish their runs or return the entries."""
         loop = asyncio.get_running_loop()
         await self._broker.prepare(self.roles)
 
@@ -129,10 +129,10 @@ class WorkerProcess:
 
 
 def collect_rarely() -> None:
-    """Run the garbage collector less often: envelopes and searches make few cycles."""
+    """Run the garbage collector less often, because reference cycles are rare here."""
     gc.set_threshold(100_000, 50, 50)
 
 
 def consumer_name() -> str:
-    """Return a name for this process that no other process ever has."""
+    """Return a unique consumer name for this process."""
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"

@@ -1,4 +1,4 @@
-"""Ends a worker process: stops taking, finishes or returns entries, keeps leases until the end."""
+"""Graceful shutdown of a worker process: finishes runs, or returns their entries."""
 
 import asyncio
 import signal
@@ -12,16 +12,16 @@ from broker.ports import Consumer
 from worker.worker import Worker
 
 GRACE_SECONDS = 25.0
-"""How long runs may take to finish; a pod needs a longer period before it is killed."""
+"""How long runs may take to finish; the termination grace period of a pod must be longer."""
 
 log = structlog.get_logger("worker")
 NOTICE_SECONDS = 1.0
-"""The wait for runs at the end of a process after which it is reported."""
+"""How long a shutdown may wait for runs before the wait is reported."""
 
 
 @asynccontextmanager
 async def stop_on_signals(stop: asyncio.Event) -> AsyncIterator[None]:
-    """Set `stop` on SIGTERM and SIGINT while inside."""
+    """Set `stop` on SIGTERM and SIGINT inside the context."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
     for number in signals:
@@ -39,9 +39,9 @@ async def drain(
     grace_seconds: float,
     report_waiting: Callable[[], None] = lambda: None,
 ) -> int:
-    """Wait for the runs; cancel those left after the grace period, and return their number.
+    """Wait for the runs, cancel those left after the grace period, and return their number.
 
-    `report_waiting` is called once if the wait is long enough to be noticed.
+    `report_waiting` is called once if the wait takes longer than `NOTICE_SECONDS`.
     """
     notice = asyncio.get_running_loop().call_later(NOTICE_SECONDS, report_waiting)
     try:
@@ -51,7 +51,7 @@ async def drain(
 
 
 async def leave(consumer: Consumer, workers: Sequence[Worker]) -> None:
-    """Return the entries that these workers still own, and remove their consumers."""
+    """Return the entries that the workers still own, and remove their consumers."""
     async with asyncio.TaskGroup() as tasks:
         for worker in workers:
             tasks.create_task(_leave_group(consumer, worker))

@@ -1,4 +1,4 @@
-"""Puts embedders and rerankers of vendors behind the ports of knowledge."""
+"""Adapts the embedders and rerankers of vendors to the interfaces of `knowledge`."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,31 +18,31 @@ if TYPE_CHECKING:
     from llm.vendors.embeddings import VendorEmbedder
 
 EMBEDDING = "embedding"
-"""The place of vectors, and of the scores of a reranker, among the paid calls of a question."""
+"""Stage name under which embeddings and reranker scores are stored for a question."""
 
 
 class RunningVectors:
-    """The vectors of the running question, stored with its paid model calls, which end with it."""
+    """Stores the vectors of a running question with its paid model calls, until it ends."""
 
     def __init__(self, calls: CallStore) -> None:
         self._calls = calls
 
     async def get(self, run: Run, key: str) -> bytes | None:
-        """Return the stored vector of a text of this question, or None."""
+        """Return the stored vector of a text, or None."""
         called = _name_embedding(run, key)
         return None if called is None else await self._calls.get(called)
 
     async def put(self, run: Run, key: str, vector: bytes) -> None:
-        """Store the vector of a text; without a running question nothing is stored."""
+        """Store the vector of a text; do nothing outside a question."""
         called = _name_embedding(run, key)
         if called is not None:
             await self._calls.put(called, vector)
 
 
 class VendorEmbedding:
-    """A vendor's embedder behind the knowledge port: its errors become `EmbeddingFailed`.
+    """Adapts the embedder of a vendor; its errors become `EmbeddingFailed`.
 
-    `forms` are the texts before questions and documents; a vendor's own forms come in addition.
+    `forms` are the prefixes of questions and documents, in addition to those of the vendor.
     """
 
     def __init__(self, embedder: "VendorEmbedder", forms: TextForms) -> None:
@@ -53,13 +53,13 @@ class VendorEmbedding:
         self._forms = forms
 
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Return a vector for each text of a document."""
+        """Return a vector for each document text."""
         return await self._embed(self._forms.make_documents(texts), OUTSIDE, are_questions=False)
 
     async def embed_questions(
         self, texts: Sequence[str], run: Run = OUTSIDE
     ) -> Sequence[Sequence[float]]:
-        """Return a vector for each text of a question."""
+        """Return a vector for each question."""
         return await self._embed(self._forms.make_questions(texts), run, are_questions=True)
 
     async def _embed(
@@ -72,9 +72,9 @@ class VendorEmbedding:
 
 
 class ServerReranker:
-    """A server's reranker behind the knowledge port: its errors become `RerankingFailed`.
+    """Adapts the reranker of a server; its errors become `RerankingFailed`.
 
-    With a store, a redelivered envelope takes the scores from there and pays nothing.
+    With a store, a redelivered envelope reuses the stored scores.
     """
 
     def __init__(self, model: ScoreModel, close: Callable[[], Awaitable[None]]) -> None:
@@ -84,21 +84,21 @@ class ServerReranker:
         self._store: VectorStore | None = None
 
     def share_through(self, store: VectorStore) -> None:
-        """Keep the scores of the running question in this store."""
+        """Store the scores of a running question in `store`."""
         self._store = store
 
     async def warm(self) -> None:
-        """Do nothing: a server needs no loading."""
+        """Do nothing, because the model runs on a server."""
 
     async def score(
         self, question: str, passages: Sequence[str], run: Run = OUTSIDE
     ) -> Sequence[float]:
-        """Return a score for each passage; raises also what the store raises."""
+        """Return a score for each passage; errors of the store propagate."""
         key = self._hash(question, passages)
         kept = None if self._store is None else await self._store.get(run, key)
         if kept is not None:
-            found: list[float] = np.frombuffer(kept, dtype=np.float64).tolist()
-            return found
+            stored: list[float] = np.frombuffer(kept, dtype=np.float64).tolist()
+            return stored
         try:
             scores = await self._model.score(question, passages, run)
         except ModelError as error:
@@ -117,5 +117,5 @@ class ServerReranker:
 
 
 def _name_embedding(run: Run, key: str) -> CallKey | None:
-    """Return the name of an embedding, which is the same in every stage and attempt."""
+    """Return the key of an embedding, which is the same in every stage and attempt."""
     return None if run.question is None else CallKey(run.question, EMBEDDING, 0, key)

@@ -1,4 +1,4 @@
-"""Runs the worker of one role: it takes, decodes, runs and settles entries.
+"""The worker of one role: takes, decodes, runs and settles entries.
 
 A run submits its settlement to the settlement pipeline, and ends when the result arrives.
 """
@@ -43,15 +43,13 @@ from worker.port import Handler, PrefetchesMemory, WorkerMeter
 
 log = structlog.get_logger("worker")
 LEVEL = logging.getLogger("worker")
-"""Checked before a log line for each hop, because structlog checks the level only after it has
-created a logger.
-"""
+"""Checked before each hop is logged: structlog creates a logger before it checks the level."""
 
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
 FIRST_SECONDS = 0.05
 LONGEST_SECONDS = 0.5
-"""With the time that an attempt may take, work continues two seconds after Redis answers."""
-_RANDOM = random.Random()  # noqa: S311 - jitter is no secret
+"""Short enough that work continues within two seconds after Redis is back."""
+_RANDOM = random.Random()  # noqa: S311 - jitter needs no cryptographic randomness
 UNSURE = -1
 ROLES = frozenset(role.value for role in Role)
 HOP_OUTCOMES = {
@@ -62,13 +60,13 @@ HOP_OUTCOMES = {
     Retry: "retry",
     Bury: "dead_letter",
 }
-"""The label `outcome` of each settlement in the metrics."""
+"""The metric label `outcome` of each settlement."""
 LEASE_LOST = "lease_lost"
-"""The label of a settlement that Redis refused because another worker owns the delivery."""
+"""The metric label of a settlement that was refused because another worker owns the entry."""
 
 
 class Backoff:
-    """Waits 50 ms to half a second with full jitter; `outage` logs the failures of the process."""
+    """Waits up to 0.5 s with jitter after a failure; `outage` logs the outage of the process."""
 
     def __init__(self, operation: str, outage: Outage, *, role: str) -> None:
         self._operation = operation
@@ -82,12 +80,12 @@ class Backoff:
         return self._failures > 0
 
     def record_success(self) -> None:
-        """Record that Redis answers."""
+        """Record that Redis responded."""
         self._failures = 0
         self._outage.record_success()
 
     async def wait_after_failure(self, error: Exception) -> None:
-        """Record a failure and wait."""
+        """Record a failure, then wait for the backoff delay."""
         longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** min(self._failures, 10))
         self._failures += 1
         self._outage.record_failure(self._operation, error, role=self._role)
@@ -135,18 +133,18 @@ class Worker:
 
     @property
     def free_slots(self) -> int:
-        """The number of further entries it can run; 0 when it does not take entries."""
+        """The number of additional entries it can run; 0 if it is paused or not started."""
         return self.runs.free_slots if self._takes and self._may_take.is_set() else 0
 
     def pause(self) -> None:
-        """Take no more entries; a read that is open may still return some.
+        """Take no more entries; a pending read may still return some.
 
-        `is_paused` is true as soon as no read is open.
+        `is_paused` is True as soon as no read is pending.
         """
         self._may_take.clear()
 
     def resume(self) -> None:
-        """Take entries again; without a pause, nothing changes."""
+        """Take entries again; do nothing if not paused."""
         self._may_take.set()
 
     def deliver(self, delivery: Delivery) -> None:
@@ -159,11 +157,11 @@ class Worker:
         return None if self._reads_along is None else self._reads_along.prefetch_memory(question)
 
     def schedule_recovery(self) -> None:
-        """Look for entries of lost answers before the next read."""
+        """Recover entries whose delivery was lost before the next read."""
         self._recovered = UNSURE
 
     async def take(self) -> None:
-        """Take entries until cancelled, and have the runners work on them."""
+        """Take entries until cancelled, and pass them to the runners."""
         self._takes = True
         try:
             await self._take()
@@ -181,7 +179,7 @@ class Worker:
                     self.role,
                     self.consumer,
                     slots=max(1, self.runs.free_slots),
-                    # After a failure it does not block, so that a success is known at once.
+                    # After a failure, do not block, so that a success is known at once.
                     block_seconds=0.0 if backoff.in_trouble else self._block_seconds,
                 )
             except BrokerUnavailableError as error:
@@ -198,11 +196,11 @@ class Worker:
         self.is_paused = True
         await self._may_take.wait()
         self.is_paused = False
-        # It read nothing meanwhile, and has not been silent since the pause.
+        # The pause must not count as silence of Redis.
         self.last_read = time.monotonic()
 
     async def _recover(self) -> None:
-        """Return entries of lost answers to their streams, so that they wait for no lease."""
+        """Return entries whose delivery was lost to their streams before their leases expire."""
         troubles = self._outage.troubles
         if troubles == self._recovered:
             return
@@ -211,7 +209,7 @@ class Worker:
             self._recovered = troubles
 
     def cancel_lost(self, lost: LeaseLost) -> None:
-        """Cancel the run of an entry whose lease was lost: its settlement would be refused."""
+        """Cancel the run of an entry whose lease was lost; its settlement would be refused."""
         if self.runs.cancel_lost(lost):
             self._meter.count_lost(self.role)
 
@@ -220,7 +218,7 @@ class Worker:
             self._meter.count_redelivery(self.role)
 
     async def _work(self, run: Execution) -> None:
-        # Each runner has a separate context: its log lines now belong to this envelope.
+        # Each runner has its own context; its log events now have the ids of this delivery.
         PRESENT.set(run.delivery)
         settlement = await self._settlement(run.delivery)
         run.task, run.settling = None, True
@@ -237,7 +235,7 @@ class Worker:
     ) -> None:
         if isinstance(kept, BrokerUnavailableError):
             if run.key not in self.runs.by_key:
-                # Called off at shutdown: another worker takes over its entry.
+                # Cancelled at shutdown: another worker takes over its entry.
                 return
             backoff = backoff or Backoff("settle", self._outage, role=self.role)
             run.task = self._runners.spawn(self._settle_again(run, settlement, kept, backoff))
@@ -284,7 +282,7 @@ class Worker:
             envelope = open_envelope(delivery) if known is None else known
             delivery.branch = envelope.branch
         except NewerVersionError as error:
-            # During an update a newer worker takes it; the deadline of the question limits this.
+            # During an upgrade a newer worker takes it; the deadline of the question limits this.
             self._record_failure(delivery, "newer_version", error)
             return Retry(delivery.whole(), str(error))
         except DecodeError as error:
@@ -306,11 +304,11 @@ class Worker:
                 return self._failure(delivery, envelope, error)
 
     async def _has_ended(self, delivery: Delivery) -> bool:
-        """Return whether the question of a repeated start has ended: a run would be useless."""
+        """Return whether the question has ended, which makes another run useless."""
         return await self._replies.await_reply(delivery.question, block_seconds=0.0) is not None
 
     def _sendable(self, settlement: Settlement) -> Settlement:
-        """Return the settlement, or a burial if it sends to a role that no worker serves."""
+        """Return the settlement, or a burial if it sends to an unknown role."""
         sends = settlement.sends if isinstance(settlement, Forward) else ()
         for send in sends:
             if send.role not in ROLES:
