@@ -1,7 +1,7 @@
-"""Decides where each envelope goes next: the flow table, its state machine and the replies.
+"""Routes each envelope: the flow tables, the state machine and the final replies.
 
-`flow` defines what a table is, `flows` holds the tables, `classify` derives the event of a hop from
-what the agent wrote, `machine` selects the row and checks the limits without I/O, and `manager`
-turns the decision into a settlement.
-`replies` writes the final reply and the changes of the conversation's memory.
+`flow` defines the structure of a flow table, `flows` contains the tables, `classify` derives the
+event of a hop from the writes of its agent, `machine` selects the row and checks the limits without
+I/O, and `manager` turns the decision into a settlement. `replies` builds the final reply and the
+changes to the conversation memory.
 """

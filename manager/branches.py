@@ -1,4 +1,4 @@
-"""Begins the branches of a scatter, ends a branch with its result, and merges the results."""
+"""Starts the branches of a scatter, ends each with its result, and merges the results."""
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ from manager.usage_totals import add_usages
 
 log = structlog.get_logger("manager")
 MOST_BRANCHES = 256
-"""The most branches of one scatter; more of them are refused."""
+"""Maximum branches of one scatter; further ones are refused."""
 _COMPLETED, _FAILED, _RUNNING, _MISSING = "completed", "failed", "running", "missing"
 _NEEDS_INPUT = "needs_input"
 _ENDED = frozenset({_COMPLETED, _NEEDS_INPUT, _MISSING})
@@ -38,7 +38,7 @@ _NOT_INHERITED = frozenset({"stage", "attempt", "counters"})
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """The branches that begin now, those that wait for them, and those that cannot begin."""
+    """The branches that can start now, that wait for others, and that were refused."""
 
     begin: tuple[BranchItem, ...]
     waiting: tuple[BranchItem, ...]
@@ -49,10 +49,10 @@ NONE = Branches((), (), ())
 
 
 def select_branches(items: Sequence[BranchItem], completed: Iterable[str] = ()) -> Branches:
-    """Return which items can begin after those with the keys in `completed`.
+    """Return the items that can start, given the keys of the completed ones.
 
-    An item waits for the items that it depends on. It is refused if one of them failed or does not
-    exist, if they depend on each other in a circle, if its key is taken, or if there are too many.
+    An item waits for its dependencies. It is refused if a dependency failed or does not exist, if
+    the dependencies are cyclic, if its key is a duplicate, or beyond `MOST_BRANCHES`.
     """
     refused: list[ScatteredBranch] = []
     known: dict[str, BranchItem] = {}
@@ -79,16 +79,16 @@ def select_branches(items: Sequence[BranchItem], completed: Iterable[str] = ()) 
 
 
 def select_next_branches(state: State) -> Branches:
-    """Return which of the branches that wait can begin now."""
+    """Return which of the waiting branches can start now."""
     return select_branches(state.waiting_branches, _list_completed(state.branches))
 
 
 def make_branches(
     envelope: Envelope, flow: Flow, scatter: Scatter, chosen: Branches, *, shard: int, is_wave: bool
 ) -> tuple[Envelope, str, list[BranchSend]]:
-    """Return the envelope that waits for the branches, the name of their join, and their frames.
+    """Return the envelope that waits for the branches, the name of their join, and their sends.
 
-    A wave continues the scatter before it: the results of both are reported together.
+    A wave continues the previous scatter: the results of both are reported together.
     """
     state = State(envelope.payload)
     made = state.branches_made
@@ -112,8 +112,9 @@ def make_branches(
 
 
 def make_watch(envelope: Envelope, scatter: Scatter, shard: int) -> BranchSend | None:
-    """Return the branch that reads waiting messages, if the scatter has one. It reads them as the
-    next turn after the conversation so far and the running question.
+    """Return the branch that reads waiting messages, if the scatter has one.
+
+    Its history is the conversation so far, followed by the running question.
     """
     if scatter.watch is None:
         return None
@@ -134,9 +135,9 @@ def make_watch(envelope: Envelope, scatter: Scatter, shard: int) -> BranchSend |
 def describe_plan(
     sends: Sequence[BranchSend], chosen: Branches, completed: Sequence[str] = ()
 ) -> Fields:
-    """Return the branches that begin, for the journal, with their labels if they have some.
+    """Return the journal fields of the branches that start: their paths, and labels if any.
 
-    `completed` are the parts of the same plan that earlier branches have completed.
+    `completed` has the titles of the tasks of the plan that earlier branches completed.
     """
     paths: list[JsonValue] = [send.path for send in sends]
     labels: list[JsonValue] = [item.label for item in chosen.begin]
@@ -146,19 +147,19 @@ def describe_plan(
 
 
 def note_refused(state: State, refused: Sequence[ScatteredBranch]) -> State:
-    """Return the state with branches none of which can begin."""
+    """Return the state with the refused branches added."""
     return state.changed(branches=[*state.branches, *refused])
 
 
 def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, StageEvent]:
-    """Return the envelope with the results of its branches, and the event of the stage.
+    """Return the envelope with the merged results of its branches, and the event of the stage.
 
-    Results are merged in the order of the plan, by the rules of the catalogue. Missing ones are
-    named. With `may_ask`, a branch that needs something from the user takes precedence. Hops and
-    model calls are added up; the time is that of the slowest branch.
+    Results are merged in the order of the plan, by the merge rules of the catalogue; missing ones
+    are marked as missing. With `may_ask`, a branch that needs user input takes precedence. Hops and
+    model calls are summed; the processing time is that of the slowest branch.
     """
     results = read_results(envelope.gathered)
-    state = _take_look(envelope, results)
+    state = _apply_watch(envelope, results)
     branches: list[ScatteredBranch] = []
     returned: list[BranchResult] = []
     joined: dict[str, str] = {}
@@ -191,14 +192,14 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
 def make_result(
     envelope: Envelope, action: Return, event: StageEvent, reason: str, *, is_late: bool
 ) -> tuple[Fields, bool]:
-    """Return the result with which a branch ends, and whether it is a success; `reason`: why the
-    branch ended early.
+    """Return the result of a branch, and whether it is a success.
 
-    A branch that ends without a result when its time is over (`is_late`) is missing.
+    `reason` is why the branch ended early, if it did. A branch without a result after the end of
+    its time (`is_late`) counts as missing.
     """
     own = envelope.hop.reason if envelope.hop is not None else ""
     has_failed = event is StageEvent.FAILED
-    # A failure at a limit keeps the reason of the failure.
+    # If a hop failed at a limit, the reason of the failure takes precedence.
     why = own or reason if has_failed else reason or own
     is_good = action.is_good and not has_failed and not reason
     state = State(envelope.payload)
@@ -221,10 +222,10 @@ def make_result(
 
 
 def describe_failed_work(envelope: Envelope, reason: str) -> Fields:
-    """Return an entry of `errors` about the work that failed in a branch."""
+    """Return an entry of `errors` for the failed work of a branch."""
     named = State(envelope.payload).stage
     digest = zlib.crc32(f"{envelope.message_id}/{envelope.branch}/{named}".encode())
-    # A redelivered failure has the same id: its date is that of the message.
+    # The date is that of the message, so that a redelivered failure has the same id.
     day = datetime.fromtimestamp(envelope.create_ts, UTC).date().isoformat()
     worker = envelope.hop.role if envelope.hop is not None else named
     error_id, severity = f"RD-{day}-{digest % 100_000:05d}", ErrorSeverity.HIGH.value
@@ -241,7 +242,7 @@ def describe_failed_work(envelope: Envelope, reason: str) -> Fields:
 
 
 def make_gather_send(envelope: Envelope, scatter: Scatter, shard: int) -> FrameSend:
-    """Return the frame that goes on with the results."""
+    """Return the send that continues at the gather stage with the results."""
     role = Role.MANAGER.value
     waits = envelope.replace(
         payload=State(envelope.payload).changed(stage=scatter.gather.name).json,
@@ -259,7 +260,7 @@ def make_gather_send(envelope: Envelope, scatter: Scatter, shard: int) -> FrameS
 def find_visible(flow: Flow, branch: Stage) -> frozenset[str]:
     """Return the attributes that a branch inherits: those that its roles read.
 
-    It does not inherit what it returns: otherwise its result would be merged with itself.
+    Attributes that it returns are excluded; otherwise its result would be merged with itself.
     """
     stages = flow.find_branch_stages(branch)
     roles = {stage.role for stage in stages} - {Role.MANAGER}
@@ -277,13 +278,13 @@ def find_visible(flow: Flow, branch: Stage) -> frozenset[str]:
 
 @lru_cache(64)
 def list_join_roles(flow: Flow) -> tuple[str, ...]:
-    """Return the roles to which the joins of a flow may send."""
+    """Return the roles to which the joins of a flow may send frames."""
     scatters = (scatter for row in flow.rows for scatter in row.scatters)
     return tuple(sorted({Role.MANAGER.value, *(scatter.branch.role.value for scatter in scatters)}))
 
 
 def _make_send(envelope: Envelope, role: str, path: str, state: State, shard: int) -> BranchSend:
-    """Return the frame with which a branch begins."""
+    """Return the send that starts a branch."""
     branch = envelope.with_branch(path, state.json).replace(
         gathered=None,
         sender_role=Role.MANAGER.value,
@@ -294,7 +295,7 @@ def _make_send(envelope: Envelope, role: str, path: str, state: State, shard: in
 
 
 def _end_branch(branch: ScatteredBranch, result: BranchResult | None) -> ScatteredBranch:
-    """Return the entry of a branch that has ended; without a result it is missing."""
+    """Return the entry of a branch that has ended; without a result, it is marked as missing."""
     if result is None:
         return ScatteredBranch({**branch.json, "status": _MISSING})
     status = result.status if result.status in _ENDED else _FAILED
@@ -303,9 +304,9 @@ def _end_branch(branch: ScatteredBranch, result: BranchResult | None) -> Scatter
 
 
 def _has_joined(branch: ScatteredBranch, result: BranchResult) -> bool:
-    """Return whether the result of a branch is evidence in the branch or trunk that scattered.
+    """Return whether the result of a branch is evidence in the branch or trunk that started it.
 
-    A worker that waits for the user returns its progress; a call that waits returns nothing.
+    A worker that waits for user input returns its progress; a tool call that waits returns nothing.
     """
     if branch.status == _NEEDS_INPUT:
         return State.worker_outputs in State(result.writes)
@@ -313,19 +314,19 @@ def _has_joined(branch: ScatteredBranch, result: BranchResult) -> bool:
 
 
 def _merge_result(state: State, branch: ScatteredBranch, result: BranchResult) -> State:
-    """Return the state with what a branch wrote, used up and recorded."""
+    """Return the state with the writes, the usage and the evidence log of a branch."""
     state = _add_usage(state.merged(result.writes), result, branch.key)
     if BranchResult.exhausted_budget in result:
         state = state.changed(exhausted_budget=result.exhausted_budget)
     return state.merged(result.copy(BranchResult.evidence_log))
 
 
-def _take_look(envelope: Envelope, results: Mapping[str, BranchResult]) -> State:
-    """Return the state, with a note if a message about another topic ended the work."""
-    state, looked = State(envelope.payload), results.get(_name_watch(envelope))
-    if looked is None:
+def _apply_watch(envelope: Envelope, results: Mapping[str, BranchResult]) -> State:
+    """Return the state, with `TOPIC_CHANGE` if a message about another topic ended the work."""
+    state, watched = State(envelope.payload), results.get(_name_watch(envelope))
+    if watched is None:
         return state
-    return _add_usage(state, looked, WATCH).changed(termination_reason=TOPIC_CHANGE)
+    return _add_usage(state, watched, WATCH).changed(termination_reason=TOPIC_CHANGE)
 
 
 def _name_watch(envelope: Envelope) -> str:
@@ -356,9 +357,7 @@ def _refuse(item: BranchItem, reason: str) -> ScatteredBranch:
 
 
 def _add_usage(state: State, result: BranchResult, key: str) -> State:
-    """Return the state with the usage of a branch; that of a worker is also recorded for the
-    worker.
-    """
+    """Return the state with the model usage of a branch added; of a worker, also by worker."""
     if BranchResult.model_usage not in result:
         return state
     usage, before = result.model_usage, state.model_usage

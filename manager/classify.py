@@ -1,6 +1,7 @@
-"""Derives the event of a hop from the attributes that the agent wrote.
+"""Derives the event of a hop from the attributes that its agent wrote.
 
-Each function serves stages of `manager/flows`; its number is the quality threshold.
+Each `classify_` function belongs to stages in `manager/flows`; its second argument is the quality
+threshold.
 """
 
 from envelope.conversation import ClarificationReason, ConversationAct
@@ -11,7 +12,7 @@ from envelope.tool_loop import Intent, LoopEnd
 from manager.flow import Stage, StageEvent
 from manager.state import State
 
-# Every hop uses these: in Python 3.11 an enum member costs four times as much as a variable.
+# Hot path: in Python 3.11, access to an enum member takes four times as long as to a variable.
 _MANAGER, _DONE, _FAILED = Role.MANAGER, StageEvent.DONE, StageEvent.FAILED
 _PAUSE_STATES = {
     "over": StageEvent.PAUSE_OVER,
@@ -20,7 +21,7 @@ _PAUSE_STATES = {
 }
 _JUDGEMENTS = {"research": StageEvent.RESEARCH, "regenerate": StageEvent.REGENERATE}
 _OUTSIDE = frozenset({None, ClarificationReason.OUT_OF_SCOPE})
-_QUALITIES = frozenset({"excellent", "good", "poor"})
+_SEARCH_QUALITIES = frozenset({"excellent", "good", "poor"})
 _SEARCH_REASONS: dict[ClarificationReason | None, StageEvent] = {
     ClarificationReason.AMBIGUOUS_QUERY: StageEvent.MANY,
     ClarificationReason.INSUFFICIENT_CONTEXT: StageEvent.NOTHING,
@@ -37,7 +38,7 @@ LOOP_END_EVENTS: dict[LoopEnd, StageEvent] = {
     LoopEnd.ANSWERED: StageEvent.NONE_ANSWERED,
     LoopEnd.JUDGED: StageEvent.NONE_JUDGED,
 }
-"""The events of a round that plans no call after an answer was tried."""
+"""The events of a planning round without calls, after at least one attempt at an answer."""
 ACT_EVENTS: dict[ConversationAct, StageEvent] = {
     ConversationAct.WHY: StageEvent.WHY,
     ConversationAct.REPHRASE: StageEvent.REPHRASE,
@@ -58,7 +59,7 @@ ACT_EVENTS: dict[ConversationAct, StageEvent] = {
     ConversationAct.STRAY_CHOICE: StageEvent.NO_QUESTION,
     ConversationAct.NO_ANSWER_YET: StageEvent.NO_QUESTION,
 }
-"""The events of the acts that the documents do not answer, or that begin elsewhere."""
+"""The events of conversation acts that are not answered from the documents in the usual way."""
 _PLAN_EVENTS = {
     PlanStep.WORK: StageEvent.DONE,
     PlanStep.APPROVE: StageEvent.NEEDS_APPROVAL,
@@ -76,10 +77,10 @@ _LEDGER_EVENTS = {
 def classify_result(
     stage: Stage, hop: Hop | None, state: State, *, quality_threshold: float
 ) -> StageEvent:
-    """Return the event of this hop: failed, exit, needs clarification, or one of the stage.
+    """Return the event of a hop.
 
-    Reads only the attributes that this hop wrote and ignores attributes of earlier hops. The stage
-    `start` has no hop; it reads the payload as the gateway accepted it.
+    Only the attributes that this hop wrote are read, not those of earlier hops. Stages of the
+    manager have no hop; they read the whole payload.
     """
     if stage.role is _MANAGER:
         return stage.classify(state, quality_threshold)
@@ -89,9 +90,7 @@ def classify_result(
 
 
 def classify_start(state: State, _threshold: float) -> StageEvent:
-    """Return whether the message is a command, a question, a reply to a pause that ends it, or one
-    that a model has to read.
-    """
+    """Return whether the message is a command, a question, or a reply to a pause."""
     ended = state.pause_state
     if ended is not None:
         return _PAUSE_STATES[ended]
@@ -101,14 +100,14 @@ def classify_start(state: State, _threshold: float) -> StageEvent:
 
 
 def classify_done(writes: State, _threshold: float) -> StageEvent:
-    """Return whether the hop asked back or wrote something."""
+    """Return whether the hop needs a clarification or wrote anything."""
     if writes.needs_clarification:
         return StageEvent.ASKS
     return _DONE if writes.json else _FAILED
 
 
 def classify_essence(writes: State, _threshold: float) -> StageEvent:
-    """Return what the message is: a question, an act of conversation, or the end."""
+    """Return whether the message is a question, a conversation act, or an exit."""
     if writes.clarification_result == "exit":
         return StageEvent.EXIT
     if writes.needs_clarification:
@@ -120,7 +119,7 @@ def classify_essence(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_guardrails(writes: State, _threshold: float) -> StageEvent:
-    """Return whether there is a verified answer, else whether the question is within scope."""
+    """Return whether there is a verified answer, or else whether the question is in scope."""
     if writes.verified_answer:
         return StageEvent.VERIFIED
     within = writes.within_scope
@@ -132,12 +131,12 @@ def classify_guardrails(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_search(writes: State, _threshold: float) -> StageEvent:
-    """Return whether there are results to answer from, whatever their quality."""
+    """Return whether the search has results, of any quality."""
     asks = writes.needs_clarification
     if asks or writes.search_error:
         otherwise = StageEvent.ASKS if asks else StageEvent.NOTHING
         return _SEARCH_REASONS.get(writes.clarification_reason, otherwise)
-    return StageEvent.FOUND if writes.search_quality in _QUALITIES else _FAILED
+    return StageEvent.FOUND if writes.search_quality in _SEARCH_QUALITIES else _FAILED
 
 
 def classify_response(writes: State, _threshold: float) -> StageEvent:
@@ -150,21 +149,21 @@ def classify_response(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_answer_of_search(writes: State, threshold: float) -> StageEvent:
-    """Return whether an answer was written, or the documents are searched once more for one."""
+    """Return whether an answer was written, or another search is needed."""
     if writes.searches_again:
         return StageEvent.RESEARCH
     return classify_response(writes, threshold)
 
 
 def classify_quality(writes: State, threshold: float) -> StageEvent:
-    """Return what the judge decided; an approval below the threshold does not count as one."""
+    """Return the decision of the judge; an approval below the threshold is `LOW`."""
     if writes.needs_clarification:
         return StageEvent.ASKS
     decision = writes.quality_decision
     if decision != "approve":
         return _JUDGEMENTS.get(decision, _FAILED)
     score, validation = writes.quality_score, writes.validation_result
-    # Null means that the answer was not judged; it is sent, because it says so itself.
+    # Null: the answer was not judged. It is sent, with a note that says so.
     is_unjudged = score is None and State.quality_score in writes
     is_enough = is_unjudged or (score is not None and score >= threshold)
     is_grounded = validation is None or validation.grounded is not False
@@ -177,12 +176,12 @@ def classify_reply(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_reading(writes: State, _threshold: float) -> StageEvent:
-    """Return whether the agent said what a message means for an open pause."""
+    """Return whether the agent interpreted a message as a reply to an open pause."""
     return _DONE if writes.reply_reading is not None else _FAILED
 
 
 def classify_triage(writes: State, _threshold: float) -> StageEvent:
-    """Return which way was chosen."""
+    """Return the chosen way of answering."""
     if writes.needs_clarification:
         return StageEvent.ASKS
     triage = writes.triage
@@ -190,7 +189,7 @@ def classify_triage(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_reason(writes: State, _threshold: float) -> StageEvent:
-    """Return whether the plan calls tools, and what follows their results."""
+    """Return whether the plan has tool calls, and what follows them."""
     if writes.intent == Intent.OUT_OF_SCOPE:
         return StageEvent.OUTSIDE
     if writes.tool_calls:
@@ -202,12 +201,12 @@ def classify_reason(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_reflect(writes: State, _threshold: float) -> StageEvent:
-    """Return whether there is a source from which an answer can be written."""
+    """Return whether there is a source for an answer."""
     return StageEvent.FOUND if writes.source_references else StageEvent.NOTHING
 
 
 def classify_assess(writes: State, _threshold: float) -> StageEvent:
-    """Return whether the answer is good enough; a restored one was assessed before."""
+    """Return whether the answer is good enough; without an assessment it is."""
     if writes.needs_clarification:
         return StageEvent.ASKS
     if not writes.response:
@@ -218,13 +217,14 @@ def classify_assess(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_shown(state: State, _threshold: float) -> StageEvent:
-    """Return whether another message of the same person is waiting."""
+    """Return whether another message of the same user is waiting."""
     return _DONE if state.text else _FAILED
 
 
 def classify_shown_topic(writes: State, _threshold: float) -> StageEvent:
-    """Return whether the waiting message ends the work: a model found that it is about another
-    topic or asks to stop.
+    """Return whether the waiting message ends the work.
+
+    It does if a model judged it to be about another topic, or a request to stop.
     """
     if not writes.canonical_question:
         return _FAILED
@@ -237,12 +237,12 @@ def classify_shown_topic(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_begin(state: State, _threshold: float) -> StageEvent:
-    """Return whether a branch has a specialist to begin with."""
+    """Return whether a branch has a specialist to run."""
     return _DONE if state.agent_sequence else _FAILED
 
 
 def classify_specialist(writes: State, _threshold: float) -> StageEvent:
-    """Return whether a specialist calls tools, divides its work, or is done."""
+    """Return whether a specialist calls tools, splits its work, or is done."""
     if writes.tool_calls:
         return StageEvent.CALLS
     if writes.part_plan:
@@ -251,7 +251,7 @@ def classify_specialist(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_synthesis(writes: State, _threshold: float) -> StageEvent:
-    """Return whether an answer was written from the findings, or another round is wanted."""
+    """Return whether an answer was written from the findings, or another round is needed."""
     if writes.needs_clarification:
         return StageEvent.ASKS
     if writes.further_round is not None:
@@ -260,31 +260,31 @@ def classify_synthesis(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_plan(writes: State, _threshold: float) -> StageEvent:
-    """Return whether workers begin, a person approves the plan first, or one search is enough."""
+    """Return whether workers start, the plan needs approval, or one search is enough."""
     step = writes.plan_step
     return _FAILED if step is None else _PLAN_EVENTS[step]
 
 
 def classify_gather(writes: State, _threshold: float) -> StageEvent:
-    """Return whether facts are missing that only the user can give."""
+    """Return whether facts are missing that only the user can provide."""
     if State.collected_info not in writes:
         return _FAILED
     return StageEvent.NEEDS_INPUT if writes.needs_input else _DONE
 
 
 def classify_ledger(writes: State, _threshold: float) -> StageEvent:
-    """Return what follows a round of the workers."""
+    """Return the next step after a round of the workers."""
     step = writes.ledger_step
     return _FAILED if step is None else _LEDGER_EVENTS[step]
 
 
 def classify_work(writes: State, _threshold: float) -> StageEvent:
-    """Return whether a worker calls tools or has ended, including to wait for the user."""
+    """Return whether a worker calls tools, or is done or waits for the user."""
     if writes.tool_calls:
         return StageEvent.CALLS
     return _DONE if writes.worker_outputs else _FAILED
 
 
 def classify_swarm_answer(writes: State, _threshold: float) -> StageEvent:
-    """Return whether anything was found for an answer."""
+    """Return whether the swarm has an answer."""
     return _DONE if writes.response else StageEvent.NOTHING

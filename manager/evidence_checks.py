@@ -1,15 +1,15 @@
-"""Finds six faults in the records of a question's hops; see `evidence`.
+"""Finds faults in the evidence records of the hops of a question; see `evidence`.
 
-- *lost result*: a call was recorded or its branch ended well, and its result did not arrive;
-- *altered result*: a hop read, or the payload has, other evidence than was written;
-- *invented source*: a hop names a source that no search and no tool returned;
-- *wrong model*: another model answered than the one that was requested;
-- *skipped work*: a result, or a model's work, is claimed without a record of it;
-- *stale context*: a hop read an earlier version of the evidence than the latest one, or another
-  version of the index than the hops before it.
+- *lost result*: a call was recorded or its branch succeeded, but its result did not arrive;
+- *altered result*: a hop read, or the payload contains, other evidence than was written;
+- *invented source*: a hop cites a source that no search or tool returned;
+- *wrong model*: another model than the requested one answered;
+- *skipped work*: a result or a model call is claimed without a record of it;
+- *stale context*: a hop read an outdated version of the evidence, or another version of the index
+  than earlier hops.
 
-A branch sees the evidence of the branch in which it began, and its results are seen there from its
-join on. So calls of two workers may have the same name.
+A branch sees the evidence of its parent, which sees the results of the branch after its join. So
+calls of two workers may have the same id.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ from envelope.verified import OWNERS_PAGE
 from manager.state import BranchResult, State
 
 OnFault = Callable[[str], None]
-"""Receives the kind of each fault that a question ends with."""
+"""Called with each kind of fault in the evidence of a finished question."""
 _MOST_SHOWN = 20
 _MANAGER, _TRUNK = "manager", ""
 _CALL, _RESULT, _OUTPUT = "call/", "result/", "output/"
@@ -52,11 +52,11 @@ _READS_ALL: Mapping[str, str] = {
     "ledger": _OUTPUT,
     "synthesize": _OUTPUT,
 }
-"""The roles that read every result of branches, and which."""
+"""The roles that must read every result of their branches, and the prefix of these results."""
 
 
 class FaultKind(StrEnum):
-    """The faults that are looked for."""
+    """The kinds of faults."""
 
     LOST_RESULT = "lost_result"
     ALTERED_RESULT = "altered_result"
@@ -66,8 +66,8 @@ class FaultKind(StrEnum):
     STALE_CONTEXT = "stale_context"
 
 
-class FoundFault(BaseModel, frozen=True, extra="ignore"):
-    """One fault; `subject` is the id of the work or of the source."""
+class EvidenceFault(BaseModel, frozen=True, extra="ignore"):
+    """A fault; `subject` is the id of the evidence, branch, model or source that it is about."""
 
     kind: FaultKind
     stage: str
@@ -77,15 +77,15 @@ class FoundFault(BaseModel, frozen=True, extra="ignore"):
 
 @dataclass(slots=True)
 class _KnownEvidence:
-    """What the hops so far wrote in each branch, found and asked."""
+    """The evidence of the hops so far: writes by branch, found sources, and called models."""
 
     written: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    found: set[str] = field(default_factory=set)
+    sources: set[str] = field(default_factory=set)
     models: set[str] = field(default_factory=set)
     index: str = ""
 
     def find(self, branch: str, name: str) -> Sequence[str]:
-        """Return the versions of a piece that a branch sees, oldest first."""
+        """Return the versions of an item of evidence that a branch sees, oldest first."""
         while True:
             versions = self.written.get(branch, {}).get(name)
             if versions or not branch:
@@ -93,17 +93,18 @@ class _KnownEvidence:
             branch = branch.rpartition("/")[0]
 
     def list_names(self, branch: str, prefix: str) -> list[str]:
-        """Return the pieces of this kind that were written in a branch or joined into it."""
+        """Return the names with this prefix that were written in a branch or joined into it."""
         return [name for name in self.written.get(branch, {}) if name.startswith(prefix)]
 
     def write(self, branch: str, name: str, digest: str) -> None:
-        """Note one more version of a piece."""
+        """Add a version of an item of evidence."""
         self.written.setdefault(branch, {}).setdefault(name, []).append(digest)
 
     def join(self, branch: str, path: str, *, is_call: bool) -> None:
-        """Note that the results of a branch are seen in the one in which it began.
+        """Add the results of the branch at `path` to its parent `branch`.
 
-        The branch of a call returns its result; others keep those from which they wrote theirs.
+        The branch of a tool call returns the result of the call; other branches return only their
+        outputs.
         """
         for name, versions in self.written.get(path, {}).items():
             is_result = name.startswith(_RESULT) and is_call
@@ -111,18 +112,18 @@ class _KnownEvidence:
                 self.write(branch, name, versions[-1])
 
 
-def check_evidence(state: State, branch: str = _TRUNK) -> tuple[FoundFault, ...]:
+def check_evidence(state: State, branch: str = _TRUNK) -> tuple[EvidenceFault, ...]:
     """Return the faults of a question so far, in the order of its hops.
 
-    `branch` is the one whose payload it is: its evidence is not yet in the trunk.
+    `branch` is the branch of the payload in `state`, or "" for the trunk.
     """
     records = state.evidence_log
     work = _group_by_branch(records)
     known = _KnownEvidence()
-    faults: list[FoundFault] = []
+    faults: list[EvidenceFault] = []
     for record in records:
         faults += _check_reads(record, known)
-        # Most hops of a search have nothing to check, so this is tested first.
+        # Checked first, because most hops of a search have no such work.
         if record.done or record.wrote:
             faults += _check_work(record)
         if record.cited:
@@ -131,7 +132,7 @@ def check_evidence(state: State, branch: str = _TRUNK) -> tuple[FoundFault, ...]
             faults += _check_models(record, known)
         if record.index:
             faults += _check_index(record, known)
-        _note(record, work, known)
+        _add_record(record, work, known)
         if record.joined:
             faults += _check_join(record, work, known)
     if len(records) < MOST_RECORDS:
@@ -140,27 +141,27 @@ def check_evidence(state: State, branch: str = _TRUNK) -> tuple[FoundFault, ...]
 
 
 def ignore_fault(_kind: str) -> None:
-    """Count nothing."""
+    """Ignore the fault."""
 
 
 def note_shortened(result: Fields, branch: str) -> Fields:
-    """Return the result of a branch with a record of what was dropped on purpose, if anything."""
-    found = BranchResult(result)
-    if not found.left_out or BranchResult.evidence_log not in found:
+    """Return the result of a branch, with a record if content was dropped to limit its size."""
+    view = BranchResult(result)
+    if not view.left_out or BranchResult.evidence_log not in view:
         return result
-    record = record_hop("return", _MANAGER, branch, {}, found.writes)
-    return {**result, "evidence_log": [*found.evidence_log, record]}
+    record = record_hop("return", _MANAGER, branch, {}, view.writes)
+    return {**result, "evidence_log": [*view.evidence_log, record]}
 
 
 def note_join(state: State, branch: str, joined: Mapping[str, str]) -> State:
-    """Return the state with a record of the branches that ended well, by path with their keys."""
+    """Return the state with a record of the successful branches; `joined` maps paths to keys."""
     if not joined or State.evidence_log not in state:
         return state
     return state.added(evidence_log=[record_join(state.stage, branch, joined)])
 
 
 def list_faults(state: State, branch: str = "") -> list[Fields]:
-    """Return the faults of a question so far in a branch, "" the trunk; at most twenty."""
+    """Return at most 20 faults of a question so far in a branch; "" is the trunk."""
     if State.evidence_log not in state:
         return []
     return [_describe(fault) for fault in check_evidence(state, branch)[:_MOST_SHOWN]]
@@ -171,7 +172,7 @@ def report_faults(
     faults: Sequence[Fields],
     on_fault: OnFault = ignore_fault,
 ) -> dict[str, JsonValue]:
-    """Return the reply with the faults that were found, which `on_fault` counts by kind."""
+    """Return the reply with the faults, and call `on_fault` once per kind."""
     if not faults:
         return dict(reply)
     for kind in sorted({str(fault["kind"]) for fault in faults}):
@@ -186,7 +187,7 @@ def _group_by_branch(records: Sequence[EvidenceRecord]) -> Mapping[str, Sequence
     return work
 
 
-def _note(
+def _add_record(
     record: EvidenceRecord, work: Mapping[str, Sequence[EvidenceRecord]], known: _KnownEvidence
 ) -> None:
     for name, digest in record.wrote.items():
@@ -194,12 +195,12 @@ def _note(
     for path in record.joined:
         roles = {evidence_record.role for evidence_record in work.get(path, ())} - {_MANAGER}
         known.join(record.branch, path, is_call=roles <= FINDERS)
-    known.found |= {*record.found}
+    known.sources |= {*record.found}
     known.models |= {*record.models}
     known.index = known.index or record.index
 
 
-def _check_reads(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[FoundFault]:
+def _check_reads(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[EvidenceFault]:
     for name, digest in record.read.items():
         versions = known.find(record.branch, name)
         if versions:
@@ -213,7 +214,9 @@ def _check_reads(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Foun
             yield _make(FaultKind.LOST_RESULT, record.stage, name, "it was not read")
 
 
-def _compare(stage: str, name: str, digest: str, versions: Sequence[str]) -> Iterator[FoundFault]:
+def _compare(
+    stage: str, name: str, digest: str, versions: Sequence[str]
+) -> Iterator[EvidenceFault]:
     if digest == versions[-1]:
         return
     if not digest and name in HANDED_OVER:
@@ -228,7 +231,7 @@ def _compare(stage: str, name: str, digest: str, versions: Sequence[str]) -> Ite
         yield _make(FaultKind.ALTERED_RESULT, stage, name, "it is not as it was written")
 
 
-def _check_work(record: EvidenceRecord) -> Iterator[FoundFault]:
+def _check_work(record: EvidenceRecord) -> Iterator[EvidenceFault]:
     """Yield results without an execution, and executions without a result."""
     if record.role == _MANAGER:
         return
@@ -247,24 +250,25 @@ def _check_work(record: EvidenceRecord) -> Iterator[FoundFault]:
                 yield _make(FaultKind.STALE_CONTEXT, record.stage, f"{_CALL}{call_id}", detail)
 
 
-def _check_sources(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[FoundFault]:
-    if EVERY_CHUNK in known.found:
+def _check_sources(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[EvidenceFault]:
+    if EVERY_CHUNK in known.sources:
         return
     for name in sorted({*record.cited} - COUNTED_SOURCES):
         if record.role == Role.GUARDRAILS and name.endswith(OWNERS_PAGE):
-            # The owner cites a page in a verified answer; no search of this question found it.
+            # A verified answer cites a page that its owner chose; no search of this question found
+            # it.
             continue
-        # The result of a tool is a source with the name of its call.
+        # The result of a tool call is a source with the name of the call.
         result = f"{_RESULT}{name.removeprefix(TOOL_SOURCE)}"
         is_result = name.startswith(TOOL_SOURCE) and any(
             result in pieces for pieces in known.written.values()
         )
         whole = f"{name.rpartition('#')[0]}#{EVERY_CHUNK}"
-        if known.found.isdisjoint({name, whole}) and not is_result and name != EVERY_CHUNK:
+        if known.sources.isdisjoint({name, whole}) and not is_result and name != EVERY_CHUNK:
             yield _make(FaultKind.INVENTED_SOURCE, record.stage, name, "nothing returned it")
 
 
-def _check_models(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[FoundFault]:
+def _check_models(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[EvidenceFault]:
     for requested, answered in record.foreign:
         detail = f"requested {requested!r}, answered by {answered!r}"
         yield _make(FaultKind.WRONG_MODEL, record.stage, requested, detail)
@@ -274,8 +278,8 @@ def _check_models(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Fou
             yield _make(FaultKind.SKIPPED_WORK, record.stage, name, detail)
 
 
-def _check_index(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[FoundFault]:
-    """Yield a hop that read another version of the index than the first one, such as the plan's."""
+def _check_index(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[EvidenceFault]:
+    """Yield a fault if a hop read another version of the index than the first hop."""
     if are_different_versions(known.index, record.index):
         detail = f"index version {record.index[:40]!r} was read, before it {known.index[:40]!r}"
         yield _make(FaultKind.STALE_CONTEXT, record.stage, record.branch or record.role, detail)
@@ -283,8 +287,8 @@ def _check_index(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Foun
 
 def _check_join(
     join: EvidenceRecord, work: Mapping[str, Sequence[EvidenceRecord]], known: _KnownEvidence
-) -> Iterator[FoundFault]:
-    """Yield branches that ended well without work, with other work, or without a result."""
+) -> Iterator[EvidenceFault]:
+    """Yield faults of successful branches: no work, other work than requested, or no result."""
     for path, key in join.joined.items():
         own = work.get(path, ())
         if not own:
@@ -299,8 +303,8 @@ def _check_join(
             yield _make(FaultKind.LOST_RESULT, join.stage, key, "its result did not arrive")
 
 
-def _check_payload(state: State, known: _KnownEvidence, branch: str) -> Iterator[FoundFault]:
-    """Yield evidence that is missing from the payload or differs from what was written last."""
+def _check_payload(state: State, known: _KnownEvidence, branch: str) -> Iterator[EvidenceFault]:
+    """Yield faults of the payload: evidence that is missing, or not the latest that was written."""
     for name, digest in state.digest_evidence():
         versions = known.find(branch, name)
         if versions:
@@ -315,9 +319,9 @@ def _check_payload(state: State, known: _KnownEvidence, branch: str) -> Iterator
                 yield _make(FaultKind.LOST_RESULT, _MANAGER, name, "it did not arrive")
 
 
-def _make(kind: FaultKind, stage: str, subject: str, detail: str) -> FoundFault:
-    return FoundFault(kind=kind, stage=stage, subject=subject, detail=detail)
+def _make(kind: FaultKind, stage: str, subject: str, detail: str) -> EvidenceFault:
+    return EvidenceFault(kind=kind, stage=stage, subject=subject, detail=detail)
 
 
-def _describe(fault: FoundFault) -> Fields:
+def _describe(fault: EvidenceFault) -> Fields:
     return {name: str(value) for name, value in fault.model_dump(mode="json").items() if value}

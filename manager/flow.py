@@ -1,6 +1,6 @@
-"""The parts of a flow: events of hops, stages, rows, and the table that selects a row.
+"""The elements of a flow: events of hops, stages, and rows; `Flow` is the table of rows.
 
-`manager/flows/` holds the flows themselves.
+`manager/flows/` contains the flows themselves.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from manager.state import BranchItem, State
 class StageEvent(StrEnum):
     """The event of a hop, derived only from the attributes that this hop wrote.
 
-    The value is the slug that the journal holds; `description` is the sentence for people.
+    The value is the slug in the journal; `description` is the text for readers.
     """
 
     DONE = "completed"
@@ -70,7 +70,7 @@ class StageEvent(StrEnum):
 
     @property
     def description(self) -> str:
-        """Return how the documentation and `refdesk trace` describe this event to people."""
+        """The text for this event in the documentation and in `refdesk trace`."""
         return _DESCRIPTIONS.get(self) or self.value.replace("_", " ")
 
 
@@ -78,11 +78,11 @@ _DESCRIPTIONS = {
     StageEvent.COMMAND: "a command",
     StageEvent.QUESTION: "a question",
     StageEvent.EXIT: "the user ends the question",
-    StageEvent.COURTESY: "thanks, a greeting, a wish for further answers or the like",
-    StageEvent.CAPABILITIES: "what the assistant can do",
-    StageEvent.NO_QUESTION: "nothing to choose or to repeat",
-    StageEvent.WHY: "why it asked or refused",
-    StageEvent.REPHRASE: "the last answer in other words",
+    StageEvent.COURTESY: "a greeting, thanks, a preference or similar",
+    StageEvent.CAPABILITIES: "a question about what the assistant can do",
+    StageEvent.NO_QUESTION: "a choice or request that refers to nothing",
+    StageEvent.WHY: "a question about why the assistant asked or refused",
+    StageEvent.REPHRASE: "a request to rephrase the last answer",
     StageEvent.CORRECTION: "a correction of the last question",
     StageEvent.OUTSIDE: "not within scope",
     StageEvent.FOUND: "excellent or good results",
@@ -91,46 +91,47 @@ _DESCRIPTIONS = {
     StageEvent.LOW: "approved below the threshold",
     StageEvent.RESEARCH: "search again",
     StageEvent.REGENERATE: "write again",
-    StageEvent.GATHERED: "the results of the branches are there",
-    StageEvent.MORE: "the branches that depend on these can begin",
+    StageEvent.GATHERED: "the results of the branches have arrived",
+    StageEvent.MORE: "branches that depend on these can start",
     StageEvent.SEARCHES: "one search is enough for this question",
     StageEvent.USES_TOOLS: "the question needs several searches",
     StageEvent.USES_SPECIALISTS: "the question asks for a review",
-    StageEvent.SPLITS: "the work is divided into parts",
-    StageEvent.USES_SWARM: "the question is divided among workers",
+    StageEvent.SPLITS: "the work is split into parts",
+    StageEvent.USES_SWARM: "the question is split among workers",
     StageEvent.BEGINS: "workers start at the same time",
-    StageEvent.NEEDS_APPROVAL: "the user has to approve what comes next",
+    StageEvent.NEEDS_APPROVAL: "the user must approve the next step",
     StageEvent.CALLS: "tools are called, then an answer is written",
     StageEvent.CALLS_AND_PLANS: "tools are called, then further calls are planned",
-    StageEvent.READY: "everything was found, or nothing more can be",
+    StageEvent.READY: "everything was found, or no more can be found",
     StageEvent.NONE_UNANSWERED: "no answer could be written, and no new call is planned",
     StageEvent.NONE_ANSWERED: "an answer was assessed, and no new call is planned",
     StageEvent.NONE_JUDGED: "an answer was checked, and no new call is planned",
     StageEvent.ENOUGH: "the answer is good enough",
     StageEvent.AGAIN: "the answer lacks something",
     StageEvent.NEEDS_INPUT: "the user is asked for information or approval",
-    StageEvent.REPLIED: "the user gave the values or the approval",
-    StageEvent.DENIED: "the user denied, or cannot be asked",
+    StageEvent.REPLIED: "the user provided the values or the approval",
+    StageEvent.DENIED: "the user declined, or cannot be asked",
     StageEvent.OTHER_TOPIC: "the waiting message is about something else, or asks to stop",
     StageEvent.PAUSE_OVER: "a reply to a pause that is no longer open",
     StageEvent.PAUSE_UNANSWERED: "a reply to a pause that lacks values",
-    StageEvent.READS_REPLY: "a message that may give the facts of a pause in its own words",
-    StageEvent.PAUSE_FOREIGN: "a reply to a pause of somebody else",
+    StageEvent.READS_REPLY: "a message that may answer the questions of a pause in free text",
+    StageEvent.PAUSE_FOREIGN: "a reply to a pause of another user",
 }
 
 GATHER_EVENTS = frozenset({StageEvent.GATHERED, StageEvent.MORE, StageEvent.FAILED})
 RESUME_EVENTS = frozenset({StageEvent.REPLIED, StageEvent.DENIED, StageEvent.FAILED})
 
 Classifier = Callable[[State, float], StageEvent]
-"""Returns the event of a hop from what it wrote; the number is the quality threshold."""
+"""Returns the event of a hop, given its writes and the quality threshold."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
     """A position of a message in a flow.
 
-    `role` works on it, `events` are all that it can end with, and `classify` derives the one of a
-    hop. A role may serve several stages. The stage `start` has no hop: its role is the manager.
+    `role` handles the stage, `events` are its possible results, and `classify` derives the event of
+    a hop. A role may serve several stages. A stage whose role is the manager, such as `start`, has
+    no hop.
     """
 
     name: str
@@ -147,13 +148,13 @@ class Ending(StrEnum):
 
     ANSWER = "the answer"
     BEST = "the best scored answer, else an apology"
-    EXIT = "the fixed text for a question that the user ended"
-    ACT = "the fixed text for what the user did"
-    REPLY = "the agent's own words"
+    EXIT = "the fixed text for a question that the user cancelled"
+    ACT = "the fixed text for the conversation act"
+    REPLY = "the text of the agent"
     FIXED = "the fixed text for the reason"
     PAUSE = "the questions of the pause"
     PAUSE_OVER = "the fixed text for a pause that is no longer open"
-    PAUSE_FOREIGN = "the fixed text for a pause of somebody else"
+    PAUSE_FOREIGN = "the fixed text for a pause of another user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +166,11 @@ class Final:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """When the message continues with the results of branches: after all, or after `at_least`
-    successes, and at the latest after `seconds` or after `share` of the remaining time. At most
-    `at_once` branches run at the same time.
+    """When a message continues with the results of its branches.
+
+    It continues after all branches have ended or after `at_least` successes, and at the latest
+    after `seconds` or after `share` of the remaining time. At most `at_once` branches run at the
+    same time.
     """
 
     at_least: int | None = None
@@ -178,14 +181,14 @@ class Join:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scatter:
-    """Begin a branch at the stage `branch` for each item of the plan; continue at `gather`, a stage
-    of `make_gather_stage`.
+    """Start a branch at the stage `branch` for each item of the plan, and continue at `gather`.
 
-    A branch inherits the attributes that its roles read and that it does not return, and those of
-    `handed_over`: their writes replace a value or add only new items.
+    `gather` is made by `make_gather_stage`. A branch inherits the attributes that its roles read
+    and that it does not return, and those in `handed_over`, whose merge rules replace the value or
+    add only new items.
 
-    `watch` is the stage at which a branch begins for each message that waits behind the question or
-    arrives meanwhile. If it succeeds, the work ends with the results so far.
+    At `watch`, a branch starts for each message that waits behind the question or arrives
+    meanwhile; if it succeeds, the work ends with the results so far.
     """
 
     branch: Stage
@@ -197,15 +200,16 @@ class Scatter:
 
     @property
     def begins(self) -> tuple[Stage, ...]:
-        """The stages at which its branches begin."""
+        """The stages at which its branches start."""
         return (self.branch,) if self.watch is None else (self.branch, self.watch)
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """The end of a branch with these attributes.
+    """The end of a branch, which returns these attributes.
 
-    `notes_failure`: a failure is one of `errors`. `is_good`: it can be a success.
+    With `notes_failure`, a failure becomes an entry of `errors`. With `is_good` False, the branch
+    always counts as failed.
     """
 
     attributes: tuple[str, ...] = ()
@@ -217,7 +221,7 @@ class Return:
 class PauseFor:
     """End the message with the questions in `needs_input`; the reply continues at `resume`.
 
-    `resume` is a stage of the manager: `make_resume_stage` returns one.
+    `resume` is made by `make_resume_stage`.
     """
 
     kind: Literal["information", "approval"]
@@ -226,9 +230,9 @@ class PauseFor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Next:
-    """Send to the stage of the next name in the payload's `agent_sequence`; after all, to `done`.
+    """Send to the next stage in the payload's `agent_sequence`; after the last one, to `done`.
 
-    Names of other stages than `stages` are skipped, and the journal names them.
+    Names that are not in `stages` are skipped and recorded in the journal.
     """
 
     stages: tuple[Stage, ...]
@@ -239,7 +243,7 @@ Target = Stage | Final | Scatter | Return | PauseFor | Next
 
 
 class Counter(StrEnum):
-    """A counter of rows; its limit ends every cycle of the flow."""
+    """A counter of taken rows; its limit ends cycles of the flow."""
 
     RESEARCH = "research"
     REGENERATE = "regenerate"
@@ -257,10 +261,9 @@ class Counter(StrEnum):
 class Row:
     """One row of the table.
 
-    The manager increments `counts` when it takes the row; at the limit of the counter the row leads
-    to `at_limit` instead of `go_to`. `reason` is passed to the clarification agent if the hop gave
-    no reason. With `is_fallback`, the way failed: one search answers instead, and the reply says
-    so.
+    The manager increments `counts` when it takes the row; at the limit of the counter, the row
+    leads to `at_limit` instead of `go_to`. `reason` is passed to the clarification agent if the hop
+    has none. With `is_fallback`, the way failed: a search answers instead, and the reply says so.
     """
 
     after: Stage
@@ -274,13 +277,15 @@ class Row:
     """The slug of this row in the journal: stage and event, such as `search.ambiguous_results`."""
 
     def __post_init__(self) -> None:
-        """Compute the name once, because every hop takes a row."""
+        """Compute the name once, because every hop uses it."""
         object.__setattr__(self, "name", f"{self.after}.{self.did}")
 
     @property
     def targets(self) -> tuple[Stage, ...]:
-        """The stages that this row leads to: of a scatter the one that gathers, of a pause the one
-        at which its reply goes on, of a sequence every one that it may name.
+        """The stages that this row leads to.
+
+        These are the gather stage of a scatter, the resume stage of a pause, and all stages of a
+        sequence.
         """
         return (*_list_stages(self.go_to), *self.targets_at_limit)
 
@@ -291,18 +296,20 @@ class Row:
 
     @property
     def scatters(self) -> tuple[Scatter, ...]:
-        """The scatters that this row makes."""
-        return tuple(each for each in (self.go_to, self.at_limit) if isinstance(each, Scatter))
+        """The scatters among the targets of this row."""
+        targets = (self.go_to, self.at_limit)
+        return tuple(target for target in targets if isinstance(target, Scatter))
 
 
 class FlowError(Exception):
-    """A flow has no row or two rows for a stage and an event, or an envelope names no flow."""
+    """A flow is invalid or unknown, or has no row for a stage and an event."""
 
 
 def make_gather_stage(name: str, *, may_ask: bool = False) -> Stage:
-    """Return a stage at which the manager continues with the results of branches. Its events are:
-    there are results, there are none, or further branches can begin. With `may_ask` the flow has a
-    row for branches that need something from the user.
+    """Return a stage at which the manager continues with the results of branches.
+
+    Its events are `GATHERED`, `FAILED` if there are no results, and `MORE` if further branches can
+    start. With `may_ask`, it also has `NEEDS_INPUT`, for branches that need user input.
     """
     events = GATHER_EVENTS | {StageEvent.NEEDS_INPUT} if may_ask else GATHER_EVENTS
     return Stage(name, Role.MANAGER, events, lambda _state, _threshold: StageEvent.FAILED)
@@ -324,11 +331,12 @@ def _list_stages(target: Target | None) -> tuple[Stage, ...]:
 
 
 class Flow:
-    """A table with lookup by stage and event.
+    """A table of rows, with lookup by stage and event.
 
-    The first row of each stage is the one of an answered question. A message ends by the version of
-    the flow that it began with. Raises `FlowError` if two rows have stage and event equal, or two
-    stages their name. `most_hops` replaces the limits of hops and of time: its deadline ends it.
+    The first row of each stage is on the main path of an answered question. A message is processed
+    by the version of the flow with which it started. `most_hops` replaces the limits of hops and of
+    total time. Raises `FlowError` for two rows with the same stage and event, or two stages with
+    the same name.
     """
 
     def __init__(
@@ -354,14 +362,14 @@ class Flow:
 
     @property
     def start(self) -> Stage:
-        """The first stage: that of the first row."""
+        """The stage of the first row."""
         return self.rows[0].after
 
     @property
     def main_path(self) -> tuple[Stage, ...]:
-        """The stages of a question that is answered at the first attempt, `start` first.
+        """The stages of a question that is answered at the first attempt, from `start`.
 
-        Each stage leads on by its first row; raises `FlowError` where the first rows lead back.
+        These follow the first row of each stage. Raises `FlowError` if these rows form a cycle.
         """
         first = {row.after: row.go_to for row in reversed(self.rows)}
         stages = [self.start]
@@ -373,42 +381,42 @@ class Flow:
 
     def row(self, stage: Stage, did: StageEvent) -> Row:
         """Return the row for this stage and event; raise `FlowError` if there is none."""
-        found = self._by_pair.get((stage, did))
-        if found is None:
+        row = self._by_pair.get((stage, did))
+        if row is None:
             raise FlowError(f"expected a row for {stage.name!r} with {did.value!r}, found none")
-        return found
+        return row
 
     def find_branch_stages(self, branch: Stage) -> frozenset[Stage]:
-        """Return the stages that a branch can pass which begins at this one, with its branches."""
-        found, frontier = {branch}, [branch]
+        """Return the stages that a branch starting at `branch` can pass, with nested ones."""
+        reached, frontier = {branch}, [branch]
         while frontier:
             stage = frontier.pop()
             rows = [row for row in self.rows if row.after is stage]
             following = {target for row in rows for target in row.targets}
             following |= {
-                each for row in rows for scatter in row.scatters for each in scatter.begins
+                start for row in rows for scatter in row.scatters for start in scatter.begins
             }
-            frontier.extend(following - found)
-            found |= following
-        return frozenset(found)
+            frontier.extend(following - reached)
+            reached |= following
+        return frozenset(reached)
 
     def stage(self, name: str) -> Stage:
         """Return the stage of this name; raise `FlowError` if there is none."""
-        found = self.stages.get(name)
-        if found is None:
+        stage = self.stages.get(name)
+        if stage is None:
             raise FlowError(f"expected a stage of the flow {self.identifier}, found {name!r}")
-        return found
+        return stage
 
 
 def find_flow(flows: Mapping[str, Flow], identifier: str) -> Flow:
-    """Return the flow that an envelope names; raise `FlowError` if this process has none."""
-    found = flows.get(identifier)
-    if found is None:
+    """Return the flow with this identifier; raise `FlowError` if this process does not have it."""
+    flow = flows.get(identifier)
+    if flow is None:
         raise FlowError(
             f"expected one of the flows {', '.join(sorted(flows))}, found {identifier!r}: "
             "update this worker first"
         )
-    return found
+    return flow
 
 
 def _classify_resumed(state: State, _threshold: float) -> StageEvent:

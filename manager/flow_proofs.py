@@ -1,7 +1,8 @@
-"""Proves the properties that every flow must have from its rows alone, and draws flows; a test runs
-the proofs. The trunk consists of the stages that a message passes from its start; a branch, those
-from the stage at which a scatter begins it. A scatter leads its own trunk or branch on to the stage
-that gathers.
+"""Checks the invariants of flows from their rows, and renders flows as documentation.
+
+A test runs the checks. The trunk consists of the stages that a message passes from its start; a
+branch consists of those from the stage at which a scatter starts it. After a scatter, the trunk or
+branch that contains it continues at the gather stage.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +24,7 @@ from manager.flow import (
 )
 
 DEEPEST = 3
-"""How deep branches may scatter again."""
+"""Maximum nesting depth of branches."""
 Edges = Callable[[Row], tuple[Stage, ...]]
 HEADER = """# The flows of the assistant
 
@@ -37,7 +38,7 @@ is a refusal and the message has a scored answer by then, Refdesk sends that ans
 
 
 def find_flow_problems(flow: Flow) -> list[str]:
-    """Return a sentence for each property that the flow violates."""
+    """Return a description of each violated invariant."""
     return [
         *_find_unanswered(flow),
         *_find_unreached(flow),
@@ -53,7 +54,7 @@ def find_flow_problems(flow: Flow) -> list[str]:
 def find_reached(
     flow: Flow, start: Stage, edges: Edges = lambda row: row.targets
 ) -> frozenset[Stage]:
-    """Return the stages that can follow `start`, and itself."""
+    """Return `start` and all stages that can follow it."""
     reached, frontier = {start}, [start]
     while frontier:
         fresh = _follow(flow, frontier.pop(), edges) - reached
@@ -63,7 +64,7 @@ def find_reached(
 
 
 def draw(flows: Iterable[Flow]) -> str:
-    """Return the page: a Mermaid diagram and the table of each flow."""
+    """Return the documentation page: a Mermaid diagram and the table of each flow."""
     parts = [HEADER]
     for flow in flows:
         parts += [f"## `{flow.name}`, version {flow.version}", "", *_diagram(flow), ""]
@@ -72,7 +73,7 @@ def draw(flows: Iterable[Flow]) -> str:
 
 
 def _find_unanswered(flow: Flow) -> Iterator[str]:
-    """Every stage answers each of its events, failure among them, and no other."""
+    """Every stage has a row for each of its events, including failure, and no others."""
     answered = {(row.after, row.did) for row in flow.rows}
     possible = {(stage, event) for stage in flow.stages.values() for event in stage.events}
     for stage, event in possible - answered:
@@ -92,19 +93,19 @@ def _find_unreached(flow: Flow) -> Iterator[str]:
 
 
 def _find_uncounted_cycles(flow: Flow) -> Iterator[str]:
-    """A row at its limit is taken without being counted, so it must not close a cycle either."""
+    """Every cycle has a counter; rows at their limit are not counted, so they must not form one."""
 
     def skip_counted(row: Row) -> tuple[Stage, ...]:
         return row.targets if row.counts is None else row.targets_at_limit
 
     for stage in flow.stages.values():
         following = _follow(flow, stage, skip_counted)
-        if any(stage in find_reached(flow, each, skip_counted) for each in following):
+        if any(stage in find_reached(flow, start, skip_counted) for start in following):
             yield f"{stage} is on a cycle that no counter ends"
 
 
 def _find_endless(flow: Flow) -> Iterator[str]:
-    """Every stage of the trunk can lead to an end, every stage of a branch to a return."""
+    """From every stage, an end of the message or of the branch can be reached."""
     ending = {
         row.after for row in flow.rows if isinstance(row.go_to, Final) or _may_return(row.go_to)
     }
@@ -114,7 +115,7 @@ def _find_endless(flow: Flow) -> Iterator[str]:
 
 
 def _find_wrong_ends(flow: Flow) -> Iterator[str]:
-    """No branch ends the message, the trunk does not return, and they share no stage."""
+    """Branches do not end the message, the trunk does not return, and they share no stages."""
     trunk = find_reached(flow, flow.start)
     branches = frozenset[Stage]().union(*_list_branches(flow))
     for stage in trunk & branches:
@@ -132,7 +133,7 @@ def _may_return(target: object) -> bool:
 
 
 def _find_wrong_joins(flow: Flow) -> Iterator[str]:
-    """Every scatter leads to a stage that gathers, and that one does not scatter after failure."""
+    """Every scatter leads to a gather stage, which does not scatter again after a failure."""
     for row in flow.rows:
         for scatter in row.scatters:
             known = scatter.gather.events - {StageEvent.NEEDS_INPUT}
@@ -143,7 +144,7 @@ def _find_wrong_joins(flow: Flow) -> Iterator[str]:
 
 
 def _find_wrong_pauses(flow: Flow) -> Iterator[str]:
-    """Every pause has a stage where its reply goes on, and only the trunk asks the user."""
+    """Every pause has a resume stage, and only the trunk pauses."""
     branches = frozenset[Stage]().union(*_list_branches(flow))
     resumed = {pause.resume for row in flow.rows for pause in _list_pauses(row)}
     for row in flow.rows:
@@ -154,13 +155,13 @@ def _find_wrong_pauses(flow: Flow) -> Iterator[str]:
                 yield f"{row.name} pauses in a branch"
             if row.after.events >= GATHER_EVENTS and row.did is StageEvent.FAILED:
                 yield f"{row.name} pauses although no branch can begin"
-        sent = {each for each in (row.go_to, row.at_limit) if isinstance(each, Stage)}
+        sent = {target for target in (row.go_to, row.at_limit) if isinstance(target, Stage)}
         for stage in sent & resumed:
             yield f"{row.name} leads to {stage} without a pause"
 
 
 def _list_pauses(row: Row) -> list[PauseFor]:
-    return [each for each in (row.go_to, row.at_limit) if isinstance(each, PauseFor)]
+    return [target for target in (row.go_to, row.at_limit) if isinstance(target, PauseFor)]
 
 
 def _find_too_deep(flow: Flow) -> Iterator[str]:
@@ -182,7 +183,7 @@ def _list_scatters(flow: Flow, stages: frozenset[Stage]) -> list[Scatter]:
 
 
 def _list_branches(flow: Flow) -> list[frozenset[Stage]]:
-    """Return the stages of the branches of each scatter."""
+    """Return the stages of each branch of the flow."""
     scatters = [scatter for row in flow.rows for scatter in row.scatters]
     return [find_reached(flow, stage) for scatter in scatters for stage in scatter.begins]
 

@@ -1,6 +1,6 @@
-"""Holds the decision for one hop, writes its event of the journal, and records what it means.
+"""The decision for one hop, its journal event, and its effect on the question.
 
-What it means for the question is its best answer so far, and the clarification that it answers.
+The effect is the best answer so far, and the state of an open clarification.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,10 +31,10 @@ from manager.state import State
 from memory.conversation import KeptPayload
 
 READ_CHARACTERS = 200
-"""The journal entry of a decision omits longer values; the hop that wrote them recorded them."""
+"""Longer values are omitted from the journal event; the event of the hop has them."""
 _HAS_WRITTEN = frozenset({StageEvent.DONE, StageEvent.ENOUGH, StageEvent.AGAIN})
 Decide = Callable[[Stage, StageEvent], Decision]
-"""Asks the machine again, for another stage and event of the same hop."""
+"""Returns the decision for another stage and event of the same hop."""
 log = structlog.get_logger("manager")
 
 
@@ -42,8 +42,8 @@ log = structlog.get_logger("manager")
 class HopDecision:
     """The decision for one hop; `journal` has the events before it.
 
-    `state` is that of the payload of `envelope`.
-    `faults` are those of the work so far; they are looked for at the end and where branches join.
+    `state` is the parsed payload of `envelope`. `faults` are the evidence faults so far; they are
+    checked at the end and where branches join.
     """
 
     delivery: Delivery
@@ -57,17 +57,16 @@ class HopDecision:
     kept: KeptPayload | None = None
     faults: Sequence[Fields] = ()
     resumed_flow: str = ""
-    """The flow in which a reply to a clarification continues, if its own message began in another.
-    """
+    """The flow in which a reply to a clarification continues, if its message started in another."""
 
     def change(self, state: State) -> None:
-        """Replace the state, and the payload of the envelope."""
+        """Replace the state and the payload of the envelope."""
         self.state, self.envelope = state, self.envelope.replace(payload=state.json)
 
     def choose_branches(self, scatter: Scatter, decide: Decide) -> None:
-        """Choose the branches that begin now: those that waited, or those of the plan.
+        """Select the branches that start now, from those waiting or from the plan.
 
-        If none can begin, continue at the gathering stage as if every branch had failed.
+        If none can start, continue at the gather stage as if every branch had failed.
         """
         if self.did is StageEvent.MORE:
             self.chosen = select_next_branches(self.state)
@@ -79,7 +78,7 @@ class HopDecision:
             self.decision = decide(self.stage, self.did)
 
     def begin_pause(self, action: PauseFor, pauses: Pauses, now: float, decide: Decide) -> None:
-        """Begin the pause of the decision; if that is impossible, continue as if it was denied."""
+        """Begin the pause; if that is impossible, continue as if the user had declined."""
         opened = pauses.begin(self.envelope, action, now)
         self.change(State(opened.envelope.payload))
         self.kept = opened.kept
@@ -92,9 +91,9 @@ class HopDecision:
             self.decision = replace(self.decision, actions=(end,))
 
     def encode_events(self, target: str, more: Fields | None = None) -> Sequence[JournalEvent]:
-        """Return the journal of the settlement that leads to `target`."""
+        """Return the journal events of the settlement that leads to `target`."""
         branch = self.envelope.branch
-        # The end checks joins of the trunk too; the payload of a branch ends with the branch.
+        # Joins in the trunk are checked at the end; the payload of a branch is gone by then.
         joins = branch != "" and StageEvent.GATHERED in self.stage.events
         if target == "final" or joins:
             self.faults = list_faults(self.state, branch)
@@ -137,12 +136,11 @@ def record_progress(
     *,
     quality_threshold: float = 0.0,
 ) -> Envelope:
-    """Record the best answer after a judgement or in the tool loop, and the round of an answered
-    clarification.
+    """Return the envelope with the best answer so far and the round of a clarification recorded.
 
-    The reply to a clarification belongs to the question that was asked: it goes on by the flow of
-    that question, whichever way its own message names. All of `flows` share the road in, so that
-    the present stage is in each of them.
+    The reply to a clarification continues in the flow of the original question, whatever flow its
+    own message names. All of `flows` share their first stages, so the current stage is in each of
+    them.
     """
     if stage.role is Role.QUALITY and did is not StageEvent.FAILED:
         return _record_best_answer(envelope, quality_threshold)
@@ -159,8 +157,8 @@ def record_progress(
         answered = state.changed(counters=counters, best_answer=pause.best_answer)
         flow = _choose_flow(envelope, stage, pause.flow, flows)
         return envelope.replace(flow=flow, payload=answered.json)
-    # A follow-up that answers nothing counts as a round, too: otherwise a person whom nobody
-    # understands would be asked without an end.
+    # A follow-up that does not answer the clarification also counts as a round; otherwise the user
+    # could be asked endlessly.
     is_follow_up = state.context_type == "follow_up" and state.conversation_act is None
     if not is_follow_up or pause.is_offer:
         return envelope
@@ -176,9 +174,9 @@ def _record_best_answer(envelope: Envelope, quality_threshold: float) -> Envelop
 
 
 def _record_unjudged(envelope: Envelope, *, is_chosen: bool) -> Envelope:
-    """Record an answer of the tool loop, so that no end before the judge loses it.
+    """Record an answer of the tool loop, so that it is not lost if the work ends before judgement.
 
-    One that the loop has chosen (`is_chosen`) among its answers replaces an unjudged one.
+    An answer that the loop has chosen among its answers (`is_chosen`) replaces an unjudged one.
     """
     state = State(envelope.payload)
     best = replies.unjudged_answer(state)
@@ -189,9 +187,7 @@ def _record_unjudged(envelope: Envelope, *, is_chosen: bool) -> Envelope:
 
 
 def _choose_flow(envelope: Envelope, stage: Stage, named: str, flows: Mapping[str, Flow]) -> str:
-    """Return the flow of a clarification, or that of the message if the pause names none that has
-    this stage.
-    """
+    """Return the flow of a clarification, or that of the message if the former lacks this stage."""
     if not named or named == envelope.flow:
         return envelope.flow
     flow = flows.get(named)

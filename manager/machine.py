@@ -1,4 +1,4 @@
-"""Decides the next step of a message: a pure function without I/O and clock."""
+"""Decides the next step of a message: pure functions without I/O or clock."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -26,7 +26,7 @@ from manager.flows.stages import CLARIFICATION
 
 Counters = dict[str, int]
 NO_BETTER = "no_better_answer"
-"""The termination reason of a best answer that further work did not improve."""
+"""The termination reason if further work did not improve the best answer."""
 _PAUSES = {
     Ending.PAUSE: Outcome.CLARIFICATION,
     Ending.PAUSE_OVER: Outcome.REFUSED,
@@ -44,7 +44,7 @@ _LIMITS = {
     Counter.SEQUENCE: "sequence",
     Counter.TURN: "turns",
 }
-"""The limit of each counter."""
+"""The field of `Limits` for each counter."""
 _NO_ATTEMPTS = frozenset(
     {
         Counter.ROUND,
@@ -55,7 +55,7 @@ _NO_ATTEMPTS = frozenset(
         Counter.TURN,
     }
 )
-"""Counters that make no further attempt of an agent."""
+"""Counters that do not count as further attempts of an agent."""
 Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
 
 
@@ -68,7 +68,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """End the message; `outcome` None: answered if there is a best answer, else failed."""
+    """End the message; if `outcome` is None, it is answered with a best answer, else failed."""
 
     ending: Ending
     outcome: Outcome | None
@@ -79,7 +79,7 @@ Action = Send | End | Scatter | Return | PauseFor
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one message; times in seconds."""
+    """The limits of a message; times are in seconds."""
 
     research: int = 2
     regenerate: int = 2
@@ -101,20 +101,18 @@ class Limits:
     pause_seconds: float = 86_400.0
 
     def of(self, counter: Counter) -> int:
-        """Return how often rows with this counter may be taken."""
+        """Return how many times rows with this counter may be taken."""
         limit: int = getattr(self, _LIMITS[counter])
         return limit
 
     def find_at_once(self, scatter: Scatter) -> int:
-        """Return how many branches run at once; for tools and workers, at most the setting."""
+        """Return how many branches run at once, limited by the settings for tools and workers."""
         settings = {Role.TOOL: self.parallel_tools, Role.WORK: self.parallel_workers}
         at_once = scatter.join.at_once
         return min(at_once, settings.get(scatter.branch.role, at_once))
 
     def find_needed(self, scatter: Scatter, branches: int) -> int:
-        """Return how many of these branches must succeed before the message continues without the
-        others.
-        """
+        """Return how many branches must succeed before the message continues without the others."""
         at_least = scatter.join.at_least
         if at_least is not None:
             return min(at_least, branches)
@@ -124,10 +122,11 @@ class Limits:
 
 @dataclass(slots=True)
 class Context:
-    """The input of the machine besides stage and event; the manager collects it.
+    """The input of the machine besides stage and event.
 
-    `has_best_answer`: a judged one. `has_unjudged_answer`: one that was written and not judged yet.
-    `stop_reason`: why no further work begins, such as an exhausted budget.
+    `has_best_answer` is for a judged answer, `has_unjudged_answer` for one that is not judged yet.
+    `stop_reason` is why no further work may start, such as an exhausted budget. `sequence` is
+    `agent_sequence`, and `sequence_place` the index of its next name. Times are in seconds.
     """
 
     process_count: int = 0
@@ -147,9 +146,9 @@ class Context:
 class Decision:
     """The decision for one hop: the actions, and the attributes that the manager records.
 
-    `sequence_place` is the place in `agent_sequence` after the stage that begins; `skipped` are the
-    names before it that the flow does not allow here. `is_fallback`: the row falls back from a way
-    that failed. `attempt` is the number of the present attempt, from 0.
+    `sequence_place` is the index in `agent_sequence` after the stage that starts; `skipped` are the
+    names before it that the flow does not allow here. `is_fallback` is True if a way failed and a
+    search replaces it. `attempt` is the number of the current attempt, from 0.
     """
 
     row: str
@@ -187,7 +186,7 @@ def _take(flow: Flow, row: Row, counters: Counters, limits: Limits, context: Con
         end = End(Ending.BEST, None)
         return Decision(row.name, (end,), counters, context.reason, termination_reason=TOPIC_CHANGE)
     if row.is_fallback and context.has_unjudged_answer:
-        # A search would begin anew, and its judgement replace the answer that is written.
+        # A search would start over, and its result would replace the answer that exists.
         why = f"{row.after}_failed" if row.did is StageEvent.FAILED else NO_BETTER
         end = End(Ending.BEST, None)
         return Decision(row.name, (end,), counters, context.reason, termination_reason=why)
@@ -198,7 +197,7 @@ def _take(flow: Flow, row: Row, counters: Counters, limits: Limits, context: Con
     if _is_stopped(row, context):
         return _stop(row, counters, context)
     if taken < limits.of(row.counts) or refuses:
-        # A round is counted when it ends; the pause keeps the counter beyond the end of this
+        # A round is counted when it ends; the pause stores the counter beyond the end of this
         # message.
         raised = counters if row.counts is Counter.ROUND else {**counters, row.counts: taken + 1}
         return _go(row, row.go_to, raised, context)
@@ -206,7 +205,7 @@ def _take(flow: Flow, row: Row, counters: Counters, limits: Limits, context: Con
 
 
 def _refuses_repeated_work(row: Row, counters: Counters, context: Context) -> bool:
-    """Return whether a stage refuses although it was run to improve an answer of this message."""
+    """Return whether repeated work, which should improve an answer, ended in a refusal."""
     reason = context.reason if context.reason is not None else row.reason
     repeated = any(counters.get(counter, 0) for counter in (Counter.RESEARCH, Counter.REGENERATE))
     return repeated and row.go_to is CLARIFICATION and reason in REFUSALS
@@ -216,7 +215,7 @@ def _limit(flow: Flow, limits: Limits, context: Context) -> Limit | None:
     most_hops = limits.process_count if flow.most_hops is None else flow.most_hops
     if context.process_count >= most_hops:
         return "process_count_limit"
-    # A long job has more time than a question; its agents may use all of it but the reserve.
+    # A long job has more time than a question; its agents may use all of it except the reserve.
     own_seconds = context.lifetime_seconds - limits.total_time_reserve_seconds
     most_seconds = max(limits.total_time_seconds, own_seconds)
     if flow.most_hops is None and context.total_seconds >= most_seconds:
@@ -227,10 +226,10 @@ def _limit(flow: Flow, limits: Limits, context: Context) -> Limit | None:
 
 
 def _at_limit(row: Row, counters: Counters, context: Context) -> Decision:
-    """Return the target at the row's limit; instead of a refusal, the best answer if there is one.
+    """Return the decision at the limit of the row: the best answer, if any, replaces a refusal.
 
-    If no answer could be written that its sources support, the fault is of Refdesk and says nothing
-    about the documents.
+    If rewriting reached its limit, the reason is an internal fault: that no answer was good enough
+    says nothing about the documents.
     """
     if isinstance(row.at_limit, Stage) and row.at_limit is not CLARIFICATION:
         return _go(row, row.at_limit, counters, context)
@@ -250,17 +249,17 @@ def _at_limit(row: Row, counters: Counters, context: Context) -> Decision:
 
 
 def _is_stopped(row: Row, context: Context) -> bool:
-    """Return whether no further work may begin."""
+    """Return whether the stop reason prevents this row."""
     if row.counts is Counter.ROUND:
         return context.stop_reason == TOPIC_CHANGE
     return context.stop_reason != ""
 
 
 def _stop(row: Row, counters: Counters, context: Context) -> Decision:
-    """Return the way on without further work: no loop is taken.
+    """Return the decision for a row that must not start further work.
 
-    Rows that lead to an answer from the gathered material are taken; a refusal would blame the
-    documents.
+    It leads to the target at the limit, which answers from the material so far, but not to a
+    refusal, which would blame the documents.
     """
     target = row.at_limit
     if context.in_branch:
@@ -290,7 +289,7 @@ def _go(row: Row, target: Target, counters: Counters, context: Context) -> Decis
 
 
 def _take_next(row: Row, target: Next, counters: Counters, context: Context) -> Decision:
-    """Return the step to the next stage of the sequence that the flow allows, or beyond its end."""
+    """Return the decision for the next allowed stage of the sequence, or for its end."""
     allowed = {stage.name: stage for stage in target.stages}
     rest = context.sequence[context.sequence_place :]
     first = next((place for place, name in enumerate(rest) if name in allowed), len(rest))

@@ -1,4 +1,4 @@
-"""Decides where each envelope goes next, and ends messages. No other role does either."""
+"""The handler of the manager: the only role that routes envelopes and ends messages."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -67,15 +67,15 @@ _CHANGES_LAST_RESORT = frozenset(
     }
 )
 OnRouted = Callable[[str, str], None]
-"""Receives the stage and the event of each decision."""
+"""Called with the stage and the event of each decision."""
 
 
 def ignore_routing(_stage: str, _event: str) -> None:
-    """Count nothing."""
+    """Ignore the decision."""
 
 
 class ManagerAgent:
-    """Classifies a hop, asks the state machine, and returns its decision as one settlement."""
+    """Classifies each hop, and turns the decision of the state machine into a settlement."""
 
     role = Role.MANAGER
 
@@ -106,7 +106,7 @@ class ManagerAgent:
         self._pauses = Pauses(flows, memory, texts, limits=limits)
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return the memory read that the broker does in the round trip that starts a message."""
+        """Return the memory read for the round trip that starts a message."""
         return self._memory.reads(question)
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
@@ -120,7 +120,7 @@ class ManagerAgent:
         remaining_seconds: float,
         journal: Sequence[JournalEvent] = (),
     ) -> Settlement:
-        """Return the settlement; its journal has the events of `journal` before the decision."""
+        """Return the settlement; its journal starts with the events in `journal`."""
         state = State(envelope.payload)
         flow, stage = self._find_stage(envelope, state)
         if stage is START:
@@ -154,8 +154,10 @@ class ManagerAgent:
         return flow, flow.stage(state.stage or START.name)
 
     def _judge(self, envelope: Envelope, state: State, stage: Stage) -> tuple[Envelope, StageEvent]:
-        """Return the event of the hop, and the envelope with what it means for the question: the
-        results of its branches, the best answer so far, the round of a clarification.
+        """Return the envelope and the event of the hop.
+
+        The envelope has the results of branches, the best answer so far, and the round of a
+        clarification.
         """
         threshold = self._quality_threshold
         if envelope.gathered is not None:
@@ -181,16 +183,16 @@ class ManagerAgent:
                 raise FlowError(f"expected a pause that has begun, found {pause.resume}")
 
     async def _begin(self, delivery: Delivery, envelope: Envelope) -> Envelope:
-        """Return the envelope with which a message begins, or with which its pause resumes."""
+        """Return the envelope with which a message starts, or continues after its pause."""
         joined = join_messages(envelope, delivery.merged)
         remembered = await self._recall(delivery, joined)
         return await self._pauses.resume(delivery.question, remembered)
 
     async def _recall(self, delivery: Delivery, envelope: Envelope) -> Envelope:
-        """Copy the conversation's memory into the payload, so that a redelivery reads the same.
+        """Copy the conversation memory into the payload, so that a redelivery reads the same.
 
-        If the client stores the conversation, the request has history and pause; they are kept.
-        Turns for a person of other groups, and those before a person lost one, are left out.
+        History and pause of the request take precedence, for clients that store the conversation.
+        Turns that need groups which the user does not have are excluded.
         """
         if delivery.prefetched is not None:
             remembered = self._memory.parse_recall(delivery.prefetched)
@@ -219,9 +221,7 @@ class ManagerAgent:
         return envelope.replace(payload=state.json)
 
     async def _find_choice(self, question: Question, envelope: Envelope) -> Preferences:
-        """Return what the person chose in any conversation; it takes precedence over that of this
-        one.
-        """
+        """Return the preferences of the user, which override those of the conversation."""
         person = _find_person(envelope)
         if self._people is None or person is None:
             return Preferences()
@@ -311,7 +311,7 @@ class ManagerAgent:
     def _make_last_resort(
         self, before: State, sent: State, target: Envelope
     ) -> tuple[Fields | None, Fields]:
-        """Return a new last resort only after stages that may change its content."""
+        """Return a new last-resort reply, or None if the last stage cannot have changed it."""
         if target.branch or before.stage not in _CHANGES_LAST_RESORT:
             return None, {}
         resort, changes_if_dead = replies.make_last_resort(target, self._texts)
@@ -336,7 +336,7 @@ class ManagerAgent:
         reply = report_faults(reply, hop.faults, self._on_fault)
         forget = state.forget
         if forget in {"all", "history"}:
-            # Channels that store text of the conversation have to erase it too.
+            # Channels that store texts of the conversation must erase them, too.
             reply = {**reply, "forgot": forget}
         return Finish(
             outcome=Outcome(str(reply["outcome"])),
@@ -347,8 +347,8 @@ class ManagerAgent:
         )
 
     async def _with_dropped(self, delivery: Delivery, state: State, ended: Ended) -> Ended:
-        # The memory read at the start is still current: only the end of a message changes it, and
-        # the messages of a conversation end one after the other.
+        # The memory that was read at the start is still current: only the end of a message changes
+        # it, and the messages of a conversation end one after the other.
         dropped = await self._memory.overflowing(
             delivery.question, kept=state.history_kept, added=len(ended.turns)
         )
@@ -356,7 +356,7 @@ class ManagerAgent:
 
 
 def _find_person(envelope: Envelope) -> str | None:
-    """Return the digest of who wrote the message; None if the channel knows nobody, or several."""
+    """Return the digest of the author, or None unless the message has exactly one known author."""
     people = State(envelope.payload).people
     return people[0] if len(people) == 1 else None
 
@@ -365,7 +365,7 @@ def _make_context(
     envelope: Envelope, state: State, stage: Stage, did: StageEvent, remaining_seconds: float
 ) -> Context:
     best = state.best_answer
-    # Positional arguments take half the time of keyword arguments here.
+    # Hot path: positional arguments take half the time of keyword arguments here.
     context = Context(
         envelope.process_count - state.branch_hops,
         envelope.total_processing_time,
@@ -388,7 +388,7 @@ def _make_context(
 def _find_reason(
     envelope: Envelope, state: State, stage: Stage, did: StageEvent
 ) -> ClarificationReason | None:
-    """Return the reason of this hop; after the clarification agent, the recorded reason."""
+    """Return the reason that this hop wrote; after the clarification agent, the recorded one."""
     if stage is not CLARIFICATION:
         wrote = envelope.hop.wrote if envelope.hop is not None else ()
         if did not in _GIVES_A_REASON or State.clarification_reason.name not in wrote:

@@ -1,6 +1,4 @@
-"""Reads the reply to a pause as far as rules can prove its meaning, and builds the replies of
-messages that end with one.
-"""
+"""Parses replies to a pause by rules, and builds the replies that ask its questions."""
 
 import hashlib
 import re
@@ -20,18 +18,18 @@ from manager.state import BestAnswer, Json, State
 
 PAUSE_ENDINGS = frozenset({Ending.PAUSE, Ending.PAUSE_OVER, Ending.PAUSE_FOREIGN})
 LONGEST_VALUE = 2_000
-"""The most characters of one value."""
+"""Maximum characters of a value."""
 CODE_DIGITS = 8
 _QUESTION_MARKS = ("?", "？", "؟")
 _CODED = re.compile(r"(?P<label>[^#\n]{1,80}) #(?P<code>[0-9a-f]{8})")
 _REPLY: TypeAdapter[Json] = TypeAdapter(Json)
 Values = dict[str, str | float | None]
-"""The values of fields; None: the user does not say it, and is not asked again."""
+"""Values by field name; None if the user declined to give one, and is not asked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The user approved, or gave every required value; else denied, or wants to stop."""
+    """The user approved or gave all required values (`is_granted`), or declined or stopped."""
 
     is_granted: bool
     values: Values = field(default_factory=dict)
@@ -39,19 +37,19 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """Values are missing or not of their type; `values` are those so far."""
+    """Values are missing or invalid; `values` are the valid ones so far."""
 
     values: Values
 
 
 @dataclass(frozen=True, slots=True)
 class NotOpen:
-    """The reply is to a pause that has expired, was answered, or is not of this conversation."""
+    """The pause has expired, was answered, or does not belong to this conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherTopic:
-    """The message is no reply to the pause."""
+    """The message is not a reply to the pause."""
 
 
 ReadReply = Answered | Unanswered | NotOpen | OtherTopic
@@ -59,9 +57,9 @@ ReadReply = Answered | Unanswered | NotOpen | OtherTopic
 
 @dataclass(frozen=True, slots=True)
 class ReplyLabels:
-    """The words of the buttons in every language, folded: to approve, to deny, and to stop.
+    """The normalized labels of the buttons to approve, deny and stop, in all languages.
 
-    `yes` and `no` are the words that people may write instead.
+    `yes` and `no` are words that users may type instead.
     """
 
     approve: frozenset[str]
@@ -72,7 +70,7 @@ class ReplyLabels:
 
 
 def end_with_pause(ending: Ending, state: State, texts: Texts, language: str) -> Json:
-    """Return the questions of a pause, or why the work does not continue, with the best answer."""
+    """Return the questions of a pause, or why it cannot continue, with the best answer if any."""
     pause = state.new_pause
     language = (pause.language if pause is not None else "") or language
     if ending is Ending.PAUSE and pause is not None:
@@ -91,7 +89,7 @@ def end_with_pause(ending: Ending, state: State, texts: Texts, language: str) ->
 
 
 def make_pause_reply(pause: Pause, texts: Texts, language: str) -> Json:
-    """Return the reply that asks the questions of a pause which are still open."""
+    """Return the reply that asks the open questions of a pause."""
     missing = {field.name for field in list_missing(pause, pause.answers)}
     asked = [
         question
@@ -102,7 +100,7 @@ def make_pause_reply(pause: Pause, texts: Texts, language: str) -> Json:
     lead = texts.text(f"ask_{pause.kind}", language)
     lines = [plain_line(question.text) for question in asked]
     if len(lines) > 1:
-        # A single question has none: the choices below it are numbered.
+        # A single question is not numbered, because its choices are.
         lines = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
     actions = [action.model_dump(mode="json", exclude_none=True) for action in
                _make_actions(pause, asked, texts, language)]  # fmt: skip
@@ -123,12 +121,12 @@ def make_pause_reply(pause: Pause, texts: Texts, language: str) -> Json:
 
 
 def compute_code(pause_id: str) -> str:
-    """Return the digits in a button of a pause, which tie it to this pause."""
+    """Return the hexadecimal code in the buttons of a pause, which identifies the pause."""
     return hashlib.blake2b(pause_id.encode(), digest_size=CODE_DIGITS // 2).hexdigest()
 
 
 def read_typed(pause: Pause | None, reply: PauseReply, now: float) -> ReadReply:
-    """Return the meaning of a typed reply; `now` in Unix seconds."""
+    """Return the meaning of a structured reply; `now` is in Unix seconds."""
     if pause is None or reply.pause_id != pause.pause_id or now >= pause.expires:
         return NotOpen()
     if reply.approve is False:
@@ -141,11 +139,12 @@ def read_typed(pause: Pause | None, reply: PauseReply, now: float) -> ReadReply:
 def read_words(
     pause: Pause | None, text: str, labels: ReplyLabels, now: float, *, is_own: bool = True
 ) -> ReadReply:
-    """Return the meaning of a message in words, or of a pressed button, which sends its words.
+    """Return the meaning of a text message, or of a button, which sends its label as text.
 
-    Free text of a person who was not asked (`is_own` is false) counts as about something else.
+    Free text of a user who was not asked (`is_own` is False) counts as another topic. `now` is in
+    Unix seconds.
     """
-    # Equal lines are one press: messages that follow at once are joined.
+    # Repeated lines are one click: messages in quick succession are joined.
     lines = list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
     words = lines[0] if len(lines) == 1 else ""
     coded = _CODED.fullmatch(words)
@@ -167,14 +166,14 @@ def read_words(
 
 
 def needs_reading(pause: Pause, state: State, read: ReadReply) -> bool:
-    """Return whether a model has to read a message: rules found no value for every open field."""
+    """Return whether a model must read a message, because rules did not find all open values."""
     is_words = state.pause_reply is None and state.command is None and bool(state.text.strip())
     is_open = pause.kind == "information" and state.reply_reading is None
     return is_open and is_words and isinstance(read, OtherTopic | Unanswered)
 
 
 def may_be_reply(state: State) -> bool:
-    """Return whether a message that no model could read may still answer a pause."""
+    """Return whether a message that the model could not read may still answer a pause."""
     return state.reply_reading == "unread" and not state.text.rstrip().endswith(_QUESTION_MARKS)
 
 
@@ -184,7 +183,7 @@ def list_fields(pause: Pause) -> list[InputField]:
 
 
 def list_missing(pause: Pause, values: Mapping[str, str | float | None]) -> list[InputField]:
-    """Return the required fields that the user has neither given nor declined."""
+    """Return the required fields without a value that the user has not declined."""
     return [field for field in list_fields(pause) if field.required and field.name not in values]
 
 
@@ -210,7 +209,7 @@ def _is_code_of(pause: Pause | None, code: str, now: float) -> bool:
 
 
 def _read_lines(pause: Pause, lines: Sequence[str], *, is_own: bool) -> ReadReply:
-    """Return the values of lines such as `name: value`, or of one text for the only open field."""
+    """Parse lines such as `name: value`, or the whole text as the value of the only open field."""
     names = {field.name.casefold(): field.name for field in list_fields(pause)}
     named: dict[str, str | int | float | None] = {}
     for line in lines:
@@ -236,7 +235,7 @@ def _complete(pause: Pause, values: Values) -> ReadReply:
 
 
 def _read_values(pause: Pause, given: Mapping[str, str | int | float | None]) -> Values:
-    """Return the values that are of the type of their field; the others are asked for again."""
+    """Return the values that are valid for the type of their field."""
     values: Values = {}
     for wanted in list_fields(pause):
         if wanted.name not in given:
@@ -274,7 +273,7 @@ def _parse_number(given: str | int | float, text: str) -> float | None:
 
 
 def _is_ambiguous(text: str) -> bool:
-    """Return whether a number has another value in another language: "1,200" or "1.200"."""
+    """Return whether the value of a number depends on the locale, such as "1,200" or "1.200"."""
     whole, mark, rest = text.replace(",", ".").partition(".")
     has_whole = bool(whole.lstrip("+-").strip("0"))
     return bool(mark) and has_whole and len(rest) == 3 and rest.isdecimal()
@@ -288,7 +287,7 @@ def _parse_date(text: str) -> str | None:
 
 
 def _parse_choice(choices: Sequence[str], text: str) -> str | None:
-    """Return the choice by its words or by its number in the list, from 1."""
+    """Return the choice with this label or with this number in the list, from 1, or None."""
     by_words = {_fold(choice): choice for choice in choices}
     if _fold(text) in by_words:
         return by_words[_fold(text)]

@@ -1,4 +1,4 @@
-"""Begins a pause, which keeps the payload, and continues with it when the reply arrives."""
+"""Begins pauses, which store the payload, and resumes them when a reply arrives."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,12 +31,10 @@ from manager.way_report import list_tasks
 from memory.conversation import KeptPayload, RedisMemory
 
 MOST_KEPT = 256_000
-"""The most bytes of the payload that a pause keeps."""
+"""Maximum size in bytes of the payload that a pause stores."""
 TOO_LARGE = "pause_too_large"
 ANOTHER_OPEN = "pause_of_another_open"
-"""The reason why a message cannot begin a pause: the conversation waits for the reply of somebody
-else.
-"""
+"""The reason if a message cannot begin a pause because a pause of another user is open."""
 _OF_ONE_MESSAGE = (
     State.cancelled_tasks,
     State.closes_pause,
@@ -54,7 +52,7 @@ _OF_ONE_MESSAGE = (
     State.shows_drafts,
     State.termination_reason,
 )
-"""Attributes that a pause does not keep: they belong to one message."""
+"""Attributes that a pause does not store, because they belong to one message."""
 _OF_THE_REPLY = (
     State.client_keeps_history,
     State.history_kept,
@@ -64,10 +62,10 @@ _OF_THE_REPLY = (
     State.shows_drafts,
     State.statistics,
 )
-"""Attributes that the message with the reply brings along."""
+"""Attributes that are taken from the message with the reply."""
 _NO_TEXT = (State.command, State.pause_reply, State.review)
 _UNKNOWN = ""
-"""Represents the author of a message whose channel does not identify people."""
+"""The author of a message whose channel does not identify users."""
 _LONGEST_TASK = 100
 
 log = structlog.get_logger("manager")
@@ -75,7 +73,7 @@ log = structlog.get_logger("manager")
 
 @dataclass(frozen=True, slots=True)
 class OpenedPause:
-    """A pause that begins; `problem` says why it cannot: the work then goes on without a reply."""
+    """A pause that begins, or the `problem` because of which work continues without a reply."""
 
     envelope: Envelope
     kept: KeptPayload | None = None
@@ -83,7 +81,7 @@ class OpenedPause:
 
 
 class Pauses:
-    """Begins pauses and resumes them; `flows` are those by which an open pause can go on."""
+    """Begins and resumes pauses; `flows` has every flow in which an open pause can continue."""
 
     def __init__(
         self, flows: Mapping[str, Flow], memory: RedisMemory, texts: Texts, *, limits: Limits
@@ -94,10 +92,10 @@ class Pauses:
         self._seconds, self._rounds = limits.pause_seconds, limits.rounds
 
     def begin(self, envelope: Envelope, action: PauseFor, now: float) -> OpenedPause:
-        """Return the envelope with its pause, and the kept payload; `now` in Unix seconds.
+        """Return the envelope with its pause, and the payload to store; `now` is in Unix seconds.
 
-        A pause without a question, one whose payload is larger than `MOST_KEPT`, and one while the
-        pause of somebody else is open have a problem.
+        There is a problem if no question is asked, if the payload is larger than `MOST_KEPT`, or if
+        a pause of another user is open.
         """
         state = State(envelope.payload)
         if state.keeps_pause:
@@ -137,26 +135,23 @@ class Pauses:
             ),
         )
         opened = envelope.replace(payload=state.changed(new_pause=pause).json)
-        # A reply that comes in time may begin, or be delivered again, after the pause has expired.
+        # A reply that arrives in time may be processed after the pause has expired.
         patience = max(0.0, envelope.deadline_ts - envelope.create_ts)
         seconds = max(1, ceil(self._seconds + patience))
         return OpenedPause(opened, KeptPayload(pause.pause_id, text, seconds))
 
     def is_over(self, pause: Pause | None, now: float) -> bool:
-        """Return whether a clarification has been open for too long; those of earlier versions do
-        not state when they began.
-        """
+        """Return whether a clarification has expired; older versions stored no creation time."""
         if pause is None or pause.kind != "clarification" or not pause.created:
             return False
         return now >= pause.created + self._seconds
 
     async def resume(self, question: Question, envelope: Envelope) -> Envelope:
-        """Return the envelope with which a message begins, after checking for an open pause.
+        """Return the envelope with which a message starts, after checking for an open pause.
 
-        A reply is in time if it was accepted in time, however long it waited since.
-
-        The reply to a pause continues at its stage with the kept payload. Every other message
-        begins as usual; one about something else closes the pause.
+        A reply to a pause continues at its resume stage with the stored payload. Any other message
+        starts as usual; one about another topic closes the pause. A reply is in time if it was
+        accepted before the pause expired.
         """
         state, now = State(envelope.payload), envelope.create_ts
         stored = state.open_pause
@@ -173,7 +168,7 @@ class Pauses:
     async def _continue(
         self, question: Question, envelope: Envelope, pause: Pause, read: ReadReply
     ) -> Envelope:
-        """Return the envelope of a message while its own pause is open."""
+        """Return the envelope of a message by a user who may answer the open pause."""
         state = State(envelope.payload)
         if needs_reading(pause, state, read):
             return envelope.replace(payload=state.changed(reply_reading="asked").json)
@@ -189,11 +184,11 @@ class Pauses:
         return _close(envelope, pause)
 
     def _meet_foreign(self, envelope: Envelope, pause: Pause, now: float) -> Envelope:
-        """Return the envelope of a message while only somebody else may answer the pause.
+        """Return the envelope of a message by a user who may not answer the open pause.
 
-        A reply to the pause is refused, any other message is handled as usual; the pause stays open
-        in either case. People who may not read the question of the pause do not learn that there is
-        one.
+        A reply to the pause is refused, and any other message is handled as usual; the pause stays
+        open in both cases. Users who may not read the questions of the pause do not learn that it
+        exists.
         """
         state, is_open = State(envelope.payload), now < pause.expires
         is_readable = is_open and has_all(pause.groups or (), envelope.groups)
@@ -211,7 +206,7 @@ class Pauses:
         self, state: State, pause: Pause | None, now: float, *, is_own: bool = True
     ) -> ReadReply:
         if state.command is not None:
-            # A command leaves the pause open.
+            # A command keeps the pause open.
             return OtherTopic()
         if state.reply_reading == "other":
             return OtherTopic()
@@ -248,15 +243,15 @@ class Pauses:
         return envelope.replace(flow=pause.flow, payload=resumed.json)
 
     def _ask_again(self, envelope: Envelope, pause: Pause, read: Unanswered) -> Envelope:
-        """Return the envelope that ends with the pause again: its values so far are kept."""
+        """Return the envelope that repeats the pause and keeps the values so far."""
         again = pause.model_copy(update={"answers": read.values, "round": pause.round + 1})
         return _end(envelope, again, "unanswered")
 
 
 def join_messages(envelope: Envelope, merged: Sequence[bytes]) -> Envelope:
-    """Return the envelope with the texts of the messages that were merged into it at acceptance.
+    """Return the envelope with the texts of the messages that were merged into it on acceptance.
 
-    It has the groups that all of their people have, and names all of these people.
+    It has the groups that all authors share, and lists all of these authors.
     """
     if not merged:
         return envelope
@@ -271,9 +266,10 @@ def join_messages(envelope: Envelope, merged: Sequence[bytes]) -> Envelope:
 
 
 def take_shown(envelope: Envelope, shown: Sequence[bytes]) -> Envelope:
-    """Return the envelope with the text of a message that waits behind its question. Only messages
-    of the same person are read: those of others do not end the work, and must not reveal it.
-    Commands, replies to a pause and reviews are not read.
+    """Return the envelope with the text of a message that waits behind its question.
+
+    Only messages of the same user are read: those of others must neither end the work nor reveal
+    it. Commands, replies to a pause and reviews are not read.
     """
     message = decode(shown[0]) if shown else None
     if message is None or message.groups != envelope.groups:
@@ -287,9 +283,10 @@ def take_shown(envelope: Envelope, shown: Sequence[bytes]) -> Envelope:
 
 
 def is_hidden_clarification(pause: Pause | None, groups: Sequence[str]) -> bool:
-    """Return whether a pause is a clarification that people of these groups may not read.
+    """Return whether a pause is a clarification that users with these groups may not read.
 
-    A pause of another kind stays open: people who lack one of its groups cannot close it.
+    Pauses of other kinds are not hidden: they stay open, and users without the groups cannot close
+    them.
     """
     if pause is None or pause.kind != "clarification":
         return False
@@ -297,7 +294,7 @@ def is_hidden_clarification(pause: Pause | None, groups: Sequence[str]) -> bool:
 
 
 def _close(envelope: Envelope, pause: Pause) -> Envelope:
-    """Return the envelope of a message about something else: it cancels all that awaits a reply."""
+    """Return the envelope of a message about another topic, which cancels the pause."""
     state = State(envelope.payload).changed(open_pause=None, closes_pause=True)
     if pause.tasks:
         state = state.changed(cancelled_tasks=pause.tasks)
@@ -305,7 +302,7 @@ def _close(envelope: Envelope, pause: Pause) -> Envelope:
 
 
 def _end(envelope: Envelope, pause: Pause | None, ended: PauseState) -> Envelope:
-    """Return the envelope of a message that ends at once, with the pause or without it."""
+    """Return the envelope of a message that ends immediately, with or without a pause."""
     state = State(envelope.payload).changed(pause_state=ended, open_pause=None)
     if pause is not None:
         state = state.changed(new_pause=pause)
@@ -313,7 +310,7 @@ def _end(envelope: Envelope, pause: Pause | None, ended: PauseState) -> Envelope
 
 
 def _is_theirs(pause: Pause, envelope: Envelope) -> bool:
-    """Return whether who wrote a message may answer a pause."""
+    """Return whether the authors of a message may answer a pause."""
     people = State(envelope.payload).people
     is_asked = not pause.people or (bool(people) and set(people) <= set(pause.people))
     return is_asked and has_all(pause.groups or (), envelope.groups)

@@ -1,4 +1,4 @@
-"""Builds the final reply of a message, its last resort, and the changes of the memory."""
+"""Builds the final reply of a message, its last-resort reply, and the memory changes."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ from memory.conversation import Ended
 
 DEADLINE = "deadline"
 DEAD_LETTER = "dead_letter"
-"""The termination reason of a question that no process could work on."""
+"""The termination reason of a question whose entry became a dead letter."""
 BUDGETS = (
     "budget_model_calls",
     "budget_tool_calls",
@@ -88,20 +88,20 @@ _WHY = {
     _Reason.INTERNAL_FAULT: "why_fault",
 }
 COURTESIES = frozenset(ConversationAct) - {ConversationAct.REPHRASE, ConversationAct.CORRECTION}
-"""Acts that a fixed text answers; they are not stored as turns."""
+"""Acts that are answered with a fixed text and not stored as turns."""
 SEARCH = "search"
 _IS_APPROVED, _IS_UNJUDGED = BestAnswer.is_approved.name, BestAnswer.is_unjudged.name
 _FOR_MANAGER = frozenset({_IS_APPROVED, _IS_UNJUDGED})
 _LEAVE_NO_TURN = frozenset({Outcome.FAILED, Outcome.SUPERSEDED})
 LANGUAGE_CONFIDENCE = 0.8
-"""The least confidence with which a detected language is stored."""
+"""Minimum confidence at which a detected language is stored."""
 Reply = dict[str, JsonValue]
 
 
 def end_reply(
     envelope: Envelope, decision: Decision, end: End, texts: Texts, topic: str = ""
 ) -> Reply:
-    """Return the final reply; the best answer replaces an answer that was not approved."""
+    """Return the final reply."""
     state = State(envelope.payload)
     language, reason = language_of(state), decision.termination_reason
     match end.ending:
@@ -116,13 +116,13 @@ def end_reply(
         case ending if ending in PAUSE_ENDINGS:
             reply = end_with_pause(ending, state, texts, language)
         case _:
-            reply = _own_words(state, decision, end, texts, language)
+            reply = _agent_reply(state, decision, end, texts, language)
             reply = _with_limit(reply, state, texts, language, reason)
     return _with_system(reply, envelope, state, language, reason)
 
 
 def add_contact(reply: Reply, contact: str, texts: Texts, language: str) -> Reply:
-    """Add how to reach a person to a refusal, and to the reply to somebody who asks for one."""
+    """Add the contact to a refusal, and to the reply to a user who asks for a person."""
     is_wanted = reply.get("asks_for_person") or reply["outcome"] == Outcome.REFUSED
     if not contact or not is_wanted:
         return reply
@@ -131,12 +131,11 @@ def add_contact(reply: Reply, contact: str, texts: Texts, language: str) -> Repl
 
 
 def make_last_resort(envelope: Envelope, texts: Texts) -> tuple[Reply | None, Reply]:
-    """Return the reply for the case that no process ends the question before its deadline, and the
-    fields in which the reply of a dead letter differs from it.
+    """Return the reply for a question that is not ended before its deadline.
 
-    Both are the best answer so far, or an apology, and name the true reason. There is none while
-    the language of the user is unknown: the gateway's text then applies, in the language of the
-    request.
+    Also returns the fields in which the reply of a dead letter differs. Both replies contain the
+    best answer so far, or an apology. There is no reply (None) while the language of the user is
+    unknown and there is no answer; the gateway then uses a text in the language of the request.
     """
     state = State(envelope.payload)
     language = _find_language(state)
@@ -153,22 +152,22 @@ def make_last_resort(envelope: Envelope, texts: Texts) -> tuple[Reply | None, Re
 
 
 def name_best_answer_text(termination_reason: str) -> str:
-    """Return the key of the text above an answer that was sent without an approval."""
+    """Return the key of the note above an answer that is sent without approval."""
     return _BEST_ANSWERS.get(termination_reason, "fault_reached")
 
 
 def name_apology(termination_reason: str) -> str:
-    """Return the key of the text of an end without an answer."""
+    """Return the key of the apology for a message without an answer."""
     return _APOLOGIES.get(termination_reason, "apology")
 
 
 def name_fixed_text(reason: ClarificationReason | None) -> str:
-    """Return the key of the text that replaces an agent's own words for a reason."""
+    """Return the key of the fixed text that replaces the text of the clarification agent."""
     return "clarify_again" if reason is None else _FIXED_REFUSALS.get(reason, "clarify_again")
 
 
 def act_text(state: State, texts: Texts, language: str, topic: str) -> str:
-    """Return the fixed text for the act of the message."""
+    """Return the fixed text for the conversation act of the message."""
     act = state.conversation_act
     key = _why_key(state) if act is ConversationAct.WHY else None
     if key is None:
@@ -177,15 +176,15 @@ def act_text(state: State, texts: Texts, language: str, topic: str) -> str:
 
 
 def best_answer(state: State, threshold: float = 0.0) -> Json | None:
-    """Return the better answer, the latest one or the best one so far: an approved one, else the
-    one with the higher score.
+    """Return the better of the latest answer and the best one so far, or None.
 
-    An answer that was judged ungrounded is ignored. One below `threshold` is not approved.
+    An approved answer is better, else the one with the higher score. An answer that was judged
+    ungrounded is ignored; one below `threshold` is not approved.
     """
     before, score, validation = state.best_answer, state.quality_score, state.validation_result
     is_ungrounded = validation is not None and validation.grounded is False
     if before is not None and before.is_unjudged and (score is not None or is_ungrounded):
-        before = None  # It has been judged now.
+        before = None  # It has been judged since.
     kept = None if before is None else before.json
     if score is None or is_ungrounded or not state.response:
         return kept
@@ -196,8 +195,9 @@ def best_answer(state: State, threshold: float = 0.0) -> Json | None:
 
 
 def unjudged_answer(state: State) -> Json | None:
-    """Return the answer that a model wrote, as one that nobody has judged; None if there is none,
-    or if the judge has turned it down.
+    """Return the answer of a model as an unjudged one, or None if there is none.
+
+    An answer that the judge has rejected does not count.
     """
     judged = state.judged_answer
     if not state.response or state.answered_by != "model":
@@ -208,7 +208,7 @@ def unjudged_answer(state: State) -> Json | None:
 
 
 def remember(envelope: Envelope, reply: Reply) -> Ended:
-    """Return the changes of the memory at the end of this message."""
+    """Return the memory changes at the end of a message."""
     state = State(envelope.payload)
     if state.command is not None:
         return _remember_command(state)
@@ -218,11 +218,11 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
     asks = outcome is Outcome.CLARIFICATION
     pause = new_pause(envelope, reply) if asks else make_offer(envelope, reply)
     if state.keeps_pause:
-        # A conversation has one open pause, and the present one waits for somebody else.
+        # A conversation has at most one open pause, and the current one waits for another user.
         pause = None
     if state.client_keeps_history:
         return Ended(pause=pause, brief=True)
-    # A pause that cannot be read is closed, too.
+    # A pause that cannot be parsed is closed, too.
     is_met = bool(state.copy_filled(State.open_pause)) and not state.leaves_open
     is_answered = is_met and outcome is not Outcome.FAILED
     return Ended(
@@ -235,12 +235,12 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
 
 
 def is_aside(state: State) -> bool:
-    """Return whether the message asked nothing: later questions must not refer to it."""
+    """Return whether the message is not a question, so that later ones must not refer to it."""
     return state.conversation_act in COURTESIES or state.clarification_result == "exit"
 
 
 def new_pause(envelope: Envelope, reply: Reply) -> Pause:
-    """Return the pause of a clarification; its round is one higher than the previous round."""
+    """Return the pause of a clarification, with the next round number."""
     state = State(envelope.payload)
     if (begun := state.new_pause) is not None:
         return begun
@@ -264,12 +264,12 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
 
 
 def language_of(state: State) -> str:
-    """Return the language of the reply and its texts, BCP 47; English if none is known."""
+    """Return the language of the reply as a BCP 47 tag, "en" if it is unknown."""
     return _find_language(state) or "en"
 
 
 def _why_key(state: State) -> str | None:
-    """Return the key of the text that explains the last turn; None if there is none."""
+    """Return the key of the text that explains the last turn, or None."""
     reason = state.history[-1].reason if state.history else None
     if reason not in set(_Reason):
         return None
@@ -282,7 +282,7 @@ def _rank(best: BestAnswer) -> tuple[bool, float]:
 
 
 def _count(outcome: Outcome, seconds: float) -> dict[str, float]:
-    """Return what a question adds to the statistics of its conversation."""
+    """Return the increments of the conversation statistics for a question."""
     return {
         "questions": 1,
         f"outcome_{outcome.value}": 1,
@@ -291,7 +291,7 @@ def _count(outcome: Outcome, seconds: float) -> dict[str, float]:
 
 
 def _remember_aside(state: State, outcome: Outcome, seconds: float) -> Ended:
-    """Return the end of an aside: no turn is stored, and only an exit closes a pause."""
+    """Return the memory changes of an aside: no turn is stored, and only an exit closes a pause."""
     leaves = state.clarification_result == "exit" and not state.keeps_pause
     if state.client_keeps_history:
         return Ended(close_pause=leaves, brief=True)
@@ -302,7 +302,7 @@ def _remember_aside(state: State, outcome: Outcome, seconds: float) -> Ended:
     )
 
 
-def _own_words(state: State, decision: Decision, end: End, texts: Texts, language: str) -> Reply:
+def _agent_reply(state: State, decision: Decision, end: End, texts: Texts, language: str) -> Reply:
     outcome = end.outcome if end.outcome is not None else Outcome.FAILED
     if end.ending is Ending.ANSWER:
         return _answer(state)
@@ -331,7 +331,7 @@ def _answer(state: State) -> Reply:
 
 
 def _describe_author(state: State) -> Reply:
-    """Return the author of the answer (owner, model or search), with the found passages."""
+    """Return the author of the answer (owner, model or search), and the passages of a search."""
     if state.verified_answer:
         return {"answered_by": VERIFIED}
     author = state.answered_by
@@ -352,8 +352,9 @@ def _end_with_best(
     termination_reason: str,
     nearest: Sequence[SuggestedAction] | None = None,
 ) -> Reply:
-    """Return the best answer, below the reason for which the work ended before its approval; an
-    apology if there is none. It lists the `nearest` pages that the search found.
+    """Return the best answer, or an apology with the `nearest` pages if there is none.
+
+    An answer that is not approved has a note above it that says why the work ended.
     """
     best = state.best_answer
     if best is None:
@@ -373,9 +374,9 @@ def _end_with_best(
 def _with_limit(
     reply: Reply, state: State, texts: Texts, language: str, termination_reason: str
 ) -> Reply:
-    """Return a refusal at a limit below the limit that ended the work on the question.
+    """Return the reply; a refusal at a limit starts with a sentence about the limit.
 
-    Where `MAX_CLARIFICATION_ROUNDS` is 0, nobody was asked back, and no sentence says so.
+    If `MAX_CLARIFICATION_ROUNDS` is 0, the user was never asked, so the sentence is omitted.
     """
     key = _REFUSALS.get(termination_reason)
     was_asked = key != "rounds_reached" or state.counters.get(Counter.ROUND, 0) > 0
@@ -395,9 +396,9 @@ def _apologise(
     termination_reason: str,
     pages: Sequence[SuggestedAction],
 ) -> Reply:
-    """Return an apology with the id by which the operator finds the question again.
+    """Return an apology with the message id, by which an operator can find the question.
 
-    It lists the pages that the search had found: they may hold the answer.
+    It lists the nearest pages, which may contain the answer.
     """
     if termination_reason == TOPIC_CHANGE:
         text = texts.text(TOPIC_CHANGE, language)
@@ -433,7 +434,7 @@ def _with_system(
 def _describe_question(state: State) -> str:
     """Return the question as it was understood.
 
-    A model may have written it: it has no link, and no address that the person did not type.
+    A model may have written it, so links and addresses that the user did not type are removed.
     """
     turns = (turn.text for turn in state.history if turn.speaker == "user")
     typed = (state.text, state.reply_text, *turns)
@@ -445,7 +446,7 @@ def _describe_question(state: State) -> str:
 
 
 def _describe_cancelled(state: State) -> Reply:
-    """Return the tasks of an earlier question that this one replaced; asides replace none."""
+    """Return the cancelled tasks of the question that this message replaced."""
     tasks = state.cancelled_tasks
     return {"cancelled_tasks": [*tasks]} if tasks and not is_aside(state) else {}
 
@@ -482,7 +483,7 @@ def _turns(envelope: Envelope, state: State, reply: Reply) -> tuple[Turn, ...]:
 
 
 def _meant(state: State) -> str | None:
-    """Return the complete question if the text only answers a clarification or is a follow-up."""
+    """Return the complete question if the text answers a clarification or is a follow-up."""
     whole = state.canonical_question
     is_answer = state.clarification_result == "search_again"
     goes_on = state.context_type == "follow_up" and whole not in {state.text, state.text_eng}

@@ -1,14 +1,14 @@
-"""Limits the size of what a branch returns, by kind of content; sizes are bytes of JSON.
+"""Limits the size of branch results by kind of content; sizes are bytes of JSON.
 
-- *Passages*, the lists `quoted` and `passages` in results: at most `LARGEST_PASSAGES`. Beyond it,
+- *Passages*, the lists `quoted` and `passages` in results: at most `LARGEST_PASSAGES`. Beyond that,
   the last passage of the largest list is dropped first.
-- *Logs*, the records of evidence and of calls: at most `LARGEST_LOGS`. Beyond it, the last records
-  are dropped.
-- *Texts*, which are reports, requested pages and everything else: at most `LARGEST_TEXTS`. A text
-  is never shortened. Beyond the limit, `data`, the typed copy of a tool's text, is dropped; a
-  result that is too large even then becomes a failure.
+- *Logs*, the records of evidence and of tool calls: at most `LARGEST_LOGS`. Beyond that, the last
+  records are dropped.
+- *Texts*, which are reports, requested pages and everything else: at most `LARGEST_TEXTS`. Texts
+  are never shortened. Beyond the limit, `data`, the structured copy of the text of a tool, is
+  dropped; a result that is still too large becomes a failure.
 
-No kind uses up the room of another. What is dropped is counted in `left_out` of the result.
+The limits are independent of each other. `left_out` of the result counts what was dropped.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ Holder = tuple[dict[str, JsonValue], str]
 
 
 def limit_result(result: Json, branch: str = "") -> Json:
-    """Return the result of a branch within the limits of each kind of content."""
+    """Return the result of a branch, shortened to the limit of each kind of content."""
     if len(to_json(result)) <= min(LARGEST_PASSAGES, LARGEST_LOGS, LARGEST_TEXTS):
         return result
     limited: Json = from_json(to_json(result))
@@ -53,23 +53,23 @@ def limit_result(result: Json, branch: str = "") -> Json:
 
 
 def _find(value: JsonValue, names: frozenset[str]) -> Iterator[Holder]:
-    """Yield the fields of these names, outermost first, that are not empty."""
+    """Yield the non-empty fields with these names, but no fields inside of them."""
     if isinstance(value, list):
         for item in value:
             yield from _find(item, names)
     elif isinstance(value, dict):
-        for name, one in value.items():
-            if name in names and one:
+        for name, field in value.items():
+            if name in names and field:
                 yield value, name
             else:
-                yield from _find(one, names)
+                yield from _find(field, names)
 
 
 def _drop_last(holders: Iterator[Holder], largest: int) -> int:
-    """Drop the last item of the largest list until all are within the limit; return how many."""
-    lists = [found for one, name in holders if isinstance(found := one[name], list)]
+    """Drop the last item of the largest list while above the limit; return how many."""
+    lists = [items for holder, name in holders if isinstance(items := holder[name], list)]
     sizes = [[len(to_json(item)) for item in items] for items in lists]
-    totals = [sum(each) for each in sizes]
+    totals = [sum(item_sizes) for item_sizes in sizes]
     dropped = 0
     while sum(totals) > largest:
         place = totals.index(max(totals))
@@ -80,15 +80,16 @@ def _drop_last(holders: Iterator[Holder], largest: int) -> int:
 
 
 def _measure_texts(result: Json) -> int:
-    others = [len(to_json(one[name])) for one, name in _find(result, _PASSAGES | _LOGS)]
+    others = [len(to_json(holder[name])) for holder, name in _find(result, _PASSAGES | _LOGS)]
     return len(to_json(result)) - sum(others)
 
 
 def _drop_copies(result: Json) -> int:
-    """Drop the typed copies in the results of tools; return how many."""
-    results = [one for one, _ in _find(result.get("writes"), frozenset({_COPY})) if one.get(_TEXT)]
-    for one in results:
-        one[_COPY] = None
+    """Drop the structured copies in tool results; return how many."""
+    holders = _find(result.get("writes"), frozenset({_COPY}))
+    results = [holder for holder, _ in holders if holder.get(_TEXT)]
+    for tool_result in results:
+        tool_result[_COPY] = None
     return len(results)
 
 

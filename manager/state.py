@@ -1,12 +1,11 @@
-"""The typed state of a message: what the manager reads from the payload, and what it may write.
+"""The typed state of a message: the attributes that the manager reads and writes.
 
-Payloads, and the results that branches return, are JSON; this is the only module of the manager
-that narrows it. A property is validated when it is read. A value of another type costs only itself:
-it is logged and counts as absent, and of a list only the invalid items are left out.
+Payloads and branch results are JSON; only this module of the manager converts them to typed values.
+A property is validated when it is read. An invalid value is logged and counts as absent; invalid
+items of a list are skipped.
 
-The properties of `State` and the fields of `Changes` are the manager's `Reads` and `Writes`: like
-those of an agent, they may only name attributes of the payload catalogue;
-`docs/internal/contracts.md` lists them.
+The properties of `State` and the fields of `Changes` are the `Reads` and `Writes` of the manager.
+They must be attributes of the payload catalogue, and are listed in `docs/internal/contracts.md`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,33 +49,33 @@ _REPLY_READINGS: tuple[ReplyReading, ...] = ("asked", "reply", "other", "unread"
 
 
 class JsonObject:
-    """A JSON object with a typed property for each field that is read; it cannot be changed."""
+    """An immutable JSON object with typed properties."""
 
     __slots__ = ("json",)
     json: Json
 
     def __init__(self, json: Json) -> None:
-        # Every hop makes several: a frozen dataclass takes twice the time.
+        # Hot path: a frozen dataclass takes twice as long to create.
         _set_json(self, json)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"expected no change of a JSON object, found one of {name!r}")
+        raise AttributeError(f"cannot set {name!r}: JSON objects are immutable")
 
     def __contains__(self, attribute: "Property[Any]") -> bool:
         """Return whether the object has a field, even if its value is null."""
         return attribute.name in self.json
 
     def copy(self, *attributes: "Property[Any]") -> Json:
-        """Return those of the fields that the object has, as they are."""
-        found = self.json
+        """Return the unconverted values of those attributes that the object has."""
+        json = self.json
         return {
-            attribute.name: found[attribute.name]
+            attribute.name: json[attribute.name]
             for attribute in attributes
-            if attribute.name in found
+            if attribute.name in json
         }
 
     def copy_filled(self, *attributes: "Property[Any]") -> Json:
-        """Return those of the fields that are neither null nor empty, as they are."""
+        """Return the unconverted values of those attributes that are neither null nor empty."""
         return {name: value for name, value in self.copy(*attributes).items() if value}
 
 
@@ -84,10 +83,10 @@ _set_json = JsonObject.__dict__["json"].__set__
 
 
 class Property(Generic[T]):
-    """A field of a `JsonObject` of the same name, validated by `convert` when it is read.
+    """A descriptor for the field of the same name, which is converted when it is read.
 
-    `convert` raises `ValueError` for a value of another type; null and absent are `default`. A
-    value whose type is `kind` needs no conversion.
+    `convert` raises `ValueError` for an invalid value, which is logged; then, and if the field is
+    null or absent, the value is `default`. A value of the exact type `kind` is not converted.
     """
 
     __slots__ = ("_convert", "_default", "_kind", "name")
@@ -115,8 +114,8 @@ class Property(Generic[T]):
         value: Any = instance.json.get(self.name)
         kind: Any = value.__class__
         if kind is self._kind:
-            found: T = value
-            return found
+            valid: T = value
+            return valid
         if value is None:
             return self._default
         try:
@@ -132,7 +131,7 @@ def _report_invalid(name: str, value: JsonValue, error: Exception) -> None:
 
 
 def _narrowing(expected: str, kind: type[T], *more: type) -> Callable[[JsonValue], T]:
-    """Return a conversion that refuses values of other types; true and false are no numbers."""
+    """Return a converter that raises `ValueError` for other types; booleans are not numbers."""
     kinds = (kind, *more)
 
     def narrow(value: Any) -> T:
@@ -146,7 +145,7 @@ def _narrowing(expected: str, kind: type[T], *more: type) -> Callable[[JsonValue
     return narrow
 
 
-_narrow_text = _narrowing("a text", str)
+_narrow_text = _narrowing("a string", str)
 _narrow_flag = _narrowing("true or false", bool)
 _narrow_whole = _narrowing("a whole number", int)
 _narrow_number = _narrowing("a number", float, int)
@@ -191,7 +190,7 @@ def _list() -> Property[list[JsonValue]]:
 
 
 def _each(convert: Callable[[JsonValue], T]) -> Callable[[JsonValue], tuple[T, ...]]:
-    """Return a conversion of lists that leaves out invalid items and reports them."""
+    """Return a converter of lists that logs and skips invalid items."""
 
     def convert_list(value: JsonValue) -> tuple[T, ...]:
         items = list[T]()
@@ -210,28 +209,28 @@ def _texts() -> Property[tuple[str, ...]]:
 
 
 def _by_name(convert: Callable[[JsonValue], T]) -> Property[dict[str, T]]:
-    """Return a property with the values of an object, without invalid ones, which it reports."""
+    """Return a property for an object whose invalid values are logged and skipped."""
 
     def convert_object(value: JsonValue) -> dict[str, T]:
-        found = dict[str, T]()
-        for name, one in _narrow_object(value).items():
+        converted = dict[str, T]()
+        for name, item in _narrow_object(value).items():
             try:
-                found[name] = convert(one)
+                converted[name] = convert(item)
             except ValueError as error:
-                _report_invalid("value of an object", one, error)
-        return found
+                _report_invalid("value of an object", item, error)
+        return converted
 
     return Property(convert_object, {})
 
 
 def _choice(values: Iterable[T]) -> Property[T | None]:
-    """Return a property with one of these texts as its value."""
+    """Return a property for one of these values, or None."""
     known = {str(value): value for value in values}
 
     def convert(value: JsonValue) -> T | None:
-        if (found := known.get(_narrow_text(value))) is None:
+        if (choice := known.get(_narrow_text(value))) is None:
             raise ValueError(f"expected one of {', '.join(known)}")
-        return found
+        return choice
 
     return Property[T | None](convert, None)
 
@@ -257,13 +256,13 @@ def _models(kind: type[M]) -> Property[tuple[M, ...]]:
 
 
 class TriageView(JsonObject):
-    """The chosen way."""
+    """The way of answering that triage chose."""
 
     way = _text()
 
 
 class PlannedCall(JsonObject):
-    """A planned call of a tool."""
+    """A planned tool call."""
 
     call_id = _text()
     tool = _text()
@@ -271,7 +270,7 @@ class PlannedCall(JsonObject):
 
 
 class ToolExecutionView(JsonObject):
-    """The record of a call that was made, or refused."""
+    """The record of a tool call that was made or refused."""
 
     tool_name = _text()
     agent_name = _text()
@@ -284,7 +283,7 @@ class ToolExecutionView(JsonObject):
 
 
 class PlannedWorkerView(JsonObject):
-    """A worker of a swarm, with its brief."""
+    """A planned worker of a swarm."""
 
     id = _text()
     objective = _text()
@@ -309,24 +308,24 @@ class WorkerTaskView(JsonObject):
     worker = _view(PlannedWorkerView)
 
 
-class FoundPassageView(JsonObject):
+class PassageView(JsonObject):
     """A passage that a worker found."""
 
     text = _text()
 
 
 class WorkerOutputView(JsonObject):
-    """What a worker found or did."""
+    """The result of a worker."""
 
     status = _text()
     text = _text()
     items = _list()
-    passages = _views(FoundPassageView)
+    passages = _views(PassageView)
     effects = _texts()
 
 
 class TaskView(JsonObject):
-    """A task of the ledger; one that has not begun has no state."""
+    """A task of the ledger; its state is empty before it starts."""
 
     task_id = _text()
     title = _text()
@@ -336,13 +335,13 @@ class TaskView(JsonObject):
 
 
 class TaskLedgerView(JsonObject):
-    """The tasks of a divided question."""
+    """The tasks into which a question was split."""
 
     tasks = _views(TaskView)
 
 
 class ReportNote(JsonObject):
-    """A fixed text below the answer of a swarm: its key, and the value in it."""
+    """A fixed text below the answer of a swarm: its key, and the value that it contains."""
 
     key = _text()
     value = _text()
@@ -356,7 +355,7 @@ class PartView(JsonObject):
 
 
 class FurtherRoundView(JsonObject):
-    """One more round of specialists."""
+    """A further round of specialists."""
 
     names = _texts()
     focus = _text()
@@ -383,24 +382,24 @@ class ValidationView(JsonObject):
 
 
 class BestAnswer(JsonObject):
-    """The best scored answer so far, as a reply."""
+    """The best answer so far, as a reply."""
 
     text = _text()
     quality_score = _optional_number()
     is_approved = _flag()
-    """Whether the judge approved it: it then needs no note above it."""
+    """Whether the judge approved it; then it needs no note."""
     is_unjudged = _flag()
-    """Whether its question went on before a judge had read it: it is sent with that note."""
+    """Whether it has not been judged; it is sent with a note that says so."""
 
 
 class WrittenView(JsonObject):
-    """An answer that the judge has not approved, as it was written."""
+    """An answer that the judge did not approve."""
 
     text = _text()
 
 
 class UsageView(JsonObject):
-    """Calls, tokens and cost of the models."""
+    """The calls and the cost of models."""
 
     calls = _whole()
     cost_usd = _optional_text()
@@ -408,7 +407,7 @@ class UsageView(JsonObject):
 
 
 class BranchResult(JsonObject):
-    """What a branch returned."""
+    """The result of a branch."""
 
     status = _text()
     reason = _text()
@@ -424,13 +423,15 @@ class BranchResult(JsonObject):
 
 
 def read_results(gathered: Payload | None) -> dict[str, BranchResult]:
-    """Return the results of branches by path; one that is not an object counts as missing."""
-    found = gathered if gathered is not None else {}
-    return {path: BranchResult(one) for path, one in found.items() if isinstance(one, dict)}
+    """Return the results of branches by path, without results that are not objects."""
+    results = gathered if gathered is not None else {}
+    return {
+        path: BranchResult(result) for path, result in results.items() if isinstance(result, dict)
+    }
 
 
 class ScatteredBranch(JsonObject):
-    """An entry of `branches`: the path, key and status of a branch, with the reason of a failure.
+    """An entry of `branches`: the path, key and status of a branch, and the reason of a failure.
 
     Use `make` to create one.
     """
@@ -443,7 +444,7 @@ class ScatteredBranch(JsonObject):
 
     @classmethod
     def make(cls, path: str, key: str, status: str, **more: str | int) -> "ScatteredBranch":
-        """Return an entry; `more` are its reason and its attempts."""
+        """Return an entry; `more` may contain `reason` and `attempts`."""
         return cls({"branch": path, "key": key, "status": status, **more})
 
 
@@ -503,10 +504,11 @@ class Additions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class BranchItem:
-    """One branch of a scatter: others depend on its `key`, by which its result is reported.
+    """A branch of a scatter.
 
-    `adds` are attributes that the branch sees besides those that its roles read. Higher priorities
-    begin first. `label` names the branch for the person who waits.
+    `key` identifies it in `depends_on` of other branches and in the reported results. `adds` are
+    attributes that the branch gets in addition to inherited ones. Higher priorities start first.
+    `label` describes the branch to the user.
     """
 
     key: str
@@ -524,7 +526,7 @@ class _WaitingItem(JsonObject):
     label = _text()
 
     def restore(self) -> BranchItem:
-        """Return the item; it was encoded by this module, so that what it adds has these types."""
+        """Return the item; its `adds` were encoded by this module, so they have the right types."""
         adds: Any = self.adds
         return BranchItem(self.key, adds, self.depends_on, self.priority, self.label)
 
@@ -533,12 +535,12 @@ def _read_record(value: JsonValue) -> EvidenceRecord:
     try:
         return read_record(_narrow_object(value))
     except TypeError as error:
-        # During a rolling update, a record of a later version is left to processes of that version.
+        # A process of a newer version may have written it during a rolling update.
         raise ValueError("expected a record of this version") from error
 
 
 class State(JsonObject):
-    """The payload of a message, or the attributes of it that one hop wrote."""
+    """The payload of a message, or those of its attributes that one hop wrote."""
 
     __slots__ = ()
 
@@ -650,13 +652,13 @@ class State(JsonObject):
 
     @classmethod
     def decode(cls, frame: bytes) -> "State":
-        """Return the state of an encoded payload; raises `ValueError` for anything else."""
+        """Return the state of an encoded payload; raises `ValueError` unless it is an object."""
         return cls(_narrow_object(from_json(frame)))
 
     def changed(self, **changes: Unpack[Changes]) -> "State":
         """Return the state with these changes.
 
-        Raises `ContractError` for an attribute that is not the manager's.
+        Raises `ContractError` for an attribute that the manager may not write.
         """
         if not changes.keys() <= MANAGER_WRITES:
             foreign = ", ".join(sorted(changes.keys() - MANAGER_WRITES))
@@ -672,12 +674,12 @@ class State(JsonObject):
         return State(merge_writes(self.json, writes, MERGE_RULES))
 
     def written(self, names: Iterable[str]) -> "State":
-        """Return the state with only these attributes: those that a hop wrote."""
+        """Return a state with only these attributes, such as those that a hop wrote."""
         payload = self.json
         return State({name: payload[name] for name in names if name in payload})
 
     def copy_short(self, names: Iterable[str], longest: int) -> Json:
-        """Return those of these attributes that have at most `longest` characters."""
+        """Return those of the named attributes that have at most `longest` characters."""
         payload = self.json
         return {
             name: payload[name]
@@ -692,7 +694,7 @@ class State(JsonObject):
 
     @property
     def reply_language(self) -> str:
-        """The language of the texts around the answer, empty if it was not detected."""
+        """The language of the texts around the answer, or "" if it was not detected."""
         return choose_texts_language(self.language, self.texts_language)
 
     @property
@@ -701,11 +703,11 @@ class State(JsonObject):
         return _each(SuggestedAction.model_validate)(self.suggested_actions)
 
     def digest_evidence(self) -> Iterable[tuple[str, str]]:
-        """Return the pieces of evidence that the payload has, with their digests."""
+        """Return the name and digest of each item of evidence in the payload."""
         return digest_payload(self.json)
 
     def list_nearest_results(self, most: int) -> tuple[SearchResult, ...]:
-        """Return the first result of each of the nearest pages; only these are parsed."""
+        """Return the first search result of each of the `most` nearest pages."""
         nearest: dict[str, JsonValue] = {}
         for result in self.search_results:
             if len(nearest) == most:
@@ -715,7 +717,9 @@ class State(JsonObject):
         return tuple(SearchResult.model_validate(result) for result in nearest.values())
 
 
-MANAGER_READS = frozenset(name for name, one in vars(State).items() if isinstance(one, Property))
+MANAGER_READS = frozenset(
+    name for name, member in vars(State).items() if isinstance(member, Property)
+)
 MANAGER_WRITES = frozenset(Changes.__annotations__) | Additions.__annotations__.keys()
 if _unknown := (MANAGER_READS | MANAGER_WRITES) - ATTRIBUTES.keys():
     raise ContractError(f"the catalogue has no attribute {', '.join(sorted(_unknown))}")
@@ -757,7 +761,7 @@ _ENCODERS: Mapping[str, Callable[[Any], JsonValue]] = {
     "waiting_branches": lambda items: [_encode_item(item) for item in items],
     **dict.fromkeys(("people", "cancelled_tasks", "agent_sequence"), list),
 }
-"""How the values that are not JSON are encoded."""
+"""Encoders for attributes whose values are not JSON."""
 
 
 def _encode(changes: Changes) -> Json:

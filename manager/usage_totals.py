@@ -1,4 +1,4 @@
-"""Adds up what models cost: the values of the attribute `model_usage`."""
+"""Sums model usage: the values of the attribute `model_usage`."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -13,7 +13,7 @@ def add_usages(
 ) -> dict[str, JsonValue]:
     """Return the sum of two values of the attribute `model_usage`.
 
-    A price is unknown (None) if one of the two is. The totals of each agent are added up, too.
+    A price is None (unknown) if either one is. The totals of each agent are summed, too.
     """
     total = dict(before)
     for name, value in more.items():
@@ -34,9 +34,11 @@ def _add_agents(before: JsonValue, more: Mapping[str, JsonValue]) -> dict[str, J
     return total
 
 
-def _add_prices(one: JsonValue, other: JsonValue) -> str | None:
-    return None if one is None or other is None else str(Decimal(str(one)) + Decimal(str(other)))
+def _add_prices(before: JsonValue, more: JsonValue) -> str | None:
+    if before is None or more is None:
+        return None
+    return str(Decimal(str(before)) + Decimal(str(more)))
 
 
-def _add_counts(one: JsonValue, other: JsonValue) -> JsonValue:
-    return one + other if isinstance(one, int) and isinstance(other, int) else other
+def _add_counts(before: JsonValue, more: JsonValue) -> JsonValue:
+    return before + more if isinstance(before, int) and isinstance(more, int) else more

@@ -1,8 +1,7 @@
-"""The parts of a reply about the way that answered, and about what the answer leaves open.
+"""The parts of a reply about the way of answering, and about what the answer leaves open.
 
-The way: triage, calls, tasks, and a fallback. The outcome of a swarm goes to the memory with the
-end of its message. What is open: parts without a result, into which the swarm divided the question,
-and further questions of the same message that are still to be answered.
+The way includes triage, tool calls, tasks and a fallback. Open are parts of a swarm question
+without a result, and further questions of the same message that are not answered yet.
 """
 
 from collections.abc import Iterator
@@ -43,10 +42,10 @@ _CALL_FIELDS = (
     ToolExecutionView.attempts,
 )
 _PLANNER = "reason"
-"""The agent that calls in the tool loop: it is not named."""
+"""The agent of the tool loop, which is not reported as the caller of a tool."""
 _BEYOND_SEARCH = frozenset(
-    one.name
-    for one in (
+    attribute.name
+    for attribute in (
         State.triage,
         State.tool_executions,
         State.way_fallback,
@@ -55,7 +54,7 @@ _BEYOND_SEARCH = frozenset(
         State.exhausted_budget,
     )
 )
-"""Attributes without which one search answered from the start."""
+"""If none of these is set, a plain search answered the question."""
 _TEAM_FIELDS = (
     State.sequence_notes,
     State.further_round,
@@ -69,11 +68,11 @@ _ENDS_A_QUESTION = frozenset({Outcome.ANSWERED.value, Outcome.REFUSED.value})
 
 
 def describe_way(state: State, outcome: str = "") -> Reply:
-    """Return the fields of the reply about its way; none if one search answered from the start.
+    """Return the reply fields about the way of answering, or nothing for a plain search.
 
     `plan_rounds` has the intent and the reasoning of each round of the tool loop; `tool_calls` are
     in the order in which their results arrived. Tasks are open only while the question waits for
-    its user.
+    the user.
     """
     if _BEYOND_SEARCH.isdisjoint(state.json):
         return {}
@@ -103,7 +102,7 @@ def describe_way(state: State, outcome: str = "") -> Reply:
 
 
 def describe_team(state: State) -> Reply:
-    """Return what specialists wrote for the reply; empty if none has worked."""
+    """Return the reply fields of specialists, or only `errors` if none has run."""
     extracted = state.extracted
     if extracted is None:
         return state.copy_filled(State.errors)
@@ -116,15 +115,15 @@ def describe_team(state: State) -> Reply:
 
 
 def list_tasks(state: State) -> tuple[TaskView, ...]:
-    """Return the tasks of the ledger; none if the question was not divided."""
+    """Return the tasks of the ledger, or none if the question was not split."""
     ledger = state.task_ledger
     return () if ledger is None else ledger.tasks
 
 
 def add_planned_tasks(reply: Reply | None, state: State) -> Reply | None:
-    """Return a reply for a question that ends while its workers run, with the tasks of the plan.
+    """Return the reply of a question that ends while its workers run, with cancelled tasks.
 
-    All are cancelled: later results are not read. A reply with tasks is unchanged.
+    A reply that already has tasks is unchanged.
     """
     plan = state.swarm_plan
     if reply is None or plan is None or not plan.workers or "tasks" in reply:
@@ -141,14 +140,14 @@ def add_planned_tasks(reply: Reply | None, state: State) -> Reply | None:
 
 
 def list_completed(state: State) -> list[str]:
-    """Return the titles of the tasks that are completed, shortened, for those who wait."""
+    """Return the shortened titles of completed tasks, for progress messages."""
     return [task.title[:_LONGEST_TITLE] for task in list_tasks(state) if task.state == COMPLETED]
 
 
 def read_parts(state: State) -> dict[str, bool]:
-    """Return the parts of a divided question by their titles, and whether anything was found.
+    """Map the title of each part of a split question to whether it has a result.
 
-    Workers that look up one item of a table work on one part.
+    Workers that look up the same item of a table belong to one part.
     """
     workers = () if state.swarm_plan is None else state.swarm_plan.workers
     items = {worker.id: worker.subject for worker in workers}
@@ -166,12 +165,12 @@ def read_parts(state: State) -> dict[str, bool]:
 
 
 def list_effects(state: State) -> list[str]:
-    """Return the tools by which the workers of a swarm changed something outside."""
+    """Return the tools with which workers of a swarm changed other systems."""
     return [tool for output in state.worker_outputs.values() for tool in output.effects]
 
 
 def make_offer(envelope: Envelope, reply: Reply) -> Pause | None:
-    """Return the pause that lets the next turn choose an open question by its number."""
+    """Return the pause that lets the user choose an open question by number, or None."""
     state = State(envelope.payload)
     if not state.remaining_questions or reply["outcome"] not in _ENDS_A_QUESTION:
         return None
@@ -189,12 +188,14 @@ def make_offer(envelope: Envelope, reply: Reply) -> Pause | None:
 
 
 def add_open_parts(reply: Reply, state: State, texts: Texts, language: str) -> Reply:
-    """Return the answer of a swarm, followed by its notes and the unanswered parts."""
-    # The row of a part in a table, or its own paragraph, states already that it was not found.
+    """Return the reply of a swarm, followed by its notes and the unanswered parts."""
+    # The table row or the paragraph of a part already says that it was not found.
     shown = {note.value for note in state.report_notes if note.key == SHOWN_PART}
     parts = read_parts(state)
     missing = [
-        _shorten(title) for title, found in parts.items() if not found and title not in shown
+        _shorten(title)
+        for title, has_result in parts.items()
+        if not has_result and title not in shown
     ]
     done = [plain_line(name)[:_LONGEST_PART] for name in list_effects(state)]
     if done and reply["outcome"] in _ENDS_A_QUESTION:
@@ -222,7 +223,7 @@ def add_open_parts(reply: Reply, state: State, texts: Texts, language: str) -> R
 
 
 def add_offer(reply: Reply, state: State, texts: Texts, language: str) -> Reply:
-    """Return the reply with the open questions below it: as a list, and as buttons."""
+    """Return the reply with the open questions, as a list and as buttons."""
     remaining = [plain_line(question) for question in state.remaining_questions]
     if not remaining or reply["outcome"] not in _ENDS_A_QUESTION:
         return reply
@@ -239,9 +240,7 @@ def add_offer(reply: Reply, state: State, texts: Texts, language: str) -> Reply:
 
 
 def _find_way(state: State, team: Reply, *, has_calls: bool) -> WayName:
-    """Return the way that produced a result, or the one that triage chose if there is no result
-    yet.
-    """
+    """Return the way that produced a result, or else the one that triage chose."""
     if team:
         return WayName.SPECIALISTS
     if has_calls:
@@ -251,9 +250,9 @@ def _find_way(state: State, team: Reply, *, has_calls: bool) -> WayName:
 
 
 def _describe_budget(state: State) -> Json:
-    """Return how many calls counted against the budgets, and the budget that was used up.
+    """Return the number of calls that count against budgets, and the exhausted budget if any.
 
-    A call of a tool that was refused before it ran counts against none.
+    A tool call that was refused before it ran does not count.
     """
     usage, exhausted = state.model_usage, state.exhausted_budget
     budget: Json = {
@@ -264,7 +263,7 @@ def _describe_budget(state: State) -> Json:
 
 
 def _describe_swarm(state: State, *, waits: bool) -> Reply:
-    """Return the routing decision and the tasks with their states, where there are any."""
+    """Return the routing decision and the tasks with their states, if any."""
     report: Reply = {}
     if state.routing is not None:
         report["routing"] = state.routing.json
@@ -272,7 +271,7 @@ def _describe_swarm(state: State, *, waits: bool) -> Reply:
     if not tasks:
         return report
     if not waits:
-        tasks = tuple(TaskView(one) for one in cancel_open(task.json for task in tasks))
+        tasks = tuple(TaskView(json) for json in cancel_open(task.json for task in tasks))
     used = {} if state.model_usage is None else state.model_usage.by_worker
     shown: list[JsonValue] = []
     for task in tasks[:_MOST_TASKS]:
@@ -291,7 +290,7 @@ def _describe_call(execution: ToolExecutionView) -> Json:
 
 
 def _shorten(title: str) -> str:
-    """Return the title of a part without its end: a full stop follows the list of parts."""
+    """Return the shortened title of a part without its final punctuation."""
     return plain_line(title)[:_LONGEST_PART].rstrip("?.!\uff1f\u3002\uff01 ")
 
 

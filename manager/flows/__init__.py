@@ -1,4 +1,4 @@
-"""The flows of the manager: one file for each way of answering."""
+"""The flows of the manager: one module for each way of answering."""
 
 from manager.flow import Flow
 from manager.flows.auto_flow import AUTO_FLOW
@@ -11,14 +11,14 @@ from manager.flows.tool_loop import TOOLS_FLOW
 EVERY = (SEARCH_FLOW, TOOLS_FLOW, SPECIALISTS_FLOW, SWARM_FLOW, AUTO_FLOW)
 
 NEWEST = {flow.name: flow.identifier for flow in EVERY}
-"""The version that a new message begins with, by the name of its flow."""
+"""The identifier of the current version of each flow, by its name."""
 
 _FIRST = "assistant"
-"""What envelopes called the flow `search` before flows had versions."""
+"""The identifier of the flow `search` before flows had versions."""
 
 FLOWS: dict[str, Flow] = {
     _FIRST: SEARCH_FLOW,
     **{flow.identifier: flow for flow in EVERY},
     **restore_flows(EVERY, read_released()),
 }
-"""Every flow that an open message may have begun with, by the name in its envelope."""
+"""Every flow that an open message may use, by the identifier in its envelope."""

@@ -1,8 +1,8 @@
-"""Keeps the flows of the last release: an open message ends by the rows with which it began.
+"""Keeps the flows of the last release, so that open messages finish with the rows they started with.
 
-`python -m deploy.generate.flows` writes them into `released.json` when a release is made. A flow
-whose rows have changed since then is a new version, and both are served until the next release. A
-released row keeps its target; events that only the changed flow knows end as its rows say.
+`python -m deploy.generate.flows` writes `released.json` for each release. A flow whose rows have
+changed since then gets a new version, and both versions are served until the next release. Released
+rows keep their targets; events that were added later use the rows of the current flow.
 """
 
 import json
@@ -37,16 +37,16 @@ from manager.flow import (
 )
 
 Table = dict[str, Any]
-"""A flow as JSON: its version, its stages by name, its rows, and the limit of its hops."""
+"""A flow as JSON: version, hop limit, stages by name, and rows."""
 
 
 def make_flow(name: str, rows: Iterable[Row], *, most_hops: int | None = None) -> Flow:
-    """Return a flow in its version: the released one if it has the same rows, else the next."""
+    """Return a flow with the released version if its rows are the same, else with the next one."""
     return number_flow(Flow(name, 1, rows, most_hops=most_hops), read_released())
 
 
 def number_flow(flow: Flow, released: Mapping[str, Table]) -> Flow:
-    """Return the flow with its version; see `make_flow`."""
+    """Set the version of the flow and return it; see `make_flow`."""
     if (table := released.get(flow.name)) is not None:
         flow.version = table["version"]
         flow.version += describe_flow(flow) != table
@@ -54,7 +54,7 @@ def number_flow(flow: Flow, released: Mapping[str, Table]) -> Flow:
 
 
 def restore_flows(flows: Iterable[Flow], released: Mapping[str, Table]) -> dict[str, Flow]:
-    """Return the released version of each of these flows that has changed, by its identifier."""
+    """Return the released version of each flow that has changed since, by identifier."""
     restored = [
         _restore(flow, released[flow.name])
         for flow in flows
@@ -96,7 +96,7 @@ def describe_flow(flow: Flow) -> Table:
 
 
 def _name_kind(stage: Stage) -> str:
-    """Return how the event of a stage is found: by a function of `classify`, or by the manager."""
+    """Return the name of the classifier of a stage, or "gather" or "resume"."""
     if stage.events >= GATHER_EVENTS:
         return "gather"
     return "resume" if stage.events >= RESUME_EVENTS else stage.classify.__name__
@@ -133,7 +133,7 @@ def _describe(target: Target) -> object:
 
 
 def _restore(now: Flow, table: Table) -> Flow:
-    """Return a released flow, with rows of the present one for the events that it did not know."""
+    """Return a released flow, with rows of the current flow for events that were added later."""
     stages = dict(now.stages)
     for name, (role, kind) in table["stages"].items():
         if name not in stages:
@@ -157,7 +157,7 @@ def _restore(now: Flow, table: Table) -> Flow:
 
 
 def _list_further(rows: list[Row], now: Flow) -> list[Row]:
-    """Return the rows of the present flow for events of these stages, and of those they reach."""
+    """Return the rows of the current flow that the stages lack, and of the stages they reach."""
     known, further = {(row.after, row.did) for row in rows}, list[Row]()
     stages = set(Flow(now.name, now.version, rows).stages.values())
     while fresh := [

@@ -1,4 +1,4 @@
-"""The flow `search`: one search, one answer, one judgement, each repeated within limits."""
+"""The flow `search`: search, answer and judge, each repeated within limits."""
 
 from envelope.conversation import ClarificationReason as Reason
 from manager.flow import Counter, Row, StageEvent
@@ -24,7 +24,7 @@ SEARCHING: tuple[Row, ...] = (
     Row(at.RESPONSE,       StageEvent.FAILED,          at.RESPONSE,      Counter.NEXT_MODEL, BEST),
 )
 # fmt: on
-"""The rows from one search to a written answer."""
+"""The rows from a search to an answer."""
 
 SEARCH_FLOW = make_flow(
     "search",

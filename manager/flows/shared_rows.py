@@ -1,6 +1,6 @@
-"""The rows that every flow shares: from the message to its scope, and from an answer to its end.
+"""The rows that all flows share: from the message to its scope check, and from an answer to its end.
 
-The first row of a stage is the one of an answered question.
+The first row of a stage is on the main path of an answered question.
 """
 
 from envelope.conversation import ClarificationReason as Reason
@@ -17,12 +17,14 @@ CLARIFYING: tuple[Row, ...] = (
     Row(at.CLARIFICATION,  StageEvent.FAILED,          FIXED),
 )
 # fmt: on
-"""The rows of a question back or a refusal."""
+"""The rows of a clarification or a refusal."""
 
 
 def make_way_in(middle: Stage, rephrase: Stage) -> tuple[Row, ...]:
-    """Return the rows up to the scope; `middle` follows within it, `rephrase` another form of the
-    last answer.
+    """Return the rows up to the scope check.
+
+    `middle` is the next stage for a question in scope, `rephrase` for a request to rephrase the last
+    answer.
     """
     # fmt: off
     return (
@@ -64,15 +66,15 @@ def make_way_in(middle: Stage, rephrase: Stage) -> tuple[Row, ...]:
 
 
 def make_way_out(again: Stage, write: Stage) -> tuple[Row, ...]:
-    """Return the rows from a written answer to its end.
+    """Return the rows from an answer to its end.
 
-    `again` looks for more, `write` writes the answer once more.
+    `again` is the stage that searches again, `write` the one that rewrites the answer.
     """
     return make_judgement(at.QUALITY, again, write)
 
 
 def make_judgement(judge: Stage, again: Stage, write: Stage) -> tuple[Row, ...]:
-    """Return the rows of a stage that judges; see `make_way_out`."""
+    """Return the rows of a stage that judges an answer; see `make_way_out`."""
     # fmt: off
     return (
         #   stage              event                       next stage        counter             at its limit       reason

@@ -1,8 +1,9 @@
-"""The flow `specialists`: each specialist works in a branch; those whose inputs are available work
-at the same time. A branch begins at `specialist`, whose row leads to the stage of the specialist. A
-specialist that calls tools runs again with their results; one with much to read divides it into
-parts, each a branch of its own, and runs again to join them. A failure is an entry of `errors`, and
-the others continue.
+"""The flow `specialists`: each specialist runs in a branch, in parallel if its inputs are available.
+
+A branch starts at `specialist`, whose row leads to the stage of the specialist. A specialist that
+calls tools runs again with their results. One with much to read splits it into parts, each of which
+is a branch, and runs again to join them. A failure becomes an entry of `errors`, and the other
+specialists continue.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ HANDED_OVER = (
     "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",
     "errors",
 )  # fmt: skip
-"""What one specialist writes for the next ones."""
+"""Attributes that specialists write for later ones."""
 _OUTPUTS = {
     SpecialistName.EXTRACTOR: "extracted",
     SpecialistName.CLASSIFIER: "classification",
@@ -42,7 +43,7 @@ _OUTPUTS = {
     SpecialistName.GAP_SYNTHESIZER: "gaps",
     SpecialistName.REPORT_GENERATOR: "review_report",
 }
-"""What a branch returns, without what it was given, which may be outdated in a further round."""
+"""The only output that a branch returns: inherited ones may be outdated in a further round."""
 _SHARED = ("errors", "tool_executions")
 _RESULT = Return(_SHARED, notes_failure=True)
 _PART_RESULT = Return(("stored_parts", "errors", "tool_executions"), notes_failure=True)
@@ -50,9 +51,9 @@ _LONGEST_LABEL = 100
 
 
 def list_specialists(state: State) -> Sequence[BranchItem]:
-    """Return a branch for each specialist of the next wave; none after the last wave.
+    """Return a branch for each specialist of the next wave, or none after the last wave.
 
-    The waves of a further round, which the synthesis asked for, follow those of the plan.
+    If the synthesis requested a further round, its waves follow those of the plan.
     """
     further = state.further_round
     done, planned = state.counters.get(Counter.SEQUENCE.value, 0), list_waves(state.agent_sequence)
@@ -82,7 +83,7 @@ def _make_label(part: PartView) -> str:
 
 
 def _make_rows(stage: Stage, result: Return, parts: Stage | None = None) -> tuple[Row, ...]:
-    """Return the rows of a specialist, or of a part of its work."""
+    """Return the rows of a specialist, or of a part of its work, with its tool calls."""
     results = make_gather_stage(f"{stage}_results")
     calls = Scatter(at.ACT, results, list_calls, Join(seconds=120.0, at_once=64, share=0.4))
     # fmt: off
@@ -161,11 +162,11 @@ CALLED: tuple[Row, ...] = (
     Row(at.ACT, StageEvent.DONE, _ACT_RESULT),
     Row(at.ACT, StageEvent.FAILED, _ACT_RESULT),
 )
-"""The rows of a tool call, for a flow without the tool loop."""
+"""The rows of a tool call, for flows without the tool loop."""
 
 
 MOST_HOPS = 20_000
-"""Every branch has its own counters, and plans have at most 256 branches."""
+"""A high limit, because every branch has its own counters, and a plan up to 256 branches."""
 
 # fmt: off
 _TRIAGE: tuple[Row, ...] = (

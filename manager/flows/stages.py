@@ -1,4 +1,4 @@
-"""The stages that flows pass: the way in, the search, the tool loop, the swarm, the way out."""
+"""The stages of all flows: start, search, tool loop, specialists, swarm, and judgement."""
 
 from envelope.role import Role
 from manager import classify
@@ -100,7 +100,7 @@ ASSESS = make_stage(
 SHOWN = Stage(
     "shown_message", Role.MANAGER, frozenset({_E.DONE, _E.FAILED}), classify.classify_shown
 )
-"""The stage at which a branch begins that reads a waiting message."""
+"""The first stage of a branch that reads a waiting message."""
 SHOWN_LANG = make_stage(Role.LANG, name="shown_lang")
 SHOWN_TRANSLATION = make_stage(Role.TRANSLATION, name="shown_translation")
 SHOWN_ESSENCE = make_stage(
@@ -112,7 +112,7 @@ SHOWN_ESSENCE = make_stage(
 SPECIALIST = Stage(
     "specialist", Role.MANAGER, frozenset({_E.DONE, _E.FAILED}), classify.classify_begin
 )
-"""Where a branch begins whose specialist its `agent_sequence` names."""
+"""The first stage of the branch of a specialist, which is named in `agent_sequence`."""
 FINDINGS = make_gather_stage("findings")
 SYNTHESIS = make_stage(
     Role.SYNTHESIS,
@@ -148,7 +148,7 @@ SYNTHESIZE = make_stage(
 
 
 def make_specialist_stage(role: Role, *, name: str = "", splits: bool = False) -> Stage:
-    """Return the stage of a specialist that may call tools, or divide its work."""
+    """Return the stage of a specialist that may call tools and, with `splits`, split its work."""
     events = _DONE_OR_FAILED | {_E.CALLS}
     events |= {_E.SPLITS} if splits else frozenset()
     return make_stage(role, events, classify.classify_specialist, name=name)

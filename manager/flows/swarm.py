@@ -1,5 +1,6 @@
-"""The flow `swarm`: plan, ask the user, work in rounds, write one answer, judge it. If nothing is
-found or no plan can be made, one search answers instead.
+"""The flow `swarm`: plan, ask the user, run workers in rounds, write one answer, and judge it.
+
+If planning fails or nothing is found, a search answers instead.
 """
 
 from collections.abc import Sequence
@@ -16,14 +17,14 @@ from manager.flows.tool_loop import list_calls
 from manager.state import BranchItem, PlannedWorkerView, State, SwarmPlanView, WorkerOutputView
 
 _LONGEST_LABEL = 100
-_LONGEST_FOUND = 1_500
+_LONGEST_OUTPUT = 1_500
 _TOOL_SECONDS = 60.0
 _WORK_SECONDS = 3600.0
-"""A limit for jobs; in a question, workers have their share of the remaining time."""
+"""Only limits jobs; in a question, workers have a share of the remaining time."""
 
 
 def list_tasks(state: State) -> Sequence[BranchItem]:
-    """Return a branch for each task that the ledger begins, with its brief."""
+    """Return a branch for each task that the ledger starts, with its brief."""
     plan = state.swarm_plan
     if plan is None:
         return []
@@ -33,7 +34,7 @@ def list_tasks(state: State) -> Sequence[BranchItem]:
 
 
 def list_worker_calls(state: State) -> Sequence[BranchItem]:
-    """Return a branch for each call of a worker, which may use the tools of its brief alone."""
+    """Return a branch for each tool call of a worker, restricted to the tools of its brief."""
     task = state.worker_task
     worker = None if task is None else task.worker
     caller: dict[str, JsonValue] = {"agent": None, "tools": []}
@@ -51,7 +52,7 @@ def _make_item(
         "question": state.canonical_question,
         "criteria": plan.criteria,
         "known": state.collected_info,
-        "found": [_describe_found(outputs.get(name)) for name in worker.depends_on],
+        "found": [_describe_output(outputs.get(name)) for name in worker.depends_on],
         "workers": workers,
     }
     if progress is not None:
@@ -65,13 +66,13 @@ def _make_item(
     )
 
 
-def _describe_found(output: WorkerOutputView | None) -> str:
-    """Return what a worker found, shortened, for those that depend on it."""
+def _describe_output(output: WorkerOutputView | None) -> str:
+    """Return a short text with the results of a worker, for workers that depend on it."""
     if output is None:
         return ""
     quoted = [passage.text for passage in output.passages[:3]]
     parts = (output.text, "; ".join(map(str, output.items)), *quoted)
-    return " ".join(" ".join(part.split()) for part in parts if part)[:_LONGEST_FOUND]
+    return " ".join(" ".join(part.split()) for part in parts if part)[:_LONGEST_OUTPUT]
 
 
 _JOIN = Join(seconds=_WORK_SECONDS, at_once=64)
@@ -90,7 +91,7 @@ _SAME_TOPIC = Return(is_good=False)
 _WORK = Scatter(at.WORK, at.WORKED, list_tasks, _JOIN, watch=at.SHOWN)
 
 # fmt: off
-_LOOK: tuple[Row, ...] = (
+_WATCH: tuple[Row, ...] = (
     #   stage                event                       next stage
     Row(at.SHOWN,             StageEvent.DONE,            at.SHOWN_LANG),
     Row(at.SHOWN,             StageEvent.FAILED,          _SAME_TOPIC),
@@ -105,7 +106,7 @@ _LOOK: tuple[Row, ...] = (
     Row(at.SHOWN_ESSENCE,     StageEvent.FAILED,          _SAME_TOPIC),
 )
 # fmt: on
-"""A waiting message passes the first stages, where a model decides what it is about."""
+"""A waiting message passes the first stages, where a model determines its topic."""
 
 # fmt: off
 SWARM: tuple[Row, ...] = (
@@ -148,7 +149,7 @@ SWARM: tuple[Row, ...] = (
     Row(at.SYNTHESIZE,     StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
     Row(at.SYNTHESIZE,     StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
     *make_judgement(at.JUDGE, again=at.PLAN, write=at.SYNTHESIZE),
-    *_LOOK,
+    *_WATCH,
 )
 # fmt: on
 

@@ -1,7 +1,7 @@
-"""The flow `tools`: plan calls, run them side by side, combine, write, assess, again.
+"""The flow `tools`: plan tool calls, run them in parallel, write an answer, assess it, and repeat.
 
-A plan that fails, and one that finds nothing, falls back to one search. A further round that plans
-no new call ends the loop with the best answer so far.
+If planning fails or nothing is found, a search answers instead. A further round without a new call
+ends the loop with the best answer so far.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from manager.state import BranchItem, PlannedCall, State
 
 _LONGEST_TOOL, _LONGEST_TEXT = 60, 100
 _JOIN = Join(seconds=60.0, at_once=64)
-"""The setting MAX_PARALLEL_TOOLS lowers how many calls run at once."""
+"""The setting MAX_PARALLEL_TOOLS may lower `at_once`."""
 
 
 def list_calls(state: State) -> Sequence[BranchItem]:
@@ -30,7 +30,7 @@ def _make_item(call: PlannedCall) -> BranchItem:
 
 
 def _make_label(call: PlannedCall) -> str:
-    """Return the tool of a call, and the texts among its arguments, such as two versions."""
+    """Return a label with the tool of a call and its string arguments."""
     values = [value for value in call.arguments.values() if isinstance(value, str)]
     texts = [" ".join(value[:_LONGEST_TEXT].split()) for value in values]
     named = call.tool[:_LONGEST_TOOL].replace("_", " ")
@@ -81,7 +81,7 @@ TOOL_LOOP: tuple[Row, ...] = (
     Row(at.ASSESS,         StageEvent.FAILED,          BEST),
 )
 # fmt: on
-"""An answer that was checked before is not checked again: the best one of the message is sent."""
+"""An answer is not judged twice: if no new call is planned, the best answer so far is sent."""
 
 TOOLS_FLOW = make_flow(
     "tools",

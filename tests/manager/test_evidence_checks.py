@@ -21,7 +21,7 @@ CALLS: list[JsonValue] = [
 Payload = dict[str, JsonValue]
 
 
-def check_evidence(payload: Payload, branch: str = "") -> tuple[evidence_checks.FoundFault, ...]:
+def check_evidence(payload: Payload, branch: str = "") -> tuple[evidence_checks.EvidenceFault, ...]:
     return evidence_checks.check_evidence(State(payload), branch)
 
 
