@@ -318,7 +318,7 @@ def _read_copied_header(text: str) -> list[str]:
 
 def _is_new(text: str, seen: set[str]) -> bool:
     """Return whether a paragraph was not in the thread before, however its lines were broken."""
-    key = "".join(character for character in text.lower() if character.isalnum())
+    key = "".join(text.split())
     if key in seen:
         return False
     if len(key) > 20:
