@@ -279,6 +279,8 @@ async def test_a_sentence_that_the_answer_after_a_change_does_not_support_is_los
 
     change = await judge_change(question, before, after, judge)
 
-    assert [sentence for sentence, _ in change.lost] == ["It is valid for 7 days [1]."]
-    assert "It can be used once" in repr(judge.calls[0].inputs)
-    assert (change.error, change.before[:2], change.after[:2]) == ("", "It", "It")
+    assert [sentence for sentence, _ in change.lost] == ["It is valid for 7 days."]
+    inputs = judge.calls[0].inputs
+    assert inputs.answer == change.before == "It is valid for 7 days. It can be used once."
+    assert [source.text for source in inputs.sources] == [change.after] == ["It can be used once."]
+    assert (change.error, inputs.language_name) == ("", "en")
