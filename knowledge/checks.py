@@ -1,9 +1,10 @@
 """Compares what questions find in two states of the documents.
 
 A question is **broken** if the context of its answer no longer contains an expected fact, or if a
-section that it cites, or every page that it expects, was deleted. It is **changed** if such a
-section changed or moved, if the rank of its page changed, or if a search for it finds something
-now and did not before, or the reverse. Otherwise it is **unchanged**. No model is asked.
+section that it cites was deleted, or every page that it expects while no other page has its facts.
+It is **changed** if such a section changed or moved, if the rank of its page changed, or if a
+search for it finds something now and did not before, or the reverse. Otherwise it is **unchanged**.
+No model is asked.
 
 A section has moved if at least half of its text stands in documents that were added or changed.
 """
@@ -207,7 +208,14 @@ class _Comparison:
         elsewhere = {
             place: page for place, page in pages.items() if page and page.fate != "changed"
         }
-        sections = tuple(filter(None, {**relied, **elsewhere, **cited}.values()))
+        fates = {place.document_id: page.fate for place, page in elsewhere.items()}
+        # What happened to a whole page is said once.
+        parts = {
+            place: part
+            for place, part in relied.items()
+            if part and part.fate != fates.get(place.document_id)
+        }
+        sections = tuple(filter(None, {**parts, **elsewhere, **cited}.values()))
         wanted = {place.document_id for place in (*cited, *pages)}
         moved = {self._targets[place] for place in (*cited, *pages) if place in self._targets}
         rank_before = before.find_rank(wanted)
@@ -215,7 +223,10 @@ class _Comparison:
         newly_answered = _is_newly_answered(question, before, after)
         no_longer_found = before.is_clear and not after.is_clear
         state: State = "unchanged"
-        if lost or _are_deleted(pages.values(), all) or _are_deleted(cited.values(), any):
+        # Where the facts are still found, they stand on another page.
+        needs_page = not question.facts or len(after.facts) < len(question.facts)
+        is_gone = needs_page and _are_deleted(pages.values(), all)
+        if lost or is_gone or _are_deleted(cited.values(), any):
             state = "broken"
         elif sections or rank_before != rank_after or newly_answered or no_longer_found:
             state = "changed"

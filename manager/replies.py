@@ -436,11 +436,15 @@ def _describe_question(state: State) -> str:
 
     A model may have written it, so links and addresses that the user did not type are removed.
     """
+    question = state.canonical_question
+    named, is_free = addresses_of(question), is_free_of_foreign_links(question, ())
+    if is_free and not named:
+        # Every hop makes a last resort, and to search a whole conversation takes milliseconds.
+        return question
     turns = (turn.text for turn in state.history if turn.speaker == "user")
     typed = (state.text, state.reply_text, *turns)
     held = frozenset[str]().union(*map(addresses_of, typed))
-    question = state.canonical_question
-    if addresses_of(question) <= held and is_free_of_foreign_links(question, ()):
+    if is_free and named <= held:
         return question
     return keep_links(question, Allowed(held=held, any_host=True)).text
 

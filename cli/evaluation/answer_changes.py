@@ -6,6 +6,7 @@ that the new answer does not support is lost or contradicted.
 
 from collections.abc import Sequence
 
+from citations.claims import without_citations
 from cli.evaluation.desk_run import AskedCase, Progress, Variant, run_variant
 from cli.evaluation.golden import GoldenCase
 from cli.evaluation.judging import JudgedClaim, JudgedQuestion, judge_answer
@@ -63,17 +64,21 @@ async def judge_change(
     question: CheckQuestion, before: AskedCase, after: AskedCase, judge: Model
 ) -> AnswerChange:
     """Return both answers, and the sentences of the first one that the second one has lost."""
-    texts = [str(case.reply.get("text") or "") for case in (before, after)]
+    written = str(before.reply.get("text") or "")
     language = str(before.reply.get("language") or "en")
-    sentences = split_covered(texts[0], language)
-    claims = [JudgedClaim(one.text, {1: texts[1]}) for one in sentences]
-    found = await judge_answer(judge, JudgedQuestion(question.text, language, texts[1], claims))
+    # The numbers of citations lead nowhere in a report without sources.
+    sentences = [without_citations(one.text) for one in split_covered(written, language)]
+    first, second = (
+        without_citations(str(case.reply.get("text") or "")) for case in (before, after)
+    )
+    claims = [JudgedClaim(sentence, {1: second}) for sentence in sentences]
+    found = await judge_answer(judge, JudgedQuestion(question.text, language, first, claims))
     lost = [
-        (sentence.text, opinion.reason)
+        (sentence, opinion.reason)
         for sentence, opinion in zip(sentences, found.opinions, strict=False)
         if opinion.supported is False
     ]
-    return AnswerChange(question, texts[0], texts[1], tuple(lost), found.error)
+    return AnswerChange(question, first, second, tuple(lost), found.error)
 
 
 def _make_case(question: CheckQuestion) -> GoldenCase:

@@ -90,6 +90,7 @@ def _make_inputs(question: JudgedQuestion) -> JudgeInputs:
     return JudgeInputs(
         question=question.text,
         language=question.language,
+        language_name=question.language,
         answer=question.answer,
         passages=tuple(
             PromptPassage(number=number, text=claim.text, note=_name_sources(claim))

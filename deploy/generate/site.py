@@ -29,7 +29,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Choose how it answers": ("ways", "local-models", "reviews", "tools"),
     "Answer people": ("widget", "channels", "handover", "links"),
     "Connect programs": ("http", "mcp", "webhooks"),
-    "Run it": ("deployment", "settings", "operations", "upgrading"),
+    "Run it": ("deployment", "capacity", "settings", "operations", "upgrading"),
     "Improve answers": ("console", "evaluation", "checks"),
     "Look up": ("security", "injection", "limits", "model_servers", "glossary"),
 }

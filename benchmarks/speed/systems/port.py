@@ -18,6 +18,7 @@ class Setting:
     Workers connect to Redis at `worker_url`, the client at `client_url`: one may be a proxy.
     `lease_seconds` (0: the system's default) is how long a silent worker keeps what it took;
     `works` is False for a system that only submits. `folder` is for the files of the system.
+    `shards` is the number of shards of Refdesk's streams.
     """
 
     worker_url: str
@@ -26,6 +27,7 @@ class Setting:
     folder: str
     lease_seconds: float = 0.0
     works: bool = True
+    shards: int = 1
 
 
 async def never_holds(_name: str) -> None:

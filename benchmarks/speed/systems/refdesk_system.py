@@ -64,7 +64,7 @@ async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
     lease_seconds = setting.lease_seconds or LEASE_SECONDS
 
     def broker(url: str) -> RedisBroker:
-        return RedisBroker(connect(url), lease_seconds=lease_seconds)
+        return RedisBroker(connect(url), shards=setting.shards, lease_seconds=lease_seconds)
 
     def watch_handler(handler: Handler) -> Handler:
         # The other roles are not slowed down by being watched.
@@ -119,6 +119,6 @@ def _asking(client: RedisBroker, text: str, watch: Watch) -> Ask:
 
 
 def _memory(setting: Setting) -> RedisMemory:
-    memory = LongMemory(connect(setting.worker_url), shards=1)
+    memory = LongMemory(connect(setting.worker_url), shards=setting.shards)
     memory.turns = tuple(Turn.model_validate(turn) for turn in setting.payload.history)
     return memory

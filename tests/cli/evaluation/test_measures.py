@@ -18,7 +18,7 @@ from cli.printing import WIDTH, columns
 from deploy.errors import CommandError
 from knowledge.checks import CheckQuestion, is_page
 from llm.errors import ModelUnavailable
-from llm.tasks.search import JudgeOutput
+from llm.tasks.search import JudgeInputs, JudgeOutput
 from tests.support.scripted_model import ScriptedModel
 
 LIMIT, KEYS = "An account may make 50 requests per second.", "All keys share the limit."
@@ -279,6 +279,9 @@ async def test_a_sentence_that_the_answer_after_a_change_does_not_support_is_los
 
     change = await judge_change(question, before, after, judge)
 
-    assert [sentence for sentence, _ in change.lost] == ["It is valid for 7 days [1]."]
-    assert "It can be used once" in repr(judge.calls[0].inputs)
-    assert (change.error, change.before[:2], change.after[:2]) == ("", "It", "It")
+    assert [sentence for sentence, _ in change.lost] == ["It is valid for 7 days."]
+    inputs = judge.calls[0].inputs
+    assert isinstance(inputs, JudgeInputs)
+    assert inputs.answer == change.before == "It is valid for 7 days. It can be used once."
+    assert [source.text for source in inputs.sources] == [change.after] == ["It can be used once."]
+    assert (change.error, inputs.language_name) == ("", "en")
