@@ -176,19 +176,22 @@ def _align_cells(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _list_cells(table: Sequence[str]) -> Iterator[str]:
-    _, *names = _split(table[0])
+    first, *names = _split(table[0])
     for number, line in enumerate(table[2:]):
         name, *cells = _split(line)
         if number:
             yield ""
-        yield name
-        yield from (
-            f"- {column}: {cell}" for column, cell in zip(names, cells, strict=False) if cell
-        )
+        yield f"{first}: {name}" if first and name else name
+        for column, cell in zip_longest(names[: len(cells)], cells, fillvalue=""):
+            if cell:
+                yield f"- {column}: {cell}" if column else f"- {cell}"
 
 
 def _split(line: str) -> list[str]:
-    return [cell.strip() for cell in _BAR.split(line.strip().removeprefix("|").removesuffix("|"))]
+    cells = _BAR.split(line.strip().removeprefix("|"))
+    if len(cells) > 1 and not cells[-1]:
+        cells.pop()
+    return [cell.strip().replace("\\|", "|") for cell in cells]
 
 
 def _list_tables(lines: Sequence[str], width: int) -> list[str]:

@@ -24,6 +24,9 @@ class Reads(BaseModel, frozen=True):
     language: str = "en"
     text: str = ""
     assumption: str = ""
+    searches_again: bool = False
+    quality_analysis: str = ""
+    source_references: tuple[SourceReference, ...] = ()
 
 
 class Writes(MayAsk, frozen=True):
@@ -35,7 +38,10 @@ class Writes(MayAsk, frozen=True):
 
 
 class AugmentationAgent(Agent[Reads, Writes]):
-    """Numbers every result that has a text, in the order of the texts."""
+    """Numbers every result that has a text, in the order of the texts.
+
+    A writer whom no source answered reads only those that a further search found.
+    """
 
     role = Role.AUGMENTATION
     step = ProgressStep.SEARCH
@@ -82,13 +88,24 @@ def _number_references(results: tuple[SearchResult, ...]) -> tuple[SourceReferen
 
 
 def _prompt(reads: Reads, references: tuple[SourceReference, ...]) -> str:
-    blocks = [_source_block(reference, reads.search_context) for reference in references]
+    read = _choose_read(reads, references)
+    blocks = [_source_block(reference, reads.search_context) for reference in read]
     if reads.assumption:
         blocks.append(fence(reads.assumption, "assumption"))
     if _one_line(reads.text) not in ("", _one_line(reads.canonical_question)):
         blocks.append(fence(reads.text, "what the user typed"))
     blocks.append(fence(reads.canonical_question, "question"))
     return "\n".join(blocks)
+
+
+def _choose_read(
+    reads: Reads, references: tuple[SourceReference, ...]
+) -> tuple[SourceReference, ...]:
+    """Return the references that the writer reads: without those that answered nothing before."""
+    if not reads.searches_again or reads.quality_analysis:
+        return references
+    known = {reference.chunk_id for reference in reads.source_references}
+    return tuple(one for one in references if one.chunk_id not in known) or references
 
 
 def _source_block(reference: SourceReference, context: str) -> str:

@@ -119,6 +119,8 @@ class _Judgement:
     language_matches: bool
     was_asked: bool = True
     problem: str = ""
+    why: str = "unreadable"
+    """The reason of a judge that was asked and gave no verdicts, as a slug."""
 
     @property
     def is_silent(self) -> bool:
@@ -186,7 +188,9 @@ class QualityAgent(Agent[Reads, Writes]):
             given = await self._model.ask(JUDGE, inputs, self.run)
         except ModelError as error:
             problem = f"the judge failed: {type(error).__name__}: {error}"
-            return _Judgement(withheld, None, "none: the judge failed", matches, problem=problem)
+            return _Judgement(
+                withheld, None, "none: the judge failed", matches, problem=problem, why=error.reason
+            )
         if silence := _find_silence(given.output, answer, faults):
             return _Judgement(withheld, None, f"none: {silence}", matches, problem=silence)
         rejected = _collect_rejected(given.output, answer, faults, proved)
@@ -255,7 +259,8 @@ class QualityAgent(Agent[Reads, Writes]):
         if reads.missing:
             notices.append(self._describe_missing(reads))
         if judgement.is_silent:
-            notices.append(self._look_up_text("not_judged", reads.reply_language))
+            why = self._look_up_text(f"reason_{judgement.why}", reads.reply_language)
+            notices.append(self._look_up_text("not_judged", reads.reply_language, reason=why))
         return "\n\n".join((text, *(notice for notice in notices if notice not in text)))
 
     def _describe_missing(self, reads: Reads) -> str:

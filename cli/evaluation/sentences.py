@@ -20,7 +20,7 @@ _FIXED_KEYS = (
     "attempts_reached", "fault_reached", "also_asked", "left_out", "not_judged", "steps_ended",
     "not_checked",
 )  # fmt: skip
-_FIXED_VALUES = ("assumption", "missing")
+_FIXED_VALUES = ("assumption", "missing", "reason")
 _VALUE = "\0"
 _LEAST_FIXED = 4
 

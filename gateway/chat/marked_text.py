@@ -15,6 +15,7 @@ from markdown_it.token import Token
 
 from citations.addresses import find_addresses, page_of
 from gateway.answer import Source
+from knowledge.documents.markup.wide_rows import widen_tables
 
 BULLET = "• "
 RULE = "———"
@@ -171,13 +172,16 @@ class _Writer:
         """Write a cell behind the name of its column, the first one in bold."""
         if table.cell < 0:
             table.names.append("".join(token.content for token in tokens))
-        elif table.cell == 0 and all(token.type != "strong_open" for token in tokens):
+            return
+        name = table.names[table.cell]
+        if table.cell and tokens:
+            self._add(BETWEEN_CELLS)
+        self._add(f"{name}: " if name and tokens else "")
+        if table.cell == 0 and all(token.type != "strong_open" for token in tokens):
             self._begin("bold")
             self._inline(tokens)
             self._end()
-        elif tokens:
-            name = table.names[table.cell] if table.cell else ""
-            self._add(f"{BETWEEN_CELLS}{name}: " if name else "")
+        else:
             self._inline(tokens)
 
     def _list(self, kind: str, token: Token) -> None:
@@ -249,7 +253,7 @@ class _Writer:
 def parse_marked(markdown: str) -> Marked:
     """Return a Markdown text as plain text with marks; text that is not empty stays so."""
     writer = _Writer()
-    for token in _MARKDOWN.parse(markdown):
+    for token in _MARKDOWN.parse(widen_tables(markdown, _MARKDOWN)):
         writer.write(token)
     text = writer.text()
     if not text.strip():

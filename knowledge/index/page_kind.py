@@ -17,6 +17,13 @@ _VERSION = re.compile(
     r"\W{0,3}(?:(?:version|release|v)\W{0,2})?(?:\d{1,4}\.\d{1,4}|\d{4}-\d{2}|unreleased)",
     re.IGNORECASE,
 )
+_VERSION_ALONE = re.compile(
+    r"\W{0,3}(?:(?:version|release|v)\W{0,2}\d{1,4}\.\d{1,4}|\d{4}-\d{2}"
+    r"|(?:\d{1,4}(?:\.\d{1,4}){1,3}[\w.+-]{0,20}|unreleased)"
+    r"(?:\W{0,3}$|\W{1,3}.{0,30}\b(?:19|20)\d\d\b))",
+    re.IGNORECASE,
+)
+"""A heading that is a version, perhaps with its date: "3.1 The name" is a numbered section."""
 _MARKDOWN_LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(")
 _HTML_LINK = re.compile(r"<a\b[^<>]{0,500}>([^<>]{1,200})</a>", re.IGNORECASE)
 _LEAST_HEADINGS = 3
@@ -48,10 +55,10 @@ def _is_changelog(page: Page) -> bool:
         for block in page.blocks
         if block.kind is BlockKind.HEADING and block.text != page.title
     ]
-    versions = sum(_VERSION.match(heading) is not None for heading in headings)
     file = re.sub("[_-]", " ", PurePosixPath(page.source).stem)
     if _NAMES.fullmatch(page.title.strip()) or _NAMES.fullmatch(file):
-        return versions > 0
+        return any(map(_VERSION.match, headings))
+    versions = sum(_VERSION_ALONE.match(heading) is not None for heading in headings)
     return versions >= _LEAST_HEADINGS and versions * 2 > len(headings)
 
 

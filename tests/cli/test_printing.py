@@ -138,11 +138,21 @@ def test_inline_code_is_on_one_line(word: str, before: int, code: str) -> None:
 def test_a_table_that_is_too_wide_for_a_terminal_is_a_list_of_its_cells() -> None:
     lines = wrap(f"Before.\n\n{WIDE}\n| end | a | b |\n\nAfter.")
 
-    assert lines[:3] == ["Before.", "", "fees"]
+    assert lines[:3] == ["Before.", "", "Topic: fees"]
     assert lines[3].startswith("- One: crown")
     assert "- Other: not found" in lines
-    assert lines[-6:] == ["", "end", "- One: a", "- Other: b", "", "After."]
+    assert lines[-6:] == ["", "Topic: end", "- One: a", "- Other: b", "", "After."]
     assert all(len(line) <= 80 for line in lines)
+
+
+def test_no_cell_of_a_wide_table_is_lost_and_a_bar_in_a_cell_has_no_backslash() -> None:
+    names = " | ".join(f"name {number}" for number in range(12))
+    cells = " | ".join(f"cell {number}" for number in range(12))
+    table = f"| {names} |\n|{'---|' * 12}\n| {cells} |\n| {cells} | more | `a\\|b` |"
+
+    listed = [f"name {number}: cell {number}" for number in range(12)]
+    row = [listed[0], *(f"- {cell}" for cell in listed[1:])]
+    assert wrap(table) == [*row, "", *row, "- more", "- `a|b`"]
 
 
 def test_the_columns_of_a_narrow_table_are_aligned_and_tables_in_code_stay_as_they_are() -> None:

@@ -157,8 +157,7 @@ function readTable(parent, lines, at, reading) {
   while (end < lines.length && lines[end].includes("|")) end += 1;
   const head = make("tr", {}, ...columns.map((cell) => cellNode("th", cell, reading)));
   const rows = lines.slice(at + 2, end).map((line) => {
-    const shown = cells(line).slice(0, columns.length);
-    return make("tr", {}, ...shown.map((cell) => cellNode("td", cell, reading)));
+    return make("tr", {}, ...cells(line).map((cell) => cellNode("td", cell, reading)));
   });
   const table = make("table", { dir: "auto" }, make("thead", {}, head), make("tbody", {}, ...rows));
   const named = { class: "table", tabindex: "0", role: "region", "aria-label": reading.words.table };
@@ -170,7 +169,7 @@ function cells(line) {
   let row = line.trim();
   if (row.startsWith("|")) row = row.slice(1);
   if (row.endsWith("|") && !row.endsWith("\\|")) row = row.slice(0, -1);
-  return row.split(/(?<!\\)\|/).map((cell) => cell.trim());
+  return row.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
 }
 
 function cellNode(tag, cell, reading) {

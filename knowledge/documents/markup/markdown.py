@@ -23,6 +23,7 @@ from knowledge.documents import front_matter
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.markup.html import Fragment, count_hidden, read_fragment
+from knowledge.documents.markup.wide_rows import widen_tables
 from knowledge.documents.page import Block, BlockKind, LeftOut, Page, first_heading
 
 _Env = MutableMapping[str, Any]
@@ -233,7 +234,8 @@ def _read(markdown: str) -> Fragment:
 def _write_html(markdown: str, env: _Env) -> str:
     lines = _place_footnotes(list(_remove_modules(markdown.split("\n"))))
     unfolded = _unfold_notes(_unfold_tabs(lines))
-    return str(_make_parser().render("\n".join(_clean_lines(unfolded)), env))
+    parser = _make_parser()
+    return str(parser.render(widen_tables("\n".join(_clean_lines(unfolded)), parser), env))
 
 
 @cache

@@ -129,6 +129,29 @@ async def test_a_span_outside_the_context_is_given_up_with_the_chunk_named() -> 
     assert "'a#0'" in outcome.reason
 
 
+@pytest.mark.parametrize(
+    ("analysis", "numbers"),
+    [("", ["2"]), ("The writer missed the limit.", ["1", "2"])],
+    ids=["no source answered", "an answer was judged"],
+)
+async def test_who_writes_once_more_reads_no_source_again_that_answered_nothing(
+    analysis: str, numbers: list[str]
+) -> None:
+    first = Reads(
+        canonical_question="How many?",
+        search_context="one.\n\ntwo.",
+        search_results=(result("a#0", (0, 4)),),
+    )
+    known = (await augment(first)).source_references
+
+    results = (*first.search_results, result("b#0", (6, 10)))
+    again = {"search_results": results, "searches_again": True, "source_references": known}
+    writes = await augment(first.model_copy(update={**again, "quality_analysis": analysis}))
+
+    assert [reference.number for reference in writes.source_references] == [1, 2]
+    assert re.findall(r"^Source (\d)", writes.augmented_prompt, re.MULTILINE) == numbers
+
+
 async def test_sources_are_numbered_in_the_order_of_their_texts() -> None:
     best_first = (result("b#0", (6, 10)), result("a#0", (0, 4)))
 

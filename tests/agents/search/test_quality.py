@@ -348,7 +348,7 @@ async def test_without_a_judge_adapted_code_goes_out_only_in_words_that_were_giv
 
     assert (block in writes.response) is is_shown
     assert ("<left_out in en>" in writes.response) is not is_shown
-    assert writes.response.endswith("<not_judged in en>")
+    assert writes.response.endswith("<not_judged in en> <reason_unreadable in en>")
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,8 @@ async def test_silence_of_the_judge_approves_nothing_and_the_answer_says_so(
     assert writes.validation_result.completeness is None
     assert writes.validation_result.judge.startswith("none: ")
     assert writes.response == (
-        f"{GOOD}\n\nThe moon is cheese.\n\n<left_out in en>\n\n<not_judged in en>"
+        f"{GOOD}\n\nThe moon is cheese.\n\n<left_out in en>\n\n"
+        "<not_judged in en> <reason_unreadable in en>"
     )
 
 

@@ -70,9 +70,15 @@ def test_each_row_of_a_table_is_a_line_that_names_its_columns() -> None:
 
     marked = parse_marked(f"Codes:\n\n{table}\n\nEnd.")
 
-    rows = "• D-1 · Status: lost [1]\n• D-2 · Next: wait"
+    rows = "• Code: D-1 · Status: lost [1]\n• Code: D-2 · Next: wait"
     assert marked.text == f"Codes:\n\n{rows}\n\nEnd."
     assert [marked.text[mark.start : mark.end] for mark in marked.marks] == ["D-1", "lost", "D"]
+
+
+def test_no_cell_of_a_row_that_is_longer_than_the_header_is_lost() -> None:
+    table = "| Key | Value |\n|---|---|\n| `{{ x | upper }}` | `a\\|b` | more |"
+
+    assert parse_marked(table).text == "• Key: `{{ x · Value: upper }}` · a|b · more"
 
 
 def test_a_table_without_rows_shows_the_names_of_its_columns() -> None:

@@ -143,6 +143,18 @@ def test_marks_in_code_stay() -> None:
     assert found[1].text == "Use `{ .a }` and `:material-x:` and `[^1]`."
 
 
+def test_placeholders_of_generators_stay_and_no_cell_of_a_row_is_lost() -> None:
+    code = "```bash\ncurl https://dl.acme.test/{{ version }}/app.tgz ${{ secrets.TOKEN }}\n```"
+    names = "| Filter | Result |\n|---|---|\n| `{{ x | upper }}` | {{ y }} |"
+
+    page = f"# Install {{{{ version }}}}\n\nUse `{{{{ version }}}}`.\n\n{code}\n\n{names}"
+    content = markdown.read_text(page, "install.md").content
+
+    assert content.startswith("# Install {{ version }}\n\nUse `{{ version }}`.")
+    assert code in content
+    assert "| `{{ x | upper }}` | {{ y }} |" in content
+
+
 def test_labels_in_shortcodes_components_and_tables_of_lists_are_read() -> None:
     text = (
         '# A\n\n{{< tab name="Windows" >}}\nFolder A7.\n{{< /tab >}}\n\n'

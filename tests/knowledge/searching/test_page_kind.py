@@ -26,6 +26,14 @@ INDEX = "# Guide\n\n" + "".join(f"- [Part {n}](part{n}.md): about it\n" for n in
         (INDEX, PageKind.INDEX),
         ("# History\n\nThe company was founded in 1950.\n", PageKind.CONTENT),
         ("# Python 3.12\n\n## Install\n\nA\n\n## 3.12 on Windows\n\nB\n", PageKind.CONTENT),
+        (
+            "# Act\n\n## 1.1 Scope\n\nA\n\n## 1.2 Terms\n\nB\n\n## 2.1.1 Use\n\nC\n",
+            PageKind.CONTENT,
+        ),
+        (
+            "# Acme\n\n## 2024-05-01 May\n\nA\n\n## [1.1] - 3 Mar 2024\n\nB\n\n## 1.0b1\n",
+            PageKind.CHANGELOG,
+        ),
         ("# Countries\n\n- Spain\n- Italy\n- France\n- Malta\n- Cyprus\n", PageKind.CONTENT),
         (INDEX + "\nA queue holds the work that waits. " * 20, PageKind.CONTENT),
     ],

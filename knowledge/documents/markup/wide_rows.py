@@ -1,0 +1,35 @@
+"""Keeps the cells of table rows that are longer than their header, which Markdown leaves out."""
+
+import re
+
+from markdown_it import MarkdownIt
+
+_BAR = re.compile(r"(?<!\\)\|")
+
+
+def widen_tables(markdown: str, parser: MarkdownIt) -> str:
+    """Return a text in which a table has as many columns as its longest row; new ones are unnamed.
+
+    Rows become longer where code contains a bar: some generators of websites divide no code.
+    """
+    if "|" not in markdown:
+        return markdown
+    lines = markdown.split("\n")
+    for token in parser.parse(markdown):
+        if token.type != "table_open" or token.map is None:
+            continue
+        first, end = token.map
+        missing = max(map(_count_cells, lines[first:end])) - _count_cells(lines[first])
+        if missing > 0:
+            lines[first] = _close(lines[first]) + " |" * missing
+            lines[first + 1] = _close(lines[first + 1]) + "---|" * missing
+    return "\n".join(lines)
+
+
+def _count_cells(line: str) -> int:
+    return len(_BAR.split(line.strip().removeprefix("|").removesuffix("|")))
+
+
+def _close(line: str) -> str:
+    closed = line.rstrip()
+    return closed if closed.endswith("|") else f"{closed} |"
