@@ -90,17 +90,16 @@ def make_junit(run: CheckRun) -> bytes:
     return ET.tostring(root, encoding="unicode").encode()
 
 
-def make_annotations(run: CheckRun) -> Iterator[str]:
-    """Yield the commands by which GitHub marks the files of a pull request."""
+def make_annotations(run: CheckRun) -> Iterator[tuple[str, dict[str, str], str]]:
+    """Yield the kind, the properties and the text of each mark at a file of a pull request."""
     for result in run.result.results:
         if result.state == "unchanged":
             continue
         kind = "error" if result.state == "broken" else "notice"
         place = _find_file(result)
-        file = f"file={_escape(place, in_property=True)}," if place else ""
-        title = _escape(f"Question {_name(result).lower()}", in_property=True)
-        text = "\n".join([result.question.text, *result.reasons])
-        yield f"::{kind} {file}title={title}::{_escape(text)}"
+        properties = {"file": clean_text(place)} if place else {}
+        properties["title"] = f"Question {_name(result).lower()}"
+        yield kind, properties, clean_text("\n".join([result.question.text, *result.reasons]))
 
 
 def make_markdown(run: CheckRun) -> str:
@@ -165,14 +164,6 @@ def _find_file(one: QuestionResult) -> str:
         if "://" not in change.file and path.is_relative_to(Path.cwd()):
             return path.relative_to(Path.cwd()).as_posix()
     return ""
-
-
-def _escape(text: str, *, in_property: bool = False) -> str:
-    """Return a text as the commands of GitHub Actions take it."""
-    signs = {"%": "%25", "\n": "%0A"}
-    if in_property:
-        signs |= {":": "%3A", ",": "%2C"}
-    return "".join(signs.get(sign, sign) for sign in clean_text(text))
 
 
 def _cell(text: str) -> str:

@@ -8,10 +8,12 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
 from cli.arguments import format_sentence
+from cli.workflow_commands import without_commands
 from gateway.chat_channels import CHAT_CHANNELS
 from knowledge.isolation.process_memory import hide_memory
 
@@ -115,17 +117,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.verb is None:
         parser.print_help()
         return EXIT_USAGE
-    try:
-        module = _load(chosen.verb)
-        _name_env_file(chosen.env_file)
-        _configure_logging()
-        status = int(_find_function(module, "run", chosen.verb)(chosen))
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - whatever happened, a person gets one line
-        return _report_error(_sole(error))
-    return status
+    # A container of a job may lack the variable; what `check` prints is meant for a job.
+    is_read_by_runner = chosen.verb == "check" or "GITHUB_ACTIONS" in os.environ
+    with without_commands() if is_read_by_runner else nullcontext():
+        return _run(chosen)
 
 
 def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
@@ -150,6 +145,20 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
             sub.add_argument(_ENV_FILE, metavar="FILE", help=about, default=argparse.SUPPRESS)
             _find_function(_load(verb), "add_arguments", verb)(sub)
     return parser
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    try:
+        module = _load(chosen.verb)
+        _name_env_file(chosen.env_file)
+        _configure_logging()
+        status = int(_find_function(module, "run", chosen.verb)(chosen))
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - whatever happened, a person gets one line
+        return _report_error(_sole(error))
+    return status
 
 
 def _load(verb: str) -> ModuleType:

@@ -17,6 +17,7 @@ from pydantic import JsonValue
 
 from citations.links import clean_text
 from citations.marking import show_brackets
+from cli.workflow_commands import OLD_COMMAND
 from config.texts import load_texts
 from envelope.json_values import read_objects
 from envelope.sources import TOOL_SOURCE
@@ -87,7 +88,9 @@ def write_lines(lines: Iterable[str]) -> None:
 
 def say_json(value: object) -> None:
     """Write a value as one JSON document."""
-    print_line(json.dumps(value, ensure_ascii=False, indent=2))
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    # Equal JSON, in which a runner finds no command: see `cli.workflow_commands`.
+    print_line(text.replace(OLD_COMMAND, "\\u0023#["))
 
 
 def reply_lines(reply: Fields) -> list[str]:

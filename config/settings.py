@@ -36,6 +36,20 @@ ROLES = frozenset(role.value for role in Role if role is not Role.INGESTION)
 EMPTY_HAS_A_MEANING = ("embedding_question_prefix", "embedding_document_prefix")
 """Optional settings for which an empty value differs from unset: it means no prefix."""
 
+_EXPECTED = {
+    "dict_type": "an object",
+    "model_type": "an object",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "string_type": "a text",
+    "missing": "a value",
+    "extra_forbidden": "no value, because this name is unknown",
+}
+"""What is expected, by the types of pydantic's errors."""
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (dict, "an object"), (list, "a list"), (str, "a text"), ((bool, int, float), "a number"),
+)  # fmt: skip
+
 
 class Settings(
     DomainSettings,
@@ -203,7 +217,8 @@ def _lines(error: ValueError) -> str:
     if isinstance(error, UnreadableSetting):
         # Its text contains the field in double quotes, and internal class names.
         name = str(error).split('"')[1].upper()
-        return f'{name}: expected JSON, such as ["a", "b"] for a list or {{"a": 1}} for an object'
+        usual = '["a", "b"] for a list or {"a": 1} for an object'
+        return f"{name}: expected JSON, such as {_find_example(name) or usual}"
     if not callable(details):
         return str(error)
     lines = []
@@ -211,12 +226,30 @@ def _lines(error: ValueError) -> str:
         if detail["type"] == "default_factory_not_called":
             # A default that is derived from other settings; one of those has the error.
             continue
-        name = "_".join(str(part) for part in detail["loc"]).upper()
+        name, *inner = [*map(str, detail["loc"])] or [""]
         message = detail["msg"].removeprefix("Value error, ")
+        if detail["type"] in _EXPECTED:
+            kind = "nothing" if detail["type"] == "missing" else _name_kind(detail["input"])
+            message = f"expected {_EXPECTED[detail['type']]}, found {kind}"
+            if example := _find_example(name):
+                message += f"; such as {name.upper()}={example}"
+        name = f"{name.upper()}{''.join(f'[{part!r}]' for part in inner)}"
         says_enough = not name or ", found " in message or _holds_secret(str(detail["loc"][0]))
         found = "" if says_enough else f", found {detail.get('input')!r}"
         lines.append(f"{name}: {message}{found}" if name else message)
     return "\n".join(lines)
+
+
+def _name_kind(value: object) -> str:
+    """Return the kind of a JSON value, which may be or contain a secret."""
+    return next((kind for types, kind in _KINDS if isinstance(value, types)), "null")
+
+
+def _find_example(name: str) -> str:
+    """Return the example in the description of a setting, or "" if it has none."""
+    field = Settings.model_fields.get(name.lower())
+    parts = "" if field is None or field.description is None else field.description
+    return next((part for part in parts.split("`")[1::2] if part.startswith(("{", "["))), "")
 
 
 def _holds_secret(name: str) -> bool:

@@ -189,10 +189,10 @@ class ProcessPresence:
                 log.debug("worker_heartbeat_failed", error=str(error))
             await asyncio.sleep(every_seconds)
 
-    async def leave_quietly(self) -> None:
-        """Remove the announcement; if Redis does not answer, the announcement expires later."""
+    async def leave_quietly(self, left: Callable[[], float]) -> None:
+        """Remove the announcement in what is left of the process's time; otherwise it expires."""
         try:
-            async with asyncio.timeout(LEAVE_SECONDS):
+            async with asyncio.timeout(min(LEAVE_SECONDS, left())):
                 await self.leave()
         except (MemoryUnavailableError, TimeoutError) as error:
             log.debug("worker_heartbeat_failed", error=str(error))

@@ -17,7 +17,7 @@ from broker.transport.connect import Outage
 from broker.values import LeaseLost
 from worker.executor import Runners
 from worker.port import Handler, WorkerMeter
-from worker.shutdown import GRACE_SECONDS, drain, leave
+from worker.shutdown import GracePeriod, drain, leave
 from worker.worker import Worker
 
 
@@ -41,7 +41,7 @@ class WorkerProcess:
         renewal: LeaseRenewal,
         meter: WorkerMeter,
         attempts: int = 3,
-        grace_seconds: float = GRACE_SECONDS,
+        grace: GracePeriod | None = None,
         report_waiting: Callable[[], None] = lambda: None,
         consumer: str | None = None,
         jobs: BackgroundJobs | None = None,
@@ -50,7 +50,7 @@ class WorkerProcess:
         self.consumer = consumer if consumer is not None else consumer_name()
         self._broker = broker
         self._renewal = renewal
-        self._grace_seconds = grace_seconds
+        self._grace = GracePeriod() if grace is None else grace
         self._report_waiting = report_waiting
         self._settler = SettlementPipeline(broker.settle_and_take, consumers=lambda: self.workers)
         self._runners = Runners()
@@ -114,14 +114,10 @@ class WorkerProcess:
                         yield
                 finally:
                     await cancel_until_done(timers)
-                    await drain(
-                        self.workers,
-                        grace_seconds=self._grace_seconds,
-                        report_waiting=self._report_waiting,
-                    )
+                    await drain(self.workers, self._grace, report_waiting=self._report_waiting)
                     self._settler.stop()
         finally:
-            await leave(self._broker.consumer, self.workers)
+            await leave(self._broker.consumer, self.workers, self._grace)
 
     def _cancel_lost(self, lost: LeaseLost) -> None:
         for worker in self.workers:

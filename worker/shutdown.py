@@ -1,6 +1,10 @@
-"""Graceful shutdown of a worker process: finishes runs, or returns their entries."""
+"""Ends a worker process: stops taking, finishes or returns entries, keeps leases until the end.
+
+One `GracePeriod` bounds all of it. It begins with the signal, and every step gets what is left.
+"""
 
 import asyncio
+import faulthandler
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -12,54 +16,92 @@ from broker.ports import Consumer
 from worker.worker import Worker
 
 GRACE_SECONDS = 25.0
-"""How long runs may take to finish; the termination grace period of a pod must be longer."""
+"""How long a process may take to end; a pod needs a longer period before it is killed."""
+RETURN_SECONDS = 5.0
+"""The part of a grace period that is kept for returning entries; at most a fifth of it."""
 
 log = structlog.get_logger("worker")
 NOTICE_SECONDS = 1.0
 """How long a shutdown may wait for runs before the wait is reported."""
 
 
+class GracePeriod:
+    """The time that a process may take to end, from `begin` on."""
+
+    def __init__(self, seconds: float = GRACE_SECONDS) -> None:
+        self.seconds = seconds
+        self._ends: float | None = None
+
+    def begin(self) -> None:
+        """Begin the period; one that has begun does not change."""
+        if self._ends is None:
+            self._ends = asyncio.get_running_loop().time() + self.seconds
+
+    def left(self) -> float:
+        """Return the seconds that are left; begins the period if nothing else did."""
+        self.begin()
+        assert self._ends is not None  # noqa: S101 - set by `begin`
+        return max(0.0, self._ends - asyncio.get_running_loop().time())
+
+    def left_for_runs(self) -> float:
+        """Return how long running agents may still take."""
+        return max(0.0, self.left() - min(RETURN_SECONDS, self.seconds / 5))
+
+
 @asynccontextmanager
-async def stop_on_signals(stop: asyncio.Event) -> AsyncIterator[None]:
-    """Set `stop` on SIGTERM and SIGINT inside the context."""
+async def stop_on_signals(stop: asyncio.Event) -> AsyncIterator[GracePeriod]:
+    """Set `stop` on SIGTERM and SIGINT while inside, and provide the period that begins then.
+
+    A process that is still inside when the period is over prints where it waits, and exits with 1.
+    """
     loop = asyncio.get_running_loop()
+    grace = GracePeriod()
+
+    def begin_to_end() -> None:
+        if not stop.is_set():
+            grace.begin()
+            faulthandler.dump_traceback_later(grace.seconds, exit=True)
+            stop.set()
+
     signals = (signal.SIGTERM, signal.SIGINT)
     for number in signals:
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, begin_to_end)
     try:
-        yield
+        yield grace
     finally:
+        faulthandler.cancel_dump_traceback_later()
         for number in signals:
             loop.remove_signal_handler(number)
 
 
 async def drain(
     workers: Sequence[Worker],
+    grace: GracePeriod,
     *,
-    grace_seconds: float,
     report_waiting: Callable[[], None] = lambda: None,
 ) -> int:
-    """Wait for the runs, cancel those left after the grace period, and return their number.
+    """Wait for the runs; cancel those left after their part of the grace period, and return their
+    number.
 
     `report_waiting` is called once if the wait takes longer than `NOTICE_SECONDS`.
     """
     notice = asyncio.get_running_loop().call_later(NOTICE_SECONDS, report_waiting)
     try:
-        return await _drain(workers, grace_seconds)
+        return await _drain(workers, grace)
     finally:
         notice.cancel()
 
 
-async def leave(consumer: Consumer, workers: Sequence[Worker]) -> None:
-    """Return the entries that the workers still own, and remove their consumers."""
+async def leave(consumer: Consumer, workers: Sequence[Worker], grace: GracePeriod) -> None:
+    """Return the entries that these workers still own, and remove their consumers."""
     async with asyncio.TaskGroup() as tasks:
         for worker in workers:
-            tasks.create_task(_leave_group(consumer, worker))
+            tasks.create_task(_leave_group(consumer, worker, grace.left()))
 
 
-async def _drain(workers: Sequence[Worker], grace_seconds: float) -> int:
+async def _drain(workers: Sequence[Worker], grace: GracePeriod) -> int:
     late = 0
-    for patience in (grace_seconds, None):
+    for patience in (grace.left_for_runs(), None):
         try:
             async with asyncio.timeout(patience):
                 await asyncio.gather(*(worker.runs.empty() for worker in workers))
@@ -70,9 +112,11 @@ async def _drain(workers: Sequence[Worker], grace_seconds: float) -> int:
     return late
 
 
-async def _leave_group(consumer: Consumer, worker: Worker) -> None:
+async def _leave_group(consumer: Consumer, worker: Worker, seconds: float) -> None:
     try:
-        await consumer.leave(worker.role, worker.consumer)
-    except BrokerUnavailableError as error:
+        async with asyncio.timeout(seconds):
+            await consumer.leave(worker.role, worker.consumer)
+    except (BrokerUnavailableError, TimeoutError) as error:
         # Other workers take over its entries when their leases end.
-        log.warning("consumer_not_removed", role=worker.role, error=str(error))
+        reason = str(error) or "the grace period is over"
+        log.warning("consumer_not_removed", role=worker.role, error=reason)

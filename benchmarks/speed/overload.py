@@ -43,7 +43,7 @@ from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler, make_poison_notice
 from worker.port import SilentMeter
 from worker.process import WorkerProcess, WorkerSpec, collect_rarely
-from worker.shutdown import stop_on_signals
+from worker.shutdown import GracePeriod, stop_on_signals
 
 PAGE = Path(__file__).parents[2] / "docs" / "internal" / "measurements" / "overload.md"
 WAITS = {
@@ -408,7 +408,7 @@ def make_process(url: str, wanted: Overload) -> WorkerProcess:
         specs,
         renewal=LeaseRenewal(lambda: make_broker(url), lease_seconds=LEASE_SECONDS),
         meter=SilentMeter(),
-        grace_seconds=GRACE_SECONDS,
+        grace=GracePeriod(GRACE_SECONDS),
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cli.arguments import add_groups_argument, read_groups
 from cli.printing import print_line, say_json
+from cli.workflow_commands import write_command
 from config.settings import Settings, load_settings
 from deploy.errors import CommandError
 
@@ -191,8 +192,8 @@ def _print(result: "CheckRun", chosen: argparse.Namespace) -> None:
         say_json(describe_run(result))
         return
     if chosen.github:
-        for line in make_annotations(result):
-            print_line(line)
+        for kind, properties, text in make_annotations(result):
+            write_command(sys.stdout, kind, properties, text)
         print_line(summarize(result))
         return
     for line in make_table(result, with_unchanged=chosen.all):

@@ -27,7 +27,7 @@ from deploy.assembly.runtime import (
 )
 from deploy.assembly.webhooks import sending_webhooks
 from worker.process import collect_rarely
-from worker.shutdown import GRACE_SECONDS, stop_on_signals
+from worker.shutdown import GracePeriod, stop_on_signals
 
 if TYPE_CHECKING:
     from worker.metrics import PrometheusMeter
@@ -60,6 +60,7 @@ async def answering(
     settings: Settings,
     *,
     alone: bool,
+    grace: GracePeriod | None = None,
     records: bool = False,
     meter: "PrometheusMeter | None" = None,
 ) -> AsyncIterator[Runtime]:
@@ -68,13 +69,14 @@ async def answering(
     data folder, or if `RECORDS_URL` names a database, which all processes share. `meter` counts the
     work of this process and the questions that end.
     """
+    grace = GracePeriod() if grace is None else grace
     async with AsyncExitStack() as stack:
         if alone:
             runtime = await stack.enter_async_context(connect_runtime(settings))
             await stack.enter_async_context(run_maintenance(runtime))
         else:
             runtime = await stack.enter_async_context(
-                run_desk(settings, empty=True, meter=meter, grace_seconds=GRACE_SECONDS)
+                run_desk(settings, empty=True, meter=meter, grace=grace)
             )
         if records or settings.redis_url is None or settings.records_url is not None:
             await stack.enter_async_context(recording(runtime))
@@ -116,12 +118,12 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
         # The port is bound first, so that a port that is in use is reported immediately.
         listener = listening(host, port)
         stack.callback(listener.close)
-        await stack.enter_async_context(stop_on_signals(stop))
+        grace = await stack.enter_async_context(stop_on_signals(stop))
         if not alone:
             await check_keys(vendor_access(settings), map(settings.model_of, TASK_OF_ROLE.values()))
         meter = make_meter()
         runtime = await stack.enter_async_context(
-            answering(settings, alone=alone, records=True, meter=meter)
+            answering(settings, alone=alone, grace=grace, records=True, meter=meter)
         )
         stopping = asyncio.Event()
         reason = why_keys(

@@ -80,7 +80,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
     stop = asyncio.Event()
     collect_rarely()
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(stop_on_signals(stop))
+        grace = await stack.enter_async_context(stop_on_signals(stop))
         client = make_client(token, url=settings.slack_api_url)
         me = await identify(client, frozenset(settings.slack_channels))
         meter = (
@@ -89,7 +89,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             else None
         )
         post = await stack.enter_async_context(
-            answering(settings, alone=chosen.gateway_only, meter=meter)
+            answering(settings, alone=chosen.gateway_only, grace=grace, meter=meter)
         )
         turns = await stack.enter_async_context(turns_of(post, "slack"))
         calls = SlackCalls(client, Pacer(turns, RATES))

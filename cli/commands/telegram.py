@@ -51,7 +51,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
     stop = asyncio.Event()
     collect_rarely()
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(stop_on_signals(stop))
+        grace = await stack.enter_async_context(stop_on_signals(stop))
         bot = make_bot(token, url=settings.telegram_api_url)
         me = await stack.enter_async_context(connect_bot(bot))
         meter = (
@@ -60,7 +60,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             else None
         )
         post = await stack.enter_async_context(
-            answering(settings, alone=chosen.gateway_only, meter=meter)
+            answering(settings, alone=chosen.gateway_only, grace=grace, meter=meter)
         )
         turns = await stack.enter_async_context(turns_of(post, "telegram"))
         calls = TelegramCalls(bot, Pacer(turns, RATES))

@@ -61,8 +61,10 @@ async def serve(
         map(settings.model_of, [TASK_OF_ROLE[role] for role in roles if role in TASK_OF_ROLE]),
     )
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(stop_on_signals(stop))
-        runtime = await stack.enter_async_context(working(settings, roles, health_port=port))
+        grace = await stack.enter_async_context(stop_on_signals(stop))
+        runtime = await stack.enter_async_context(
+            working(settings, roles, health_port=port, grace=grace)
+        )
         every = set(ROLES) <= set(roles)
         if every:
             from deploy.assembly.source_refresh import refresh

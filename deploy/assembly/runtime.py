@@ -43,7 +43,7 @@ from worker.controls import ProcessControls
 from worker.isolation import Quarantine
 from worker.port import Handler
 from worker.process import WorkerProcess, WorkerSpec
-from worker.shutdown import GRACE_SECONDS
+from worker.shutdown import GRACE_SECONDS, GracePeriod
 
 if TYPE_CHECKING:
     from deploy.assembly.knowledge import Knowledge
@@ -71,7 +71,7 @@ class Runtime:
     """A connection to Redis with the broker on it; `knowledge` if this process opened the index.
 
     `jobs` runs all background jobs of the process.
-    `grace_seconds` is the time in which the workers of this process may finish when it ends;
+    `grace` is the period in which this process ends;
     `report_waiting` is called if that takes long enough to be noticed.
     """
 
@@ -80,7 +80,7 @@ class Runtime:
     settings: Settings
     knowledge: "Knowledge | None" = None
     jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
-    grace_seconds: float = GRACE_SECONDS
+    grace: GracePeriod = field(default_factory=GracePeriod)
     report_waiting: Callable[[], None] = lambda: None
 
 
@@ -120,11 +120,16 @@ async def rewrite_file(eraser: Eraser) -> None:
 
 @asynccontextmanager
 async def working(
-    settings: Settings, roles: Sequence[str], *, health_port: int = 0
+    settings: Settings,
+    roles: Sequence[str],
+    *,
+    health_port: int = 0,
+    grace: GracePeriod | None = None,
 ) -> AsyncIterator[Runtime]:
     """Run workers of `roles`, and connect to Redis."""
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(connect_runtime(settings))
+        runtime = runtime if grace is None else replace(runtime, grace=grace)
         meter = (
             make_meter() if needs_meter(settings.otel_exporter_otlp_endpoint, health_port) else None
         )
@@ -161,18 +166,18 @@ async def run_desk(
     *,
     empty: bool = False,
     meter: "PrometheusMeter | None" = None,
-    grace_seconds: float | None = None,
+    grace: GracePeriod | None = None,
     report_waiting: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Runtime]:
     """Have questions answered: by workers of this process, or of a running `refdesk up`.
 
     Raises `CommandError` while there are no documents, unless `empty` is allowed. `meter` counts
-    what the workers of this process do. Without `grace_seconds`, the process waits at its end for
+    what the workers of this process do. Without `grace`, the process waits at its end for
     every agent that it runs: a model call for the question of another process would otherwise be
     dropped, and paid again.
     """
-    if grace_seconds is None:
-        grace_seconds = settings.agent_timeout_seconds + GRACE_SECONDS
+    if grace is None:
+        grace = GracePeriod(settings.agent_timeout_seconds + GRACE_SECONDS)
 
     def load() -> None:
         from deploy.assembly.knowledge import load_libraries
@@ -182,7 +187,7 @@ async def run_desk(
     async with AsyncExitStack() as stack:
         async with _loading(load):
             runtime = await stack.enter_async_context(connect_runtime(settings))
-        runtime = replace(runtime, grace_seconds=grace_seconds, report_waiting=report_waiting)
+        runtime = replace(runtime, grace=grace, report_waiting=report_waiting)
         from deploy.assembly.knowledge import open_knowledge
 
         try:
@@ -325,7 +330,7 @@ async def run_workers(
             controls = ProcessControls(
                 process.pause, set_level, prompts.reload, level=settings.log_level
             )
-            stack.push_async_callback(own.leave_quietly)
+            stack.push_async_callback(own.leave_quietly, runtime.grace.left)
             announce = partial(own.keep_announcing, lambda: process.paused_roles, controls.follow)
             await stack.enter_async_context(runtime.jobs.running("worker_presence", announce))
             await stack.enter_async_context(
@@ -432,7 +437,7 @@ def _process(
         renewal=renewal,
         meter=meter if meter is not None else SilentMeter(),
         jobs=runtime.jobs,
-        grace_seconds=runtime.grace_seconds,
+        grace=runtime.grace,
         report_waiting=runtime.report_waiting,
     )
 

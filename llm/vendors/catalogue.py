@@ -182,7 +182,7 @@ class ModelName:
     @property
     def is_local(self) -> bool:
         """Whether the model answers without a vendor."""
-        return self.model == self.provider
+        return self.provider in LOCAL_MODELS
 
     def __str__(self) -> str:
         return self.model if self.is_local else f"{self.model}@{self.provider}"

@@ -42,6 +42,8 @@ _TOO_LONG = re.compile(
     r"context.?(?:length|window|size)|maximum context|too long|too large|token count|"
     r"too many tokens|must have less than \d+ tokens"
 )
+_UNKNOWN_MODEL = re.compile(r"invalid model(?: name| id|:)|not a valid model\b|model not exist")
+"""How servers that answer 400 instead of 404 say it: LiteLLM, Mistral, OpenRouter, DeepSeek."""
 _DELAY = re.compile(r'"retryDelay":\s?"(\d+(?:\.\d+)?)s"')
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _STREAM_FIELDS = frozenset({"", "data", "event", "id", "retry"})
@@ -277,10 +279,16 @@ class AddressGuard:
                 f"expected a valid key for {self.model!r} in {key}, but the vendor rejected it "
                 f"(status {status})"
             )
-        message = shorten(find_message(_parse_json(content) or content)).rstrip(".")
+        body = _parse_json(content)
+        explanation = find_message(body or content)
+        message = shorten(explanation).rstrip(".")
         if status == 402 or code == "insufficient_quota":
             return QuotaExhausted(f"the account of {self.model!r} has no quota left: {message}")
-        if code == "model_not_found":
+        is_unknown = {"model_not_found", "invalid_model"} & {
+            str(code),
+            str(pick(body, "error", "type")),
+        }
+        if is_unknown or _UNKNOWN_MODEL.search(explanation.lower()):
             return UnknownModel(f"the vendor does not know the model {self.model!r}: {message}")
         if code == "content_filter":
             return Refused(f"{self.model!r}: the vendor's content filter refused the request")

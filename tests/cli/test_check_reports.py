@@ -1,6 +1,11 @@
 """The reports of a check are safe to paste into a pull request, a log and a test report."""
 
+import io
 import json
+import re
+import sys
+from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -13,6 +18,8 @@ from cli.check_reports import (
     make_markdown,
     make_table,
 )
+from cli.printing import print_line, say_json
+from cli.workflow_commands import without_commands, write_command
 from deploy.assembly.checks import AnswerChange, CheckRun
 from knowledge.checks import CheckQuestion, CheckResult, QuestionResult, SectionChange
 
@@ -34,15 +41,52 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CheckRun:
 
 
 def test_an_annotation_is_one_command_at_the_deleted_document(run: CheckRun) -> None:
-    first, second = make_annotations(run)
+    out = io.StringIO()
+    with redirect_stdout(out), without_commands():
+        for kind, properties, text in make_annotations(run):
+            write_command(sys.stdout, kind, properties, text)
 
+    first, second = out.getvalue().splitlines()
     assert first.startswith("::error file=docs/api/errors%2C1.md,title=Question broken::a|b ")
-    assert "\n" not in first
     assert "100%25" in first
     assert second == (
         "::notice title=Question changed::Refunds?%0Anewly answered: the documents did not cover "
         "it before"
     )
+
+
+@pytest.mark.parametrize("start", ["", "  ", "\t\u2003", "x\r", "x\n "])
+def test_no_line_for_a_terminal_is_a_command_of_a_runner(
+    run: CheckRun, start: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = (
+        f"{start}::error file=a::x",
+        f"{'wide ' * 13}{start}::add-mask::y",
+        f"{start}##[error]z",
+    )
+    questions = [CheckQuestion(text, text, "golden") for text in texts]
+    results = tuple(QuestionResult(question, "broken", lost=texts) for question in questions)
+    answers = tuple(
+        AnswerChange(question, *texts[:2], ((texts[0], texts[2]),)) for question in questions
+    )
+    hostile = replace(
+        run, result=replace(run.result, results=results), notes=texts, answers=answers
+    )
+
+    with without_commands():
+        for line in make_table(hostile):
+            print_line(line)
+        print_line(make_markdown(hostile))
+        say_json(describe_run(hostile))
+        for text in texts:
+            sys.stderr.write(start)
+            sys.stderr.write(f"{text}\n")
+
+    out, err = capsys.readouterr()
+    lines = [line.strip() for line in re.split(r"[\r\n]", out + err)]
+    assert not [line for line in lines if line.startswith("::") or "##[" in line]
+    printed = json.loads(out[out.index("\n{\n") :])
+    assert [question["id"] for question in printed["questions"]] == list(texts)
 
 
 def test_a_broken_question_is_a_failed_test_of_junit(run: CheckRun) -> None:

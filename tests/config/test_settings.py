@@ -23,6 +23,34 @@ def test_the_error_of_a_setting_does_not_repeat_its_secret(
 
 
 @pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ('"http://a.test"', "COMPATIBLE_SERVERS: expected an object, found a text"),
+        ('[{"name": "own"}]', "COMPATIBLE_SERVERS: expected an object, found a list"),
+        ('{"own": "http://a.test"}', "COMPATIBLE_SERVERS['own']: expected an object, found a text"),
+        ('{"own": null}', "COMPATIBLE_SERVERS['own']: expected an object, found null"),
+        ('{"own": {}}', "COMPATIBLE_SERVERS['own']['base_url']: expected a value, found nothing"),
+        (
+            '{"own": {"base_url": 8}}',
+            "COMPATIBLE_SERVERS['own']['base_url']: expected a text, found a number",
+        ),
+        ("http://a.test", "COMPATIBLE_SERVERS: expected JSON"),
+    ],
+)
+def test_a_setting_of_another_shape_names_what_was_expected_and_an_example(
+    value: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMPATIBLE_SERVERS", value)
+
+    with pytest.raises(SettingsError) as raised:
+        load_settings(_env_file=None)
+
+    assert str(raised.value).startswith(message)
+    assert "such as " in str(raised.value)
+    assert '{"NAME": {"base_url": "...", "api_key": "..."}}' in str(raised.value)
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("QDRANT_URL", "qdrant:6333"),

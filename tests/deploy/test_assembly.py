@@ -127,7 +127,7 @@ async def test_a_command_that_ends_drops_no_model_call_that_it_makes_for_others(
     settings = settings_of(tmp_path / "data", redis_url=redis_url, tenant="ends")
 
     async with within(), run_desk(settings, empty=True) as runtime:
-        grace = runtime.grace_seconds
+        grace = runtime.grace.left_for_runs()
 
     assert grace > settings.agent_timeout_seconds
 

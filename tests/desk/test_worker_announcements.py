@@ -61,7 +61,7 @@ async def announcing(board: Board) -> AsyncIterator[None]:
     """Announce as a worker process does."""
     announce = partial(board.keep_announcing, list_nothing, ignore, every_seconds=0.001)
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(board.leave_quietly)
+        stack.push_async_callback(board.leave_quietly, lambda: 2.0)
         await stack.enter_async_context(BackgroundJobs().running("worker_presence", announce))
         yield
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -22,6 +23,7 @@ from tests.faults.servers import Server
 from tests.support.app_harness import DOMAIN, TOPIC, command, environment, refdesk
 from tests.support.mailbox_server import PASSWORD, USER, MailboxServer, run_mailbox_server
 from tests.support.waiting import wait_until
+from worker.shutdown import GRACE_SECONDS
 
 __all__ = ["_settings_of_our_own", "library", "own_library"]
 
@@ -182,6 +184,50 @@ async def test_one_process_outlives_hostile_mails_and_an_outage_with_a_webhook_i
 
         assert await wait_until(is_shown)
         assert process.returncode is None
+
+
+@asynccontextmanager
+async def hold_model_calls() -> AsyncIterator[tuple[asyncio.Event, str]]:
+    """Provide the address of a model server that never answers, and whether it was asked."""
+    asked = asyncio.Event()
+
+    async def hold(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        asked.set()
+
+    server = await asyncio.start_server(hold, "127.0.0.1", 0)
+    async with server:
+        yield asked, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+
+
+@pytest.mark.parametrize("fault", ["killed", "silent"])
+async def test_a_process_whose_redis_is_gone_ends_in_one_grace_period(
+    own_library: Path, tmp_path_factory: pytest.TempPathFactory, fault: str
+) -> None:
+    async with AsyncExitStack() as stack:
+        redis = stack.enter_context(Server(tmp_path_factory.mktemp("r")))
+        asked, address = await stack.enter_async_context(hold_model_calls())
+        settings = {
+            "redis_url": redis.url,
+            "gen_model": "m@held",
+            "compatible_servers": json.dumps({"held": {"base_url": address}}),
+            "model_timeout_seconds": "300",
+        }
+        process, http = await stack.enter_async_context(serving(own_library, settings))
+        sent = await http.post(
+            "/v1/conversations/c1/messages", json=QUESTION, headers={"Prefer": "respond-async"}
+        )
+        assert sent.status_code == 202
+        await asked.wait()
+        if fault == "killed":
+            redis.kill()
+        else:
+            redis.stop()
+        began = time.monotonic()
+        process.terminate()
+        await process.wait()
+
+        # The operating system frees the memory of the process after its period.
+        assert time.monotonic() - began < 2 * GRACE_SECONDS
 
 
 async def ask(http: httpx.AsyncClient) -> int:

@@ -46,7 +46,7 @@ from worker.agent_handler import AgentHandler, Assistant, make_poison_notice
 from worker.call_recording import HopCalls
 from worker.port import Handler, WorkerMeter
 from worker.process import WorkerProcess, WorkerSpec, collect_rarely
-from worker.shutdown import stop_on_signals
+from worker.shutdown import GracePeriod, stop_on_signals
 
 ALL_ROLES = (Role.MANAGER, *WRITES)
 BRANCHING_ROLES = tuple(role.value for role in (*ALL_ROLES, Role.TOOL))
@@ -137,7 +137,7 @@ def _process(settings: WorkerSettings, ledger: Ledger, broker: RedisBroker) -> W
             lambda: broker_of(settings), ledger, lease_seconds=settings.lease_seconds
         ),
         meter=meter,
-        grace_seconds=settings.grace_seconds,
+        grace=GracePeriod(settings.grace_seconds),
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from envelope.run import OUTSIDE
 from llm.errors import MissingKey, UnknownModel, UnknownProvider
 from llm.registry import Registry
-from llm.vendors.catalogue import ModelName, VendorAccess, parse_models
+from llm.vendors.catalogue import ModelName, VendorAccess, parse_models, vendors_by_name
 from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts
 from tests.support.scripted_model import ScriptedModel
 
@@ -47,6 +47,13 @@ def test_a_name_that_nobody_answers_to_is_a_clear_error(setting: str) -> None:
 def test_a_model_twice_in_a_chain_is_an_error() -> None:
     with pytest.raises(UnknownProvider, match="each model once"):
         parse_models("gpt-4,gpt-4@openai")
+
+
+def test_a_model_may_have_the_name_of_its_server() -> None:
+    access = {"own": VendorAccess(None, "http://127.0.0.1:1/v1")}
+    [name] = parse_models("own@own", vendors_by_name(access))
+
+    assert (name.is_local, str(name)) == (False, "own@own")
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,20 @@ def failure(http_status: int, **error: object) -> Response:
     [
         (failure(429, message="m", code="insufficient_quota"), QuotaExhausted),
         (failure(400, message="m", code="model_not_found"), UnknownModel),
+        (
+            failure(
+                400,
+                message="/chat/completions: Invalid model name passed in model=gpt-4.",
+                type="invalid_request_error",
+                code="400",
+            ),
+            UnknownModel,
+        ),
+        (failure(400, message="m is not a valid model ID", code=400), UnknownModel),
+        (failure(400, message="Use another one.", type="invalid_model"), UnknownModel),
         (failure(400, message="m", code="content_filter"), Refused),
     ],
-    ids=["quota", "model", "filter"],
+    ids=["quota", "model", "litellm", "openrouter", "type", "filter"],
 )
 async def test_openai_reports_in_a_code_what_its_status_does_not(
     server: ModelServer, registry: Registry, response: Response, expected: type[ModelError]

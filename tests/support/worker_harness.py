@@ -30,6 +30,7 @@ from worker.call_recording import HopCalls
 from worker.drafts import RunDrafts
 from worker.port import SilentMeter, WorkerMeter
 from worker.process import WorkerProcess, WorkerSpec
+from worker.shutdown import GracePeriod
 
 WRITES: dict[Role, dict[str, object]] = {
     **{spec.role: plain_writes(spec.role) for spec in AGENTS},
@@ -241,7 +242,7 @@ class WorkerHarness:
             specs,
             renewal=self._renewal(self.make_broker, lease_seconds=self.lease_seconds),
             meter=meter,
-            grace_seconds=grace_seconds,
+            grace=GracePeriod(grace_seconds),
             report_waiting=report_waiting,
         )
 

@@ -20,7 +20,7 @@ from gateway.desk import Desk, Message
 from tests.support.waiting import wait_until, within
 from tests.support.worker_harness import WRITES, WorkerHarness
 from worker.process import WorkerProcess
-from worker.shutdown import leave, stop_on_signals
+from worker.shutdown import GracePeriod, leave, stop_on_signals
 from worker.worker import Worker
 
 QUESTION = Message("How do I add a rule?", "c1", "m1")
@@ -255,10 +255,33 @@ async def test_a_consumer_that_cannot_be_removed_is_named_and_keeps_no_other() -
     workers = [NamedWorker(role) for role in ("manager", "lang", "search")]
 
     with capture_logs() as logged:
-        await leave(cast("Consumer", broker), cast("list[Worker]", workers))
+        await leave(cast("Consumer", broker), cast("list[Worker]", workers), GracePeriod())
 
     assert broker.left == ["manager", "search"]
     assert [(line["event"], line["role"]) for line in logged] == [("consumer_not_removed", "lang")]
+
+
+async def test_consumers_that_redis_never_removes_keep_no_process_after_its_grace_period() -> None:
+    class Silent(LeavingBroker):
+        async def leave(self, role: str, _consumer: str) -> None:
+            await asyncio.Event().wait()
+
+    workers = cast("list[Worker]", [NamedWorker("manager"), NamedWorker("lang")])
+    with capture_logs() as logged:
+        async with within():
+            await leave(cast("Consumer", Silent(away=set())), workers, GracePeriod(NO_GRACE))
+
+    assert [(line["role"], line["error"]) for line in logged] == [
+        ("manager", "the grace period is over"),
+        ("lang", "the grace period is over"),
+    ]
+
+
+async def test_runs_leave_a_part_of_the_grace_period_to_the_return_of_their_entries() -> None:
+    long, short = GracePeriod(100.0), GracePeriod(10.0)
+
+    assert 90.0 < long.left_for_runs() <= 95.0
+    assert 4.0 < short.left_for_runs() <= 8.0
 
 
 async def test_a_task_that_loses_its_first_cancellation_is_cancelled_again() -> None:
