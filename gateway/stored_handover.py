@@ -113,14 +113,14 @@ class StoredHandOver:
         known = await self._addresses.begin_sending(question, LINK_SECONDS)
         if known == "running":
             raise BusyError("this conversation is being sent to a person", SENDING_SECONDS)
-        if known == "sent":
-            return True
-        is_sent = False
+        is_sent = known == "sent"
         try:
-            await self._admit(question, visitor)
+            if not is_sent:
+                await self._admit(question, visitor)
             if address:
                 await self._addresses.keep_address(question, address)
-            is_sent = await self._send(question, note, language, address)
+            if not is_sent:
+                is_sent = await self._send(question, note, language, address)
         finally:
             await self._addresses.end_sending(question, is_sent=is_sent)
         return is_sent

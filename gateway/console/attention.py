@@ -179,7 +179,8 @@ def find_in_figures(figures: PeriodFigures, days: int, down: Sequence[Record]) -
     found = []
     if down:
         title = f"{figures.down} answer{'' if figures.down == 1 else 's'} rated as not helpful"
-        text = ", ".join(f"“{ISOLATE}{record.question}{END}”" for record in down)
+        different = dict.fromkeys(record.question for record in down)
+        text = ", ".join(f"“{ISOLATE}{question}{END}”" for question in different)
         place = f"questions?{urlencode({'days': days, 'rating': 'down'})}"
         found.append(Concern(title, text, place, "Read them"))
     for outcome, reason, count in figures.reasons:

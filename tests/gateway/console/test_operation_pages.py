@@ -419,7 +419,7 @@ async def test_what_cannot_be_examined_is_said_and_hides_no_other_concern(
 async def test_the_pages_are_readable_for_everybody(parts: list[ConsolePart]) -> None:
     app = make_console(None, parts=parts)
     async with owner_of(app) as owner:
-        paths = [f"/console/{path}" for path in ("documents", "sources", "dead", "settings")]
+        paths = [f"/console/{path}" for path in ("documents", "sources", "health", "settings")]
 
         assert await find_faults(app, owner, paths, scheme="light") == []
 
