@@ -12,8 +12,9 @@ text. Users cannot type it, because commands in messages contain no spaces.
 BY_PERSON = "person"
 """The author of such an answer (`answered_by`)."""
 HANDED_OVER = "handed over"
-"""The command that reports whether a person was asked; its arguments are the language, and `sent`
-or `failed`. Users cannot type it either.
+"""The command that reports whether a person was asked; its arguments are the language, `sent` or
+`failed`, and what becomes of an e-mail address that the user left: `mail_asked` (to confirm it),
+`mail_confirmed` or `mail_failed`. Users cannot type it either.
 """
 AnswerStyle = Literal["", "shorter", "simpler", "longer", "quoted", "usual"]
 """The form of answers that the user wants; empty if the user has not chosen one."""

@@ -416,11 +416,14 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
         None, description="score of the judge, 0 to 1; null: the answer was not judged"
     )
     termination_reason: str | None = Field(None, description="the limit that ended the work early")
-    handover: Literal["offered", "possible"] | None = Field(
+    handover: Literal["offered", "possible", "requested"] | None = Field(
         None,
         description="whether `POST /v1/conversations/{id}/handover` can send the conversation to "
-        "a person: `offered` after this answer, `possible` after a negative rating; omitted: "
-        "not possible",
+        "a person: `offered` after this answer, `possible` after a negative rating; `requested` if "
+        "this message is such a request; omitted: not possible",
+    )
+    handover_address: bool | None = Field(
+        None, description="true if the request may name an e-mail address to answer to"
     )
     merged_into: str | None = Field(None, description="message into which this one was merged")
     processing_seconds: float | None = None

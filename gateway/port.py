@@ -5,7 +5,7 @@ A conversation is identified by any `Question` of it, unless stated otherwise.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from broker.ports import ReplySubscription
 from broker.values import Accepted, Duplicate
 from envelope.question import Question
 from knowledge.library.shown import LibraryDocument, LibraryFindings
+from memory.http_state import VisitorAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +191,42 @@ class HandOver(Protocol):
         """Return whether the conversations of an assistant can be handed over."""
         ...
 
-    async def request(self, question: Question, *, note: str, language: str, visitor: str) -> bool:
+    @property
+    def mails_visitors(self) -> bool:
+        """Whether answers of people can be sent to visitors by e-mail."""
+        ...
+
+    async def request(
+        self, question: Question, *, note: str, language: str, visitor: str, address: str = ""
+    ) -> bool:
         """Send the question's conversation to a person; return whether it was accepted.
 
         It is sent once for a message. `note` is what the visitor says to the person, `visitor`
-        names the owner of the limit. Raises `HandOverLimitedError`, and `BusyError` while it is
-        being sent.
+        names the owner of the limit, `address` is an e-mail address of the visitor. Raises
+        `HandOverLimitedError`, and `BusyError` while it is being sent.
         """
+        ...
+
+    async def ask_to_confirm(
+        self, question: Question, *, language: str, visitor: str
+    ) -> Literal["asked", "confirmed", "failed"]:
+        """Send a link to the address that the visitor left, unless it is confirmed."""
+        ...
+
+    def read_confirmation(self, ticket: str) -> str | None:
+        """Return the language of a ticket that confirms an address; None: it is none."""
+        ...
+
+    async def confirm(self, ticket: str) -> bool:
+        """Confirm the address of a ticket, and send it what people have answered so far."""
+        ...
+
+    async def find_address(self, question: Question) -> VisitorAddress | None:
+        """Return the address that the visitor of a conversation left, if any."""
+        ...
+
+    async def answer(self, question: Question, text: str, language: str) -> bool:
+        """Show a person's answer after this message, as `reply` does."""
         ...
 
     def is_ticket(self, ticket: str) -> bool:

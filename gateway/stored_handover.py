@@ -1,12 +1,13 @@
 """Hands conversations over to people, and brings their answers back as messages."""
 
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, Protocol
 
 import structlog
 
 from broker.ports import ReplyReader
-from envelope.conversation import PERSON_REPLY
+from envelope.conversation import BY_PERSON, PERSON_REPLY
 from envelope.question import CHANNEL_MARK, HTTP, Question
 from gateway.chat_channels import CHAT_CHANNELS
 from gateway.conversations import Conversations
@@ -16,8 +17,23 @@ from gateway.http.routes.handover import PATH
 from gateway.port import OpenCase
 from gateway.text import clean_text
 from memory.chat_state import RedisPushMemory
-from memory.http_state import Demand, RedisRates, RedisReplyAddresses, digest_of
-from notifications.handover import LINK_SECONDS, Case, Receiver, Ticket, Tickets, send_case
+from memory.http_state import (
+    Demand,
+    RedisRates,
+    RedisReplyAddresses,
+    VisitorAddress,
+    digest_of,
+)
+from notifications.handover import (
+    LINK_SECONDS,
+    Case,
+    HandOverError,
+    MailSender,
+    Receiver,
+    Ticket,
+    Tickets,
+    send_case,
+)
 
 log = structlog.get_logger("gateway")
 
@@ -26,14 +42,24 @@ FIXED = "person"
 MOST_TURNS = 40
 SENDING_SECONDS = 5.0
 """When a request that finds its conversation being sent may be repeated."""
+ADDRESS_PER_DAY = 3
+"""E-mails in a day that ask the owner of one address to confirm it."""
 OpenDesk = Callable[[str, str, Question], Desk]
 """Returns the desk of a channel with a result list for the assistant of a question."""
 
 
-class StoredHandOver:
-    """A `gateway.port.HandOver`; it stores nothing but the answers of people, as messages.
+class Words(Protocol):
+    """Returns a fixed text in a language, with its values."""
 
-    `reply_sender` is the address to which people reply by e-mail; empty: no mailbox is read.
+    def __call__(self, key: str, language: str, **values: str) -> str: ...
+
+
+class StoredHandOver:
+    """A `gateway.port.HandOver`; it stores the answers of people, as messages, and addresses.
+
+    `assistants` have the names by which visitors know them. `mail` sends e-mail to visitors; None:
+    they receive none. `reply_sender` is the address to which people reply by e-mail; empty: no
+    mailbox is read.
     `journals_alone`: this process may not read the memory of conversations.
     """
 
@@ -50,9 +76,10 @@ class StoredHandOver:
         conversations: Conversations,
         receivers: Sequence[Receiver],
         tickets: Tickets,
-        assistants: Collection[tuple[str, str]],
-        words: Callable[[str, str], str],
+        assistants: Mapping[tuple[str, str], str],
+        words: Words,
         public_url: str,
+        mail: MailSender | None,
         reply_sender: str,
         journals_alone: bool = False,
     ) -> None:
@@ -66,7 +93,8 @@ class StoredHandOver:
         self._conversations = conversations
         self._receivers = receivers
         self._tickets = tickets
-        self._names = frozenset(assistants)
+        self._names = assistants
+        self._mail = mail
         self._words = words
         self._public_url = public_url
         self._reply_sender = reply_sender
@@ -75,25 +103,73 @@ class StoredHandOver:
     def hands_over(self, tenant: str, assistant: str) -> bool:
         return (tenant, assistant) in self._names
 
-    async def request(self, question: Question, *, note: str, language: str, visitor: str) -> bool:
+    @property
+    def mails_visitors(self) -> bool:
+        return self._mail is not None
+
+    async def request(
+        self, question: Question, *, note: str, language: str, visitor: str, address: str = ""
+    ) -> bool:
         known = await self._addresses.begin_sending(question, LINK_SECONDS)
         if known == "running":
             raise BusyError("this conversation is being sent to a person", SENDING_SECONDS)
-        if known == "sent":
-            return True
-        is_sent = False
+        is_sent = known == "sent"
         try:
-            await self._admit(question, visitor)
-            is_sent = await self._send(question, note, language)
+            if not is_sent:
+                await self._admit(question, visitor)
+            if address:
+                await self._addresses.keep_address(question, address)
+            if not is_sent:
+                is_sent = await self._send(question, note, language, address)
         finally:
             await self._addresses.end_sending(question, is_sent=is_sent)
         return is_sent
 
-    async def _admit(self, question: Question, visitor: str) -> None:
+    async def ask_to_confirm(
+        self, question: Question, *, language: str, visitor: str
+    ) -> Literal["asked", "confirmed", "failed"]:
+        known = await self._addresses.find_address(question)
+        if known is None or known.is_confirmed:
+            return "failed" if known is None else "confirmed"
+        try:
+            limit = Demand(f"address/{digest_of(known.address)}", per_day=ADDRESS_PER_DAY)
+            await self._admit(question, visitor, "mail ", limit)
+        except HandOverLimitedError:
+            return "failed"
+        ticket = self._tickets.write(question, language, known.address)
+        name = self._names.get((question.tenant, question.assistant), "")
+        link = f"{self._public_url.rstrip('/')}{PATH}{ticket}"
+        text = self._words("visitor_confirm_text", language, name=name, link=link)
+        subject = self._words("visitor_confirm_title", language)
+        return "asked" if await self._mail_visitor(known.address, subject, text) else "failed"
+
+    def read_confirmation(self, ticket: str) -> str | None:
+        found = self._tickets.read(ticket)
+        return found.language if found is not None and found.address else None
+
+    async def confirm(self, ticket: str) -> bool:
+        found = self._tickets.read(ticket)
+        if found is None or not found.address or not await self._is_kept(found.question):
+            return False
+        if not await self._addresses.confirm_address(found.question, found.address):
+            return False
+        for message in await self._conversations.recent_messages(found.question, limit=MOST_TURNS):
+            if message.last.fields.get("answered_by") == BY_PERSON:
+                text = str(message.last.fields.get("text") or "")
+                await self._mail_answer(message.question, text, found.language)
+        return True
+
+    async def find_address(self, question: Question) -> VisitorAddress | None:
+        return await self._addresses.find_address(question)
+
+    async def _admit(
+        self, question: Question, visitor: str, prefix: str = "", *further: Demand
+    ) -> None:
         """Count a hand-over for the visitor and the tenant; raises `HandOverLimitedError`."""
         demands = [
-            Demand(f"visitor/{digest_of(visitor)}", per_day=self._visitor_per_day),
-            Demand("tenant", per_day=self._tenant_per_day),
+            Demand(f"{prefix}visitor/{digest_of(visitor)}", per_day=self._visitor_per_day),
+            Demand(f"{prefix}tenant", per_day=self._tenant_per_day),
+            *further,
         ]
         shortage = await self._rates.admit(f"handover/{question.tenant}", demands)
         if shortage is not None:
@@ -102,7 +178,7 @@ class StoredHandOver:
                 "too many conversations were sent to people today", shortage.seconds
             )
 
-    async def _send(self, question: Question, note: str, language: str) -> bool:
+    async def _send(self, question: Question, note: str, language: str, address: str) -> bool:
         base = self._public_url.rstrip("/")
         ticket = self._tickets.write(question, language)
         case = Case(
@@ -112,6 +188,7 @@ class StoredHandOver:
             language,
             f"{base}{PATH}{ticket}",
             await self._make_reply_address(question, ticket),
+            address,
         )
         return await send_case(self._receivers, case)
 
@@ -127,7 +204,7 @@ class StoredHandOver:
         return self._tickets.read(ticket) is not None
 
     async def read(self, ticket: str) -> OpenCase | None:
-        found = self._tickets.read(ticket)
+        found = self._read_of_staff(ticket)
         if found is None or not await self._is_kept(found.question):
             return None
         return OpenCase(await self._list_turns(found.question))
@@ -140,10 +217,23 @@ class StoredHandOver:
 
     async def deliver(self, ticket: str, text: str, reply_id: str) -> bool:
         """Show an answer, as `reply` does; raises `BusyError` where it may be repeated later."""
-        found = self._tickets.read(ticket)
+        found = self._read_of_staff(ticket)
         if found is None or not await self._is_kept(found.question):
             return False
-        return await self._submit(found, text, reply_id)
+        return await self._submit(found.question, found.language, text, reply_id)
+
+    async def answer(self, question: Question, text: str, language: str) -> bool:
+        if not await self._is_kept(question):
+            return False
+        try:
+            return await self._submit(question, language, text, "")
+        except BusyError:
+            return False
+
+    def _read_of_staff(self, text: str) -> Ticket | None:
+        """Return a ticket by which a person answers: one that confirms an address is none."""
+        ticket = self._tickets.read(text)
+        return ticket if ticket is not None and not ticket.address else None
 
     async def is_address(self, name: str) -> bool:
         """Return whether people may answer to the address of this name now."""
@@ -159,12 +249,11 @@ class StoredHandOver:
         except MessageError:
             return False
 
-    async def _submit(self, ticket: Ticket, text: str, reply_id: str) -> bool:
+    async def _submit(self, asked: Question, language: str, text: str, reply_id: str) -> bool:
         """Submit the answer as a message of the conversation; once for an id, or for a text.
 
         In a chat it is posted where the question was asked; returns False once that is unknown.
         """
-        asked = ticket.question
         channel = find_channel(asked)
         once = reply_id or f"{asked.message_id}\x1f{text}"
         name = hashlib.sha256(once.encode()).hexdigest()[:24]
@@ -174,18 +263,45 @@ class StoredHandOver:
         journal = await self._replies.read_journal(asked)
         groups = journal[0].fields.get("groups") if journal else None
         message = Message(
-            text=self._words("person_answered", ticket.language),
+            text=self._words("person_answered", language),
             conversation_id=asked.conversation_id,
             message_id=f"person-{name}",
             command=PERSON_REPLY,
-            arguments=(ticket.language, text),
-            language=ticket.language,
+            arguments=(language, text),
+            language=language,
             groups=tuple(map(str, groups)) if isinstance(groups, list) else (),
         )
         answer = desk.question(message)
-        if is_pushed and not await self._note_post(channel, asked, answer, ticket.language):
+        if is_pushed and not await self._note_post(channel, asked, answer, language):
             return False
         await desk.submit(message)
+        await self._mail_answer(answer, f"{message.text}\n\n{text}", language)
+        return True
+
+    async def _mail_answer(self, answer: Question, text: str, language: str) -> None:
+        """Send an answer to the visitor's address, if it is confirmed; each answer once."""
+        known = await self._addresses.find_address(answer)
+        if known is None or not known.is_confirmed:
+            return
+        if await self._addresses.begin_sending(answer, LINK_SECONDS) != "new":
+            return
+        name = self._names.get((answer.tenant, answer.assistant), "")
+        below = self._words("visitor_answer_note", language, name=name)
+        subject = self._words("visitor_answer_title", language)
+        is_sent = False
+        try:
+            is_sent = await self._mail_visitor(known.address, subject, f"{text}\n\n{below}")
+        finally:
+            await self._addresses.end_sending(answer, is_sent=is_sent)
+
+    async def _mail_visitor(self, address: str, subject: str, text: str) -> bool:
+        if self._mail is None:
+            return False
+        try:
+            await self._mail.send(address, subject, text)
+        except HandOverError as error:
+            log.error("visitor_mail_failed", error=str(error))
+            return False
         return True
 
     async def _note_post(

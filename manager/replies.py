@@ -10,6 +10,7 @@ from citations.links import Allowed, is_free_of_foreign_links, keep_links
 from citations.sources import MOST_PAGES, list_labels, list_nearest_pages
 from envelope.conversation import (
     BY_PERSON,
+    HANDED_OVER,
     PERSON_REPLY,
     ClarificationReason,
     ConversationAct,
@@ -96,6 +97,10 @@ _LEAVE_NO_TURN = frozenset({Outcome.FAILED, Outcome.SUPERSEDED})
 LANGUAGE_CONFIDENCE = 0.8
 """Minimum confidence at which a detected language is stored."""
 Reply = dict[str, JsonValue]
+_BY_COMMAND: dict[str, Reply] = {
+    PERSON_REPLY: {"answered_by": BY_PERSON},
+    HANDED_OVER: {"asks_for_person": True, "handed_over": True},
+}
 
 
 def end_reply(
@@ -315,7 +320,7 @@ def _agent_reply(state: State, decision: Decision, end: End, texts: Texts, langu
         "suggested_actions": state.suggested_actions,
         "clarification_type": state.clarification_type or None,
         "clarification_reason": decision.reason.value if decision.reason is not None else None,
-        **({"answered_by": BY_PERSON} if state.command == PERSON_REPLY else {}),
+        **_BY_COMMAND.get(state.command or "", {}),
     }
 
 

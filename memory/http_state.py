@@ -107,6 +107,24 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
 end
 """
 
+_KEEP_ADDRESS = """
+-- KEYS[1] what was sent of a conversation. ARGV: the message, the address of the visitor. A
+-- conversation that was erased in the meantime has no such message.
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+  redis.call('HSET', KEYS[1], 'address', ARGV[2])
+end
+"""
+
+_CONFIRM_ADDRESS = """
+-- KEYS[1] what was sent of a conversation. ARGV: the address that its visitor confirms. Another
+-- address may have taken its place.
+if redis.call('HGET', KEYS[1], 'address') ~= ARGV[1] then
+  return 0
+end
+redis.call('HSET', KEYS[1], 'confirmed', ARGV[1])
+return 1
+"""
+
 _VISIT = """
 -- KEYS[1] the digest of a conversation's token. ARGV: the prefix of an unused session, and the
 -- time to live of a used one (s). Returns the digest.
@@ -156,6 +174,14 @@ class VisitorSession:
 
     digest: str
     is_empty: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VisitorAddress:
+    """The e-mail address that a visitor left; confirmed: they opened a link that was sent to it."""
+
+    address: str
+    is_confirmed: bool
 
 
 class RedisApiKeys:
@@ -252,8 +278,27 @@ class RedisReplyAddresses:
         else:
             await await_answer(self._client.hdel(key, field))
 
+    async def keep_address(self, question: Question, address: str) -> None:
+        """Store the address of the visitor whose conversation is being sent after this message."""
+        key, field = handed_over_key(await self._name(question)), digest_of(question.message_id)
+        await await_answer(self._client.eval(_KEEP_ADDRESS, 1, key, field, address))
+
+    async def confirm_address(self, question: Question, address: str) -> bool:
+        """Note that the visitor has this address; False if it is not stored any more."""
+        key = handed_over_key(await self._name(question))
+        return bool(await await_answer(self._client.eval(_CONFIRM_ADDRESS, 1, key, address)))
+
+    async def find_address(self, question: Question) -> VisitorAddress | None:
+        """Return the address that the visitor of the question's conversation left, if any."""
+        key = handed_over_key(await self._name(question))
+        stored = await await_answer(self._client.hmget(key, ["address", "confirmed"]))
+        address, confirmed = stored
+        return VisitorAddress(address.decode(), address == confirmed) if address else None
+
     async def forget(self, question: Question) -> None:
-        """Delete the reply address of the conversation, and the record of its sendings."""
+        """Delete the reply address of the question's conversation, what was sent of it, and the
+        address of its visitor.
+        """
         if await self._find_secret() is None:
             return
         name = await self._name(question)

@@ -183,7 +183,7 @@ def handover_secret_key() -> str:
 
 
 def handed_over_key(name: str) -> str:
-    """Return the key of the sendings of the conversation with this reply address."""
+    """Return the key of what was handed over of a conversation, and the address of its visitor."""
     return f"rd:handover:{name}:sent"
 
 

@@ -51,7 +51,7 @@ class Case:
     """A conversation for a person: its `turns` (speaker, text), and the link to answer by.
 
     `note` is what the visitor wrote to the person, `reply_address` the address of an e-mail to
-    answer by, if one is read.
+    answer by, if one is read, `visitor_address` the one that the visitor left.
     """
 
     question: Question
@@ -60,6 +60,7 @@ class Case:
     language: str
     link: str
     reply_address: str = ""
+    visitor_address: str = ""
 
     @property
     def title(self) -> str:
@@ -77,6 +78,8 @@ class Case:
         lines = [f"{names.get(speaker, speaker)}:\n{_quote(text)}" for speaker, text in self.turns]
         if self.note:
             lines.append(f"Visitor, to you:\n{_quote(self.note)}")
+        if self.visitor_address:
+            lines.append(f"Address that the visitor left:\n{_quote(self.visitor_address)}")
         place = f"{self.question.tenant}/{self.question.assistant}"
         return "\n\n".join(
             [
@@ -105,10 +108,9 @@ class Receiver(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class MailReceiver:
-    """Sends an e-mail; `security` is `tls`, `starttls` or `none`."""
+class MailSender:
+    """Sends e-mail from one address; `security` is `tls`, `starttls` or `none`."""
 
-    to: str
     sender: str
     host: str
     port: int
@@ -116,21 +118,18 @@ class MailReceiver:
     password: str = ""
     security: str = "starttls"
     context: ssl.SSLContext | None = None
-    name: str = "email"
 
-    async def send(self, case: Case) -> None:
+    async def send(self, to: str, subject: str, text: str, *, reply_to: str = "") -> None:
+        """Send a text; raises `HandOverError` unless it was accepted."""
         message = EmailMessage()
-        # The library refuses a header with a line break; the title has none.
-        message["From"], message["To"] = self.sender, self.to
-        message["Subject"] = f"Refdesk, a visitor: “{case.title}”" if case.title else "Refdesk"
+        # The library refuses a header with a line break.
+        message["From"], message["To"], message["Subject"] = self.sender, to, subject
         message["Auto-Submitted"] = "auto-generated"
-        if case.reply_address:
-            message["Reply-To"] = case.reply_address
-            # Programs of Microsoft send no notes of absence to it.
-            message["X-Auto-Response-Suppress"] = "All"
-            message.set_content(f"{MARK}\n\n{case.write(BY_MAIL)}")
-        else:
-            message.set_content(case.write())
+        # Programs of Microsoft send no notes of absence to it.
+        message["X-Auto-Response-Suppress"] = "All"
+        if reply_to:
+            message["Reply-To"] = reply_to
+        message.set_content(text)
         try:
             await asyncio.to_thread(self._send, message)
         except (OSError, smtplib.SMTPException) as error:
@@ -150,6 +149,20 @@ class MailReceiver:
             if self.user:
                 client.login(self.user, self.password)
             client.send_message(message)
+
+
+@dataclass(frozen=True, slots=True)
+class MailReceiver:
+    """Sends an e-mail to the people who answer."""
+
+    to: str
+    mail: MailSender
+    name: str = "email"
+
+    async def send(self, case: Case) -> None:
+        subject = f"Refdesk, a visitor: “{case.title}”" if case.title else "Refdesk"
+        text = f"{MARK}\n\n{case.write(BY_MAIL)}" if case.reply_address else case.write()
+        await self.mail.send(self.to, subject, text, reply_to=case.reply_address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +208,7 @@ class WebhookReceiver:
             "note": case.note,
             "turns": [{"speaker": speaker, "text": text} for speaker, text in case.turns],
             "reply_url": case.link,
+            "visitor_address": case.visitor_address,
         }
         event_id = name_event(REQUESTED, *question.conversation, question.message_id, case.note)
         body = json.dumps({"type": REQUESTED, "data": data}, ensure_ascii=False)
@@ -204,7 +218,7 @@ class WebhookReceiver:
 
 
 class Ticket(BaseModel):
-    """What a link to answer by contains."""
+    """What a link to answer by contains, or with an `address` the one by which it is confirmed."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -214,6 +228,7 @@ class Ticket(BaseModel):
     message_id: str
     language: str
     expires_at: int
+    address: str = ""
 
     @property
     def question(self) -> Question:
@@ -233,8 +248,8 @@ class Tickets:
         self._secret = secret
         self._now = now
 
-    def write(self, question: Question, language: str) -> str:
-        """Return the ticket of a conversation."""
+    def write(self, question: Question, language: str, address: str = "") -> str:
+        """Return the ticket of a conversation, or of the address of its visitor."""
         ticket = Ticket(
             tenant=question.tenant,
             assistant=question.assistant,
@@ -242,8 +257,11 @@ class Tickets:
             message_id=question.message_id,
             language=language,
             expires_at=int(self._now()) + LINK_SECONDS,
+            address=address,
         )
-        body = base64.urlsafe_b64encode(ticket.model_dump_json().encode()).decode()
+        # Processes of an earlier release read tickets without an address.
+        frame = ticket.model_dump_json(exclude_defaults=True)
+        body = base64.urlsafe_b64encode(frame.encode()).decode()
         return f"{body}.{self._sign(body)}"
 
     def read(self, text: str) -> Ticket | None:

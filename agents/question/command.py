@@ -80,16 +80,15 @@ class CommandAgent(Agent[Reads, Writes]):
                 return Wrote(Writes(response=self._statistics(reads, language)))
             case "help":
                 return Wrote(Writes(response=self._help(language)))
-            case _ if command in (PERSON_REPLY, HANDED_OVER) and len(reads.arguments) == 2:
-                return Wrote(Writes(response=self._write_of_person(command, *reads.arguments)))
+            case _ if command == PERSON_REPLY and len(reads.arguments) == 2:
+                language, given = reads.arguments
+                said = self._texts.text("person_answered", language)
+                return Wrote(Writes(response=f"{said}\n\n{given}"))
+            case _ if command == HANDED_OVER and len(reads.arguments) > 1:
+                language, *results = reads.arguments
+                texts = (self._texts.text(f"handover_{result}", language) for result in results)
+                return Wrote(Writes(response=" ".join(texts)))
         return Wrote(Writes(response=self._unknown(reads.command or "", language)))
-
-    def _write_of_person(self, command: str, language: str, given: str) -> str:
-        """Return the answer of a person, or whether one was asked."""
-        if command == HANDED_OVER:
-            key = "handover_sent" if given == "sent" else "handover_failed"
-            return self._texts.text(key, language)
-        return f"{self._texts.text('person_answered', language)}\n\n{given}"
 
     def _language_set(self, named: str, language: str) -> Writes:
         spelling = named.strip().casefold()

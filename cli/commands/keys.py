@@ -279,4 +279,6 @@ async def _print_link(settings: Settings, port: int) -> None:
             await client.aclose()
     base = (settings.public_url or f"http://127.0.0.1:{port}").rstrip("/")
     print_line(f"{base}/console/login?code={code}")
-    sys.stderr.write("opens the console once, within ten minutes, while `refdesk serve` runs\n")
+    where = "" if settings.public_url else f" on port {port} (another one: --port)"
+    said = f"opens the console once, within ten minutes, while `refdesk serve` runs{where}\n"
+    sys.stderr.write(said)

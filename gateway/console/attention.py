@@ -9,7 +9,7 @@ from gateway.console.access import Assistant, ConsoleRole, ConsoleUser
 from gateway.console.figures import PeriodFigures
 from gateway.console.gap_pages import GapPages
 from gateway.console.operation_pages import ListJobReports, OperationPages, Operations
-from gateway.console.pages import label
+from gateway.console.pages import label, times
 from records.record import Record
 
 ISOLATE, END = "\u2068", "\u2069"
@@ -54,11 +54,11 @@ def find_in_gaps(pages: GapPages) -> FindConcerns:
         return [
             Concern(
                 f"Not in the documents: “{ISOLATE}{gap.title}{END}”",
-                f"asked {gap.last_week} times in 7 days, "
+                f"asked {times(gap.last_week)} in 7 days, "
                 + (
-                    f"{gap.since_change} times since it was marked as done"
+                    f"{times(gap.since_change)} since it was marked as done"
                     if gap.state == "done"
-                    else f"{gap.week_before} times in the 7 days before"
+                    else f"{times(gap.week_before)} in the 7 days before"
                 ),
                 pages.place(gap),
                 "Close the gap",
@@ -179,7 +179,8 @@ def find_in_figures(figures: PeriodFigures, days: int, down: Sequence[Record]) -
     found = []
     if down:
         title = f"{figures.down} answer{'' if figures.down == 1 else 's'} rated as not helpful"
-        text = ", ".join(f"“{ISOLATE}{record.question}{END}”" for record in down)
+        different = dict.fromkeys(record.question for record in down)
+        text = ", ".join(f"“{ISOLATE}{question}{END}”" for question in different)
         place = f"questions?{urlencode({'days': days, 'rating': 'down'})}"
         found.append(Concern(title, text, place, "Read them"))
     for outcome, reason, count in figures.reasons:

@@ -32,51 +32,20 @@ class Lane:
 def draw_days(days: Sequence[DayFigures]) -> Markup:
     """Return a bar for each day, divided by outcome; the numbers are in its title."""
     most = max((day.total for day in days), default=0) or 1
-    step = _choose_step(len(days))
-    parts = [_open_chart(step * len(days), f"Questions by day, at most {most} on one day")]
-    for at, day in enumerate(days):
-        counts = ", ".join(f"{day.outcomes.get(name, 0)} {name}" for name in OUTCOMES
-                           if day.outcomes.get(name))  # fmt: skip
-        parts.append(Markup("<g><title>{}: {}</title>").format(day.day, counts or "no questions"))
-        bottom = float(_HEIGHT)
-        for name in OUTCOMES:
-            height = day.outcomes.get(name, 0) / most * (_HEIGHT - _GAP)
-            bottom -= height
-            if height:
-                parts.append(
-                    Markup('<rect class="{}" x="{}" y="{:.1f}" width="{}" height="{:.1f}"/>')
-                    .format(f"outcome-{name}", at * step + _GAP, bottom, step - _GAP, height)
-                )  # fmt: skip
-        if at % max(2, len(days) // 6) == 0:
-            parts.append(
-                Markup('<text x="{}" y="{}">{}</text>').format(
-                    at * step + _GAP, _HEIGHT + _FOOT - 4, day.day[5:]
-                )
-            )
-        parts.append(Markup("</g>"))
-    parts.append(Markup('<text x="0" y="12">{}</text></svg>').format(most))
-    return Markup("").join(parts)
+    bars = []
+    for day in days:
+        counts = [(name, count) for name in OUTCOMES if (count := day.outcomes.get(name, 0))]
+        title = ", ".join(f"{count} {name}" for name, count in counts) or "no questions"
+        shares = [(f"outcome-{name}", count / most) for name, count in counts]
+        bars.append((day.day, title, shares))
+    return _draw_bars(bars, str(most), f"Questions by day, at most {most} on one day")
 
 
 def draw_amounts(days: Sequence[tuple[str, Decimal]], label: str) -> Markup:
     """Return a bar for each day, as high as its amount in US dollars."""
     most = max((amount for _, amount in days), default=Decimal(0)) or Decimal(1)
-    step = _choose_step(len(days))
-    parts = [_open_chart(step * len(days), f"{label}, at most ${most:.2f}")]
-    for at, (day, amount) in enumerate(days):
-        height = float(amount / most) * (_HEIGHT - _GAP)
-        x = at * step + _GAP
-        parts.append(
-            Markup(
-                "<g><title>{}: {}</title>"
-                '<rect class="amount" x="{}" y="{:.1f}" width="{}" height="{:.1f}"/></g>'
-            ).format(day, f"${amount:.4f}", x, _HEIGHT - height, step - _GAP, height)
-        )
-        if at % max(2, len(days) // 6) == 0:
-            text = Markup('<text x="{}" y="{}">{}</text>').format(x, _HEIGHT + _FOOT - 4, day[5:])
-            parts.append(text)
-    parts.append(Markup('<text x="0" y="12">${}</text></svg>').format(f"{most:.2f}"))
-    return Markup("").join(parts)
+    bars = [(day, f"${amount:.4f}", [("amount", float(amount / most))]) for day, amount in days]
+    return _draw_bars(bars, f"${most:.2f}", f"{label}, at most ${most:.2f}")
 
 
 def list_lanes(steps: Sequence[Mapping[str, Any]]) -> list[Lane]:
@@ -137,16 +106,34 @@ def draw_lanes(lanes: Sequence[Lane], seconds: float) -> Markup:
     return Markup("").join(parts)
 
 
-def _choose_step(days: int) -> int:
-    """Return the width of a day: the text of a chart keeps its size, however many there are."""
-    return min(_MOST_STEP, _CHART_WIDTH // max(1, days)) or 1
+def _draw_bars(
+    bars: Sequence[tuple[str, str, Sequence[tuple[str, float]]]], most: str, label: str
+) -> Markup:
+    """Return bars of days: title, and the classes and shares of the height of their parts.
 
-
-def _open_chart(width: int, label: str) -> Markup:
-    wide, high = max(1, width), _HEIGHT + _FOOT
-    return Markup(
-        '<svg class="chart" role="img" width="{}" height="{}" viewBox="0 0 {} {}" aria-label="{}">'
-    ).format(wide, high, wide, high, label)
+    The text keeps its size, however many days there are.
+    """
+    step = min(_MOST_STEP, _CHART_WIDTH // max(1, len(bars))) or 1
+    wide, high = max(1, step * len(bars)), _HEIGHT + _FOOT
+    opening = Markup(
+        '<svg class="chart" role="img" width="{0}" height="{1}" viewBox="0 0 {0} {1}" '
+        'aria-label="{2}">'
+    )
+    parts = [opening.format(wide, high, label)]
+    for at, (day, title, shares) in enumerate(bars):
+        parts.append(Markup("<g><title>{}: {}</title>").format(day, title))
+        x, bottom = at * step + _GAP, float(_HEIGHT)
+        for name, share in shares:
+            height = share * (_HEIGHT - _GAP)
+            bottom -= height
+            rect = Markup('<rect class="{}" x="{}" y="{:.1f}" width="{}" height="{:.1f}"/>')
+            parts.append(rect.format(name, x, bottom, step - _GAP, height))
+        if at % max(2, len(bars) // 6) == 0:
+            text = Markup('<text x="{}" y="{}">{}</text>')
+            parts.append(text.format(x, high - 4, day[5:]))
+        parts.append(Markup("</g>"))
+    parts.append(Markup('<text x="0" y="12">{}</text></svg>').format(most))
+    return Markup("").join(parts)
 
 
 def _shorten(text: str, most: int) -> Markup:

@@ -18,7 +18,7 @@ from gateway.console.access import (
     user_of,
 )
 from gateway.console.attention import Concern, FindConcerns
-from gateway.console.frame import Frame, Pages, add_pages, lead, receive
+from gateway.console.frame import Frame, Pages, add_pages, lead, no_question, receive
 from gateway.console.pages import HEADERS
 from gateway.sources import SourceState
 from knowledge.checks import CheckQuestion
@@ -105,12 +105,7 @@ class CheckPages:
             raise ConsoleRefusedError(
                 400, "Not saved", f"Enter a question, and at most {MOST_FACTS} facts."
             )
-        asked = Question(
-            tenant=form.assistant[0],
-            assistant=form.assistant[1],
-            conversation_id=form.read("conversation"),
-            message_id=form.read("message"),
-        )
+        asked = form.read_message()
         try:
             await self._frame.query(lambda store: _mark(store, asked, text, facts))
         except TooManyMarkedError as error:
@@ -183,7 +178,7 @@ def _read_check(store: RecordStore, *, name: Assistant, source: str) -> StoredCh
 def _mark(store: RecordStore, asked: Question, text: str, facts: Sequence[str]) -> None:
     record = store.get(asked)
     if record is None:
-        raise ConsoleRefusedError(404, "No such question", "It was erased in the meantime.")
+        raise no_question()
     pages = dict.fromkeys(
         str(source.get("path") or source.get("url") or "") for source in record.sources
     )

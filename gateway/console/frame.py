@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse
 
+from envelope.question import Question
 from gateway.console.access import (
     Assistant,
     ConsoleRefusedError,
@@ -37,6 +38,7 @@ NOTICES = {
     "written": "The page was read, and is used in answers from now on.",
     "ask": "The page was read. Ask the questions again to see what is answered now.",
     "revoked": "The key was withdrawn. Whoever uses it is refused from now on.",
+    "answered": "Your answer is in the conversation, and is sent to a confirmed address.",
     "sent": "The question was sent again, from its start, as a new message.",
 }
 """What a page says after a form was sent, by the value of `said` in its address."""
@@ -105,6 +107,30 @@ class SentForm:
                 400, "Not saved", f"{name.capitalize()}: at most {most} characters are stored."
             )
         return value
+
+    def read_message(self) -> Question:
+        """Return the message that the form names; raises `ConsoleRefusedError`."""
+        asked = name_message(*self.assistant, self.read("conversation"), self.read("message"))
+        if asked is None:
+            raise no_question()
+        return asked
+
+
+def no_question() -> ConsoleRefusedError:
+    """Return the refusal of a form about a message that has no record."""
+    return ConsoleRefusedError(
+        404, "This question does not exist", "Its record has expired or was erased."
+    )
+
+
+def name_message(tenant: str, assistant: str, conversation: str, message: str) -> Question | None:
+    """Return the message with these names; None if none can have them."""
+    try:
+        return Question(
+            tenant=tenant, assistant=assistant, conversation_id=conversation, message_id=message
+        )
+    except ValueError:
+        return None
 
 
 async def receive(request: Request, role: ConsoleRole) -> SentForm:

@@ -18,7 +18,7 @@ from gateway.console.access import (
     user_of,
 )
 from gateway.console.again import Again, find_repeated
-from gateway.console.frame import Frame, Pages, add_pages, lead, receive
+from gateway.console.frame import Frame, Pages, add_pages, lead, name_message, no_question, receive
 from gateway.console.gap_export import write_csv, write_json
 from gateway.console.pages import HEADERS, render_answer
 from records.gaps import STATES, Gap, GapFinder, GapQuestion
@@ -118,16 +118,14 @@ class GapPages:
     async def ask_again(self, request: Request) -> Response:
         """Ask one question again, and lead to both answers."""
         form = await receive(request, ConsoleRole.EDITOR)
-        conversation, message = form.read("conversation"), form.read("message")
-        asked = _name(form.assistant, conversation, message)
-        record = None if asked is None else await self._frame.query(partial(_get, asked))
+        asked = form.read_message()
+        record = await self._frame.query(partial(_get, asked))
         if record is None:
-            raise ConsoleRefusedError(
-                404, "This question does not exist", "Its record has expired or was erased."
-            )
+            raise no_question()
         again = await self._ask(record)
         return lead("again", tenant=record.tenant, assistant=record.assistant,
-                    conversation=conversation, message=message, again=again.message_id)  # fmt: skip
+                    conversation=asked.conversation_id, message=asked.message_id,
+                    again=again.message_id)  # fmt: skip
 
     @require(ConsoleRole.VIEWER)
     async def compare(
@@ -142,7 +140,7 @@ class GapPages:
         """Show the old answer beside the new one, for which the page waits a while."""
 
         async def read(_: ConsoleUser) -> Mapping[str, Any] | None:
-            asked = _name((tenant, assistant), conversation, message)
+            asked = name_message(tenant, assistant, conversation, message)
             before = None if asked is None else await self._frame.query(partial(_get, asked))
             if asked is None or before is None:
                 return None
@@ -204,16 +202,6 @@ def _find_repeated(gap: Gap, store: RecordStore) -> dict[str, Record]:
 
 def _get(question: Question, store: RecordStore) -> Record | None:
     return store.get(question)
-
-
-def _name(assistant: Assistant, conversation: str, message: str) -> Question | None:
-    tenant, name = assistant
-    try:
-        return Question(
-            tenant=tenant, assistant=name, conversation_id=conversation, message_id=message
-        )
-    except ValueError:
-        return None
 
 
 def _export(text: bytes, kind: str, name: str) -> Response:

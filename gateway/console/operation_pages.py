@@ -122,7 +122,6 @@ class OperationPages:
         shown: Pages = {
             "documents": self.documents,
             "health": self.health,
-            "dead": self.dead_letters,
             "settings": self.settings,
             "cost": self.cost,
         }
@@ -217,11 +216,6 @@ class OperationPages:
 
     def _lead_to_documents(self, assistant: Assistant, said: str) -> Response:
         return lead("documents", tenant=assistant[0], assistant=assistant[1], said=said)
-
-    @require(ConsoleRole.OWNER)
-    async def dead_letters(self, request: Request) -> Response:
-        """Lead to the page that shows the dead letters."""
-        return lead("health")
 
     @require(ConsoleRole.OWNER)
     async def health(self, request: Request) -> Response:

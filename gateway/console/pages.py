@@ -120,6 +120,11 @@ def label(name: str) -> str:
     return LABELS.get(name) or name.replace("_", " ")
 
 
+def times(count: int) -> str:
+    """Return how often something happened."""
+    return "once" if count == 1 else f"{count} times"
+
+
 def find_back(request: Request, page: str = "") -> str:
     """Return the address of a page, without one of that from which a request came."""
     base = f"{public_path(request)}{PATH}"
@@ -147,6 +152,7 @@ def _environment() -> Environment:
         "share": _share,
         "change": _change,
         "label": label,
+        "times": times,
         "query": urlencode,
         "address": _address,
     }

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Protocol
 
 import structlog
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field
 
 from envelope.conversation import BY_PERSON
 from envelope.question import Question
@@ -25,12 +26,15 @@ from gateway.console.again import find_repeated
 from gateway.console.attention import Concern, FindConcerns, FindSetup, SetupStep, find_in_figures
 from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
-from gateway.console.frame import Frame, add_pages, lead, receive
+from gateway.console.frame import Frame, add_pages, lead, name_message, receive
 from gateway.console.oidc import OidcProvider
 from gateway.console.pages import HEADERS, PATH, render_answer
 from gateway.console.sign_in import SignIn
+from gateway.errors import MessageError
+from gateway.port import HandOver
 from gateway.static_files import read_design
-from records.record import PERSON, Record
+from gateway.text import clean_text
+from records.record import PERSON, PERSON_DONE, Record
 from records.store import PAGE, RecordStore, Selection
 
 log = structlog.get_logger("gateway")
@@ -39,10 +43,13 @@ DAY_SECONDS = 86_400
 PERIODS = (1, 7, 30, 90)
 LONGEST_SEARCH = 200
 MOST_REQUESTS = 20
+REQUESTS = (PERSON, PERSON_DONE)
+UNSENT = (
+    "The server is busy, the conversation was erased or has expired, or the place in the chat is "
+    "no longer known. Send it again in a moment, or reach the person in another way."
+)
 Text = Annotated[str, Query(max_length=LONGEST_SEARCH)]
-Document = Annotated[str, Query(max_length=2_000)]
 Days = Annotated[int, Query(ge=1, le=3660)]
-Page = Annotated[int, Query(ge=1, le=10_000)]
 
 
 class ConsolePart(Protocol):
@@ -51,6 +58,21 @@ class ConsolePart(Protocol):
     def add_to(self, router: APIRouter) -> None:
         """Add the routes."""
         ...
+
+
+class QuestionFilters(BaseModel):
+    """What an address of the list of questions chooses; empty: everything."""
+
+    text: str = Field("", max_length=LONGEST_SEARCH)
+    outcome: str = Field("", max_length=LONGEST_SEARCH)
+    reason: str = Field("", max_length=LONGEST_SEARCH)
+    channel: str = Field("", max_length=LONGEST_SEARCH)
+    way: str = Field("", max_length=LONGEST_SEARCH)
+    rating: str = Field("", max_length=LONGEST_SEARCH)
+    document: str = Field("", max_length=2_000)
+    days: int = Field(30, ge=1, le=3660)
+    page: int = Field(1, ge=1, le=10_000)
+    all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +85,7 @@ class Console:
     parts: Sequence[ConsolePart] = ()
     concerns: Sequence[FindConcerns] = ()
     find_setup: FindSetup | None = None
+    handover: HandOver | None = None
     unavailable: tuple[type[Exception], ...] = ()
     clock: Callable[[], float] = time.time
 
@@ -120,15 +143,43 @@ class _Pages:
     @require(ConsoleRole.EDITOR)
     async def close_request(self, request: Request) -> Response:
         """Mark a request for a person as done."""
-        form = await receive(request, ConsoleRole.EDITOR)
-        asked = Question(
-            tenant=form.assistant[0],
-            assistant=form.assistant[1],
-            conversation_id=form.read("conversation"),
-            message_id=form.read("message"),
-        )
+        asked = (await receive(request, ConsoleRole.EDITOR)).read_message()
         await self._console.frame.query(lambda store: store.close_request(asked))
         return lead("", said="saved")
+
+    @require(ConsoleRole.EDITOR)
+    async def answer_request(self, request: Request) -> Response:
+        """Show an answer to somebody who asked for a person, in their conversation."""
+        form = await receive(request, ConsoleRole.EDITOR)
+        asked, handover = form.read_message(), self._console.handover
+        record = await self._console.frame.query(lambda store: store.get(asked))
+        written = form.fields.get("text", "")
+        try:
+            text = clean_text(written)
+        except MessageError as error:
+            refusal = ConsoleRefusedError(400, "Not sent", f"Nothing was sent: {error}.")
+            return await self._show_question(request, asked, written, refusal)
+        is_sent = (
+            handover is not None
+            and record is not None
+            and await handover.answer(asked, text, record.language or "en")
+        )
+        if not is_sent:
+            refusal = ConsoleRefusedError(409, "Not sent", UNSENT)
+            return await self._show_question(request, asked, written, refusal)
+        log.warning(
+            "request_answered",
+            message_id=asked.message_id,
+            person=user_of(request).identity.shown,
+        )
+        return lead(
+            "question",
+            tenant=asked.tenant,
+            assistant=asked.assistant,
+            conversation=asked.conversation_id,
+            message=asked.message_id,
+            said="answered",
+        )
 
     async def _look(self, find: FindConcerns, user: ConsoleUser) -> Sequence[Concern]:
         """Return concerns. A check that fails is reported as a concern; the others still run."""
@@ -141,35 +192,16 @@ class _Pages:
 
     @require(ConsoleRole.VIEWER)
     async def questions(
-        self,
-        request: Request,
-        days: Days = 30,
-        page: Page = 1,
-        text: Text = "",
-        outcome: Text = "",
-        reason: Text = "",
-        channel: Text = "",
-        way: Text = "",
-        rating: Text = "",
-        document: Document = "",
-        all: bool = False,  # noqa: A002 - as the address has it
+        self, request: Request, wanted: Annotated[QuestionFilters, Query()]
     ) -> Response:
         """Show the questions that match a search and filters."""
-        chosen = {
-            "text": text, "outcome": outcome, "reason": reason, "channel": channel, "way": way,
-            "rating": rating, "document": document, **({"all": "true"} if all else {}),
-        }  # fmt: skip
+        days, page = wanted.days, wanted.page
+        filters = wanted.model_dump(exclude={"days", "page", "all"})
         selection = Selection(
             assistants=user_of(request).list_assistants(),
             since=self._console.clock() - days * DAY_SECONDS,
-            outcome=outcome,
-            reason=reason,
-            channel=channel,
-            way=way,
-            rating=rating,
-            text=text,
-            document=document,
-            asks=not all and reason != PERSON,
+            asks=not wanted.all and wanted.reason != PERSON,
+            **filters,
         )
 
         def read(store: RecordStore) -> Mapping[str, Any]:
@@ -183,7 +215,7 @@ class _Pages:
             read,
             days=days,
             page=page,
-            chosen=chosen,
+            chosen={**filters, **({"all": "true"} if wanted.all else {})},
             periods=PERIODS,
             outcomes=("unresolved", "written", *OUTCOMES[1:]),
         )
@@ -199,30 +231,50 @@ class _Pages:
     ) -> Response:
         """Show a question: answer, sources, trace, and the rest of its conversation."""
 
-        def read(store: RecordStore) -> Mapping[str, Any] | None:
-            try:
-                asked = Question(
-                    tenant=tenant,
-                    assistant=assistant,
-                    conversation_id=conversation,
-                    message_id=message,
-                )
-            except ValueError:
-                return None
-            record = store.get(asked)
+        asked = name_message(tenant, assistant, conversation, message)
+        return await self._show_question(request, asked)
+
+    async def _show_question(
+        self,
+        request: Request,
+        asked: Question | None,
+        written: str = "",
+        refusal: ConsoleRefusedError | None = None,
+    ) -> Response:
+        frame, handover = self._console.frame, self._console.handover
+
+        def read_records(store: RecordStore) -> dict[str, Any] | None:
+            record = None if asked is None else store.get(asked)
             if record is None:
                 return None
             lanes = list_lanes(record.steps)
+            others = _list_conversation(store, record)
             return {
                 "record": record,
                 "answer": render_answer(record.answer),
                 "lanes": lanes,
                 "trace": draw_lanes(lanes, record.seconds),
-                "others": _list_conversation(store, record),
+                "others": others,
                 "repeated": find_repeated(store, record),
+                "awaits_person": any(one.reason in REQUESTS for one in (record, *others)),
             }
 
-        return await self._show(request, "question.html", read)
+        async def read(_: ConsoleUser) -> Mapping[str, Any] | None:
+            content = await frame.query(read_records)
+            if asked is None or content is None or handover is None:
+                return content
+            return {**content, "can_answer": True, "visitor": await handover.find_address(asked)}
+
+        return await frame.show(
+            request,
+            "question.html",
+            read,
+            200 if refusal is None else refusal.status,
+            written=written,
+            refusal=refusal,
+            can_answer=False,
+            visitor=None,
+        )
 
     async def _show(
         self,
@@ -248,7 +300,9 @@ def console_router(console: Console) -> APIRouter:
     add_pages(router, "GET", {
         "console.css": pages.style, "questions": pages.questions, "question": pages.question,
     })  # fmt: skip
-    add_pages(router, "POST", {"question/done": pages.close_request})
+    add_pages(router, "POST", {
+        "question/done": pages.close_request, "question/answer": pages.answer_request,
+    })  # fmt: skip
     return router
 
 

@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import structlog
 from fastapi import Depends, Header, Path, Query, Request
@@ -45,7 +45,7 @@ QUESTION_ROUTES = (
     "/v1/conversations/{conversation_id}/messages", "/v1/chat/completions", "/v1/responses", "",
 )  # fmt: skip
 """The routes of questions; the empty one is that of requests whose key could not be read."""
-ASKS_FOR_PERSON = "asks_for_person"
+ASKS_FOR_PERSON, HANDED_OVER = "asks_for_person", "handed_over"
 """The attribute of a reply to somebody who asked for a person, as the model understood it."""
 _UNHELPED = frozenset({Outcome.REFUSED, Outcome.FAILED})
 """Outcomes after which a person is offered."""
@@ -177,7 +177,8 @@ class HttpChannel:
     def shows(self, caller: Principal, question: Question) -> Shows:
         """Return a function that turns replies to a question into answers for a caller."""
         opens = self.links.of(caller, question)
-        can_hand_over = self.handover is not None and self.handover.hands_over(
+        handover = self.handover
+        can_hand_over = handover is not None and handover.hands_over(
             question.tenant, question.assistant
         )
 
@@ -193,7 +194,11 @@ class HttpChannel:
             if not can_hand_over:
                 return answer
             is_wanted = answer.outcome in _UNHELPED or bool(reply.get(ASKS_FOR_PERSON))
-            return answer.model_copy(update={"handover": "offered" if is_wanted else "possible"})
+            offer = "offered" if is_wanted else "possible"
+            update: dict[str, Any] = {"handover": "requested" if reply.get(HANDED_OVER) else offer}
+            if handover is not None and handover.mails_visitors:
+                update["handover_address"] = True
+            return answer.model_copy(update=update)
 
         return show
 

@@ -18,7 +18,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from gateway.public_path import public_path
-from gateway.static_files import make_response
+from gateway.static_files import make_response, read_design
 
 HOUR_SECONDS = 3600
 YEAR_SECONDS = 365 * 24 * HOUR_SECONDS
@@ -68,6 +68,8 @@ _EXPORT = re.compile(r"^export (?=class |const |function |async )", re.MULTILINE
 _COMMENT = re.compile(r"^[ ]*(?://[^\n]*|/\*\*.*?\*/)\n", re.MULTILINE | re.DOTALL)
 _TRAILING_COMMENT = re.compile(r"(?<=[;,{]) // [^\n\"'`]*$", re.MULTILINE)
 """A comment behind code; one with a quotation mark stays, because it may be part of a text."""
+_DESIGN = "/* The colours and the font of gateway/design.css. */"
+_DESIGN_VALUE = re.compile(r"--([a-z-]+): (light-dark\([^;]+\)|[^;]+(?:sans-serif|monospace));")
 _INDENT = re.compile(r"^[ ]+|^\n", re.MULTILINE)
 
 
@@ -158,7 +160,8 @@ def widget_router(find_contents: FindContents = _default_contents) -> APIRouter:
         """Return a static file of the page."""
         if name not in FILES:
             return Response(status_code=404)
-        return make_response(request, part(name).encode(), FILES[name])
+        design = read_design() if name.endswith(".css") else ""
+        return make_response(request, f"{design}{part(name)}".encode(), FILES[name])
 
     return router
 
@@ -193,4 +196,10 @@ def _read(name: str, parts: dict[str, str]) -> None:
         if imported not in parts:
             _read(imported, parts)
     code = _COMMENT.sub("", _EXPORT.sub("", _IMPORT.sub("", source)))
-    parts[name] = _INDENT.sub("", _TRAILING_COMMENT.sub("", code))
+    parts[name] = _INDENT.sub("", _TRAILING_COMMENT.sub("", code)).replace(_DESIGN, _write_design())
+
+
+def _write_design() -> str:
+    """Return the colours and fonts of all pages; a page with the widget may choose others."""
+    named = _DESIGN_VALUE.findall(read_design())
+    return "\n".join(f"--{name}: var(--refdesk-{name}, {value});" for name, value in named)

@@ -32,6 +32,7 @@ from knowledge.embedding import Embedder
 from memory.chat_state import RedisPushMemory
 from notifications.handover import LINK_SECONDS, Case, HandOverError, Receiver, Tickets
 from notifications.mail_replies import MailboxError
+from records.record import make_record
 from tests.support.app_harness import open_knowledge_with, settings_of
 from tests.support.empty_redis import play_redis
 from tests.support.mail_server import MailServer, run_mail_server
@@ -41,6 +42,7 @@ from tests.support.waiting import wait_until
 CONVERSATION = "/v1/conversations/c1"
 HANDOVER = f"{CONVERSATION}/handover"
 SECRET = "whsec_bmV3IHNlY3JldCBvZiB0aGUgd2ViaG9va3Mh"  # noqa: S105 - of nothing
+VISITOR = "visitor@example.com"
 ANSWER = "You may take the bicycle: https://acme.test/keys. <b>Ask Ada.</b>"
 
 
@@ -103,9 +105,13 @@ async def ask(client: httpx.AsyncClient, text: str = "May I take the company bic
 
 def path_in(mail: MailServer) -> str:
     """The address in the last message."""
-    found = re.search(r"http://desk\.test(/v1/handover/\S+)", mail.messages[-1].get_content())
-    assert found is not None
-    return found[1]
+    return path_of(mail.messages[-1])
+
+
+def path_of(message: EmailMessage) -> str:
+    link = re.search(r"http://desk\.test(/v1/handover/\S+)", message.get_content())
+    assert link is not None
+    return link[1]
 
 
 async def open_page(client: httpx.AsyncClient, path: str, text: str = "") -> httpx.Response:
@@ -128,7 +134,7 @@ async def test_a_person_is_asked_by_mail_and_their_answer_is_in_the_conversation
 
         async def look() -> list[dict[str, Any]]:
             messages = (await client.get(CONVERSATION)).json()["messages"]
-            return messages if messages[-1]["status"] == "ended" and len(messages) > 1 else []
+            return messages if messages[-1]["status"] == "ended" and len(messages) > 2 else []
 
         messages = await wait_until(look)
 
@@ -138,9 +144,137 @@ async def test_a_person_is_asked_by_mail_and_their_answer_is_in_the_conversation
     assert "Is Ada in?" in mail.messages[0].get_content()
     assert "May I take the company bicycle?" in page.text
     assert (page.status_code, sent.status_code, repeated.status_code) == (200, 200, 200)
-    assert len(messages) == 2
-    assert messages[1]["answer"]["text"] == f"A person answered:\n\n{ANSWER}"
-    assert messages[1]["answer"]["links"] == ["https://acme.test/keys"]
+    assert [message["text"] for message in messages[1:]] == ["Is Ada in?", "A person answered:"]
+    assert messages[2]["answer"]["text"] == f"A person answered:\n\n{ANSWER}"
+    assert messages[2]["answer"]["links"] == ["https://acme.test/keys"]
+
+
+async def leave_address(client: httpx.AsyncClient, address: str = VISITOR) -> httpx.Response:
+    """Ask, and ask for a person with an address."""
+    wanted = {"message_id": await ask(client), "note": "Please.", "address": address}
+    return await client.post(HANDOVER, json=wanted)
+
+
+def list_to(mail: MailServer, address: str) -> list[EmailMessage]:
+    return [
+        message
+        for message, to in zip(mail.messages, mail.recipients, strict=True)
+        if to == [address]
+    ]
+
+
+async def test_a_request_for_a_person_is_a_message_of_the_conversation_and_recorded_as_one(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    async with open_client(runtime) as client:
+        message_id = await ask(client)
+        for _ in range(2):
+            asked = await client.post(HANDOVER, json={"message_id": message_id})
+        answers = await wait_until(lambda: list_answers(client, requests=True))
+        messages = (await client.get(CONVERSATION)).json()["messages"]
+        question = name_question(runtime, asked.json()["message_id"])
+        journal = await runtime.broker.replies.read_journal(question)
+
+    record = make_record(question, journal)
+    assert len(mail.messages) == 1
+    assert answers == ["Your conversation was sent to a person. Their answer will appear here."]
+    assert (messages[1]["text"], messages[1]["answer"]["handover"]) == ("Ask a person", "requested")
+    assert record is not None
+    assert (record.reason, record.way, record.question) == ("person", "command", "Ask a person")
+
+
+async def test_a_visitor_who_left_receives_answers_once_they_have_confirmed_their_address(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    async with open_client(runtime) as client:
+        asked = await leave_address(client)
+        [case, link] = mail.messages
+        path = path_in(mail)
+        await open_page(client, path_of(case), "Before the address is confirmed.")
+        await wait_until(lambda: list_answers(client))
+        requests = await list_answers(client, requests=True)
+        before = len(list_to(mail, VISITOR))
+        shown = await open_page(client, path)
+        confirmed = await client.post(path, headers={"Authorization": ""})
+        repeated = await client.post(path, headers={"Authorization": ""})
+        await open_page(client, path_of(case), ANSWER)
+
+    assert asked.json()["sent"] is True
+    assert "To receive the answer by e-mail" in requests[0]
+    assert f"> {VISITOR}" in case.get_content()
+    assert "bicycle" not in link.get_content()
+    assert "Please." not in link.get_content()
+    assert before == 1
+    assert "bicycle" not in shown.text
+    assert (confirmed.status_code, repeated.status_code) == (200, 200)
+    contents = [message.get_content() for message in list_to(mail, VISITOR)[1:]]
+    received = [content.replace("\r\n", "\n") for content in contents]
+    assert len(received) == 2
+    assert "A person answered:\n\nBefore the address is confirmed." in received[0]
+    assert ANSWER in received[1]
+
+
+async def test_the_link_of_an_address_neither_reads_a_conversation_nor_confirms_another_one(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    async with open_client(runtime) as client:
+        await leave_address(client)
+        path = path_in(mail)
+        answered = await open_page(client, path, "Evil")
+        again = {"message_id": "m2", "text": "And now?"}
+        await client.post(f"{CONVERSATION}/messages", json=again)
+        other = {"message_id": "m2", "address": "eve@example.com"}
+        await client.post(HANDOVER, json=other)
+        confirmed = await client.post(path, headers={"Authorization": ""})
+        conversation = (await client.get(CONVERSATION)).text
+
+    assert answered.status_code == 200
+    assert "Evil" not in conversation
+    assert confirmed.status_code == 404
+
+
+async def test_an_erased_address_is_sent_nothing_and_cannot_be_confirmed(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    redis = runtime.endpoint.client()
+    async with open_client(runtime) as client:
+        await leave_address(client)
+        path = path_in(mail)
+        await client.delete(CONVERSATION)
+        confirmed = await client.post(path, headers={"Authorization": ""})
+        stored = [key async for key in redis.scan_iter("rd:handover:*")]
+
+    await redis.aclose()
+    assert confirmed.status_code == 404
+    assert stored == []
+
+
+async def test_one_address_and_one_visitor_receive_a_few_links_in_a_day(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    handover = await make_stored(runtime, list_receivers(runtime.settings))
+    async with open_client(runtime) as client:
+        question = name_question(runtime, await ask(client))
+    results = []
+    for number in range(6):
+        one = question.model_copy(update={"message_id": f"m{number}"})
+        who = f"visitor {number}"
+        await handover.request(one, note="", language="en", visitor=who, address=VISITOR)
+        results.append(await handover.ask_to_confirm(one, language="en", visitor=who))
+
+    assert results == ["asked"] * 3 + ["failed"] * 3
+    assert len(list_to(mail, VISITOR)) == 3
+
+
+@pytest.mark.parametrize("address", ["ada", "a@b\r\nBcc: c@d.test", "a@b.test, c@d.test"])
+async def test_what_is_no_address_is_refused(
+    runtime: Runtime, mail: MailServer, address: str
+) -> None:
+    async with open_client(runtime) as client:
+        asked = await leave_address(client, address)
+
+    assert asked.status_code == 422 or asked.status_code == 400
+    assert mail.messages == []
 
 
 async def test_a_form_that_is_not_the_one_of_the_page_is_refused(
@@ -167,10 +301,8 @@ async def test_the_visitor_is_told_if_nothing_could_be_sent(
         message_id = await ask(client)
         asked = await client.post(HANDOVER, json={"message_id": message_id})
 
-    assert asked.json() == {
-        "sent": False,
-        "text": "Your conversation could not be sent to a person. Please try again later.",
-    }
+    text = "Your conversation could not be sent to a person. Please try again later."
+    assert (asked.json()["sent"], asked.json()["text"]) == (False, text)
 
 
 async def test_no_text_of_a_visitor_becomes_a_header_of_a_message(
@@ -185,8 +317,8 @@ async def test_no_text_of_a_visitor_becomes_a_header_of_a_message(
     [message] = mail.messages
     assert mail.recipients == [["desk@acme.test"]]
     assert set(message.keys()) == {
-        "From", "To", "Subject", "Auto-Submitted", "Content-Type", "Content-Transfer-Encoding",
-        "MIME-Version", "X-Peer", "X-MailFrom", "X-RcptTo",
+        "From", "To", "Subject", "Auto-Submitted", "X-Auto-Response-Suppress", "Content-Type",
+        "Content-Transfer-Encoding", "MIME-Version", "X-Peer", "X-MailFrom", "X-RcptTo",
     } & set(message.keys())  # fmt: skip
     assert "Bcc" not in message
     assert message["Subject"].startswith("Refdesk, a visitor: “Bicycle? Bcc: evil@evil.test")
@@ -493,14 +625,16 @@ def answer(mail: MailServer, text: str, *, mail_id: str = "<1@acme.test>") -> Em
     return made
 
 
-async def list_answers(client: httpx.AsyncClient) -> list[str]:
-    """The texts of the messages after the first, once all have ended."""
+async def list_answers(client: httpx.AsyncClient, *, requests: bool = False) -> list[str]:
+    """The texts of people, or of requests for them, once all messages have ended."""
 
     async def look() -> list[dict[str, Any]]:
         messages = (await client.get(CONVERSATION)).json()["messages"]
         return messages if all(message["status"] == "ended" for message in messages) else []
 
-    return [one["answer"]["text"] for one in (await wait_until(look))[1:]]
+    answers = [message["answer"] for message in await wait_until(look)]
+    name, value = ("handover", "requested") if requests else ("answered_by", "person")
+    return [answer["text"] for answer in answers if answer.get(name) == value]
 
 
 async def test_a_reply_by_mail_is_in_the_conversation_without_what_it_quotes(

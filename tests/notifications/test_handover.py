@@ -10,6 +10,7 @@ from notifications.handover import (
     Case,
     HandOverError,
     MailReceiver,
+    MailSender,
     WebhookReceiver,
     send_case,
 )
@@ -53,7 +54,7 @@ async def test_one_receiver_that_accepts_is_enough_and_none_is_not(receiver: Rec
 async def test_a_mail_server_without_encryption_is_sent_nothing(receiver: Receiver) -> None:
     del receiver
     with pytest.raises(HandOverError):
-        await MailReceiver("a@b.test", "a@b.test", "127.0.0.1", 9).send(CASE)
+        await MailReceiver("a@b.test", MailSender("a@b.test", "127.0.0.1", 9)).send(CASE)
 
 
 def test_the_words_of_a_visitor_stay_in_one_line_of_the_subject() -> None:

@@ -22,6 +22,7 @@ from gateway.console.frame import Frame
 from gateway.console.oidc import OidcProvider
 from gateway.console.routes import Console, ConsolePart, console_router
 from gateway.people import PersonalData
+from gateway.port import HandOver
 from records.record import Record
 from records.store import RecordStore, connect_store
 from tests.support.browser import chromium, open_context, violations
@@ -124,6 +125,7 @@ def make_router(
     parts: Sequence[ConsolePart] = (),
     concerns: Sequence[FindConcerns] = (),
     find_setup: FindSetup | None = None,
+    handover: HandOver | None = None,
 ) -> APIRouter:
     """Return the routes of a console."""
     gate = Gate(sessions or FakeSessions(), assistants, roles or {})
@@ -135,6 +137,7 @@ def make_router(
             parts=parts,
             concerns=concerns,
             find_setup=find_setup,
+            handover=handover,
         )
     )
 

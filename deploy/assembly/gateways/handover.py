@@ -26,6 +26,7 @@ from memory.presence import RedisDuty
 from notifications.handover import (
     SLACK_API,
     MailReceiver,
+    MailSender,
     Receiver,
     SlackReceiver,
     Tickets,
@@ -98,8 +99,11 @@ def make_stored_handover(
         conversations=conversations,
         receivers=receivers,
         tickets=tickets,
-        assistants=[assistant.assistant_key for assistant in settings.of_assistants()],
+        assistants={
+            assistant.assistant_key: assistant.domain_name for assistant in settings.of_assistants()
+        },
         words=load_texts().text,
+        mail=_make_mail(settings),
         public_url=settings.public_url or "",
         reply_sender="" if settings.imap_host is None else settings.mail_sender,
         journals_alone=journals_alone,
@@ -110,19 +114,9 @@ def list_receivers(settings: Settings) -> list[Receiver]:
     """Return the receivers of the settings; raises `CommandError` if one lacks what it needs."""
     _check_needs(settings)
     receivers: list[Receiver] = []
-    if settings.handover_email and settings.smtp_host:
-        password = settings.smtp_password
-        receivers.append(
-            MailReceiver(
-                to=settings.handover_email,
-                sender=settings.mail_sender,
-                host=settings.smtp_host,
-                port=settings.smtp_port,
-                user=settings.smtp_user,
-                password="" if password is None else password.get_secret_value(),
-                security=settings.smtp_security,
-            )
-        )
+    mail = _make_mail(settings)
+    if settings.handover_email and mail is not None:
+        receivers.append(MailReceiver(settings.handover_email, mail))
     if settings.handover_slack_channel is not None and settings.slack_bot_token is not None:
         receivers.append(
             SlackReceiver(
@@ -135,6 +129,20 @@ def list_receivers(settings: Settings) -> list[Receiver]:
         endpoint = WebhookTarget("handover", hook.url, hook.secrets, is_private=hook.private)
         receivers.append(WebhookReceiver(endpoint))
     return receivers
+
+
+def _make_mail(settings: Settings) -> MailSender | None:
+    if not settings.smtp_host or not settings.mail_sender:
+        return None
+    password = settings.smtp_password
+    return MailSender(
+        sender=settings.mail_sender,
+        host=settings.smtp_host,
+        port=settings.smtp_port,
+        user=settings.smtp_user,
+        password="" if password is None else password.get_secret_value(),
+        security=settings.smtp_security,
+    )
 
 
 @asynccontextmanager

@@ -242,6 +242,7 @@ async def open_http_app(
                     find_setup=find_steps(
                         partial(_count_documents, catalog), keys.any, has_model=settings.uses_model
                     ),
+                    handover=channel.handover,
                     unavailable=stores,
                 )
             )

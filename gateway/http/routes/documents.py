@@ -43,6 +43,7 @@ from gateway.http.links import CITED, EARLIER_PATH, PATH, TICKET_FORM, Citation,
 from gateway.http.review_documents import StoredAttachments
 from gateway.port import Documents, ReadableDocument, ReadableSection, StoredPicture
 from gateway.review_ports import ReportForm, ReportRenderer
+from gateway.static_files import read_design
 from knowledge.search.section_text import write_section
 
 Ticket = Annotated[str, Path(description="part of the `link` of a source")]
@@ -287,7 +288,7 @@ def document_policy() -> str:
 @cache
 def document_style() -> str:
     """Return the style of the pages."""
-    return files(__package__).joinpath("document.css").read_text()
+    return read_design() + files(__package__).joinpath("document.css").read_text()
 
 
 async def _find_picture(

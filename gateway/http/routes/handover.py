@@ -15,10 +15,12 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 from pydantic import BaseModel, Field
 
+from envelope.conversation import HANDED_OVER
 from envelope.question import Question
-from gateway.api_keys import Scope
+from gateway.api_keys import Scope, digest_of
+from gateway.desk import Message
 from gateway.errors import HandOverLimitedError, MessageError
-from gateway.http.access import Principal, choose_language
+from gateway.http.access import Principal, choose_language, list_people, name_person
 from gateway.http.admission_queue import QuestionSender
 from gateway.http.context import (
     ID,
@@ -28,12 +30,19 @@ from gateway.http.context import (
     require_conversation,
 )
 from gateway.http.errors import InvalidRequestError, LimitedError, unknown
-from gateway.http.routes.documents import HTML, document_policy, document_style
-from gateway.port import HandOver
+from gateway.http.routes.documents import (
+    HTML,
+    RIGHT_TO_LEFT,
+    document_policy,
+    document_style,
+)
+from gateway.http.routes.messages import WIDGET
+from gateway.port import HandOver, OpenCase
 from gateway.text import LONGEST_CHARACTERS, clean_text
 
 PATH = "/v1/handover/"
 LONGEST_NOTE = 2_000
+ADDRESS = r"^([A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,253})?$"
 MOST_FIELDS = 5
 """Fields of the form of an answer."""
 Ticket = Annotated[str, Path(max_length=2_000, description="part of the address that was sent")]
@@ -53,12 +62,20 @@ class HandOverRequest(BaseModel, frozen=True, extra="forbid"):
     note: str = Field(
         "", max_length=LONGEST_NOTE, description="message of the visitor to the person"
     )
+    address: str = Field(
+        "",
+        pattern=ADDRESS,
+        description="e-mail address of the visitor, to which the answer is sent too, after they "
+        "have opened a link that is sent to it",
+        examples=["ada@example.com"],
+    )
 
 
 class HandedOver(BaseModel):
     """Whether the conversation was sent."""
 
     sent: bool = Field(description="whether a person's mailbox, channel or webhook accepted it")
+    message_id: str = Field(description="the request as a message of the conversation")
     text: str = Field(description="the same as a sentence for the visitor")
 
 
@@ -97,14 +114,23 @@ def _add_request(router: APIRouter, channel: HttpChannel, sender: QuestionSender
         if not journal or not may_follow(access.caller, journal[0]):
             raise unknown("message")
         language = _find_language(request, journal[-1].fields.get("language"))
+        if wanted.address and not handover.mails_visitors:
+            raise InvalidRequestError(
+                "expected no `address`: this desk sends no e-mail to visitors",
+                code="address_unavailable",
+                param="address",
+            )
+        note = clean_text(wanted.note) if wanted.note.strip() else ""
+        visitor = _name_visitor(access.caller, question)
         once = question.model_copy(update={"message_id": f"{wanted.message_id}\x1fhandover"})
         await sender.admit(access.caller, once)
         try:
             sent = await handover.request(
                 question,
-                note=clean_text(wanted.note) if wanted.note.strip() else "",
+                note=note,
                 language=language,
-                visitor=_name_visitor(access.caller, question),
+                visitor=visitor,
+                address=wanted.address,
             )
         except HandOverLimitedError as error:
             raise LimitedError(
@@ -112,8 +138,36 @@ def _add_request(router: APIRouter, channel: HttpChannel, sender: QuestionSender
                 code="handover_limited",
                 retry_after_seconds=error.retry_after_seconds,
             ) from error
-        key = "handover_sent" if sent else "handover_failed"
-        return HandedOver(sent=sent, text=channel.words(key, language))
+        result = "sent" if sent else "failed"
+        results = [result]
+        if wanted.address:
+            mail = await handover.ask_to_confirm(question, language=language, visitor=visitor)
+            results.append(f"mail_{mail}")
+        noted = Message(
+            text=note or channel.words("handover_asked", language),
+            conversation_id=access.conversation_id,
+            message_id=_name_request(wanted.message_id, *results),
+            command=HANDED_OVER,
+            arguments=(language, *results),
+            language=language,
+            request_id=str(request.state.request_id),
+            key_id=access.caller.key_id,
+            groups=access.caller.groups,
+            people=list_people(access.caller, None, "user_id"),
+            person_name=name_person(access.caller, None),
+            client=WIDGET if access.caller.public else "",
+        )
+        await access.desk.submit(noted)
+        return HandedOver(
+            sent=sent,
+            message_id=noted.message_id,
+            text=channel.words(f"handover_{result}", language),
+        )
+
+
+def _name_request(message_id: str, *results: str) -> str:
+    """Return the id of a request as a message: one with the same results has the same id."""
+    return f"person-{digest_of(' '.join((message_id, *results)))[:32]}"
 
 
 def _name_visitor(caller: Principal, question: Question) -> str:
@@ -128,16 +182,18 @@ def _add_reply(router: APIRouter, channel: HttpChannel) -> None:
     async def read_case(request: Request, ticket: Ticket) -> Response:
         """Show the conversation, and a form for the answer."""
         channel.guard.check_host(request)
-        case = None if channel.handover is None else await channel.handover.read(ticket)
-        if case is None:
-            return _page(status=404, notice=GONE)
-        return _page(turns=case.turns)
+        if language := _read_confirmation(channel, ticket):
+            return _page_of_visitor(channel, language, "visitor_confirm_title", button=True)
+        case = await _read_case(channel, ticket)
+        return _page(status=404, notice=GONE) if case is None else _page(turns=case.turns)
 
     @router.post(f"{PATH}{{ticket}}", include_in_schema=False)
     async def answer_case(request: Request, ticket: Ticket) -> Response:
         """Show the answer of the form in the conversation."""
         channel.guard.check_host(request)
-        case = None if channel.handover is None else await channel.handover.read(ticket)
+        if language := _read_confirmation(channel, ticket):
+            return await _confirm(channel, ticket, language)
+        case = await _read_case(channel, ticket)
         if channel.handover is None or case is None:
             return _page(status=404, notice=GONE)
         try:
@@ -147,6 +203,34 @@ def _add_reply(router: APIRouter, channel: HttpChannel) -> None:
         if not await channel.handover.reply(ticket, text):
             return _page(turns=case.turns, status=503, notice=UNSENT)
         return _page(notice="Your answer was sent. You may close this page.")
+
+
+async def _read_case(channel: HttpChannel, ticket: str) -> OpenCase | None:
+    return None if channel.handover is None else await channel.handover.read(ticket)
+
+
+def _read_confirmation(channel: HttpChannel, ticket: str) -> str | None:
+    return None if channel.handover is None else channel.handover.read_confirmation(ticket)
+
+
+async def _confirm(channel: HttpChannel, ticket: str, language: str) -> Response:
+    if channel.handover is not None and await channel.handover.confirm(ticket):
+        return _page_of_visitor(channel, language, "visitor_confirmed")
+    return _page_of_visitor(channel, language, "visitor_link_ended", status=404)
+
+
+def _page_of_visitor(
+    channel: HttpChannel, language: str, key: str, *, status: int = 200, button: bool = False
+) -> Response:
+    """Return the page on which a visitor confirms an address, by a button: links are prefetched."""
+    title = channel.words("visitor_confirm_title", language)
+    return _page(
+        title=title,
+        language=language,
+        notice="" if button else channel.words(key, language),
+        button=title if button else "",
+        status=status,
+    )
 
 
 def _find_language(request: Request, known: object) -> str:
@@ -163,7 +247,13 @@ def _read_answer(body: bytes) -> str:
 
 
 def _page(
-    *, turns: Sequence[tuple[str, str]] = (), notice: str = "", status: int = 200
+    *,
+    turns: Sequence[tuple[str, str]] = (),
+    notice: str = "",
+    status: int = 200,
+    title: str = "Answer a visitor",
+    language: str = "en",
+    button: str = "",
 ) -> Response:
     policy = document_policy().replace("form-action 'none'", "form-action 'self'")
     headers = {
@@ -171,7 +261,15 @@ def _page(
         "X-Robots-Tag": "noindex",
     }
     style = Markup(document_style())  # noqa: S704 # our own file
-    page = _template().render(turns=turns, notice=notice, style=style)
+    page = _template().render(
+        turns=turns,
+        notice=notice,
+        style=style,
+        title=title,
+        language=language,
+        direction="rtl" if language in RIGHT_TO_LEFT else "ltr",
+        button=button,
+    )
     return Response(page.encode(errors="replace"), status, headers, f"{HTML}; charset=utf-8")
 
 

@@ -6,6 +6,7 @@ import { newId } from "./keeping.js";
 const FIRST_WAIT_MS = 400;
 const LONGEST_WAIT_MS = 10_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
+const PERSON_WAIT_MS = 15_000;
 
 /** Tells `turns` (the list changed), `turn` (one changed), `ended` (one got its answer while
  * somebody waited), `connection`, and `forgotten`. A turn is
@@ -67,10 +68,12 @@ export class Conversation extends EventTarget {
     }
   }
 
-  /** Ask for a person; return what the desk says about it, or null if it was not reached. */
-  async handOver(turn) {
+  /** Ask for a person, with what they left; return what the desk says, or null if it was not reached. */
+  async handOver(turn, left) {
     try {
-      return await this.desk.handOver(await this.#place(), turn.id);
+      const answer = await this.desk.handOver(await this.#place(), turn.id, left);
+      await this.refresh();
+      return answer;
     } catch (error) {
       if (!(error instanceof DeskError)) throw error;
       return null;
@@ -158,6 +161,21 @@ export class Conversation extends EventTarget {
     this.#keepWaiting();
     this.#notify("turns");
     for (const turn of said) if (!turn.answer) this.#carry(turn);
+    this.#awaitPerson();
+  }
+
+  /** Look for the answer of a person again and again, while one is awaited. */
+  async #awaitPerson() {
+    const asked = this.turns.findLastIndex(({ answer }) => answer?.handover === "requested");
+    const awaits = asked >= 0 && !this.turns.slice(asked).some(({ answer }) => answer?.answered_by === "person");
+    if (!awaits || this.awaiting) return;
+    this.awaiting = true;
+    const { signal } = this.life;
+    await this.#pause(PERSON_WAIT_MS, signal);
+    this.awaiting = false;
+    if (signal.aborted) return;
+    if (document.hidden) this.#awaitPerson();
+    else await this.refresh();
   }
 
   /** Carry one message until it has its outcome, whatever breaks. */

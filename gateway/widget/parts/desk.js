@@ -57,10 +57,10 @@ export class Desk {
     await this.#json("POST", `${path(place)}/messages/${messageId}/feedback`, { place, body });
   }
 
-  /** Ask for a person; return whether the conversation was sent, as a sentence. */
-  async handOver(place, messageId) {
-    const body = { message_id: messageId };
-    return (await this.#json("POST", `${path(place)}/handover`, { place, body })).text;
+  /** Ask for a person; return whether the conversation was sent, also as a sentence. */
+  handOver(place, messageId, left) {
+    const body = { message_id: messageId, ...left };
+    return this.#json("POST", `${path(place)}/handover`, { place, body });
   }
 
   /** Stop a message; its followers get its end. */

@@ -4,6 +4,7 @@ import { iconButton, make } from "./elements.js";
 import { limited } from "./limits.js";
 
 const LONGEST_REASON = 1000;
+const LONGEST_NOTE = 2000;
 const SHOWN_MS = 2500;
 
 /** Return the row; `rate(rating, reason)` stores a rating, `say(text)` announces. */
@@ -54,30 +55,8 @@ export function answerTools(turn, { words, rate, say }) {
       done();
       show((await rate(rating, field.value.trim())) ? words.thanks : words.unsent);
     };
-    const form = make(
-      "form",
-      { class: "reason", onsubmit: submit },
-      make("label", { for: "reason" }, words.reason),
-      field,
-      limit.note,
-      make(
-        "div",
-        { class: "row" },
-        make("button", { class: "button main" }, words.send),
-        make("button", { class: "button", type: "button", "data-back": true, onclick: done }, words.close),
-      ),
-    );
-    form.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || event.isComposing) return;
-      event.stopPropagation();
-      event.preventDefault();
-      done();
-    });
-    // One form at a time: its label needs a field of its own.
-    box.getRootNode().querySelectorAll(".reason").forEach((other) => other.remove());
-    box.append(form);
-    form.scrollIntoView({ block: "nearest" });
-    field.focus({ preventScroll: true });
+    const label = make("label", { for: "reason" }, words.reason);
+    const form = openForm(box, [label, field, limit.note], { words, submit, done });
   }
 
   return {
@@ -95,15 +74,64 @@ export function answerTools(turn, { words, rate, say }) {
 export function personOffer(turn, { words, handOver, say }) {
   const told = make("span", { class: "confirmation", dir: "auto" });
   const button = make("button", { type: "button", class: "button" }, words.person);
-  const node = make("div", { class: "row", hidden: true }, button, told);
-  button.addEventListener("click", async () => {
-    button.disabled = true;
-    const text = (await handOver(turn)) ?? words.unsent;
-    told.textContent = text;
-    say(text);
-    button.disabled = false;
-  });
+  const row = make("div", { class: "row" }, button, told);
+  const node = make("div", { hidden: true }, row);
+
+  function ask() {
+    const field = make("textarea", { id: "note", dir: "auto" });
+    const limit = limited(field, LONGEST_NOTE, { words, say });
+    field.addEventListener("input", limit.fits);
+    const parts = [make("p", {}, words.personHint), make("label", { for: "note" }, words.personNote), field, limit.note];
+    const address = make("input", { id: "address", type: "email", autocomplete: "email", maxlength: "254", dir: "ltr" });
+    if (turn.answer.handover_address) {
+      parts.push(make("label", { for: "address" }, words.personAddress), address, make("p", {}, words.personConfirm));
+    }
+    const done = () => {
+      form.remove();
+      row.hidden = false;
+      button.focus();
+    };
+    const submit = async (event) => {
+      event.preventDefault();
+      if (!limit.fits()) {
+        say(limit.note.textContent);
+        return;
+      }
+      const [main] = form.querySelectorAll("button");
+      main.disabled = true;
+      const answer = await handOver(turn, { note: field.value.trim(), address: address.value.trim() });
+      main.disabled = false;
+      if (answer) done();
+      told.textContent = answer ? "" : words.unsent;
+      row.hidden = Boolean(answer?.sent);
+      say(answer?.text ?? words.unsent);
+    };
+    const form = openForm(node, parts, { words, submit, done });
+    told.textContent = "";
+    row.hidden = true;
+  }
+
+  button.addEventListener("click", ask);
   return { node, show: () => (node.hidden = false) };
+}
+
+/** Open a form below an answer, and put the focus into its first field. */
+function openForm(box, parts, { words, submit, done }) {
+  const send = make("button", { class: "button main" }, words.send);
+  const close = make("button", { class: "button", type: "button", "data-back": true, onclick: done }, words.close);
+  const form = make("form", { class: "reason", onsubmit: submit }, ...parts, make("div", { class: "row" }, send, close));
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.isComposing) return;
+    event.stopPropagation();
+    event.preventDefault();
+    done();
+  });
+  // One form at a time: its labels need fields of their own.
+  box.getRootNode().querySelectorAll(".reason [data-back]").forEach((other) => other.click());
+  box.append(form);
+  form.scrollIntoView({ block: "nearest" });
+  form.querySelector("textarea").focus({ preventScroll: true });
+  return form;
 }
 
 /** Put an answer and its sources on the clipboard; false where a browser does not allow it. */

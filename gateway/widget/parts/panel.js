@@ -122,7 +122,10 @@ export class Panel {
           this.following = false; // whoever rates an answer reads there
           return conversation.rate(rated, rating, reason);
         },
-        handOver: (unhelped) => conversation.handOver(unhelped),
+        handOver: (unhelped, left) => {
+          this.following = true; // the request is shown below
+          return conversation.handOver(unhelped, left);
+        },
         say: (text) => this.say(text),
       };
       const { template, server } = this.options;

@@ -4,22 +4,12 @@ export const STYLES = `
 :host {
   all: initial;
   color-scheme: inherit;
-  --accent: var(--refdesk-accent, light-dark(#17614f, #7fd4bb));
-  --on-accent: var(--refdesk-on-accent, light-dark(#ffffff, #0b1f19));
-  --surface: var(--refdesk-surface, light-dark(#ffffff, #151a19));
-  --raised: var(--refdesk-raised, light-dark(#f4f7f5, #1e2523));
-  --text: var(--refdesk-text, light-dark(#17211e, #e9efec));
-  --muted: var(--refdesk-muted, light-dark(#55635e, #a3b2ac));
-  --line: var(--refdesk-line, light-dark(#dde5e1, #303a37));
-  --bubble: var(--refdesk-bubble, light-dark(#e5f1ec, #23403a));
-  --problem: var(--refdesk-problem, light-dark(#9a3324, #ffb4a5));
-  --ring: var(--refdesk-ring, light-dark(#0b57d0, #a8c7fa));
+  /* The colours and the font of gateway/design.css. */
   --radius: var(--refdesk-radius, 18px);
   --small: calc(var(--radius) * .6);
   --shadow: var(--refdesk-shadow, 0 1px 2px rgb(9 30 24 / .08), 0 16px 48px rgb(9 30 24 / .18));
   display: block;
-  font: 400 var(--refdesk-font-size, 16px)/1.6 var(--refdesk-font, ui-sans-serif, system-ui, "Inter",
-    "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", Arial, sans-serif);
+  font: 400 var(--refdesk-font-size, 16px)/1.6 var(--font);
   color: var(--text);
   text-align: start;
   -webkit-text-size-adjust: 100%;
@@ -145,7 +135,7 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
 .prose a { color: var(--accent); text-decoration: underline; text-underline-offset: .18em;
   text-decoration-thickness: 1px; }
 .prose a:hover { text-decoration-thickness: 2px; }
-:is(.prose, .place, .choice) code { font: .9em/1.5 ui-monospace, "SF Mono", "Cascadia Code", Menlo, Consolas, monospace;
+:is(.prose, .place, .choice) code { font: .9em/1.5 var(--code);
   background: var(--raised); border-radius: 5px; padding: .1em .35em; unicode-bidi: isolate; -webkit-box-decoration-break: clone;
   box-decoration-break: clone; }
 .prose pre, .prose .table { --ground: var(--surface); --shade: light-dark(rgb(9 30 24 / .28), rgb(163 178 172 / .4)); overflow-x: auto;
@@ -220,7 +210,10 @@ li:focus-visible { outline-offset: -2px; }
 .tools .tool { inline-size: 36px; block-size: 36px; }
 .tools .icon { inline-size: 18px; block-size: 18px; }
 .reason { margin-block-start: 8px; padding: 14px; border-radius: var(--small); background: var(--raised); }
-.reason label { display: block; margin-block-end: 8px; font-size: .875em; }
+.reason label { display: block; margin-block: 12px 8px; font-size: .875em; }
+.reason p { margin: 0; font-size: .875em; color: var(--muted); }
+.reason > label:first-child { margin-block-start: 0; }
+.reason input { font: inherit; color: inherit; margin-block-end: 8px; }
 .row { display: flex; gap: 8px; margin-block-start: 10px; flex-wrap: wrap; }
 .button { min-block-size: 40px; padding: 6px 18px; border-radius: 20px; font-weight: 600;
   border: 1px solid var(--line); background: var(--surface); }
@@ -238,16 +231,17 @@ li:focus-visible { outline-offset: -2px; }
 form.composer { padding: 12px 16px 16px; }
 .field, .disclaimer { max-inline-size: 48em; margin-inline: auto; }
 .field { display: flex; align-items: flex-end; gap: 6px; padding: 5px; border: 1px solid var(--edge);
-  --edge: light-dark(#82908a, #7d8d87); border-radius: 26px; background: var(--surface); }
+  border-radius: 26px; background: var(--surface); }
 .field:focus-within { border-color: var(--ring); box-shadow: 0 0 0 1px var(--ring); }
 textarea { flex: 1; min-inline-size: 0; resize: none; border: 0; background: none; outline: none;
   padding: 7px 4px; padding-inline-start: 14px; line-height: 1.5; min-block-size: 40px;
   max-block-size: 9.5em; field-sizing: content; overflow-y: auto; display: block; }
 .field textarea:focus-visible { outline: none; }
 textarea::placeholder { color: var(--muted); opacity: 1; }
-.reason textarea { inline-size: 100%; border: 1px solid light-dark(#82908a, #7d8d87); border-radius: 10px;
-  background: var(--surface); padding: 8px 12px; min-block-size: 4.5em; }
-.reason textarea:focus-visible { outline-color: transparent; border-color: var(--ring);
+.reason :is(textarea, input) { inline-size: 100%; border: 1px solid var(--edge); border-radius: 10px;
+  background: var(--surface); padding: 8px 12px; }
+.reason textarea { min-block-size: 4.5em; }
+.reason :is(textarea, input):focus-visible { outline-color: transparent; border-color: var(--ring);
   box-shadow: 0 0 0 1px var(--ring); }
 .send { display: grid; place-items: center; inline-size: 40px; block-size: 40px; border-radius: 50%;
   background: var(--accent); color: var(--on-accent); flex: none; }

@@ -20,8 +20,8 @@ export class TurnView {
     this.server = server;
     this.desk = desk;
     this.answer = make("div", { class: "answer" });
-    const question = make("p", { class: "question", dir: "auto" }, unseen(`${words.you} `), turn.text);
-    this.node = make("li", { class: "turn" }, question, this.answer);
+    this.question = make("p", { class: "question", dir: "auto" }, unseen(`${words.you} `), turn.text);
+    this.node = make("li", { class: "turn" }, this.question, this.answer);
     this.shown = null;
   }
 
@@ -127,9 +127,11 @@ export class TurnView {
     this.sources = new Sources(answer.sources, { words, template, server, links: answer.links });
     const { text, actions } = untwined(answer);
     this.body = answer.passages ? this.#passages(answer, text) : this.#prose(text, answer);
-    this.tools = answer.outcome === "superseded" ? null : this.#tools();
+    const requested = answer.handover === "requested";
+    this.question.hidden = answer.answered_by === "person"; // nobody asked it
+    this.tools = requested || answer.outcome === "superseded" ? null : this.#tools();
     const options = this.#options(actions);
-    this.offer = answer.handover ? personOffer(this.turn, { words: this.words, ...this.desk }) : null;
+    this.offer = answer.handover && !requested ? personOffer(this.turn, { words: this.words, ...this.desk }) : null;
     if (answer.handover === "offered") this.offer.show();
     const places = [this.sources.figures(), this.sources.list()];
     const parts = [this.body, this.#retracted(), options, ...places, this.offer?.node, this.tools?.node];

@@ -109,11 +109,14 @@ async def test_what_is_repeated_of_a_command_leads_nowhere(named: str) -> None:
         assert "evil.test" not in outcome.writes.response
 
 
-@pytest.mark.parametrize("told", ["sent", "failed"])
-async def test_whether_a_person_was_asked_is_told_in_the_language_of_the_user(told: str) -> None:
-    found = await obey(HANDED_OVER, "de", told)
+@pytest.mark.parametrize("told", [("sent",), ("failed",), ("sent", "mail_asked")])
+async def test_whether_a_person_was_asked_is_told_in_the_language_of_the_user(
+    told: tuple[str, ...],
+) -> None:
+    reply = await obey(HANDED_OVER, "de", *told)
 
-    assert found.response == TEXTS.text(f"handover_{told}", "de")
+    texts = (TEXTS.text(f"handover_{result}", "de") for result in told)
+    assert reply.response == " ".join(texts)
 
 
 async def test_the_answer_of_a_person_is_shown_as_one_and_is_no_format() -> None:

@@ -119,7 +119,7 @@ async def test_a_marked_question_keeps_its_facts_and_citations_and_is_exported(
     [
         ({"question": " ", **IDS}, "Enter a question"),
         ({"question": "Q?", "facts": "x\n" * 21, **IDS}, "at most 20 facts"),
-        ({"question": "Q?", "conversation": "c1", "message": "m9"}, "It was erased"),
+        ({"question": "Q?", "conversation": "c1", "message": "m9"}, "was erased"),
     ],
 )
 async def test_what_cannot_be_marked_is_refused_with_the_reason(

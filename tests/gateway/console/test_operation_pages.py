@@ -353,7 +353,7 @@ async def test_only_an_owner_operates(
     app = make_console(None, sessions, roles={DESK: {"ada": role}}, parts=parts)
     async with browser_of(app) as client:
         await sign_in(client, sessions, "ada")
-        for path in ("dead", "health", "settings"):
+        for path in ("health", "settings"):
             assert (await client.get(f"/console/{path}")).status_code == 403
         for path in ("documents/remove", "dead/retry", "dead/drop"):
             fields = {"tenant": "acme", "assistant": "desk", "id": "0-1", "place": "/srv/handbook"}
@@ -419,7 +419,7 @@ async def test_what_cannot_be_examined_is_said_and_hides_no_other_concern(
 async def test_the_pages_are_readable_for_everybody(parts: list[ConsolePart]) -> None:
     app = make_console(None, parts=parts)
     async with owner_of(app) as owner:
-        paths = [f"/console/{path}" for path in ("documents", "sources", "dead", "settings")]
+        paths = [f"/console/{path}" for path in ("documents", "sources", "health", "settings")]
 
         assert await find_faults(app, owner, paths, scheme="light") == []
 

@@ -127,7 +127,7 @@ async def test_sections_of_one_page_are_one_entry_in_which_each_has_its_numbers_
     )
 
 
-@pytest.mark.parametrize("width", [354, 371])
+@pytest.mark.parametrize("width", [320, 354, 371])
 async def test_no_line_of_an_answer_begins_with_the_mark_behind_a_citation(
     http_server: HttpServerFixture, come: Come, width: int
 ) -> None:

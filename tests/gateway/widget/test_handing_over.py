@@ -50,13 +50,18 @@ async def test_a_visitor_is_offered_a_person_and_told_truly_whether_one_was_aske
     await shown.asks("How?")
     await shown.has_answers(1)
 
-    await shown.part(OFFER).click()
-    await shown.part(".confirmation", has_text="handover_failed/en").wait_for()
-    await shown.part(OFFER).click()
-    await shown.part(".confirmation", has_text="handover_sent/en").wait_for()
+    form: list[str] = []
+    for result in ("failed", "sent"):
+        await shown.part(OFFER).first.click()
+        await shown.part("#note").fill(f"Please call, {result}.")
+        form = await violations(shown.page)
+        await shown.part(".reason button:has-text('Send')").click()
+        await shown.part(".question", has_text=f"Please call, {result}.").wait_for()
 
+    assert form == []
     assert await violations(shown.page) == []
     assert "handover_sent/en" in await shown.said()
+    assert await shown.part(OFFER).first.is_hidden()
 
 
 async def test_after_an_answer_a_person_is_offered_once_it_is_rated_down(
