@@ -77,7 +77,7 @@ INDEX_READERS = frozenset({"plan", "tool"}) | SPECIALISTS
 _CHUNK, _DOCUMENT = frozenset({"chunk_id"}), frozenset({"document_id"})
 _CITING = frozenset({"source_references", "sources_used", "search_results", "worker_outputs"})
 _CONTAINERS = (list, dict)
-_SAYS_ITS_MODEL = frozenset({"answer_model", "assessed_by", "decided_by", "judge"})
+_SAYS_ITS_MODEL = frozenset({"answer_model", "decided_by", "judge"})
 
 
 @dataclass(frozen=True, slots=True)

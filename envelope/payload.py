@@ -51,10 +51,7 @@ from envelope.specialists import (
 )
 from envelope.swarm import LedgerStep, PlanStep
 from envelope.tool_loop import (
-    AnswerAssessment,
     Intent,
-    KeptAnswer,
-    LoopEnd,
     PlanRound,
     Strategy,
     Triage,
@@ -170,7 +167,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("strategy", Strategy | None, "how this round differs from the one before"),
     Attribute("tool_calls", tuple[dict[str, JsonValue], ...], "the calls of this round: id, tool, arguments, dependencies"),
     Attribute("continues_planning", bool, "whether further calls are planned from the results of these, before an answer is written"),
-    Attribute("loop_end", LoopEnd | None, "how far the answer was when a round planned no new call; None: it planned some, or no answer was tried"),
+    Attribute("is_loop_over", bool, "whether an answer was judged and a further round planned no new call"),
     Attribute("plan_rounds", tuple[PlanRound, ...], "what was planned in each round of the tool loop, and why", merge=MergeRule.APPEND),
     Attribute("plan_messages", tuple[dict[str, JsonValue], ...], "the messages of the planning model so far, with their calls", merge=MergeRule.APPEND),
     Attribute("agent_sequence", tuple[str, ...], "names of the stages that are to work, in an order in which each finds what it needs"),
@@ -197,9 +194,6 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("tool_caller", dict[str, JsonValue], "for whom a branch calls, if not for the tool loop: the name of the worker, and the tools that it may use"),
     Attribute("multi_tool_results", dict[str, JsonValue], "the results of tool calls, by id of the call", merge=MergeRule.MERGE),
     Attribute("tool_executions", tuple[dict[str, JsonValue], ...], "a record of each call: tool, arguments, outcome, milliseconds", merge=MergeRule.APPEND),
-    Attribute("assessment", AnswerAssessment | None, "of the latest answer of the loop; none where nobody could assess it"),
-    Attribute("assessment_fallback", str, "the reason if no model assessed the answer"),
-    Attribute("kept_answer", KeptAnswer | None, "the best assessed answer of the loop so far"),
     Attribute("chosen_strategy", str, "the strategy of the swarm that the request names; empty: none"),
     Attribute("persona", str, "in whose voice the swarm writes, as the request says"),
     Attribute("routing", dict[str, JsonValue], "how the request is handled, and why: action, reasoning, confidence, complexity"),

@@ -33,7 +33,6 @@ from envelope.payload import ATTRIBUTES, MERGE_RULES, merge_writes
 from envelope.sources import SearchResult
 from envelope.swarm import LedgerStep, PlanStep
 from envelope.texts import choose_texts_language
-from envelope.tool_loop import LoopEnd
 
 log = structlog.get_logger("manager")
 Json = dict[str, JsonValue]
@@ -369,12 +368,6 @@ class ExtractedView(JsonObject):
     against = _list()
 
 
-class AssessmentView(JsonObject):
-    """The assessment of an answer."""
-
-    is_enough = _optional_flag()
-
-
 class ValidationView(JsonObject):
     """The check of the claims of an answer."""
 
@@ -391,6 +384,10 @@ class BestAnswer(JsonObject):
     """Whether the judge approved it: it then needs no note above it."""
     is_unjudged = _flag()
     """Whether its question went on before a judge had read it: it is sent with that note."""
+    is_cut = _flag()
+    """Whether something was left out of it; only of an unjudged one, as `lacks`."""
+    lacks = _optional_text()
+    """What its writer did not find, empty if a user must not read it; None: nothing."""
 
 
 class WrittenView(JsonObject):
@@ -577,7 +574,7 @@ class State(JsonObject):
     intent = _text()
     tool_calls = _views(PlannedCall)
     continues_planning = _flag()
-    loop_end = _choice(LoopEnd)
+    is_loop_over = _flag()
     plan_rounds = _views(JsonObject)
     agent_sequence = _texts()
     sequence_notes = _list()
@@ -593,7 +590,6 @@ class State(JsonObject):
     sequence_place = _whole()
     multi_tool_results = _object()
     tool_executions = _views(ToolExecutionView)
-    assessment = _view(AssessmentView)
     routing = _view(JsonObject)
     swarm_plan = _view(SwarmPlanView)
     plan_step = _choice(PlanStep)
@@ -625,7 +621,10 @@ class State(JsonObject):
     search_results = _list()
     search_quality = _text()
     search_error = _text()
+    search_context = _text()
     source_references = _list()
+    assumption = _text()
+    missing = _text()
     response = _text()
     sources_used = _list()
     report_notes = _views(ReportNote)
