@@ -225,9 +225,6 @@ class StoredVerdicts(BaseModel, frozen=True, extra="ignore"):
     confidence: float | None = Field(
         default=None, ge=0, le=1, description="the mean of all verdicts; None: nobody judged"
     )
-    frameworks: tuple[str, ...] = Field(
-        default=(), description="that the question or the rules name, such as GDPR"
-    )
     notes: tuple[str, ...] = ()
     decided_by: tuple[str, ...] = ()
 
