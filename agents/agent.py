@@ -78,9 +78,6 @@ class AgentSettings(Protocol):
     def judge(self) -> Literal["always", "doubt", "never"]: ...
 
     @property
-    def quality_threshold(self) -> float: ...
-
-    @property
     def search_below_complexity(self) -> int: ...
 
     @property

@@ -37,7 +37,7 @@ from citations.citing import (
 from citations.claims import sentences
 from citations.facts import KnownNumbers
 from citations.legal_references import KnownReferences
-from citations.links import REMOVED_ADDRESS, Allowed, plain_line
+from citations.links import REMOVED_ADDRESS, Allowed, keep_links, plain_line
 from citations.marking import read_marks, remove_marks, shown_text
 from citations.proof import ProofSource, SourceTexts
 from citations.sources import collect_allowed, references_of
@@ -290,6 +290,21 @@ def find_faults(answer: CheckedAnswer, *, in_draft: bool = False) -> tuple[Fault
     faults += checks.find_uncited({fault.block for fault in faults}, in_draft)
     faults.sort(key=lambda fault: not fault.is_proved)
     return tuple(faults[:MOST_FAULTS])
+
+
+def withhold_faults(answer: CheckedAnswer) -> CheckedAnswer:
+    """Return the part of an answer that may be sent although no judge has read it.
+
+    Addresses that nobody stated and blocks that rules prove false are left out, and code with words
+    that neither a source nor the person has.
+    """
+    safe = keep_links(answer.text, answer.allowed).text
+    answer = mark_addresses(replace(answer, text=safe))
+    faults = find_faults(answer)
+    withheld = {fault.block for fault in faults if fault.is_proved or fault.is_foreign}
+    whole = SourcedText(answer.text, answer.used)
+    kept = without_blocks(whole, withheld, answer.references, answer.context, answer.typed)
+    return replace(answer, text=kept.text, used=kept.used)
 
 
 def locate(blocks: Sequence[LineBlock], quote: str) -> tuple[int, int | None] | None:

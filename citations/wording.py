@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from citations.claims import sentences
 from citations.facts import KnownNumbers
-from citations.links import Allowed, keep_links, plain_line
+from citations.links import REMOVED_ADDRESS, Allowed, keep_links, plain_line
 from citations.marking import remove_marks
+from envelope.texts import Texts
 
 _SECRETS = """
 password passwords passphrase passcode pin cvv cvc otp credentials token secret iban ssn
@@ -88,6 +89,34 @@ def check_missing(missing: str, given: Sequence[str]) -> str:
     if find_secret_words(line, "\n".join(given)):
         return ""
     return line
+
+
+def list_notices(
+    text: str, texts: Texts, language: str, *, is_cut: bool, lacks: str | None, unjudged: str | None
+) -> list[str]:
+    """Return what the reader of an answer has to know about it, each on one line: a fixed text
+    cannot open a list or a fence.
+
+    `lacks` is the part that the writer did not find, as `check_missing` returns it. `unjudged` is
+    the reason why the judge gave no verdict (see `llm.errors.REASONS`), empty if the question ended
+    before it was judged; None for a judged answer.
+    """
+
+    def look_up(key: str, **values: str) -> str:
+        return " ".join(texts.text(key, language, **values).split())
+
+    notices = [look_up("left_out")] if is_cut else []
+    if REMOVED_ADDRESS in text:
+        notices.append(look_up("address_removed"))
+    if lacks:
+        notices.append(look_up("missing_part", missing=lacks.rstrip(".\u3002")))
+    elif lacks is not None:
+        notices.append(look_up("missing_something"))
+    if unjudged:
+        notices.append(look_up("not_judged", reason=look_up(f"reason_{unjudged}")))
+    elif unjudged is not None:
+        notices.append(look_up("not_yet_judged"))
+    return [notice for notice in notices if notice not in text]
 
 
 def _find_stems(text: str) -> Iterator[str]:

@@ -46,15 +46,8 @@ class WaySettings(BaseModel):
         3,
         ge=1,
         le=10,
-        description="maximum number of answers that the tool loop writes and assesses; before "
-        "each, a model plans calls in up to 10 rounds",
-    )
-    quality_threshold: float = Field(
-        7.0,
-        ge=1,
-        le=10,
-        description="the tool loop ends when the assessment of the answer reaches this score (1 "
-        "to 10) and finds nothing missing",
+        description="maximum number of answers for which the tool loop looks; before each, a "
+        "model plans calls in up to 10 rounds",
     )
     multi_tool_enabled: bool = Field(
         True, description="whether one round may call several tools; false: one tool per round"

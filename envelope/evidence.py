@@ -79,7 +79,7 @@ INDEX_READERS = frozenset({"plan", "tool"}) | SPECIALISTS
 _CHUNK, _DOCUMENT = frozenset({"chunk_id"}), frozenset({"document_id"})
 _CITING = frozenset({"source_references", "sources_used", "search_results", "worker_outputs"})
 _CONTAINERS = (list, dict)
-_MODEL_FIELDS = frozenset({"answer_model", "assessed_by", "decided_by", "judge"})
+_SAYS_ITS_MODEL = frozenset({"answer_model", "decided_by", "judge"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +307,8 @@ def _list_named(wrote: Mapping[str, JsonValue]) -> list[str]:
     for name, value in wrote.items():
         if isinstance(value, _CONTAINERS):
             if name != "multi_tool_results":
-                _add_texts(value, _MODEL_FIELDS, models)
-        elif name in _MODEL_FIELDS and isinstance(value, str):
+                _add_texts(value, _SAYS_ITS_MODEL, models)
+        elif name in _SAYS_ITS_MODEL and isinstance(value, str):
             models.append(value)
     return list(dict.fromkeys(name for name in models if "@" in name)) if models else []
 

@@ -52,10 +52,7 @@ from envelope.specialists import (
 )
 from envelope.swarm import LedgerStep, PlanStep
 from envelope.tool_loop import (
-    AnswerAssessment,
     Intent,
-    KeptAnswer,
-    LoopEnd,
     PlanRound,
     Strategy,
     Triage,
@@ -171,7 +168,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("strategy", Strategy | None, "how this round differs from the one before"),
     Attribute("tool_calls", tuple[dict[str, JsonValue], ...], "the calls of this round: id, tool, arguments, dependencies"),
     Attribute("continues_planning", bool, "whether further calls are planned from the results of these, before an answer is written"),
-    Attribute("loop_end", LoopEnd | None, "the state of the answer when a round planned no new call; None: it planned calls, or no answer was tried"),
+    Attribute("is_loop_over", bool, "whether an answer was judged and a further round planned no new call"),
     Attribute("plan_rounds", tuple[PlanRound, ...], "what was planned in each round of the tool loop, and why", merge=MergeRule.APPEND),
     Attribute("plan_messages", tuple[dict[str, JsonValue], ...], "the messages of the planning model so far, with their calls", merge=MergeRule.APPEND),
     Attribute("agent_sequence", tuple[str, ...], "names of the specialists to run, ordered by their dependencies"),
@@ -198,11 +195,8 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("tool_caller", dict[str, JsonValue], "the worker for which a branch makes the call, with the tools that it may use; empty for the tool loop"),
     Attribute("multi_tool_results", dict[str, JsonValue], "the results of tool calls, by call id", merge=MergeRule.MERGE),
     Attribute("tool_executions", tuple[dict[str, JsonValue], ...], "a record of each call: tool, arguments, outcome, milliseconds", merge=MergeRule.APPEND),
-    Attribute("assessment", AnswerAssessment | None, "the assessment of the latest answer of the loop; None if no model could assess it"),
-    Attribute("assessment_fallback", str, "the reason if no model assessed the answer"),
-    Attribute("kept_answer", KeptAnswer | None, "the best assessed answer of the loop so far"),
-    Attribute("chosen_strategy", str, "the swarm strategy that the request names; empty: none"),
-    Attribute("persona", str, "the persona in which the swarm writes, from the request"),
+    Attribute("chosen_strategy", str, "the strategy of the swarm that the request names; empty: none"),
+    Attribute("persona", str, "in whose voice the swarm writes, as the request says"),
     Attribute("routing", dict[str, JsonValue], "how the request is handled, and why: action, reasoning, confidence, complexity"),
     Attribute("swarm_plan", dict[str, JsonValue], "the workers with their briefs, the strategy, the table of items by criteria, notes"),
     Attribute("plan_step", PlanStep, "the next step after the plan"),

@@ -37,6 +37,5 @@ class Role(StrEnum):
     CLARIFICATION = "clarification"
     AUGMENTATION = "augmentation"
     RESPONSE = "response"
-    ASSESS = "assess"
     QUALITY = "quality"
     INGESTION = "ingestion"

@@ -224,9 +224,6 @@ class StoredVerdicts(BaseModel, frozen=True, extra="ignore"):
     confidence: float | None = Field(
         default=None, ge=0, le=1, description="the mean of all verdicts; None: not judged"
     )
-    frameworks: tuple[str, ...] = Field(
-        default=(), description="frameworks that the question or the rules name, such as GDPR"
-    )
     notes: tuple[str, ...] = ()
     decided_by: tuple[str, ...] = ()
 

@@ -4,12 +4,25 @@ Documents and questions have an ISO 639-1 language. Fixed texts have BCP 47 tags
 and `zh-Hant` in addition to `zh`.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 
 TRADITIONAL_CHINESE = "zh-Hant"
 _TRADITIONAL_SUBTAGS = frozenset({"hant", "tw", "hk", "mo"})
 _WIDE_STOPS = ("\u3002", "\uff01", "\uff1f")
 _SCRIPT_SUBTAGS = frozenset({"hans", "hant"})
+
+
+_QUOTATION_MARKS: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(("de", "cs"), ("\u201e", "\u201c")),
+    **dict.fromkeys(("fr",), ("\u00ab ", " \u00bb")),
+    **dict.fromkeys(("es", "it", "ru", "uk", "ar"), ("\u00ab", "\u00bb")),
+    **dict.fromkeys(("pl",), ("\u201e", "\u201d")),
+    **dict.fromkeys(("ja", "zh-Hant"), ("\u300c", "\u300d")),
+}
+"""The opening and the closing mark by language, as Unicode CLDR has them; others have those of
+English. Some languages have a second pair, of which the texts use one.
+"""
 
 
 class Texts(Protocol):
@@ -23,6 +36,12 @@ class Texts(Protocol):
     def text(self, key: str, language: str, **values: str) -> str:
         """Return the text of `key` with its placeholders filled in."""
         ...
+
+
+def put_in_quotes(text: str, language: str) -> str:
+    """Return a text in the quotation marks of a language."""
+    opening, closing = _QUOTATION_MARKS.get(language, ("\u201c", "\u201d"))
+    return f"{opening}{text}{closing}"
 
 
 def join_sentences(*sentences: str) -> str:

@@ -5,8 +5,6 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from envelope.sources import SourceReference, SourceUsed
-
 
 class WayName(StrEnum):
     """The way in which a question is answered; `auto` chooses one for each question."""
@@ -71,14 +69,6 @@ class Strategy(StrEnum):
     MULTI_TOOL_ORCHESTRATION = "MULTI_TOOL_ORCHESTRATION"
 
 
-class LoopEnd(StrEnum):
-    """The state of the answer when a round of the tool loop planned no new call."""
-
-    UNANSWERED = "unanswered"
-    ANSWERED = "answered"
-    JUDGED = "judged"
-
-
 class PlanRound(BaseModel, frozen=True, extra="ignore"):
     """The plan of one round with its reasons; the calls are recorded with their results."""
 
@@ -88,31 +78,3 @@ class PlanRound(BaseModel, frozen=True, extra="ignore"):
     strategy: Strategy | None = None
     reasoning: str = ""
     tools: tuple[str, ...] = Field(default=(), description="the names of the tools that it calls")
-
-
-class AnswerAssessment(BaseModel, frozen=True, extra="ignore"):
-    """The assessment of an answer on four criteria, each 1 to 10; `quality` is their mean."""
-
-    completeness: float = Field(ge=1, le=10)
-    accuracy: float = Field(ge=1, le=10)
-    clarity: float = Field(ge=1, le=10)
-    specificity: float = Field(ge=1, le=10)
-    quality: float = Field(ge=1, le=10)
-    is_enough: bool = Field(
-        description="whether it reaches the threshold and all minimums, and nothing is missing"
-    )
-    missing: tuple[str, ...] = Field(default=(), description="what the answer lacks")
-    round: int = Field(ge=1, description="the assessed round of the loop")
-    assessed_by: str = Field(description="the model that assessed")
-
-
-class KeptAnswer(BaseModel, frozen=True, extra="ignore"):
-    """The answer of the loop with the best assessment so far, with its sources."""
-
-    response: str
-    sources_used: tuple[SourceUsed, ...]
-    source_references: tuple[SourceReference, ...]
-    search_context: str
-    answer_model: str = ""
-    missing: str = ""
-    quality: float

@@ -234,7 +234,7 @@ REPORT = "review_report"
 """The attribute of a reply that names the report of a review."""
 _INTERNAL = frozenset(
     {
-        "model_usage", "way", "way_fallback", "tool_calls", "triage", "assessment", "budget",
+        "model_usage", "way", "way_fallback", "tool_calls", "triage", "budget",
         "plan_rounds",
         "agent_sequence", "sequence_notes", "further_round", "errors", "verdicts", "citation_check",
         "documents", "against", "checklist", "review_report", "routing", "tasks", "tasks_completed",
@@ -244,7 +244,7 @@ _INTERNAL = frozenset(
 """The attributes of a reply for secret keys only."""
 _WORDS_OF_MODELS = frozenset(
     {
-        "plan_rounds", "triage", "assessment", "sequence_notes", "further_round", "errors",
+        "plan_rounds", "triage", "sequence_notes", "further_round", "errors",
         "routing", "tasks", "cancelled_tasks", "faults", "tool_calls", "way_fallback",
     }
 )  # fmt: skip
@@ -445,9 +445,6 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     )
     triage: dict[str, JsonValue] | None = Field(
         None, description="for secret keys: why this way was chosen, with `WAY=auto`"
-    )
-    assessment: dict[str, JsonValue] | None = Field(
-        None, description="for secret keys: assessment of the last answer of the tool loop"
     )
     agent_sequence: tuple[str, ...] | None = Field(
         None, description="for secret keys: the specialists that worked, as all fields below"

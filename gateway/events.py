@@ -52,10 +52,10 @@ _LARGEST = 2**64 - 1
 _PIECE = re.compile(rf"(?s).{{{PIECE_CHARACTERS},}}?\s+|.+")
 _RETRACTED = 1
 """The number of a retraction within its entry; the stage of the same entry has number 0."""
-_READ_BY_JUDGE = "quality"
-_HAVE_DRAFT = frozenset({"response", "assess"})
-"""The stages after which the draft still stands if another one reads it."""
-_READ_DRAFT = frozenset({"assess", _READ_BY_JUDGE})
+_JUDGE = "quality"
+_HAVE_DRAFT = frozenset({"response", "write"})
+"""The stages after which the draft still stands if a judge reads it."""
+_READ_DRAFT = frozenset({_JUDGE, "loop_judge"})
 _FINAL = "final"
 _APPROVED = "approved"
 _WHOLE = (BlockForm.CODE, BlockForm.HEADER, BlockForm.ROW)
@@ -119,7 +119,7 @@ class DraftFollower:
         match entry.kind:
             case "draft":
                 yield self._read_draft(entry)
-            case "agent_run" if entry.fields.get("role") == _READ_BY_JUDGE:
+            case "agent_run" if entry.fields.get("role") == _JUDGE:
                 self._approved = _read_response(entry.fields)
             case "routed" if self._text:
                 yield from self._retract(entry)

@@ -199,6 +199,13 @@ def has_unusable_output(error: ModelError) -> bool:
     return isinstance(error, Refused | UnreadableOutput) and not isinstance(error, UnknownReply)
 
 
+def is_refusal(error: ModelError) -> bool:
+    """Return whether every model that was asked refused to answer."""
+    if isinstance(error, ChainExhausted):
+        return bool(error.errors) and all(map(is_refusal, error.errors))
+    return isinstance(error, Refused)
+
+
 def may_depend_on_content(error: ModelError) -> bool:
     """Return whether the request may succeed with only a part of its content.
 

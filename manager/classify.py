@@ -8,7 +8,7 @@ from envelope.conversation import ClarificationReason, ConversationAct
 from envelope.envelope import Hop
 from envelope.role import Role
 from envelope.swarm import LedgerStep, PlanStep
-from envelope.tool_loop import Intent, LoopEnd
+from envelope.tool_loop import Intent
 from manager.flow import Stage, StageEvent
 from manager.state import State
 
@@ -33,12 +33,6 @@ _WAY_EVENTS = {
     "specialists": StageEvent.USES_SPECIALISTS,
     "swarm": StageEvent.USES_SWARM,
 }
-LOOP_END_EVENTS: dict[LoopEnd, StageEvent] = {
-    LoopEnd.UNANSWERED: StageEvent.NONE_UNANSWERED,
-    LoopEnd.ANSWERED: StageEvent.NONE_ANSWERED,
-    LoopEnd.JUDGED: StageEvent.NONE_JUDGED,
-}
-"""The events of a planning round without calls, after at least one attempt at an answer."""
 ACT_EVENTS: dict[ConversationAct, StageEvent] = {
     ConversationAct.WHY: StageEvent.WHY,
     ConversationAct.REPHRASE: StageEvent.REPHRASE,
@@ -194,10 +188,11 @@ def classify_reason(writes: State, _threshold: float) -> StageEvent:
         return StageEvent.OUTSIDE
     if writes.tool_calls:
         return StageEvent.CALLS_AND_PLANS if writes.continues_planning else StageEvent.CALLS
+    if writes.needs_clarification:
+        return StageEvent.ASKS
     if State.tool_calls not in writes:
         return _FAILED
-    end = writes.loop_end
-    return StageEvent.READY if end is None else LOOP_END_EVENTS[end]
+    return StageEvent.NOTHING_NEW if writes.is_loop_over else StageEvent.READY
 
 
 def classify_reflect(writes: State, _threshold: float) -> StageEvent:
@@ -205,15 +200,9 @@ def classify_reflect(writes: State, _threshold: float) -> StageEvent:
     return StageEvent.FOUND if writes.source_references else StageEvent.NOTHING
 
 
-def classify_assess(writes: State, _threshold: float) -> StageEvent:
-    """Return whether the answer is good enough; without an assessment it is."""
-    if writes.needs_clarification:
-        return StageEvent.ASKS
-    if not writes.response:
-        return _FAILED
-    assessment = writes.assessment
-    lacks = assessment is not None and assessment.is_enough is False
-    return StageEvent.AGAIN if lacks else StageEvent.ENOUGH
+def classify_assess(state: State, _threshold: float) -> StageEvent:
+    """Return the event of a stage of the last release that no agent serves: its judge follows."""
+    return StageEvent.ENOUGH if state.response else StageEvent.ASKS
 
 
 def classify_shown(state: State, _threshold: float) -> StageEvent:

@@ -53,9 +53,7 @@ class StageEvent(StrEnum):
     CALLS = "tool_calls"
     CALLS_AND_PLANS = "tool_calls_then_planning"
     READY = "no_further_calls"
-    NONE_UNANSWERED = "no_new_calls_unanswered"
-    NONE_ANSWERED = "no_new_calls_answered"
-    NONE_JUDGED = "no_new_calls_judged"
+    NOTHING_NEW = "no_new_calls_judged"
     ENOUGH = "good_enough"
     AGAIN = "another_round"
     NEEDS_INPUT = "needs_input"
@@ -102,10 +100,8 @@ _DESCRIPTIONS = {
     StageEvent.NEEDS_APPROVAL: "the user must approve the next step",
     StageEvent.CALLS: "tools are called, then an answer is written",
     StageEvent.CALLS_AND_PLANS: "tools are called, then further calls are planned",
-    StageEvent.READY: "everything was found, or no more can be found",
-    StageEvent.NONE_UNANSWERED: "no answer could be written, and no new call is planned",
-    StageEvent.NONE_ANSWERED: "an answer was assessed, and no new call is planned",
-    StageEvent.NONE_JUDGED: "an answer was checked, and no new call is planned",
+    StageEvent.READY: "everything was found, or nothing more can be",
+    StageEvent.NOTHING_NEW: "an answer was judged, and no new call is planned",
     StageEvent.ENOUGH: "the answer is good enough",
     StageEvent.AGAIN: "the answer lacks something",
     StageEvent.NEEDS_INPUT: "the user is asked for information or approval",

@@ -24,15 +24,15 @@ from manager.branches import (
 )
 from manager.evidence_checks import list_faults
 from manager.flow import RESUME_EVENTS, Counter, Ending, Flow, PauseFor, Scatter, Stage, StageEvent
-from manager.flows.stages import ASSESS, ESSENCE, WRITE
+from manager.flows.stages import ESSENCE
 from manager.machine import Decision, End
 from manager.pauses import Pauses
 from manager.state import State
+from manager.unjudged import unjudged_answer
 from memory.conversation import KeptPayload
 
 READ_CHARACTERS = 200
-"""Longer values are omitted from the journal event; the event of the hop has them."""
-_HAS_WRITTEN = frozenset({StageEvent.DONE, StageEvent.ENOUGH, StageEvent.AGAIN})
+"""The journal entry of a decision omits longer values; the hop that wrote them recorded them."""
 Decide = Callable[[Stage, StageEvent], Decision]
 """Returns the decision for another stage and event of the same hop."""
 log = structlog.get_logger("manager")
@@ -136,7 +136,8 @@ def record_progress(
     *,
     quality_threshold: float = 0.0,
 ) -> Envelope:
-    """Return the envelope with the best answer so far and the round of a clarification recorded.
+    """Record the best answer after a judgement, the one that a judge is about to read, and the
+    round of an answered clarification.
 
     The reply to a clarification continues in the flow of the original question, whatever flow its
     own message names. All of `flows` share their first stages, so the current stage is in each of
@@ -144,8 +145,8 @@ def record_progress(
     """
     if stage.role is Role.QUALITY and did is not StageEvent.FAILED:
         return _record_best_answer(envelope, quality_threshold)
-    if stage in (WRITE, ASSESS) and did in _HAS_WRITTEN:
-        return _record_unjudged(envelope, is_chosen=stage is ASSESS)
+    if did is StageEvent.DONE and _leads_to_judge(flows.get(envelope.flow), stage):
+        return _record_unjudged(envelope)
     if stage is not ESSENCE:
         return envelope
     state = State(envelope.payload)
@@ -173,16 +174,23 @@ def _record_best_answer(envelope: Envelope, quality_threshold: float) -> Envelop
     return envelope.replace(payload=state.changed(best_answer=best).json)
 
 
-def _record_unjudged(envelope: Envelope, *, is_chosen: bool) -> Envelope:
-    """Record an answer of the tool loop, so that it is not lost if the work ends before judgement.
+def _leads_to_judge(flow: Flow | None, stage: Stage) -> bool:
+    """Return whether a judge reads what this stage has written."""
+    if flow is None or stage.name not in flow.stages:
+        return False
+    target = flow.row(stage, StageEvent.DONE).go_to
+    return isinstance(target, Stage) and target.role is Role.QUALITY
 
-    An answer that the loop has chosen among its answers (`is_chosen`) replaces an unjudged one.
-    """
+
+def _record_unjudged(envelope: Envelope) -> Envelope:
+    """Record an answer that is not judged yet, so that no end before its judgement loses it."""
     state = State(envelope.payload)
-    best = replies.unjudged_answer(state)
     before = state.best_answer
-    if best is None or (before is not None and not (is_chosen and before.is_unjudged)):
+    if before is not None and not before.is_unjudged:
         return envelope
+    if (best := unjudged_answer(state)) is None:
+        return envelope
+    best = {**replies.describe_answer(state), **best}
     return envelope.replace(payload=state.changed(best_answer=best).json)
 
 

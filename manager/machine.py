@@ -55,7 +55,9 @@ _NO_ATTEMPTS = frozenset(
         Counter.TURN,
     }
 )
-"""Counters that do not count as further attempts of an agent."""
+"""Counters that make no further attempt of an agent."""
+_IMPROVES = (Counter.RESEARCH, Counter.REGENERATE, Counter.ITERATION)
+"""Counters of work that improves an answer."""
 Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
 
 
@@ -207,7 +209,7 @@ def _take(flow: Flow, row: Row, counters: Counters, limits: Limits, context: Con
 def _refuses_repeated_work(row: Row, counters: Counters, context: Context) -> bool:
     """Return whether repeated work, which should improve an answer, ended in a refusal."""
     reason = context.reason if context.reason is not None else row.reason
-    repeated = any(counters.get(counter, 0) for counter in (Counter.RESEARCH, Counter.REGENERATE))
+    repeated = any(counters.get(counter, 0) for counter in _IMPROVES)
     return repeated and row.go_to is CLARIFICATION and reason in REFUSALS
 
 

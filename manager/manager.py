@@ -29,18 +29,21 @@ from manager.classify import classify_result
 from manager.evidence_checks import OnFault, ignore_fault, report_faults
 from manager.flow import Flow, FlowError, PauseFor, Return, Scatter, Stage, StageEvent, find_flow
 from manager.flows.stages import (
-    ASSESS,
     CLARIFICATION,
     ESSENCE,
     GATHER,
     JUDGE,
     LANG,
     LEDGER,
+    LOOP_JUDGE,
     QUALITY,
+    RESPONSE,
     RESUMED_WORK,
     SEARCH,
     SHOWN,
     START,
+    SYNTHESIS,
+    SYNTHESIZE,
     WRITE,
 )
 from manager.hop_decision import HopDecision, record_progress
@@ -60,10 +63,12 @@ _GIVES_A_REASON = frozenset(
     {StageEvent.ASKS, StageEvent.MANY, StageEvent.NOTHING, StageEvent.OUTSIDE}
 )
 _SWARM = (GATHER, RESUMED_WORK, LEDGER)
+_WRITERS = (RESPONSE, WRITE, SYNTHESIS, SYNTHESIZE)
+_JUDGES = (QUALITY, LOOP_JUDGE, JUDGE)
 _CHANGES_LAST_RESORT = frozenset(
     {
         "",
-        *(stage.name for stage in (LANG, ESSENCE, SEARCH, WRITE, ASSESS, QUALITY, JUDGE, *_SWARM)),
+        *(stage.name for stage in (LANG, ESSENCE, SEARCH, *_WRITERS, *_JUDGES, *_SWARM)),
     }
 )
 OnRouted = Callable[[str, str], None]

@@ -15,6 +15,7 @@ from envelope.outcome import Outcome
 from envelope.texts import Texts
 from manager.flow import Ending
 from manager.state import BestAnswer, Json, State
+from manager.unjudged import add_notices
 
 PAUSE_ENDINGS = frozenset({Ending.PAUSE, Ending.PAUSE_OVER, Ending.PAUSE_FOREIGN})
 LONGEST_VALUE = 2_000
@@ -83,9 +84,8 @@ def end_with_pause(ending: Ending, state: State, texts: Texts, language: str) ->
     if best is None:
         return {"outcome": Outcome.REFUSED.value, "text": over}
     reply = _REPLY.validate_python(best)
-    if reply.get(BestAnswer.is_unjudged.name):
-        over = f"{over}\n\n{texts.text('not_checked', language)}"
-    return {**reply, "outcome": Outcome.ANSWERED.value, "text": f"{over}\n\n{reply.get('text')}"}
+    text = add_notices(BestAnswer(reply), texts, language)
+    return {**reply, "outcome": Outcome.ANSWERED.value, "text": f"{over}\n\n{text}"}
 
 
 def make_pause_reply(pause: Pause, texts: Texts, language: str) -> Json:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from citations.addresses import addresses_of
-from citations.claims import without_citations
 from citations.links import Allowed, is_free_of_foreign_links, keep_links
 from citations.sources import MOST_PAGES, list_labels, list_nearest_pages
 from envelope.conversation import (
@@ -28,6 +27,7 @@ from manager.flow import Counter, Ending
 from manager.machine import NO_BETTER, Decision, End
 from manager.pause_replies import PAUSE_ENDINGS, end_with_pause
 from manager.state import BestAnswer, Json, State
+from manager.unjudged import UNJUDGED_FIELDS, add_notices
 from manager.way_report import describe_way, make_offer
 from memory.conversation import Ended
 
@@ -48,6 +48,7 @@ _OUT_OF_ATTEMPTS = (
     "research_limit",
     "regenerate_limit",
     "round_limit",
+    "iteration_limit",
     NO_BETTER,
     *BUDGETS,
 )
@@ -60,7 +61,11 @@ _APOLOGIES = {
     **dict.fromkeys(_OUT_OF_TIME, "deadline"),
     **dict.fromkeys(("process_count_limit", *BUDGETS), "steps_reached"),
 }
-_REFUSALS = {"round_limit": "rounds_reached", "research_limit": "searches_reached"}
+_REFUSALS = {
+    "round_limit": "rounds_reached",
+    "research_limit": "searches_reached",
+    "iteration_limit": "searches_reached",
+}
 _FIXED_REFUSALS = {
     ClarificationReason.OUT_OF_SCOPE: "refused_out_of_scope",
     ClarificationReason.INSUFFICIENT_CONTEXT: "refused_insufficient_context",
@@ -91,8 +96,8 @@ _WHY = {
 COURTESIES = frozenset(ConversationAct) - {ConversationAct.REPHRASE, ConversationAct.CORRECTION}
 """Acts that are answered with a fixed text and not stored as turns."""
 SEARCH = "search"
-_IS_APPROVED, _IS_UNJUDGED = BestAnswer.is_approved.name, BestAnswer.is_unjudged.name
-_FOR_MANAGER = frozenset({_IS_APPROVED, _IS_UNJUDGED})
+_IS_APPROVED = BestAnswer.is_approved.name
+_FOR_MANAGER = frozenset({_IS_APPROVED, *UNJUDGED_FIELDS})
 _LEAVE_NO_TURN = frozenset({Outcome.FAILED, Outcome.SUPERSEDED})
 LANGUAGE_CONFIDENCE = 0.8
 """Minimum confidence at which a detected language is stored."""
@@ -196,20 +201,7 @@ def best_answer(state: State, threshold: float = 0.0) -> Json | None:
     is_approved = validation is not None and validation.approved and score >= threshold
     if before is not None and _rank(before) >= (is_approved, score):
         return kept
-    return _answer(state) | ({_IS_APPROVED: True} if is_approved else {})
-
-
-def unjudged_answer(state: State) -> Json | None:
-    """Return the answer of a model as an unjudged one, or None if there is none.
-
-    An answer that the judge has rejected does not count.
-    """
-    judged = state.judged_answer
-    if not state.response or state.answered_by != "model":
-        return None
-    if judged is not None and without_citations(judged.text) == without_citations(state.response):
-        return None
-    return {**_answer(state), "quality_score": None, _IS_UNJUDGED: True}
+    return describe_answer(state) | ({_IS_APPROVED: True} if is_approved else {})
 
 
 def remember(envelope: Envelope, reply: Reply) -> Ended:
@@ -310,7 +302,7 @@ def _remember_aside(state: State, outcome: Outcome, seconds: float) -> Ended:
 def _agent_reply(state: State, decision: Decision, end: End, texts: Texts, language: str) -> Reply:
     outcome = end.outcome if end.outcome is not None else Outcome.FAILED
     if end.ending is Ending.ANSWER:
-        return _answer(state)
+        return describe_answer(state)
     if end.ending is Ending.FIXED:
         key = name_fixed_text(decision.reason)
         return {"outcome": outcome.value, "text": texts.text(key, language)}
@@ -324,7 +316,8 @@ def _agent_reply(state: State, decision: Decision, end: End, texts: Texts, langu
     }
 
 
-def _answer(state: State) -> Reply:
+def describe_answer(state: State) -> Reply:
+    """Return the fields of an answer as it was written."""
     return {
         "outcome": Outcome.ANSWERED.value,
         "text": state.response,
@@ -368,12 +361,10 @@ def _end_with_best(
     if best.is_approved:
         return {**best.json, "outcome": Outcome.ANSWERED.value}
     key = name_best_answer_text(termination_reason)
-    if best.is_unjudged:
-        key = "steps_ended" if key == "attempts_reached" else key
-        note = f"{texts.text(key, language)}\n\n{texts.text('not_checked', language)}"
-    else:
-        note = texts.text(key, language)
-    return {**best.json, "outcome": Outcome.ANSWERED.value, "text": f"{note}\n\n{best.text}"}
+    if best.is_unjudged and key == "attempts_reached":
+        key = "steps_ended"
+    text = f"{texts.text(key, language)}\n\n{add_notices(best, texts, language)}"
+    return {**best.json, "outcome": Outcome.ANSWERED.value, "text": text}
 
 
 def _with_limit(

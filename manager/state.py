@@ -32,7 +32,6 @@ from envelope.payload import ATTRIBUTES, MERGE_RULES, merge_writes
 from envelope.sources import SearchResult
 from envelope.swarm import LedgerStep, PlanStep
 from envelope.texts import choose_texts_language
-from envelope.tool_loop import LoopEnd
 
 log = structlog.get_logger("manager")
 Json = dict[str, JsonValue]
@@ -368,12 +367,6 @@ class ExtractedView(JsonObject):
     against = _list()
 
 
-class AssessmentView(JsonObject):
-    """The assessment of an answer."""
-
-    is_enough = _optional_flag()
-
-
 class ValidationView(JsonObject):
     """The check of the claims of an answer."""
 
@@ -389,7 +382,11 @@ class BestAnswer(JsonObject):
     is_approved = _flag()
     """Whether the judge approved it; then it needs no note."""
     is_unjudged = _flag()
-    """Whether it has not been judged; it is sent with a note that says so."""
+    """Whether its question went on before a judge had read it: it is sent with that note."""
+    is_cut = _flag()
+    """Whether something was left out of it; only of an unjudged one, as `lacks`."""
+    lacks = _optional_text()
+    """What its writer did not find, empty if a user must not read it; None: nothing."""
 
 
 class WrittenView(JsonObject):
@@ -579,7 +576,7 @@ class State(JsonObject):
     intent = _text()
     tool_calls = _views(PlannedCall)
     continues_planning = _flag()
-    loop_end = _choice(LoopEnd)
+    is_loop_over = _flag()
     plan_rounds = _views(JsonObject)
     agent_sequence = _texts()
     sequence_notes = _list()
@@ -595,7 +592,6 @@ class State(JsonObject):
     sequence_place = _whole()
     multi_tool_results = _object()
     tool_executions = _views(ToolExecutionView)
-    assessment = _view(AssessmentView)
     routing = _view(JsonObject)
     swarm_plan = _view(SwarmPlanView)
     plan_step = _choice(PlanStep)
@@ -627,7 +623,10 @@ class State(JsonObject):
     search_results = _list()
     search_quality = _text()
     search_error = _text()
+    search_context = _text()
     source_references = _list()
+    assumption = _text()
+    missing = _text()
     response = _text()
     sources_used = _list()
     report_notes = _views(ReportNote)

@@ -94,8 +94,6 @@ def describe_way(state: State, outcome: str = "") -> Reply:
     }
     if triage is not None:
         report["triage"] = triage.json
-    if (assessment := state.assessment) is not None:
-        report["assessment"] = assessment.json
     if planned := state.plan_rounds:
         report["plan_rounds"] = [json_object.json for json_object in planned[:_MOST_ROUNDS]]
     return report

@@ -19,7 +19,7 @@ from envelope.conversation import (
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult
-from envelope.texts import Texts, join_sentences, primary_of
+from envelope.texts import Texts, join_sentences, primary_of, put_in_quotes
 from knowledge.port import MATCHES_NOTHING
 from llm.errors import ModelError
 from llm.port import Model, find_model
@@ -202,7 +202,8 @@ class ClarificationAgent(Agent[Reads, Writes]):
             question=plain_line(_choose_quoted(reads))[:LONGEST_QUESTION],
             document_languages=self._name_languages(reads),
             names=", ".join(
-                f"“{plain_line(document)}”" for document in reads.unknown_documents or ()
+                put_in_quotes(plain_line(document), reads.reply_language)
+                for document in reads.unknown_documents or ()
             ),
         )
         return ClarifyInputs(

@@ -9,7 +9,6 @@ from itertools import groupby
 from pydantic import BaseModel, Field
 
 from agents.agent import AgentRole, ProgressStep
-from agents.named_documents import identify_frameworks
 from agents.review.measures import compare_measures
 from agents.review.passages import (
     DocumentUnits,
@@ -389,7 +388,6 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
                 verdict.requirement_id for verdict in result.of_status(Status.UNDECIDED)
             ),
             confidence=round(sum(known) / len(known), 4) if known else None,
-            frameworks=_identify_frameworks(reads),
             notes=result.notes,
             decided_by=models,
         )
@@ -426,14 +424,6 @@ def _find_problem(reads: Reads) -> str:
     if reads.extracted is None or not reads.extracted.documents:
         return "expected a document to review, found none: name it, or add it to the documents"
     return ""
-
-
-def _identify_frameworks(reads: Reads) -> tuple[str, ...]:
-    """Return the frameworks that the question, or a title of the rules, names."""
-    found = reads.extracted if reads.extracted is not None else Extracted()
-    return identify_frameworks(
-        reads.canonical_question, *(document.title for document in found.against)
-    )
 
 
 def _show_closest(material: _Material) -> ReviewResult:

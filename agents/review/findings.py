@@ -11,6 +11,7 @@ from string import Formatter
 from agents.review.requirements import Extraction, Requirement, TextPlace
 from agents.review.verdicts import ReviewResult, RuleVerdict, Status, SynthesizedGap
 from envelope.specialists import SpecialistError
+from envelope.texts import put_in_quotes
 
 _NOTES_FILE = Path(__file__).with_name("fixed_notes.toml")
 _ENGLISH = "en"
@@ -39,7 +40,9 @@ class Finding:
 class _Names:
     """The names of requirements and places in one review."""
 
-    def __init__(self, requirements: Sequence[Requirement], law: str, document: str) -> None:
+    def __init__(
+        self, requirements: Sequence[Requirement], law: str, document: str, language: str
+    ) -> None:
         self._law, self._document = law, document
         articles = {
             requirement.id: _name_place(requirement.place, law) for requirement in requirements
@@ -48,7 +51,8 @@ class _Names:
         self._names = {
             requirement.id: articles[requirement.id]
             if counts[articles[requirement.id]] == 1
-            else f"{articles[requirement.id]} (“{_shorten(requirement.statement, _LONGEST_NAME)}”)"
+            else f"{articles[requirement.id]} "
+            f"({put_in_quotes(_shorten(requirement.statement, _LONGEST_NAME), language)})"
             for requirement in requirements
         }
 
@@ -101,7 +105,7 @@ def describe_review(
     contradict each other, come last.
     """
     known = {requirement.id: requirement for requirement in extraction.requirements}
-    names = _Names(extraction.rules, law, document)
+    names = _Names(extraction.rules, law, document, language)
     rank = {name: place for place, name in enumerate(order)}
     texts = load_finding_texts(language)
 
@@ -143,7 +147,7 @@ def describe_closest(
     """Return that no model is in use, and the first units of the law with the closest passage."""
     texts = load_finding_texts(language)
     known = {requirement.id: requirement for requirement in extraction.requirements}
-    names = _Names(extraction.rules, law, document)
+    names = _Names(extraction.rules, law, document, language)
     first = texts["no_model"].format(law=law, document=document, total=len(review.verdicts))
     shown = []
     for verdict in review.verdicts[:MOST_FINDINGS]:

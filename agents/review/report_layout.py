@@ -18,6 +18,7 @@ from agents.review.review_report import (
     SectionState,
 )
 from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
+from envelope.texts import put_in_quotes
 
 _DUTY_WORDS = Path(__file__).with_name("duty_words.toml")
 _ONE_WORD = re.compile(r"[^\W\d_]{1,40}")
@@ -171,9 +172,8 @@ class _Layout:
             yield ReportText(shown, is_detail=True)
 
     def _cite_gap(self, place: QuotedPlace) -> ReportText:
-        if place.words:
-            return self._cite("words", place)
-        return ReportText("", place.link, is_detail=True, place=self._name_place(place))
+        shown = put_in_quotes(place.words, self._report.language) if place.words else ""
+        return ReportText(shown, place.link, is_detail=True, place=self._name_place(place))
 
     def _cite(self, key: str, place: QuotedPlace) -> ReportText:
         shown = self.say(key, words=place.words)

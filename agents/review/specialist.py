@@ -25,7 +25,7 @@ from envelope.specialists import (
     SpecialistError,
     SpecialistProfile,
 )
-from llm.errors import ModelError, find_wait_seconds, may_depend_on_content
+from llm.errors import ModelError, find_wait_seconds, is_refusal, may_depend_on_content
 from llm.output_parsing import NotReadable, read
 from llm.port import (
     OFFLINE,
@@ -70,13 +70,14 @@ class NoOutput:
     answered.
 
     `messages` are its messages of the loop since the last hop. `depends_on_content` states that a
-    part of the same inputs may get an output.
+    part of the same inputs may get an output, `is_refused` that the model refused to answer.
     """
 
     calls: tuple[dict[str, JsonValue], ...] = ()
     messages: tuple[dict[str, JsonValue], ...] = ()
     errors: tuple[SpecialistError, ...] = ()
     depends_on_content: bool = False
+    is_refused: bool = False
 
     def as_writes(self) -> dict[str, Any]:
         """Return the attributes that a specialist writes."""
@@ -326,6 +327,7 @@ class Toolbox:
             return NoOutput(
                 errors=(*errors, self.make_error(text)),
                 depends_on_content=may_depend_on_content(error),
+                is_refused=is_refusal(error),
             )
         return GivenOutput(given.output, given.model, errors)
 
@@ -362,16 +364,22 @@ class Toolbox:
         reads: BaseModel | None,
         by: str,
     ) -> list[tuple[I, NoOutput | GivenOutput[O]]]:
-        """Return the outcome of a batch, or those of its parts if it failed as a whole."""
-        outcomes, open_parts = [], deque([(inputs, given)])
+        """Return the outcome of a batch, or those of its parts if it failed as a whole.
+
+        A model that refuses both halves refuses all, or a text in each of them: it is not asked
+        again.
+        """
+        outcomes = list[tuple[I, NoOutput | GivenOutput[O]]]()
+        open_parts = deque([(inputs, given)])
         calls_left = _MOST_FURTHER_CALLS
         while open_parts:
             own, outcome = open_parts.popleft()
             may_halve = isinstance(outcome, NoOutput) and outcome.depends_on_content
             halves = _halve(own, by) if may_halve and calls_left > 1 else ()
             calls_left -= len(halves)
-            for half in halves:
-                open_parts.append((half, await self.consult(task, half, reads=reads)))
+            parts = [(half, await self.consult(task, half, reads=reads)) for half in halves]
+            is_refused = all(isinstance(part, NoOutput) and part.is_refused for _, part in parts)
+            (outcomes if is_refused else open_parts).extend(parts)
             if not halves:
                 outcomes.append((own, outcome))
         return outcomes

@@ -36,9 +36,9 @@ from citations.faults import (
     own_words,
     text_of,
 )
-from citations.links import REMOVED_ADDRESS, keep_links
+from citations.links import keep_links
 from citations.sources import cite_reference
-from citations.wording import check_missing
+from citations.wording import check_missing, list_notices
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -251,35 +251,19 @@ class QualityAgent(Agent[Reads, Writes]):
 
     def _add_notices(self, text: str, reads: Reads, judgement: _Judgement) -> str:
         """Return the answer, followed by what was left out, not found, or not judged."""
-        notices = []
-        if any(rejection.block is not None for rejection in judgement.rejected):
-            notices.append(self._look_up_text("left_out", reads.reply_language))
-        if REMOVED_ADDRESS in text:
-            notices.append(self._look_up_text("address_removed", reads.reply_language))
-        if reads.missing:
-            notices.append(self._describe_missing(reads))
-        if judgement.is_silent:
-            why = self._look_up_text(f"reason_{judgement.why}", reads.reply_language)
-            notices.append(self._look_up_text("not_judged", reads.reply_language, reason=why))
-        return "\n\n".join((text, *(notice for notice in notices if notice not in text)))
-
-    def _describe_missing(self, reads: Reads) -> str:
-        context = "\n".join(
-            text_of(reference, reads.search_context) for reference in reads.source_references
+        notices = list_notices(
+            text,
+            self._texts,
+            reads.reply_language,
+            is_cut=any(rejection.block is not None for rejection in judgement.rejected),
+            lacks=_find_lacks(reads),
+            unjudged=judgement.why if judgement.is_silent else None,
         )
-        missing = check_missing(reads.missing, (context, reads.canonical_question))
-        if not missing:
-            return self._look_up_text("missing_something", reads.reply_language)
-        part = missing.rstrip(".\u3002")
-        return self._look_up_text("missing_part", reads.reply_language, missing=part)
+        return "\n\n".join((text, *notices))
 
     def _name_language(self, code: str) -> str:
         is_named = code in self._texts.languages
         return self._texts.text(f"language_{code}", "en") if is_named else code
-
-    def _look_up_text(self, key: str, language: str, **values: str) -> str:
-        """Return a fixed text on one line: it cannot open a list or a fence."""
-        return " ".join(self._texts.text(key, language, **values).split())
 
     def _is_in_language(self, answer: CheckedAnswer) -> bool:
         """Return whether the answer is in the user's language; quotations do not count."""
@@ -289,6 +273,15 @@ class QualityAgent(Agent[Reads, Writes]):
         if len(own) < _SURE_OF_LANGUAGE:
             return True
         return self._language_of(own) in (None, answer.language)
+
+
+def _find_lacks(reads: Reads) -> str | None:
+    """Return what the writer did not find, empty if a user must not read it; None if nothing."""
+    if not reads.missing:
+        return None
+    references, context = reads.source_references, reads.search_context
+    known = "\n".join(text_of(reference, context) for reference in references)
+    return check_missing(reads.missing, (known, reads.canonical_question))
 
 
 def _reject(fault: Fault) -> _Rejection:

@@ -31,7 +31,6 @@ from envelope.sources import (
     WrittenAnswer,
 )
 from envelope.texts import Texts, explain_missing_answer, join_sentences
-from envelope.tool_loop import AnswerAssessment, KeptAnswer
 from knowledge.port import MATCHES_NOTHING
 from llm.errors import NO_MODEL, ModelError
 from llm.output_parsing import DraftReader, Silence, ask_and_follow
@@ -72,8 +71,6 @@ class Reads(ReadsLanguage, frozen=True):
     quality_analysis: str = ""
     judged_answer: WrittenAnswer | None = None
     original_answer: WrittenAnswer | None = None
-    assessment: AnswerAssessment | None = None
-    kept_answer: KeptAnswer | None = None
     assumption: str = ""
     answer_style: AnswerStyle = ""
     preferences: Preferences = Preferences()
@@ -248,8 +245,7 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     async def _publish_passages(self, reads: Reads) -> None:
         """Show the passages as a draft until the model begins to write, which replaces them."""
-        earlier = (reads.assessment, reads.judged_answer, reads.best_answer)
-        if any(assessment is not None for assessment in earlier):
+        if reads.judged_answer is not None or reads.best_answer is not None:
             return
         found = await asyncio.to_thread(self._show_passages, reads, MEANWHILE)
         await self._publish_found(reads, found, writing=0)
@@ -398,24 +394,20 @@ class ResponseAgent(Agent[Reads, Writes]):
     def _recall_earlier(self, reads: Reads) -> tuple[str, str]:
         """Return the answer before, under the numbers of today's sources, and what it lacked.
 
-        A judge turned it down, or the loop found further sources because it lacked something.
+        A judge turned it down, or had more looked for.
         """
-        judged, kept, lacks = reads.judged_answer, reads.kept_answer, reads.assessment
-        if reads.quality_analysis:
-            written = judged if reads.original_answer is None else reads.original_answer
-            earlier = ("", ()) if written is None else (written.text, written.sources_used)
-            analysis = reads.quality_analysis
-        elif kept is not None and lacks is not None and not lacks.is_enough:
-            text = kept.response.removeprefix(self._add_assumption("", reads))
-            earlier = (text, kept.sources_used)
-            analysis = f"It lacks: {'; '.join(lacks.missing) or 'parts of the question'}."
-        else:
+        if not reads.quality_analysis:
             return "", ""
+        original = reads.original_answer
+        written = reads.judged_answer if original is None else original
+        if written is None:
+            return "", reads.quality_analysis
         numbers = {reference.chunk_id: reference.number for reference in reads.source_references}
         given = {
-            source_used.number: numbers.get(source_used.chunk_id) for source_used in earlier[1]
+            source_used.number: numbers.get(source_used.chunk_id)
+            for source_used in written.sources_used
         }
-        return map_marks(earlier[0], given.get).strip(), analysis
+        return map_marks(written.text, given.get).strip(), reads.quality_analysis
 
     def _add_assumption(self, text: str, reads: Reads) -> str:
         """Return the answer below its assumption, if it makes one."""

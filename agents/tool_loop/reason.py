@@ -3,22 +3,15 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, ProgressStep
+from agents.agent import Agent, AgentParts, MayAsk, ProgressStep
+from envelope.conversation import ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
-from envelope.sources import WrittenAnswer
-from envelope.tool_loop import (
-    AnswerAssessment,
-    Intent,
-    KeptAnswer,
-    LoopEnd,
-    PlanRound,
-    Strategy,
-)
+from envelope.tool_loop import Intent, PlanRound, Strategy
 from llm.errors import ModelError
 from llm.port import (
     ConversationModel,
@@ -76,21 +69,20 @@ class Reads(BaseModel, frozen=True):
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
     multi_tool_results: dict[str, JsonValue] = {}
     continues_planning: bool = False
-    assessment: AnswerAssessment | None = None
     missing: str = ""
     quality_analysis: str = ""
-    judged_answer: WrittenAnswer | None = None
-    kept_answer: KeptAnswer | None = None
     response: str = ""
     needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(MayAsk, frozen=True):
     """The calls of this round; none when everything was found, or nothing more can be.
 
     `intent` is None where the model stated none. `plan_rounds` has an entry for each round with
-    calls. `loop_end` is set where an answer was tried and no new call is planned.
+    calls. Where an answer was judged and no new call is planned, `is_loop_over`; where none could
+    be written, what its writer asked.
     """
 
     intent: Intent | None
@@ -100,7 +92,7 @@ class Writes(BaseModel, frozen=True):
     continues_planning: bool
     plan_messages: tuple[dict[str, JsonValue], ...]
     plan_rounds: tuple[PlanRound, ...]
-    loop_end: LoopEnd | None = None
+    is_loop_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +240,8 @@ class ReasonAgent(Agent[Reads, Writes]):
             reasoning=message.text[:_MOST_REASONING],
             tools=tuple(use.name for use in calls),
         )
+        is_further = not calls and _list_gaps(reads) is not None
+        asked = _ask_again(reads) if is_further and not reads.response else {}
         return Writes(
             intent=planned.intent,
             reasoning=planned.reasoning,
@@ -256,7 +250,8 @@ class ReasonAgent(Agent[Reads, Writes]):
             continues_planning=any(_read_stated(use, NEXT) != _WRITE for use in calls),
             plan_messages=(message.model_dump(mode="json"),) if calls else (),
             plan_rounds=(planned,) if calls else (),
-            loop_end=None if calls else _find_loop_end(reads),
+            is_loop_over=is_further and not asked,
+            **asked,
         )
 
 
@@ -303,8 +298,6 @@ def _list_gaps(reads: Reads) -> tuple[str, ...] | None:
         return None
     if reads.needs_clarification and reads.clarification_message:
         return (reads.clarification_message,)
-    if reads.assessment is not None and not reads.assessment.is_enough:
-        return reads.assessment.missing
     return (reads.missing,) if reads.missing else ()
 
 
@@ -313,26 +306,18 @@ def _make_remark(reads: Reads) -> Remark | None:
     gaps = _list_gaps(reads)
     if gaps is None:
         return None
-    lacks = bool(gaps) or (reads.assessment is not None and not reads.assessment.is_enough)
-    remark = Remark(is_incomplete=lacks, lacks=gaps, analysis=reads.quality_analysis)
+    remark = Remark(is_incomplete=bool(gaps), lacks=gaps, analysis=reads.quality_analysis)
     return None if remark == Remark() else remark
 
 
-def _find_loop_end(reads: Reads) -> LoopEnd | None:
-    """Return the state of the answer if no call is planned; None if there was no answer yet."""
-    if _list_gaps(reads) is None:
-        return None
-    if not reads.response:
-        return LoopEnd.UNANSWERED
-    lacks = reads.assessment is not None and not reads.assessment.is_enough
-    is_judged = reads.quality_analysis and (not lacks or _is_judged_already(reads))
-    return LoopEnd.JUDGED if is_judged else LoopEnd.ANSWERED
-
-
-def _is_judged_already(reads: Reads) -> bool:
-    """Return whether the judge has read the best answer: it would say the same again."""
-    kept, judged = reads.kept_answer, reads.judged_answer
-    return kept is not None and judged is not None and kept.response == judged.text
+def _ask_again(reads: Reads) -> dict[str, Any]:
+    """Return what the writer asked, or that the passages hold no answer."""
+    reason = reads.clarification_reason if reads.needs_clarification else None
+    return {
+        "needs_clarification": True,
+        "clarification_reason": reason or ClarificationReason.INSUFFICIENT_CONTEXT,
+        "clarification_message": reads.clarification_message,
+    }
 
 
 def _find_strategy(calls: Sequence[ToolUse], before: Sequence[ModelMessage]) -> Strategy | None:

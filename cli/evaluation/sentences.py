@@ -18,7 +18,6 @@ _BARE_WORDS = 2
 _FIXED_KEYS = (
     "assumption", "limit_reached", "nearest_pages", "missing_part", "missing_something",
     "attempts_reached", "fault_reached", "also_asked", "left_out", "not_judged", "steps_ended",
-    "not_checked",
 )  # fmt: skip
 _FIXED_VALUES = ("assumption", "missing", "reason")
 _VALUE = "\0"

@@ -1,9 +1,9 @@
-"""The tasks of the tool loop: triage, tool calls, assessment."""
+"""The tasks of the tool loop: the choice of the way, and the calls of tools."""
 
 from pydantic import BaseModel, Field
 
 from envelope.tool_loop import QueryType
-from llm.port import PREPARING_SHARE, ModelMessage, Task, keep_first_half
+from llm.port import PREPARING_SHARE, ModelMessage, Task
 
 
 class TriageInputs(BaseModel, frozen=True):
@@ -64,46 +64,3 @@ class ReasonInputs(BaseModel, frozen=True):
 
 REASON = Task(name="reason", inputs=ReasonInputs, output=ModelMessage, max_output_tokens=2048)
 """Plans calls of tools for a question: a conversation in which the model may call tools."""
-
-
-class AssessedSource(BaseModel, frozen=True):
-    """A source of the answer, with the number under which the answer cites it."""
-
-    number: int = Field(ge=1)
-    text: str
-
-
-class AssessInputs(BaseModel, frozen=True):
-    """The question, the answer, and its sources."""
-
-    question: str
-    language: str = Field(default="", description="of the user, ISO 639-1")
-    answer: str
-    sources: tuple[AssessedSource, ...] = ()
-    left_out: int = Field(default=0, ge=0, description="sources for which there was no room")
-    unanswered: str = Field(default="", description="what the writer says that the sources lack")
-    searched: tuple[str, ...] = Field(
-        default=(), description="what the last assessment missed, and the last round searched for"
-    )
-
-
-class AssessOutput(BaseModel, frozen=True):
-    """Four criteria, each 1 to 10; the gaps come before the numbers."""
-
-    missing: tuple[str, ...] = Field(
-        default=(), description="what was asked and is not answered, each as words to search for"
-    )
-    completeness: float = Field(ge=1, le=10)
-    accuracy: float = Field(ge=1, le=10)
-    clarity: float = Field(ge=1, le=10)
-    specificity: float = Field(ge=1, le=10)
-
-
-ASSESS = Task(
-    name="assess",
-    inputs=AssessInputs,
-    output=AssessOutput,
-    max_output_tokens=512,
-    shorten=keep_first_half("sources"),
-)
-"""Assesses an answer of the tool loop, and lists what a further round should search for."""

@@ -30,7 +30,7 @@ AUTO_FLOW = make_flow(
         *TEAM,
         *SWARM,
         *SEARCHING,
-        *make_way_out(again=at.SEARCH, write=at.WRITE),
+        *make_way_out(again=at.SEARCH, write=at.RESPONSE),
         *CLARIFYING,
     ),
     most_hops=MOST_HOPS,

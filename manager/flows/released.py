@@ -138,7 +138,7 @@ def _restore(now: Flow, table: Table) -> Flow:
     for name, (role, kind) in table["stages"].items():
         if name not in stages:
             events = frozenset(StageEvent(row[1]) for row in table["rows"] if row[0] == name)
-            stages[name] = _make_stage(name, Role(role), kind, events)
+            stages[name] = _make_stage(name, _find_role(role), kind, events)
     rows = [
         Row(
             stages[after],
@@ -150,7 +150,7 @@ def _restore(now: Flow, table: Table) -> Flow:
             is_fallback,
         )
         for after, did, go_to, counts, at_limit, reason, is_fallback in table["rows"]
-        if StageEvent(did) in stages[after].events
+        if did in stages[after].events
     ]
     rows += _list_further(rows, now)
     return Flow(now.name, table["version"], rows, most_hops=table["most_hops"])
@@ -167,6 +167,11 @@ def _list_further(rows: list[Row], now: Flow) -> list[Row]:
         known |= {(row.after, row.did) for row in fresh}
         stages |= set(Flow(now.name, now.version, fresh).stages.values())
     return further
+
+
+def _find_role(role: str) -> Role:
+    """Return the role of a stage; the manager passes a stage whose role no agent has any more."""
+    return Role(role) if role in set(Role) else Role.MANAGER
 
 
 def _make_stage(name: str, role: Role, kind: str, events: frozenset[StageEvent]) -> Stage:

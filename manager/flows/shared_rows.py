@@ -73,15 +73,17 @@ def make_way_out(again: Stage, write: Stage) -> tuple[Row, ...]:
     return make_judgement(at.QUALITY, again, write)
 
 
-def make_judgement(judge: Stage, again: Stage, write: Stage) -> tuple[Row, ...]:
-    """Return the rows of a stage that judges an answer; see `make_way_out`."""
+def make_judgement(
+    judge: Stage, again: Stage, write: Stage, *, rounds: Counter = Counter.RESEARCH
+) -> tuple[Row, ...]:
+    """Return the rows of a stage that judges; see `make_way_out`. `rounds` limits `again`."""
     # fmt: off
     return (
         #   stage              event                       next stage        counter             at its limit       reason
         Row(judge,             StageEvent.APPROVED,        ANSWER),
         Row(judge,             StageEvent.LOW,             write,            Counter.REGENERATE, at.CLARIFICATION),
         Row(judge,             StageEvent.REGENERATE,      write,            Counter.REGENERATE, at.CLARIFICATION),
-        Row(judge,             StageEvent.RESEARCH,        again,            Counter.RESEARCH,   at.CLARIFICATION),
+        Row(judge,             StageEvent.RESEARCH,        again,            rounds,             at.CLARIFICATION),
         Row(judge,             StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
         Row(judge,             StageEvent.FAILED,          write,            Counter.REGENERATE, BEST),
     )

@@ -77,7 +77,8 @@ REASON = make_stage(
             _E.CALLS,
             _E.CALLS_AND_PLANS,
             _E.READY,
-            *classify.LOOP_END_EVENTS.values(),
+            _E.NOTHING_NEW,
+            _E.ASKS,
             _E.OUTSIDE,
             _E.FAILED,
         }
@@ -94,9 +95,7 @@ REFLECT = make_stage(
 WRITE = make_stage(
     Role.RESPONSE, _ASKS_TOO | {_E.GENERATION_ERROR}, classify.classify_response, name="write"
 )
-ASSESS = make_stage(
-    Role.ASSESS, frozenset({_E.ENOUGH, _E.AGAIN, _E.ASKS, _E.FAILED}), classify.classify_assess
-)
+LOOP_JUDGE = make_stage(Role.QUALITY, _JUDGED, classify.classify_quality, name="loop_judge")
 SHOWN = Stage(
     "shown_message", Role.MANAGER, frozenset({_E.DONE, _E.FAILED}), classify.classify_shown
 )

@@ -1,4 +1,4 @@
-"""The flow `tools`: plan tool calls, run them in parallel, write an answer, assess it, and repeat.
+"""The flow `tools`: plan calls, run them side by side, combine, write, judge, again.
 
 If planning fails or nothing is found, a search answers instead. A further round without a new call
 ends the loop with the best answer so far.
@@ -11,7 +11,13 @@ from manager.flow import Counter, Join, PauseFor, Return, Row, Scatter, StageEve
 from manager.flows import stages as at
 from manager.flows.released import make_flow
 from manager.flows.search_flow import SEARCHING
-from manager.flows.shared_rows import BEST, CLARIFYING, make_way_in, make_way_out
+from manager.flows.shared_rows import (
+    BEST,
+    CLARIFYING,
+    make_judgement,
+    make_way_in,
+    make_way_out,
+)
 from manager.state import BranchItem, PlannedCall, State
 
 _LONGEST_TOOL, _LONGEST_TEXT = 60, 100
@@ -50,9 +56,8 @@ TOOL_LOOP: tuple[Row, ...] = (
     Row(at.REASON,         StageEvent.CALLS,           _ACT,             Counter.STEP,       at.REFLECT),
     Row(at.REASON,         StageEvent.CALLS_AND_PLANS, _ACT_THEN_PLAN,   Counter.STEP,       at.REFLECT),
     Row(at.REASON,         StageEvent.READY,           at.REFLECT),
-    Row(at.REASON,         StageEvent.NONE_UNANSWERED, at.ASSESS),
-    Row(at.REASON,         StageEvent.NONE_ANSWERED,   at.QUALITY),
-    Row(at.REASON,         StageEvent.NONE_JUDGED,     at.CLARIFICATION, None,               None,              Reason.INSUFFICIENT_CONTEXT),
+    Row(at.REASON,         StageEvent.NOTHING_NEW,     at.CLARIFICATION, None,               None,              Reason.INSUFFICIENT_CONTEXT),
+    Row(at.REASON,         StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
     Row(at.REASON,         StageEvent.OUTSIDE,         at.CLARIFICATION, None,               None,              Reason.OUT_OF_SCOPE),
     Row(at.REASON,         StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
     Row(at.ACT,            StageEvent.DONE,            _RESULT),
@@ -71,17 +76,13 @@ TOOL_LOOP: tuple[Row, ...] = (
     Row(at.REFLECT,        StageEvent.FOUND,           at.WRITE),
     Row(at.REFLECT,        StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
     Row(at.REFLECT,        StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
-    Row(at.WRITE,          StageEvent.DONE,            at.ASSESS),
-    Row(at.WRITE,          StageEvent.ASKS,            at.REASON,        Counter.ITERATION,  at.ASSESS),
-    Row(at.WRITE,          StageEvent.GENERATION_ERROR, at.WRITE,        Counter.NEXT_MODEL, at.ASSESS),
-    Row(at.WRITE,          StageEvent.FAILED,          at.WRITE,         Counter.NEXT_MODEL, at.ASSESS),
-    Row(at.ASSESS,         StageEvent.ENOUGH,          at.QUALITY),
-    Row(at.ASSESS,         StageEvent.AGAIN,           at.REASON,        Counter.ITERATION,  at.QUALITY),
-    Row(at.ASSESS,         StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
-    Row(at.ASSESS,         StageEvent.FAILED,          BEST),
+    Row(at.WRITE,          StageEvent.DONE,            at.LOOP_JUDGE),
+    Row(at.WRITE,          StageEvent.ASKS,            at.REASON,        Counter.ITERATION,  at.CLARIFICATION),
+    Row(at.WRITE,          StageEvent.GENERATION_ERROR, at.WRITE,        Counter.NEXT_MODEL, BEST),
+    Row(at.WRITE,          StageEvent.FAILED,          at.WRITE,         Counter.NEXT_MODEL, BEST),
+    *make_judgement(at.LOOP_JUDGE, again=at.REASON, write=at.WRITE, rounds=Counter.ITERATION),
 )
 # fmt: on
-"""An answer is not judged twice: if no new call is planned, the best answer so far is sent."""
 
 TOOLS_FLOW = make_flow(
     "tools",
@@ -89,7 +90,7 @@ TOOLS_FLOW = make_flow(
         *make_way_in(at.REASON, rephrase=at.SEARCH),
         *TOOL_LOOP,
         *SEARCHING,
-        *make_way_out(again=at.REASON, write=at.WRITE),
+        *make_way_out(again=at.SEARCH, write=at.RESPONSE),
         *CLARIFYING,
     ),
 )

@@ -27,7 +27,7 @@ from tests.desk.test_tool_way import (
     cite_first,
     list_requests,
     plan,
-    score,
+    research,
     use,
     write_tools,
 )
@@ -68,8 +68,7 @@ async def test_the_answer_of_a_tool_loop_leads_nowhere_else(
     model = PartlyScriptedModel(
         reason=[plan(SEARCH, text=thought), plan(text=f"DONE {FOREIGN}"), DONE],
         respond=[write_shape(shape)],
-        assess=[score(9.0, f"log in at {FOREIGN}")],
-        judge=[judge_all("approve")],
+        judge=[research(f"log in at {FOREIGN}"), judge_all("approve")],
     )
 
     async with open_app(model, way="tools") as harness:
@@ -89,9 +88,7 @@ async def test_no_tool_runs_that_was_invented_or_that_needs_an_approval(
         use("deleteTicket", id="7"),
         use("deleteTicket", id="8", approved=True),
     )
-    model = PartlyScriptedModel(
-        reason=[orders] * 2, respond=[cite_first("up to 8 times")] * 2, assess=[score(9.0)] * 2
-    )
+    model = PartlyScriptedModel(reason=[orders] * 2, respond=[cite_first("up to 8 times")] * 2)
     async with run_ticket_server() as server:
         tools = write_tools(tmp_path, server)
         async with open_app(model, way="tools", outside_tools=tools) as harness:

@@ -43,7 +43,6 @@ from llm.tasks.search import (
     RespondOutput,
 )
 from llm.tasks.swarm import SYNTHESIZE_FINDINGS, SynthesizeFindingsInputs, SynthesizeFindingsOutput
-from llm.tasks.tool_loop import ASSESS, AssessedSource, AssessInputs, AssessOutput
 from tests.support.scripted_model import ScriptedModel
 
 LONG = PromptTooLong("9 tokens of 8")
@@ -71,18 +70,6 @@ TASKS: Mapping[str, tuple[Task[Any, Any], BaseModel, BaseModel, str, list[int], 
         "sources",
         [1],
         None,
-    ),
-    "assess": (
-        ASSESS,
-        AssessInputs(
-            question="q",
-            answer="a",
-            sources=tuple(AssessedSource(number=number, text="t") for number in NUMBERS),
-        ),
-        AssessOutput(clarity=1, specificity=1, **MARKS),
-        "sources",
-        [1, 2],
-        2,
     ),
     "swarm": (
         SYNTHESIZE_FINDINGS,

@@ -10,7 +10,15 @@ from envelope.role import Role
 from manager import replies
 from manager.flow import Ending, Stage, StageEvent
 from manager.flows import FLOWS, NEWEST
-from manager.flows.stages import ASSESS, ESSENCE, LANG, QUALITY, WRITE
+from manager.flows.stages import (
+    ESSENCE,
+    LANG,
+    QUALITY,
+    RESPONSE,
+    SYNTHESIS,
+    SYNTHESIZE,
+    WRITE,
+)
 from manager.hop_decision import record_progress
 from manager.machine import Decision, End
 from manager.state import State
@@ -77,7 +85,34 @@ def test_a_turn_that_leans_on_the_open_question_counts_as_a_round_on_its_own_way
     assert record_progress(offered, ESSENCE, StageEvent.DONE, FLOWS) is offered
 
 
-WRITTEN: dict[str, JsonValue] = {"response": "The fee is 3. [1]", "answered_by": "model"}
+SOURCE: dict[str, JsonValue] = {
+    "number": 1,
+    "chunk_id": "fees#0",
+    "title": "Fees",
+    "path": "fees.md",
+}
+ANSWER = "The fee is 3. [1]"
+WRITTEN: dict[str, JsonValue] = {
+    "canonical_question": "What is the fee?",
+    "response": ANSWER,
+    "answered_by": "model",
+    "search_context": "The fee is 3. It is due in May.",
+    "source_references": [{**SOURCE, "span": [0, 31]}],
+    "sources_used": [SOURCE],
+}
+WRITERS = [
+    ("search", RESPONSE), ("tools", WRITE), ("specialists", SYNTHESIS), ("swarm", SYNTHESIZE),
+]  # fmt: skip
+
+
+def write(way: str = "search", stage: Stage = RESPONSE, **changes: JsonValue) -> Envelope:
+    written = envelope({**WRITTEN, **changes}).replace(flow=NEWEST[way])
+    return record_progress(written, stage, StageEvent.DONE, FLOWS)
+
+
+def end(written: Envelope, reason: str = "deadline") -> dict[str, JsonValue]:
+    best, decision = End(Ending.BEST, None), Decision("row", (), {}, None, reason)
+    return replies.end_reply(written, decision, best, FixedTexts())
 
 
 @pytest.mark.parametrize(
@@ -88,23 +123,32 @@ WRITTEN: dict[str, JsonValue] = {"response": "The fee is 3. [1]", "answered_by":
         ("reason_failed", "fault_reached/en"),
     ],
 )
-@pytest.mark.parametrize(("stage", "did"), [(WRITE, StageEvent.DONE), (ASSESS, StageEvent.AGAIN)])
-def test_an_answer_of_the_tool_loop_outlives_a_limit_and_says_that_it_is_not_judged(
-    stage: Stage, did: StageEvent, reason: str, note: str
+@pytest.mark.parametrize(("way", "stage"), WRITERS)
+def test_a_written_answer_of_each_way_outlives_a_limit_and_says_that_it_is_not_judged(
+    way: str, stage: Stage, reason: str, note: str
 ) -> None:
-    written = record_progress(envelope(WRITTEN), stage, did, FLOWS)
-    later = written.replace(payload={**written.payload, "response": ""})
+    written = write(way, stage)
 
-    end, decision = End(Ending.BEST, None), Decision("row", (), {}, None, reason)
-    reply = replies.end_reply(later, decision, end, FixedTexts())
+    reply = end(written.replace(payload={**written.payload, "response": ""}), reason)
 
-    assert reply["outcome"] == "answered"
-    assert reply["text"] == f"{note}\n\nnot_checked/en\n\nThe fee is 3. [1]"
-    assert "is_unjudged" not in reply
+    assert (reply["outcome"], reply["quality_score"]) == ("answered", None)
+    assert reply["text"] == f"{note}\n\n{ANSWER}\n\nnot_judged/en"
+    assert reply.keys().isdisjoint({"is_unjudged", "is_cut", "lacks"})
+
+
+def test_what_rules_prove_false_is_left_out_of_an_unjudged_answer_which_says_so() -> None:
+    false = "It was 4711 in spring. [1]"
+
+    reply = end(write(response=f"{ANSWER}\n\n{false}", missing="the fee of next year"))
+
+    assert reply["text"] == (
+        f"limit_reached/en\n\n{ANSWER}\n\nleft_out/en\n\nmissing_part/en\n\nnot_judged/en"
+    )
+    assert end(write(response=false))["outcome"] == "failed", "nothing is left of it"
 
 
 def test_the_judgement_of_an_answer_replaces_the_unjudged_one() -> None:
-    written = record_progress(envelope(WRITTEN), ASSESS, StageEvent.ENOUGH, FLOWS)
+    written = write()
     refused: dict[str, JsonValue] = {
         **written.payload,
         "quality_score": 0.0,
@@ -116,21 +160,21 @@ def test_the_judgement_of_an_answer_replaces_the_unjudged_one() -> None:
     )
 
     after = record_progress(judged, QUALITY, StageEvent.LOW, FLOWS)
-    again = record_progress(after, ASSESS, StageEvent.ENOUGH, FLOWS)
-    other = after.replace(payload={**after.payload, "response": "The fee is 4. [1]"})
-    found = after.replace(payload={**other.payload, "answered_by": "search"})
+    again = record_progress(after, RESPONSE, StageEvent.DONE, FLOWS)
+    other = after.replace(payload={**after.payload, "response": "The fee is 3 in May. [1]"})
+    shown = after.replace(payload={**other.payload, "answered_by": "search"})
 
     assert State(written.payload).best_answer is not None
     assert State(after.payload).best_answer is None
     assert State(again.payload).best_answer is None, "it is the answer that was turned down"
-    assert State(record_progress(other, WRITE, StageEvent.DONE, FLOWS).payload).best_answer
-    assert record_progress(found, WRITE, StageEvent.DONE, FLOWS) is found
+    assert State(record_progress(other, RESPONSE, StageEvent.DONE, FLOWS).payload).best_answer
+    assert record_progress(shown, RESPONSE, StageEvent.DONE, FLOWS) is shown
 
 
 def test_an_unjudged_answer_replaces_no_judged_one() -> None:
     judged = envelope({**WRITTEN, "best_answer": {"text": "judged", "quality_score": 0.4}})
 
-    assert record_progress(judged, ASSESS, StageEvent.AGAIN, FLOWS) is judged
+    assert record_progress(judged, RESPONSE, StageEvent.DONE, FLOWS) is judged
 
 
 def test_another_question_keeps_its_own_way() -> None:

@@ -102,18 +102,15 @@ TOOLS = [
     # but never from an answer that is written
     (at.REASON, E.FAILED, {Counter.ITERATION: 1}, UNJUDGED, "end best by reason_failed"),
     (at.REFLECT, E.NOTHING, {Counter.ITERATION: 1}, UNJUDGED, "end best by no_better_answer"),
-    (at.ASSESS, E.FAILED, {}, UNJUDGED, "end best by assess_failed"),
-    # which the judge still reads where a limit allows it
-    (at.ASSESS, E.AGAIN, {}, Context(has_unjudged_answer=True, stop_reason="budget_usd"), "quality by budget_usd"),
-    # rounds are counted; the last goes on to the judge even with a better answer before
-    (at.ASSESS, E.AGAIN, {}, Context(), "reason"),
-    (at.ASSESS, E.AGAIN, {Counter.ITERATION: LIMITS.iterations}, BEST, "quality"),
-    # a round without new calls writes and assesses nothing
-    (at.REASON, E.NONE_UNANSWERED, {}, Context(), "assess"),
-    (at.REASON, E.NONE_ANSWERED, {}, Context(), "quality"),
-    (at.REASON, E.NONE_JUDGED, {}, Context(), "clarification as insufficient_context"),
+    # rounds are counted; the last ends with the best answer
+    (at.LOOP_JUDGE, E.RESEARCH, {}, Context(), "reason"),
+    (at.LOOP_JUDGE, E.RESEARCH, {Counter.ITERATION: LIMITS.iterations}, BEST, "end best answered by iteration_limit"),
+    (at.LOOP_JUDGE, E.REGENERATE, {}, Context(), "write"),
+    # a round without new calls writes nothing
+    (at.REASON, E.ASKS, {}, Context(), "clarification"),
+    (at.REASON, E.NOTHING_NEW, {}, Context(), "clarification as insufficient_context"),
     # a judge who wants more than can be found gets the best answer sent
-    (at.REASON, E.NONE_JUDGED, {Counter.RESEARCH: 1}, BEST, "end best answered by no_better_answer"),
+    (at.REASON, E.NOTHING_NEW, {Counter.ITERATION: 1}, BEST, "end best answered by no_better_answer"),
     # a plan that goes on gathers before the next plan
     (at.REASON, E.CALLS_AND_PLANS, {}, Context(), "branches, then interim_results"),
     (at.REASON, E.CALLS, {}, Context(), "branches, then results"),
@@ -174,7 +171,7 @@ def test_every_example_of_a_decision_holds(
     ("flow", "stage", "event", "counter"),
     [
         (SEARCH_FLOW, at.QUALITY, E.RESEARCH, Counter.RESEARCH),
-        (TOOLS_FLOW, at.ASSESS, E.AGAIN, Counter.ITERATION),
+        (TOOLS_FLOW, at.LOOP_JUDGE, E.RESEARCH, Counter.ITERATION),
     ],
 )
 def test_a_loop_is_counted(flow: Flow, stage: Stage, event: E, counter: Counter) -> None:

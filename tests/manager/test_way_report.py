@@ -24,11 +24,10 @@ def test_one_search_from_the_start_needs_no_report() -> None:
     assert describe_way(State({"search_results": []})) == {}
 
 
-def test_the_report_lists_the_calls_and_the_last_assessment() -> None:
-    report = describe_way(State({"tool_executions": [CALL], "assessment": {"quality": 8.0}}))
+def test_the_report_lists_the_calls() -> None:
+    report = describe_way(State({"tool_executions": [CALL]}))
 
     assert report["way"] == "tools"
-    assert report["assessment"] == {"quality": 8.0}
     assert report["tool_calls"] == [
         {name: value for name, value in CALL.items() if name != "agent_name"}
     ]

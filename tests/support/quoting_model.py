@@ -37,7 +37,6 @@ from llm.tasks.swarm import (
     SynthesizeFindingsInputs,
     SynthesizeFindingsOutput,
 )
-from llm.tasks.tool_loop import AssessInputs, AssessOutput
 from tools.listed_parts import find_items
 
 
@@ -103,10 +102,6 @@ def _synthesize(inputs: SynthesizeFindingsInputs) -> SynthesizeFindingsOutput:
     return SynthesizeFindingsOutput(answer=_quote_sources(inputs.sources[:6]))
 
 
-def _assess(_inputs: AssessInputs) -> AssessOutput:
-    return AssessOutput(completeness=9, accuracy=9, clarity=9, specificity=9)
-
-
 def _judge(_inputs: JudgeInputs) -> JudgeOutput:
     return JudgeOutput(
         claims_read=1, completeness=1, accuracy=1, language_matches=True, decision="approve"
@@ -130,6 +125,5 @@ _ANSWERS: Mapping[str, Callable[[Any], BaseModel]] = {
     "plan_swarm": _plan,
     "respond": _respond,
     "synthesize_findings": _synthesize,
-    "assess": _assess,
     "judge": _judge,
 }

@@ -5,7 +5,6 @@ export const STEPS = ["understand", "search", "write", "check"];
 export const STEP_OF = {
   approved_calls: 1,
   approved_plan: 1,
-  assess: 3,
   augmentation: 1,
   clarification: 2,
   findings: 1,
@@ -13,6 +12,7 @@ export const STEP_OF = {
   interim_results: 1,
   judge: 3,
   ledger: 1,
+  loop_judge: 3,
   quality: 3,
   reason: 1,
   reflect: 1,

@@ -13,7 +13,6 @@ from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import Wrote
 from envelope.run import OUTSIDE, Run
 from envelope.sources import AnswerDraft, SourceReference, SourceUsed, WrittenAnswer
-from envelope.tool_loop import AnswerAssessment, KeptAnswer
 from llm.errors import (
     BudgetExhausted,
     ChainExhausted,
@@ -536,15 +535,8 @@ async def test_a_rewrite_sees_the_original_answer_and_which_address_was_refused(
 
 async def test_in_a_further_round_the_model_sees_its_answer_and_what_that_lacked() -> None:
     earlier = SourceUsed(number=1, chunk_id="page#3", title="Rules")
-    lacks = AnswerAssessment(
-        completeness=4, accuracy=9, clarity=9, specificity=9, quality=7.8, is_enough=False,
-        missing=("the fee",), round=1, assessed_by="m",
-    )  # fmt: skip
-    kept = KeptAnswer(
-        response="<assumption in en> bulk\n\nSent monthly. [1]", sources_used=(earlier,),
-        source_references=(), search_context="", quality=4,
-    )  # fmt: skip
-    changes = {"assessment": lacks, "kept_answer": kept, "assumption": "bulk"}
+    judged = WrittenAnswer(text="Sent monthly. [1]", sources_used=(earlier,))
+    changes = {"judged_answer": judged, "quality_analysis": "It lacks: the fee."}
     model = ScriptedModel([make_output("Up to 8. [1]")])
 
     await respond(model, reads().model_copy(update=changes))

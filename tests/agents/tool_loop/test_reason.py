@@ -6,15 +6,9 @@ from typing import Any
 import pytest
 
 from agents.tool_loop.reason import PlanLimits, Reads, ReasonAgent, Writes
+from envelope.conversation import ClarificationReason
 from envelope.outcome import GaveUp, Wrote
-from envelope.sources import WrittenAnswer
-from envelope.tool_loop import (
-    AnswerAssessment,
-    Intent,
-    KeptAnswer,
-    LoopEnd,
-    Strategy,
-)
+from envelope.tool_loop import Intent, Strategy
 from knowledge.index.listing import ListedDocument
 from llm.errors import ModelUnavailable
 from llm.port import ModelMessage, Remark, ToolChoice, ToolConversation, ToolUse, UserMessage
@@ -24,35 +18,6 @@ from tools.catalog import ToolCatalog, combine_tools
 from tools.passages import describe_documents
 
 QUESTION = "What is the fee, and what happens after a breach?"
-ASSESSED = AnswerAssessment(
-    completeness=4,
-    accuracy=4,
-    clarity=4,
-    specificity=4,
-    quality=4,
-    is_enough=False,
-    round=1,
-    assessed_by="rules",
-)
-KEPT = KeptAnswer(
-    response="The fee is 3.",
-    sources_used=(),
-    source_references=(),
-    search_context="",
-    quality=4,
-)
-
-
-def make_judged(text: str) -> dict[str, Any]:
-    """Return what is known after the judge has read an answer that the loop found incomplete."""
-    judged = WrittenAnswer(text=text, sources_used=())
-    return {
-        "response": "The fee is 3.",
-        "assessment": ASSESSED,
-        "kept_answer": KEPT,
-        "quality_analysis": "more",
-        "judged_answer": judged,
-    }
 
 
 async def list_versions(_groups: Sequence[str]) -> Sequence[str]:
@@ -208,16 +173,12 @@ async def test_a_plan_that_is_done_before_it_looked_is_asked_for_a_call(
 async def test_a_further_round_reads_the_gaps_of_the_answer_before(catalog: ToolCatalog) -> None:
     model = ScriptedModel([ModelMessage(calls=(use("lookup", name="Article 83"),))])
     earlier = ModelMessage(calls=(use("search", "r1-1", query="fee"), use("search", "r1-2")))
-    lacking = AnswerAssessment(
-        completeness=4, accuracy=9, clarity=9, specificity=5, quality=6.75, is_enough=False,
-        missing=("the fine",), round=1, assessed_by="judge",
-    )  # fmt: skip
 
     writes = await plan(
         make_agent(catalog, model),
         plan_messages=(earlier.model_dump(mode="json"),),
         multi_tool_results=carry(make_result("r1-1")),
-        assessment=lacking,
+        missing="the fine",
     )
 
     asked = model.calls[0].inputs
@@ -238,7 +199,6 @@ async def test_a_round_after_a_writer_that_asks_reads_what_it_asks_for(
         make_agent(catalog, model),
         plan_messages=(earlier.model_dump(mode="json"),),
         multi_tool_results=carry(make_result("r1-1")),
-        assessment=ASSESSED,
         needs_clarification=True,
         clarification_message="the year of the fee",
     )
@@ -288,17 +248,23 @@ async def test_a_round_has_at_most_so_many_calls(catalog: ToolCatalog) -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "end"),
+    ("known", "is_over", "reason"),
     [
-        ({}, LoopEnd.UNANSWERED),
-        ({"response": "The fee is 3.", "assessment": ASSESSED}, LoopEnd.ANSWERED),
-        ({"response": "The fee is 3.", "quality_analysis": "more"}, LoopEnd.JUDGED),
-        (make_judged("The fee is 3."), LoopEnd.JUDGED),
-        (make_judged("The fee is 4."), LoopEnd.ANSWERED),
+        ({"response": "The fee is 3.", "quality_analysis": "more"}, True, None),
+        ({}, False, ClarificationReason.INSUFFICIENT_CONTEXT),
+        (
+            {"needs_clarification": True, "clarification_reason": "missing_details"},
+            False,
+            ClarificationReason.MISSING_DETAILS,
+        ),
     ],
+    ids=["judged", "nothing found", "the writer asks"],
 )
-async def test_a_round_without_new_calls_says_how_far_the_answer_is(
-    catalog: ToolCatalog, known: dict[str, Any], end: LoopEnd
+async def test_a_round_without_new_calls_ends_the_loop_or_asks(
+    catalog: ToolCatalog,
+    known: dict[str, Any],
+    is_over: bool,
+    reason: ClarificationReason | None,
 ) -> None:
     earlier = ModelMessage(calls=(use("search", "r1-1", query="fee"),))
     repeated = ModelMessage(calls=(use("search", query="fee"),))
@@ -311,8 +277,9 @@ async def test_a_round_without_new_calls_says_how_far_the_answer_is(
     first = await plan(make_agent(catalog, ScriptedModel([no_call, no_call])))
     further = await plan(make_agent(catalog, ScriptedModel([repeated])), **carried, **known)
 
-    assert (first.loop_end, first.tool_calls) == (None, ())
-    assert (further.loop_end, further.tool_calls) == (end, ())
+    assert (first.is_loop_over, first.clarification_reason, first.tool_calls) == (False, None, ())
+    assert (further.is_loop_over, further.clarification_reason) == (is_over, reason)
+    assert further.tool_calls == ()
 
 
 @pytest.mark.parametrize("model", [ScriptedModel([ModelUnavailable("away")]), object()])
@@ -339,7 +306,7 @@ async def test_a_model_that_fails_after_something_was_found_leaves_it_to_be_answ
         continues_planning=True,
     )
 
-    assert (writes.tool_calls, writes.loop_end) == ((), None)
+    assert (writes.tool_calls, writes.is_loop_over) == ((), False)
     assert writes.reasoning == "no further calls: ModelUnavailable: away"
 
 

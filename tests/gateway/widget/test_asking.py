@@ -538,7 +538,7 @@ async def test_the_searches_of_a_plan_tick_off(http_server: HttpServerFixture, c
     first = gate_role(http_server, Role.TOOL, {"multi_tool_results": {"r1-1": {}}})
     second = gate_role(http_server, Role.TOOL, {"multi_tool_results": {"r1-2": {}}})
     harness.script.next(Role.REFLECT, {"source_references": [{"number": 1}]})
-    harness.script.next(Role.ASSESS, {"response": "Open Routing [1].", "assessment": {}})
+    harness.script.next(Role.RESPONSE, {"response": "Open Routing [1]."})
     shown = await (await come()).opens()
 
     await shown.asks("What are the fees?")
