@@ -28,13 +28,15 @@ from envelope.evidence import find_evidence_names, record_evidence
 from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.payload import MERGE_RULES, SYSTEM_ATTRIBUTES, merge_writes
 from envelope.question import Question
-from envelope.role import Role
+from envelope.role import INGESTING, Role
 from envelope.run import DraftPublisher, Run
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.errors import HandlerTimeoutError, RunFailedError
 from worker.model_usage import add_model_usage, find_exhausted_budget
 
 MANAGER = Role.MANAGER.value
+UNROUTED = frozenset({MANAGER, *INGESTING})
+"""Roles whose failures no manager can route: the question ends with the reply that it keeps."""
 RESERVE_SECONDS = 0.5
 """The part of a question's time that is left for returning the envelope."""
 SECONDS_TO_SEND = 1.0
@@ -270,7 +272,7 @@ def open_envelope(delivery: Delivery) -> Envelope:
 
 
 def make_poison_notice(delivery: Delivery, error: str) -> FrameSend | None:
-    """Return the manager's frame for an entry that killed its workers; None for the manager's.
+    """Return the manager's frame for an entry that killed its workers; None if none routes it.
 
     The delivery learns its branch, so that its burial ends the branch and not the question.
     """
@@ -280,7 +282,7 @@ def make_poison_notice(delivery: Delivery, error: str) -> FrameSend | None:
         # The reply that the question record keeps for this case is sent.
         return None
     delivery.branch = envelope.branch
-    if delivery.role == MANAGER:
+    if delivery.role in UNROUTED:
         return None
     hop = Hop(role=delivery.role, status="failed", reason=error)
     return FrameSend(MANAGER, reply_to_manager(delivery, envelope, hop, {}, 0.0).encode())
