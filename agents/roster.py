@@ -24,6 +24,8 @@ class PodGroup(StrEnum):
     LIGHT = "light"
     MODELS = "models"
     SEARCH = "search"
+    READ = "read"
+    WRITE = "write"
 
 
 @dataclass(frozen=True, slots=True)

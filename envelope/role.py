@@ -39,3 +39,9 @@ class Role(StrEnum):
     RESPONSE = "response"
     QUALITY = "quality"
     INGESTION = "ingestion"
+    READ = "read"
+    WRITE = "write"
+
+
+INGESTING = frozenset({Role.INGESTION, Role.READ, Role.WRITE})
+"""The roles that work on documents: their messages are no questions, and no manager routes them."""

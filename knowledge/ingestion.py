@@ -14,16 +14,15 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from knowledge import chunking, composing
 from knowledge.document import Document
-from knowledge.document_writer import BeforeChange, DocumentWriter, Vectors
+from knowledge.document_writer import DocumentWriter, Vectors, measure
 from knowledge.documents import formats, furniture
 from knowledge.documents.errors import NoDocumentError, NoTextError, ReadingError, SkippedError
 from knowledge.documents.folder import FolderListing, FoundFile
@@ -41,8 +40,9 @@ from knowledge.index.port import WrittenDocument
 from knowledge.ingestion_ledger import Ledger, ReadingAllowance
 from knowledge.ingestion_report import IngestionResult, Report
 from knowledge.isolation.preparation import Preparation
+from knowledge.isolation.reader_pool import ReaderPool
 from knowledge.isolation.reader_process import ReaderProcess
-from knowledge.ordered_tasks import OrderedTasks, open_tasks
+from knowledge.ordered_tasks import OrderedTasks, Room, open_tasks
 from knowledge.rule_descriptions import Description
 
 READING_VERSION = "13"
@@ -56,6 +56,9 @@ PROVISIONAL = "provisional:"
 """Marks the hash of a document whose description is to be made again."""
 MOST_FAILURES = 100
 """The most reasons for which lines of one file are reported; further lines are only counted."""
+
+
+BeforeChange = Callable[[], Awaitable[None]]
 
 
 class Describer(Protocol):
@@ -99,6 +102,28 @@ class NamedEmbedder(Protocol):
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
 
 
+class DocumentReading(Protocol):
+    """Reads documents, `at_once` of them at the same time: here, or in other processes."""
+
+    at_once: int
+
+    async def read(
+        self, item: Item, file: PurePosixPath, place: Location, allowance: ReadingAllowance
+    ) -> Preparation | None:
+        """Return the preparation; None if its file has no time left. Raises a `ReadingError`."""
+        ...
+
+
+class DocumentWriting(Protocol):
+    """Embeds and writes documents, of `most_chunks` together: here, or in other processes."""
+
+    most_chunks: int
+
+    async def write(self, document: Document, vectors: Vectors, root: str) -> None:
+        """Return when the document is in the index; raises the errors of embedder and index."""
+        ...
+
+
 @dataclass(slots=True)
 class _OpenFile:
     """A file whose documents are being read; `failures` counts their reasons."""
@@ -132,27 +157,32 @@ class _Ingestion:
         index: WritableIndex,
         embedder: NamedEmbedder,
         describer: Describer,
-        readers: Sequence[ReaderProcess],
+        reader: ReaderProcess,
+        pool: ReaderPool,
+        reading: DocumentReading,
+        writing: DocumentWriting,
         ledger: Ledger,
-        writer: DocumentWriter,
         tasks: asyncio.TaskGroup,
         language_of: Callable[[str], str],
         default_language: str,
+        before_change: BeforeChange | None,
     ) -> None:
         self._index = index
         self._embedder = embedder
         self._describer = describer
-        self._reader = readers[0]
-        self._free: asyncio.Queue[ReaderProcess] = asyncio.Queue()
-        for reader in readers:
-            self._free.put_nowait(reader)
+        self._reader = reader
+        self._pool = pool
+        self._documents = reading
+        self._writer = writing
         self._ledger = ledger
-        self._writer = writer
+        self._tasks = tasks
         self._language_of = language_of
         self._default_language = default_language
+        self._before_change = before_change
         self._reading: OrderedTasks[_ReadDocument | None] = OrderedTasks(
-            tasks, at_once=len(readers), most=AHEAD_PER_READER * len(readers)
+            tasks, at_once=reading.at_once, most=AHEAD_PER_READER * reading.at_once
         )
+        self._room = Room(writing.most_chunks)
         self._describing: OrderedTasks[Description] = OrderedTasks(
             tasks, at_once=describer.concurrency, most=AHEAD_PER_CALL * describer.concurrency
         )
@@ -194,9 +224,11 @@ class _Ingestion:
         await self._reading.finish()
         self._note_missing_files(found.root)
         await self._describing.finish()
-        await self._writer.finish()
+        await self._room.wait_until_empty()
         gone = self._ledger.gone()
-        await self._writer.remove(gone)
+        if gone:
+            await self._announce_change()
+            await self._index.remove(gone)
         self._ledger.close(gone)
 
     def _survey(self, path: Path | SurveySource, listed: Sequence[ListedDocument]) -> Survey:
@@ -253,7 +285,10 @@ class _Ingestion:
             items, size = await self._split(file, place, data), len(data)
         except (OSError, ReadingError) as raised:
             error = raised
-        opened = _OpenFile(file, place, root, ReadingAllowance(self._reader.limits, size))
+        allowance = ReadingAllowance(
+            self._reader.limits, size, is_shared=formats.holds_many(file.path)
+        )
+        opened = _OpenFile(file, place, root, allowance)
         for item in items:
             opened.allowance.documents += 1
             item = replace(item, pictures=beside) if beside else item
@@ -266,22 +301,16 @@ class _Ingestion:
 
     async def _read(self, item: Item, opened: _OpenFile) -> _ReadDocument | None:
         """Read a document unless the index has it; return None if its file has no time left."""
-        allowance, place = opened.allowance, opened.place
+        place = opened.place
         read = _ReadDocument(item.place, item.source, self._hash(item, place))
         if self._ledger.knows(read.content_hash):
             return read
-        async with self._borrow_reader() as reader:
-            if allowance.is_spent and formats.holds_many(opened.file.path):
-                return None
-            try:
-                prepared = await asyncio.to_thread(
-                    reader.prepare, item, opened.file.path, place, allowance.next_seconds
-                )
-            except ReadingError as error:
-                return replace(read, error=error)
-            finally:
-                # Not the time of the clock: a busy machine would drop the end of a file.
-                allowance.spend(reader.seconds_used)
+        try:
+            prepared = await self._documents.read(item, opened.file.path, place, opened.allowance)
+        except ReadingError as error:
+            return replace(read, error=error)
+        if prepared is None:
+            return None
         return replace(read, preparation=prepared, kind=recognise_kind(prepared.page, item.data))
 
     async def _receive(self, read: _ReadDocument | None, opened: _OpenFile) -> None:
@@ -359,16 +388,7 @@ class _Ingestion:
         if not formats.needs_splitting(file.path):
             return formats.items_of(file.path, data)
         formats.refuse_other_data(data)
-        async with self._borrow_reader() as reader:
-            return await asyncio.to_thread(reader.split, file.path, data, place)
-
-    @asynccontextmanager
-    async def _borrow_reader(self) -> AsyncIterator[ReaderProcess]:
-        reader = await self._free.get()
-        try:
-            yield reader
-        finally:
-            self._free.put_nowait(reader)
+        return await self._pool.split(file.path, data, place)
 
     def _lose(self, file: FoundFile, place: Location, source: str, error: Exception) -> None:
         is_line = formats.holds_many(file.path)
@@ -419,10 +439,24 @@ class _Ingestion:
                 compose, description=description, content_hash=mark + content_hash
             )
             document = self._restrict(document)
-            await self._writer.add(document, _find_vectors(document, written), opened.root)
+            size = measure(document)
+            await self._room.enter(size)
+            await self._announce_change()
+            vectors = _find_vectors(document, written)
+            self._tasks.create_task(self._write(document, vectors, opened.root, size))
 
         describe = partial(self._describer.describe, page, language, prepared.by_rules)
         await self._describing.put(describe, finish)
+
+    async def _write(self, document: Document, vectors: Vectors, root: str, size: int) -> None:
+        await self._writer.write(document, vectors, root)
+        self._ledger.wrote(document)
+        await self._room.leave(size)
+
+    async def _announce_change(self) -> None:
+        announce, self._before_change = self._before_change, None
+        if announce is not None:
+            await announce()
 
     async def _find_written(self, identity: str, content_hash: str) -> WrittenDocument | None:
         """Return the document as written if its text is the same, and read the same way."""
@@ -467,10 +501,13 @@ async def ingest(
     default_language: str = "en",
     replaced: Sequence[ListedDocument] = (),
     before_change: BeforeChange | None = None,
+    reading: DocumentReading | None = None,
+    writing: DocumentWriting | None = None,
 ) -> IngestionResult:
     """Bring files, folders and other sources into the index; remove those that have disappeared.
 
-    One document at a time is read by each of `readers`.
+    One document at a time is read by each of `readers`, unless other processes read by `reading`;
+    documents are embedded and written here, unless other processes do so by `writing`.
     `language_of` returns the ISO 639-1 code of a text, for pages that do not state their language.
     `replaced` are the documents of the index that this one replaces: groups that the owner chose
     stay. `before_change` is called once, before the first change of the index.
@@ -478,18 +515,21 @@ async def ingest(
     """
     started = time.monotonic()
     ledger = Ledger(report, await index.versions())
+    pool = ReaderPool(readers)
     async with open_tasks() as tasks:
-        writer = DocumentWriter(index, embedder, ledger, tasks, before_change)
         ingestion = _Ingestion(
             index,
             embedder,
             describer,
-            readers,
+            readers[0],
+            pool,
+            pool if reading is None else reading,
+            DocumentWriter(index, embedder) if writing is None else writing,
             ledger,
-            writer,
             tasks,
             language_of,
             default_language,
+            before_change,
         )
         for path in paths:
             await ingestion.bring(path, replaced)

@@ -157,10 +157,14 @@ class Ledger:
 
 
 class ReadingAllowance:
-    """The processor time left for a file of `size` bytes, and the number of its documents."""
+    """The processor time left for a file of `size` bytes, and the number of its documents.
 
-    def __init__(self, limits: ReadingLimits, size: int) -> None:
+    `is_shared`: several documents of the file share the time.
+    """
+
+    def __init__(self, limits: ReadingLimits, size: int, *, is_shared: bool = True) -> None:
         self.documents = 0
+        self._is_shared = is_shared
         self._each = limits.seconds
         self._all = self._left = limits.seconds_for(size)
 
@@ -172,7 +176,7 @@ class ReadingAllowance:
     @property
     def is_spent(self) -> bool:
         """Whether no time is left for another document."""
-        return self._left <= 0
+        return self._is_shared and self._left <= 0
 
     def spend(self, seconds: float) -> None:
         """Add the time that a document took."""

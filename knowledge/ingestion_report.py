@@ -45,6 +45,14 @@ class EmbeddingUsage:
     input_tokens: int = 0
     cost_usd: Decimal | None = Decimal(0)
 
+    def __add__(self, other: "EmbeddingUsage") -> "EmbeddingUsage":
+        costs = self.cost_usd, other.cost_usd
+        return EmbeddingUsage(
+            calls=self.calls + other.calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            cost_usd=None if costs[0] is None or costs[1] is None else costs[0] + costs[1],
+        )
+
     def format(self) -> str:
         """Return the usage in words."""
         price = "of unknown price" if self.cost_usd is None else f"{self.cost_usd:.4f} USD"

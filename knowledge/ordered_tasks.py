@@ -48,6 +48,34 @@ class OrderedTasks(Generic[T]):
         await deliver(await task)
 
 
+class Room:
+    """Bounds the sizes of what is inside together; one that is larger is inside alone."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._inside = 0
+        self._changed = asyncio.Condition()
+
+    async def enter(self, size: int) -> None:
+        """Return when there is room for something of this size."""
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: not self._inside or self._inside + size <= self._most
+            )
+            self._inside += size
+
+    async def leave(self, size: int) -> None:
+        """Give the room of something back."""
+        async with self._changed:
+            self._inside -= size
+            self._changed.notify_all()
+
+    async def wait_until_empty(self) -> None:
+        """Return when nothing is inside."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: not self._inside)
+
+
 @asynccontextmanager
 async def open_tasks() -> AsyncIterator[asyncio.TaskGroup]:
     """Provide a group of tasks that raises what its block or a task raised, and not a group."""

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from broker.values import JournalEntry
 from envelope.json_values import read_list, read_objects, read_text, read_whole
 from envelope.question import Question
-from envelope.role import Role
+from envelope.role import INGESTING
 
 LONGEST_STEP = 300
 """The most characters of a text in a step of the trace."""
@@ -114,7 +114,7 @@ def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record |
     if not entries or entries[0].kind != "accepted" or entries[-1].kind != "finished":
         return None
     accepted, finished = entries[0], entries[-1]
-    if read_text(accepted.fields, "role") == Role.INGESTION:
+    if read_text(accepted.fields, "role") in INGESTING:
         return None
     reply = finished.fields
     written = _list_writes(entries)

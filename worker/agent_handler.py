@@ -28,13 +28,15 @@ from envelope.evidence import find_evidence_names, record_evidence
 from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.payload import MERGE_RULES, SYSTEM_ATTRIBUTES, merge_writes
 from envelope.question import Question
-from envelope.role import Role
+from envelope.role import INGESTING, Role
 from envelope.run import DraftPublisher, Run
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.errors import HandlerTimeoutError, RunFailedError
 from worker.model_usage import add_model_usage, find_exhausted_budget
 
 MANAGER = Role.MANAGER.value
+UNROUTED = frozenset({MANAGER, *INGESTING})
+"""Roles whose failures no manager can route: the question ends with the reply that it keeps."""
 RESERVE_SECONDS = 0.5
 """Part of the remaining time of a question that is kept for returning the envelope."""
 SECONDS_TO_SEND = 1.0
@@ -272,10 +274,10 @@ def open_envelope(delivery: Delivery) -> Envelope:
 
 
 def make_poison_notice(delivery: Delivery, error: str) -> FrameSend | None:
-    """Return a frame that tells the manager about an entry that killed its workers.
+    """Return a frame that reports an entry that killed its workers to the manager.
 
-    Returns None for an entry of the manager itself and for one that cannot be decoded. Also sets
-    `delivery.branch`, so that burying the entry ends its branch instead of the question.
+    Returns None for an entry whose failures no manager routes, and for one that cannot be decoded.
+    Also sets `delivery.branch`, so that burying the entry ends its branch instead of the question.
     """
     try:
         envelope = decode(delivery.whole())
@@ -283,7 +285,7 @@ def make_poison_notice(delivery: Delivery, error: str) -> FrameSend | None:
         # The broker sends the fallback reply of the question record.
         return None
     delivery.branch = envelope.branch
-    if delivery.role == MANAGER:
+    if delivery.role in UNROUTED:
         return None
     hop = Hop(role=delivery.role, status="failed", reason=error)
     return FrameSend(MANAGER, reply_to_manager(delivery, envelope, hop, {}, 0.0).encode())

@@ -1,18 +1,26 @@
 """Counts the paid embedding calls of an ingestion, and caches their vectors."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from envelope.run import OUTSIDE, Run
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import EmbeddingUsage
-from knowledge.kept_answers import KeptAnswers
 from llm.port import ModelCall, record_calls
 
 TEXTS_AT_ONCE = 100
 """Batch size for caching; every vendor accepts at least this many texts per call."""
+
+
+class PaidAnswers(Protocol):
+    """Keeps paid answers until their documents are in the index."""
+
+    async def get(self, keys: Sequence[str]) -> Mapping[str, bytes]: ...
+
+    async def put(self, answers: Mapping[str, bytes]) -> None: ...
 
 
 class PaidEmbedder:
@@ -22,7 +30,7 @@ class PaidEmbedder:
     them again.
     """
 
-    def __init__(self, embedder: Embedder, kept: KeptAnswers | None = None) -> None:
+    def __init__(self, embedder: Embedder, kept: PaidAnswers | None = None) -> None:
         self.name = embedder.name
         self.dimensions = embedder.dimensions
         self.forms = embedder.forms
@@ -34,7 +42,7 @@ class PaidEmbedder:
         """Return a vector for each document text, from the cache if possible."""
         if self._kept is None:
             return await self._embed(texts, are_questions=False)
-        keys = [self._hash(text) for text in texts]
+        keys = [self.name_text(text) for text in texts]
         known = dict(await self._kept.get(keys))
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         for start in range(0, len(missing), TEXTS_AT_ONCE):
@@ -52,6 +60,11 @@ class PaidEmbedder:
         """Return a vector for each question; used for calibration."""
         return await self._embed(texts, are_questions=True)
 
+    def name_text(self, text: str) -> str:
+        """Return the key under which the vector of a text is kept."""
+        named = repr((self.name, self.dimensions, self.forms, text)).encode("utf-8", "replace")
+        return hashlib.blake2b(named, digest_size=32).hexdigest()
+
     async def _embed(
         self, texts: Sequence[str], *, are_questions: bool
     ) -> Sequence[Sequence[float]]:
@@ -64,15 +77,6 @@ class PaidEmbedder:
                 for call in calls:
                     self._count(call)
 
-    def _hash(self, text: str) -> str:
-        named = repr((self.name, self.dimensions, self.forms, text)).encode("utf-8", "replace")
-        return hashlib.blake2b(named, digest_size=32).hexdigest()
-
     def _count(self, call: ModelCall) -> None:
         usage = EmbeddingUsage() if self.usage is None else self.usage
-        costs = usage.cost_usd, call.cost_usd
-        self.usage = EmbeddingUsage(
-            calls=usage.calls + 1,
-            input_tokens=usage.input_tokens + call.usage.input_tokens,
-            cost_usd=None if costs[0] is None or costs[1] is None else costs[0] + costs[1],
-        )
+        self.usage = usage + EmbeddingUsage(1, call.usage.input_tokens, call.cost_usd)

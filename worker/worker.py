@@ -35,7 +35,7 @@ from envelope.memory_access import MemoryRead
 from envelope.question import Question
 from envelope.role import Role
 from memory.errors import MemoryUnavailableError, QuestionEndedError
-from worker.agent_handler import open_envelope, reply_to_manager
+from worker.agent_handler import UNROUTED, open_envelope, reply_to_manager
 from worker.errors import RunFailedError, name_error
 from worker.executor import Execution, Executor, Runners
 from worker.log_context import PRESENT
@@ -322,7 +322,7 @@ class Worker:
         if envelope.retries + 1 < self._attempts:
             again = envelope.replace(retries=envelope.retries + 1)
             return Retry(again.encode(), reason, journal=journal)
-        if self.role == Role.MANAGER.value:
+        if self.role in UNROUTED:
             return Bury("failed", reason)
         hop = Hop(role=self.role, status="failed", reason=reason)
         handed = reply_to_manager(delivery, envelope, hop, {}, 0.0)

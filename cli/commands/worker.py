@@ -10,13 +10,15 @@ from config.settings import Settings, load_settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
 from deploy.assembly.model_choice import vendor_access
 from deploy.assembly.models import check_keys
-from deploy.assembly.runtime import ROLES, working
+from deploy.assembly.runtime import READ, ROLES, WRITE, working
 from deploy.errors import CommandError
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _SHORTEST_SECONDS = 60
+NAMED = (*ROLES, READ, WRITE)
+"""The roles that a process can be started for: the last two work on documents of a server index."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="ROLE",
-        help=f"one or more of: {', '.join(ROLES)}",
+        help=f"one or more of: {', '.join(NAMED)}",
     )
     parser.add_argument(
         "--port",
@@ -38,9 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk worker`."""
     roles = tuple(dict.fromkeys(name for word in chosen.role for name in word.split(",")))
-    unknown = sorted(set(roles) - set(ROLES))
+    unknown = sorted(set(roles) - set(NAMED))
     if unknown:
-        raise CommandError(f"expected roles of {', '.join(ROLES)}; found {', '.join(unknown)}")
+        raise CommandError(f"expected roles of {', '.join(NAMED)}; found {', '.join(unknown)}")
     settings = load_settings()
     port = settings.health_port if chosen.port is None else chosen.port
     asyncio.run(serve(settings, roles, port))

@@ -17,7 +17,8 @@ _LED = (UnitKind.ITEM, UnitKind.TABLE, UnitKind.CODE)
 _BARE_WORDS = 2
 _FIXED_KEYS = (
     "assumption", "limit_reached", "nearest_pages", "missing_part", "missing_something",
-    "attempts_reached", "fault_reached", "also_asked", "left_out", "not_judged", "steps_ended",
+    "attempts_reached", "fault_reached", "also_asked", "left_out", "not_judged", "not_yet_judged",
+    "steps_ended",
 )  # fmt: skip
 _FIXED_VALUES = ("assumption", "missing", "reason")
 _VALUE = "\0"

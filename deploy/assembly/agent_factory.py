@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from agents.agent import Agent
 from agents.roster import SPECS
-from broker.ports import DraftWriter
+from broker.ports import Broker, DraftWriter
 from broker.values import Delivery
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
@@ -27,7 +27,7 @@ from deploy.assembly.tool_access import (
     open_tool_access,
 )
 from envelope.evidence import INDEX_READERS, name_index_version
-from envelope.role import Role
+from envelope.role import INGESTING, Role
 from envelope.run import Run
 from knowledge.errors import KnowledgeError
 from knowledge.language.port import Detector
@@ -256,6 +256,7 @@ async def make_worker_specs(
     models: Callable[[str], Model] | None = None,
     quarantine: Quarantine | None = None,
     drafts: DraftWriter | None = None,
+    broker: Broker | None = None,
     prompts: "PromptFolders | None" = None,
     lazily: bool = False,
 ) -> list[WorkerSpec]:
@@ -263,7 +264,8 @@ async def make_worker_specs(
 
     `models` returns the model of a task; by default the settings name the models, which are closed
     with `stack`. Suspects of the quarantine's roles run in `quarantine`.
-    Without `drafts` no part of an answer is shown before the whole answer is approved. `prompts`
+    Without `drafts` no part of an answer is shown before the whole answer is approved. Without
+    `broker` an ingestion is not divided among processes. `prompts`
     can be read again while the workers run. `lazily` creates the agents of other ways than the
     configured one when somebody asks in such a way: a command that answers one question starts
     sooner, and a long-running process reports what it cannot create when it starts.
@@ -332,9 +334,12 @@ async def make_worker_specs(
             settings.instances.get(role, INSTANCES[role]),
         )
         for role in roles
+        if role not in INGESTING
     ]
-    if knowledge is not None:
-        make_ingestion = partial(_make_ingestion, settings, knowledge, drafts)
+    if not INGESTING.isdisjoint(roles):
+        specs += _make_ingesting(settings, roles, knowledge, client, stack)
+    if knowledge is not None and not INGESTING.issuperset(roles):
+        make_ingestion = partial(_make_ingestion, settings, knowledge, drafts, broker, client)
         ingestion = LazyHandler(Role.INGESTION, make_ingestion) if lazily else make_ingestion()
         specs.append(WorkerSpec(pipeline.isolate(ingestion), slots=INGESTION_SLOTS))
     return specs
@@ -387,11 +392,35 @@ def _list_flows(served: Sequence[Settings]) -> list[Flow]:
 
 
 def _make_ingestion(
-    settings: Settings, knowledge: "Knowledge", drafts: DraftWriter | None
+    settings: Settings,
+    knowledge: "Knowledge",
+    drafts: DraftWriter | None,
+    broker: Broker | None,
+    client: "Redis",
 ) -> Handler:
     from deploy.assembly.ingestion import make_ingestion_handler
 
-    return make_ingestion_handler(settings, knowledge, drafts)
+    return make_ingestion_handler(settings, knowledge, drafts, broker, client)
+
+
+def _make_ingesting(
+    settings: Settings,
+    roles: Sequence[str],
+    knowledge: "Knowledge | None",
+    client: "Redis",
+    stack: AsyncExitStack,
+) -> list[WorkerSpec]:
+    """Return the specifications of the roles that read and write documents for other processes."""
+    from deploy.assembly.ingestion import make_read_handler, make_write_handler
+
+    specs = []
+    if Role.READ in roles:
+        handler, slots = make_read_handler(settings, client, stack)
+        specs.append(WorkerSpec(handler, settings.concurrency.get(Role.READ, slots)))
+    if Role.WRITE in roles and knowledge is not None:
+        writing, slots = make_write_handler(settings, knowledge, client, stack)
+        specs.append(WorkerSpec(writing, settings.concurrency.get(Role.WRITE, slots)))
+    return specs
 
 
 def _make_early_embedding(

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +21,10 @@ from deploy.assembly.knowledge import (
     make_embedder,
 )
 from deploy.assembly.languages import language_of, make_detector
+from envelope.role import Role
 from gateway.documents.index_owner import ask_owner
 from knowledge.calibration.calibrating import calibrate
+from knowledge.embedding import Embedder
 from knowledge.ingestion_report import (
     IngestionResult,
     LimitWaits,
@@ -38,15 +40,21 @@ from knowledge.source_registry import (
     spec_of,
 )
 from llm.quotas import Limiter, PatientLimiter
+from memory.ingestion_exchange import RedisExchange, RedisKeptAnswers
+from memory.presence import RedisPresence
 from worker.ingestion import IngestionHandler
 from worker.paid_embedder import PaidEmbedder
 
 if TYPE_CHECKING:
-    from knowledge.document_writer import BeforeChange
+    from redis.asyncio import Redis
+
     from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
+    from knowledge.ingestion import BeforeChange
+    from knowledge.isolation.messages import ReadingLimits
     from knowledge.rule_descriptions import RuleDescriber
     from worker.descriptions import ModelDescriber
+    from worker.distributed_ingestion import Orders, ReadHandler, WriteHandler
 
 _COUNTS = TypeAdapter(tuple[int, int, int, int])
 MOST_READERS = 8
@@ -55,11 +63,45 @@ OFTEN_LINKED = 5
 """Documents that link to a host, from which on `LINK_HOSTS` is suggested for it."""
 
 
-def count_processors() -> int:
-    """Return how many processors this process may use."""
+def count_processors(control_groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return how many processors this process may use, also by the quota of its container."""
     # macOS has no such function.
     listed = getattr(os, "sched_getaffinity", None)
-    return (os.cpu_count() or 1) if listed is None else len(listed(0))
+    processors = (os.cpu_count() or 1) if listed is None else len(listed(0))
+    quota = _read_quota(control_groups)
+    return processors if quota is None else max(1, min(processors, round(quota)))
+
+
+def count_readers(settings: Settings) -> int:
+    """Return how many documents this process reads at once."""
+    return settings.ingestion_readers or min(count_processors(), MOST_READERS)
+
+
+def limit_reading(settings: Settings) -> "ReadingLimits":
+    """Return the limits of reading one document."""
+    from knowledge.isolation.messages import ReadingLimits
+
+    return ReadingLimits(
+        seconds=settings.ingestion_file_seconds, memory_mb=settings.ingestion_file_memory_mb
+    )
+
+
+def make_waiting_embedder(
+    settings: Settings, patient: PatientLimiter | None
+) -> "Callable[[OpenIndex], Embedder]":
+    """Return what chooses the embedder of an index: one that waits for its vendor's limits.
+
+    An embedder that other settings have made goes on as it is.
+    """
+    if patient is None or not settings.has_vendor_embedding:
+        return lambda opened: opened.embedder
+    waiting = make_embedder(settings, patient)
+
+    def choose(opened: OpenIndex) -> Embedder:
+        same = identify_vectors(waiting) == identify_vectors(opened.embedder)
+        return waiting if same else opened.embedder
+
+    return choose
 
 
 def make_patient(limits: Limiter | None) -> PatientLimiter | None:
@@ -84,19 +126,20 @@ async def ingest_here(
     limits: "Limiter | None" = None,
     describes_by_rules: bool = False,
     before_change: "BeforeChange | None" = None,
+    orders: "Orders | None" = None,
 ) -> IngestionResult:
     """Ingest sources into an index that this process owns; `replaced` is that of `ingest`.
 
     `limits` are those of its vendor of vectors. `describes_by_rules` asks no model for descriptions
     of changed documents; those of others stay, whoever wrote them. `before_change` is that of
-    `ingest`.
+    `ingest`. By `orders` other processes read and write the documents.
     """
     # Imported here: it loads every reader of documents, which most commands do not need.
     from knowledge.ingestion import ingest
-    from knowledge.isolation.messages import ReadingLimits
     from knowledge.isolation.reader_process import ReaderProcess
     from knowledge.kept_answers import MOST_VECTORS, VECTORS, KeptAnswers
     from knowledge.rule_descriptions import RuleDescriber
+    from worker.distributed_ingestion import DistributedReading, DistributedWriting
 
     patient = make_patient(limits)
     describer = make_describer(settings, report, limiter=patient)
@@ -104,11 +147,7 @@ async def ingest_here(
         name, close = describer.name, describer.close
         await close()
         describer = RuleDescriber(name)
-    chosen = knowledge.embedder
-    if patient is not None and settings.has_vendor_embedding:
-        waiting = make_embedder(settings, patient)
-        # An embedder that other settings have made goes on as it is.
-        chosen = waiting if identify_vectors(waiting) == identify_vectors(chosen) else chosen
+    chosen = make_waiting_embedder(settings, patient)(knowledge)
     kept = KeptAnswers(settings.refdesk_data, VECTORS, most=MOST_VECTORS)
     embedder = PaidEmbedder(chosen, kept if settings.has_vendor_embedding else None)
     async with AsyncExitStack() as closing:
@@ -117,13 +156,11 @@ async def ingest_here(
         if not isinstance(describer, RuleDescriber):
             closing.push_async_callback(describer.close)
         stack = closing.enter_context(ExitStack())
-        reading = ReadingLimits(
-            seconds=settings.ingestion_file_seconds, memory_mb=settings.ingestion_file_memory_mb
-        )
         readers = [
-            closing.enter_context(ReaderProcess(reading))
-            for _ in range(settings.ingestion_readers or min(count_processors(), MOST_READERS))
+            closing.enter_context(ReaderProcess(limit_reading(settings)))
+            for _ in range(1 if orders is not None else count_readers(settings))
         ]
+        writing = None if orders is None else DistributedWriting(orders)
         result = await ingest(
             [_open_source(settings.data_place, source, stack) for source in sources],
             knowledge.index,
@@ -137,6 +174,8 @@ async def ingest_here(
             default_language=settings.default_language,
             replaced=replaced,
             before_change=before_change,
+            reading=None if orders is None else DistributedReading(orders),
+            writing=writing,
         )
         if not isinstance(describer, RuleDescriber):
             await describer.finish()
@@ -146,10 +185,15 @@ async def ingest_here(
     notes = [*notes, *_suggest_link_hosts(result, settings.link_hosts)]
     for source, reason in notes:
         report.record_warning(source, reason)
+    usages = [
+        usage
+        for usage in (embedder.usage, None if writing is None else writing.usage)
+        if usage is not None
+    ]
     return replace(
         result,
         warned=(*notes, *result.warned),
-        embedding=embedder.usage,
+        embedding=sum(usages[1:], usages[0]) if usages else None,
         waits=count_waits(patient),
     )
 
@@ -160,6 +204,7 @@ async def ingest_alone(
     sources: Sequence[Path | FetchedSource],
     report: Report,
     replaced: "Sequence[ListedDocument]" = (),
+    orders: "Orders | None" = None,
 ) -> IngestionResult:
     """Ingest in a process that answers no searches, and build the graphs of vectors. The engine
     blocks the process while it builds.
@@ -174,6 +219,7 @@ async def ingest_alone(
             replaced,
             limits=knowledge.limits,
             before_change=begin_check,
+            orders=orders,
         )
     await knowledge.index.optimize()
     return result
@@ -242,16 +288,77 @@ async def ingest_by_owner(
     return result
 
 
+async def find_orders(
+    settings: Settings, assistant_key: tuple[str, str], broker: Broker, client: "Redis"
+) -> "Orders | None":
+    """Return how to give documents to other processes; None if this one has to do all of it.
+
+    That is so with an embedded index, and while no process works for the roles `read` and `write`.
+    """
+    if settings.qdrant_url is None:
+        return None
+    living = await RedisPresence(client).living()
+    working = {role for worker in living for role in worker.roles if role not in worker.paused}
+    if not {Role.READ.value, Role.WRITE.value} <= working:
+        return None
+    from worker.distributed_ingestion import Orders
+
+    return Orders(broker, RedisExchange(client), assistant_key)
+
+
+def make_read_handler(
+    settings: Settings, client: "Redis", stack: AsyncExitStack
+) -> "tuple[ReadHandler, int]":
+    """Return what reads documents for other processes, and how many at once."""
+    from knowledge.isolation.reader_pool import ReaderPool
+    from knowledge.isolation.reader_process import ReaderProcess
+    from worker.distributed_ingestion import ReadHandler
+
+    pool = ReaderPool(
+        [
+            stack.enter_context(ReaderProcess(limit_reading(settings)))
+            for _ in range(count_readers(settings))
+        ]
+    )
+    return ReadHandler(pool, RedisExchange(client)), pool.at_once
+
+
+def make_write_handler(
+    settings: Settings, knowledge: Knowledge, client: "Redis", stack: AsyncExitStack
+) -> "tuple[WriteHandler, int]":
+    """Return what writes documents for other processes, and how many at once."""
+    from worker.distributed_ingestion import DOCUMENTS_PER_WRITER, WriteHandler
+
+    choose = make_waiting_embedder(settings, make_patient(knowledge.limits))
+    if (chosen := choose(knowledge)) is not knowledge.embedder:
+        stack.push_async_callback(close_embedder, chosen)
+    handler = WriteHandler(
+        settings.of_assistants()[0].assistant_key,
+        knowledge,
+        choose,
+        RedisExchange(client),
+        RedisKeptAnswers(client) if settings.has_vendor_embedding else None,
+    )
+    return handler, DOCUMENTS_PER_WRITER
+
+
 def make_ingestion_handler(
-    settings: Settings, knowledge: Knowledge, drafts: DraftWriter | None
+    settings: Settings,
+    knowledge: Knowledge,
+    drafts: DraftWriter | None,
+    broker: Broker | None,
+    client: "Redis",
 ) -> IngestionHandler:
-    """Return the handler of the requests of other processes."""
+    """Return the handler of the requests of other processes; `broker` that of `find_orders`."""
     first = settings.of_assistants()[0]
 
     async def ingest(
         opened: OpenIndex, sources: Sequence[FetchedSource], report: Report
     ) -> IngestionResult:
         own = _find_settings(settings, knowledge, opened)
+        orders = (
+            None if broker is None else await find_orders(own, own.assistant_key, broker, client)
+        )
         async with checking(own, opened, _name_sources(sources)) as begin_check:
             return await ingest_here(
                 settings,
@@ -260,9 +367,28 @@ def make_ingestion_handler(
                 report,
                 limits=knowledge.limits,
                 before_change=begin_check,
+                orders=orders,
             )
 
     return IngestionHandler(first.assistant_key, knowledge, ingest, drafts)
+
+
+def _read_quota(control_groups: Path) -> float | None:
+    """Return the quota of this process's control group in processors; None without one."""
+    try:
+        words = (control_groups / "cpu.max").read_text("ascii").split()
+    except OSError:
+        try:
+            words = [
+                (control_groups / "cpu" / f"cpu.cfs_{name}_us").read_text("ascii").strip()
+                for name in ("quota", "period")
+            ]
+        except OSError:
+            return None
+    # Without a quota the first number is `max`, or -1 in the first version of control groups.
+    if len(words) != 2 or not all(word.isdecimal() for word in words) or int(words[1]) == 0:
+        return None
+    return int(words[0]) / int(words[1])
 
 
 def _suggest_link_hosts(

@@ -6,7 +6,8 @@ when it has the documents of all sources of the first.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from deploy.assembly.data_folder import open_source_registry
-from deploy.assembly.ingestion import ingest_alone, ingest_by_owner
+from deploy.assembly.ingestion import find_orders, ingest_alone, ingest_by_owner
 from deploy.assembly.knowledge import (
     IndexPlace,
     identify_vectors,
@@ -24,7 +25,7 @@ from deploy.assembly.knowledge import (
     open_knowledge,
     open_replacement,
 )
-from deploy.assembly.runtime import connect_runtime, ready_to_take_over
+from deploy.assembly.runtime import connect_runtime, ready_to_take_over, run_maintenance
 from deploy.errors import CommandError
 from gateway.documents.index_owner import ask_owner
 from knowledge.embedding_forms import VectorIdentity
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from config.settings import Settings
     from knowledge.ingestion_report import IngestionResult, Report
     from knowledge.source_registry import FetchedSource, SourceSpec
+    from worker.distributed_ingestion import Orders
 
 _MOST_NAMED = 3
 _LISTED = TypeAdapter(list[ListedDocument])
@@ -54,7 +56,8 @@ async def run_ingestion(
     try:
         async with open_knowledge(settings, alone=True) as knowledge:
             if (await knowledge.index.info()).vectors == wanted:
-                return await ingest_alone(settings, knowledge, fetched, report)
+                async with _finding_orders(settings) as orders:
+                    return await ingest_alone(settings, knowledge, fetched, report, orders=orders)
     except IndexOwned:
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
             check = OwnerRequest(action="check")
@@ -142,6 +145,20 @@ async def _ingest_replacement(
         replacement=f"the index of {_describe(wanted)} is not used for answers yet: {reason} "
         f"(refdesk documents remove), then repeat refdesk ingest",
     )
+
+
+@asynccontextmanager
+async def _finding_orders(settings: "Settings") -> "AsyncIterator[Orders | None]":
+    """Provide the way to other processes that read and write, if there are any."""
+    if settings.qdrant_url is None or settings.redis_url is None:
+        yield None
+        return
+    async with connect_runtime(settings) as runtime, run_maintenance(runtime):
+        client = runtime.endpoint.client()
+        try:
+            yield await find_orders(settings, settings.assistant_key, runtime.broker, client)
+        finally:
+            await client.aclose()
 
 
 def _find_reason(left: Mapping[str, str], read: Sequence[str], result: "IngestionResult") -> str:

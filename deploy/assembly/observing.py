@@ -18,7 +18,7 @@ from deploy.assembly.role_slots import INSTANCES
 from deploy.errors import CommandError
 from deploy.logging_setup import forwarding, processing
 from envelope.question import Question
-from envelope.role import Role
+from envelope.role import INGESTING
 from worker.log_context import PRESENT
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ async def _measure_queues(
     """
     from worker.metrics import Depths
 
-    depths = Depths(broker.admin, [*INSTANCES, Role.INGESTION.value])
+    depths = Depths(broker.admin, [*INSTANCES, *sorted(INGESTING)])
     registry.register(depths)
     try:
         async with jobs.running("queue_depths", depths.run):

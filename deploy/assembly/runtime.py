@@ -30,7 +30,7 @@ from deploy.assembly.observing import needs_meter, observing
 from deploy.assembly.role_slots import INSTANCES, count_smallest_role
 from deploy.errors import CommandError
 from deploy.logging_setup import configure_logging, secrets_of
-from envelope.role import Role
+from envelope.role import INGESTING, Role
 from gateway.dead_letters import DeadLetters
 from gateway.desk import Desk
 from knowledge.data_folder import protect_data_folder
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("worker")
 
-INGESTION = Role.INGESTION.value
+INGESTION, READ, WRITE = Role.INGESTION.value, Role.READ.value, Role.WRITE.value
 ROLES: tuple[str, ...] = tuple(role.value for role in Role if role.value in INSTANCES)
-KNOWING = frozenset({INGESTION, *(spec.role.value for spec in AGENTS if spec.needs_index)})
+KNOWING = frozenset({INGESTION, WRITE, *(spec.role.value for spec in AGENTS if spec.needs_index)})
 """The roles that need the index."""
 HOUR_SECONDS = 3600
 DAY_SECONDS = 24 * HOUR_SECONDS
@@ -100,7 +100,7 @@ async def connect_runtime(
         stack.push_async_callback(broker.close)
         if owned and endpoint.durable:
             stack.push_async_callback(rewrite_file, broker.eraser)
-        await broker.prepare((*ROLES, INGESTION))
+        await broker.prepare((*ROLES, *sorted(INGESTING)))
         yield Runtime(endpoint, broker, settings)
 
 
@@ -294,7 +294,7 @@ async def run_workers(
             here = KNOWING if settings.qdrant_url is None else frozenset[str]()
             quarantine = Quarantine(
                 partial(make_handler, settings, runtime.endpoint, KNOWING),
-                set(roles) - here,
+                set(roles) - here - INGESTING,
                 make_poison_notice,
                 preload=[__name__],
             )
@@ -312,6 +312,7 @@ async def run_workers(
             models=models,
             quarantine=quarantine,
             drafts=runtime.broker.drafts,
+            broker=runtime.broker,
             prompts=prompts,
             lazily=meter is None and not warm,
         )
@@ -473,7 +474,7 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
             at_least=max(
                 1, count_smallest_role(settings.instances, settings.concurrency) // settings.shards
             ),
-            lanes=(INGESTION,),
+            lanes=tuple(sorted(INGESTING)),
         ),
         make_notice=make_poison_notice,
         dead_letter_ttl_seconds=settings.dead_letter_ttl_days * DAY_SECONDS,

@@ -16,8 +16,8 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agents.roster import AGENTS, PodGroup
@@ -50,7 +50,7 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Roles that one Deployment runs: the manager, or the agents that declare this group.
+    """Roles that one Deployment runs: `works`, or those of the agents that declare this group.
 
     `depth_each` is the number of entries per replica before another one is started.
     """
@@ -61,6 +61,10 @@ class Group:
     cpu: str
     most: int
     also_scaled_by: tuple[Role, ...] = ()
+    works: tuple[Role, ...] = ()
+    least: int = 2
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Settings that this group alone has."""
 
     @property
     def name(self) -> str:
@@ -75,7 +79,7 @@ class Group:
     @property
     def roles(self) -> tuple[Role, ...]:
         """The roles that the processes of this group run."""
-        return (Role.MANAGER,) if self.pods is PodGroup.MANAGER else self.agents
+        return self.works or self.agents
 
     @property
     def calls_tools(self) -> bool:
@@ -89,11 +93,17 @@ class Group:
 
 
 GROUPS = (
-    Group(PodGroup.MANAGER, 256, ("128Mi", "512Mi"), "250m", 4),
+    Group(PodGroup.MANAGER, 256, ("128Mi", "512Mi"), "250m", 4, works=(Role.MANAGER,)),
     Group(PodGroup.LIGHT, 64, ("128Mi", "512Mi"), "250m", 6),
     Group(PodGroup.MODELS, 32, ("192Mi", "512Mi"), "250m", 20),
     Group(PodGroup.SEARCH, 16, ("384Mi", "1Gi"), "500m", 10, also_scaled_by=(Role.INGESTION,)),
-)
+    # One of each always runs: while none does, an ingestion is not divided among processes.
+    Group(
+        PodGroup.READ, 8, ("384Mi", "2Gi"), "1", 16, works=(Role.READ,), least=1,
+        variables={"INGESTION_READERS": "2"},
+    ),
+    Group(PodGroup.WRITE, 64, ("384Mi", "1Gi"), "1", 8, works=(Role.WRITE,), least=1),
+)  # fmt: skip
 """Requests and limits of memory are above what `docs/deployment.md` says was measured."""
 _HEADER = """\
 # Written by `python -m deploy.generate.manifests`; change gateway/chat_channels.py instead.
@@ -168,6 +178,7 @@ def deployment(group: Group) -> Manifest:
         requests={"cpu": group.cpu, "memory": group.memory[0]},
         memory=group.memory[1],
     )
+    container["env"] += [{"name": name, "value": text} for name, text in group.variables.items()]
     spread = {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",
@@ -195,14 +206,14 @@ def make_scaled_object(group: Group, shards: int) -> Manifest:
         "metadata": {"name": _name(group), "labels": make_labels(group.name)},
         "spec": {
             "scaleTargetRef": {"name": _name(group)},
-            "minReplicaCount": 2,
+            "minReplicaCount": group.least,
             "maxReplicaCount": group.most,
             "pollingInterval": 5,
             "cooldownPeriod": 120,
             # Where Redis cannot be read, nothing is scaled down.
             "fallback": {
                 "failureThreshold": 3,
-                "replicas": 2,
+                "replicas": group.least,
                 "behavior": "currentReplicasIfHigher",
             },
             "advanced": {

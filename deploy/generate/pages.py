@@ -27,7 +27,7 @@ from deploy.generate.client_contract import describe_additions
 from deploy.generate.manifests import GROUPS, Group
 from deploy.generate.pods import list_steps
 from envelope.payload import CATALOGUE, Attribute, MergeRule
-from envelope.role import Role
+from envelope.role import INGESTING, Role
 from envelope.specialists import NEEDS, PHASES, SpecialistName
 from manager.flow_proofs import draw
 from manager.flows import EVERY
@@ -160,7 +160,7 @@ def describe_agents() -> str:
 
 def _list_agents() -> list[type[Agent[Any, Any]]]:
     packages = {path.stem: f"agents.{path.parent.name}" for path in ROSTER.parent.glob("*/*.py")}
-    roles = [role for role in Role if role not in {Role.MANAGER, Role.INGESTION}]
+    roles = [role for role in Role if role not in {Role.MANAGER, *INGESTING}]
     if without := [role.value for role in roles if role.value not in packages]:
         raise ValueError(f"expected a module agents/<way>/{without[0]}.py, found none")
     return [load_agent(packages[role.value], role) for role in roles]

@@ -72,12 +72,13 @@ _CONVERSATIONS = tuple(
     )
 )  # fmt: skip
 """The keys of `memory.key_names` that an erasure deletes."""
+_PROCESS = ("rd:{0}:workers", "rd:{0}:jobs", "%R~rd:{0}:controls")
+"""The presence of a worker process, and what operators tell it."""
 WORKER = RedisUser(
     "refdesk-worker",
     (
-        *_QUESTIONS, *_CONVERSATIONS, "rd:{*}:budget:*", "rd:{*}:outcomes:*", "rd:{0}:workers",
-        "rd:{0}:jobs",
-        "%R~rd:{0}:controls", "%R~rd:verified:*", "rd:{webhooks}:*", "rd:budget:*", "rd:cache:*",
+        *_QUESTIONS, *_CONVERSATIONS, *_PROCESS, "rd:{*}:budget:*", "rd:{*}:outcomes:*",
+        "rd:parcel:*", "%R~rd:verified:*", "rd:{webhooks}:*", "rd:budget:*", "rd:cache:*",
         "rd:languages:*",
         "rd:limit:*", "rd:person:*", "rd:push:ingestion:*",
     ),
@@ -85,6 +86,17 @@ WORKER = RedisUser(
 )  # fmt: skip
 """Sets a new Redis up, and reads sources at their times. No access to keys of the HTTP channel, to
 sessions of visitors, rates, and posts of chat channels."""
+READER = RedisUser("refdesk-reader", (*_QUESTIONS, *_READS_SHARDS, *_PROCESS, "rd:parcel:*"))
+"""Reads documents for an ingestion. No access to the memory of conversations, and to the budgets,
+limits and paid answers of models."""
+WRITER = RedisUser(
+    "refdesk-writer",
+    (
+        *_QUESTIONS, *_READS_SHARDS, *_PROCESS, "rd:parcel:*", "rd:paid:*", "rd:limit:*",
+        "rd:languages:*",
+    ),
+)  # fmt: skip
+"""Embeds and writes documents for an ingestion. No access to the memory of conversations."""
 GATEWAY = RedisUser(
     "refdesk-gateway",
     (
@@ -116,7 +128,7 @@ BACKUP = RedisUser(
     (*COMMANDS, "scan", "dump", "restore", "client|pause", "client|unpause"),
 )
 """Runs `refdesk backup` and `restore`; the only user that may list and copy keys."""
-USERS = (WORKER, GATEWAY, CHAT, OPERATOR, BACKUP, SCALER)
+USERS = (WORKER, READER, WRITER, GATEWAY, CHAT, OPERATOR, BACKUP, SCALER)
 
 
 def draw_users() -> str:

@@ -2,14 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
 from uuid import uuid4
 
 import structlog
 
 from broker.errors import BrokerUnavailableError
+from broker.outages import bridge_outage
 from broker.ports import Broker
 from broker.values import Fields, Submission
 from envelope.envelope import Envelope
@@ -27,9 +27,6 @@ LONGEST_SECONDS = 6 * 3600.0
 BLOCK_SECONDS = 1.0
 OUTAGE_SECONDS = 60.0
 """How long Redis may be unreachable while a request is executed."""
-PAUSE_SECONDS = 0.5
-
-Result = TypeVar("Result")
 
 
 async def ask_owner(
@@ -55,7 +52,7 @@ async def ask_owner(
     )
     submission = _submission(question, payload, seconds)
     patience = min(seconds, OUTAGE_SECONDS)
-    await _bridge_outage(lambda: broker.producer.submit(submission), patience)
+    await bridge_outage(lambda: broker.producer.submit(submission), patience)
     try:
         reply = await _await_end(broker, question, seconds, on_draft)
     except asyncio.CancelledError:
@@ -77,7 +74,7 @@ async def _await_end(
     patience = min(seconds, OUTAGE_SECONDS)
     began, last = time.monotonic(), "0"
     while time.monotonic() - began < seconds:
-        entries = await _bridge_outage(
+        entries = await bridge_outage(
             partial(broker.replies.read_journal, question, after=last, block_seconds=BLOCK_SECONDS),
             patience,
         )
@@ -86,23 +83,11 @@ async def _await_end(
             if entry.kind == "draft":
                 on_draft(entry.fields)
         if any(entry.kind == "finished" for entry in entries):
-            reply = await _bridge_outage(lambda: broker.replies.read_reply(question), patience)
+            reply = await bridge_outage(lambda: broker.replies.read_reply(question), patience)
             return {} if reply is None else reply
     raise IndexUnavailable(
         f"the process that owns the index did not finish within {seconds:.0f} seconds"
     )
-
-
-async def _bridge_outage(call: Callable[[], Awaitable[Result]], patience_seconds: float) -> Result:
-    """Repeat a call that may be repeated while Redis does not answer."""
-    until = time.monotonic() + patience_seconds
-    while True:
-        try:
-            return await call()
-        except BrokerUnavailableError:
-            if time.monotonic() >= until:
-                raise
-            await asyncio.sleep(PAUSE_SECONDS)
 
 
 def _submission(question: Question, payload: Fields, seconds: float) -> Submission:
@@ -126,4 +111,5 @@ def _submission(question: Question, payload: Fields, seconds: float) -> Submissi
         deadline_seconds=seconds,
         last_resort={"outcome": "failed", "error": "it did not finish before its time limit"},
         accepted={"role": Role.INGESTION.value},
+        dead_letter_changes={"error": "it was given up; `refdesk dead` shows why"},
     )

@@ -97,19 +97,15 @@ class EdgeEngine:
         operation = edge.UpdateOperation.delete_points(list(points))
         await self._in_thread(lambda: self._change(operation, len(points)))
 
-    async def delete_chunks(
-        self, documents: Collection[str], *, but_version: str | None = None
-    ) -> None:
-        spared: list[Any] = [] if but_version is None else [has_value("version", but_version)]
-        chosen = edge.Filter(
-            must=[
-                has_value("kind", layout.KINDS_OF_CHUNKS),
-                has_value("document", list(documents)),
-            ],
-            must_not=spared,
-        )
+    async def delete_matching(self, match: Mapping[str, str | Sequence[str]]) -> None:
+        chosen = edge.Filter(must=[has_value(name, value) for name, value in match.items()])
         operation = edge.UpdateOperation.delete_points_by_filter(chosen)
-        await self._in_thread(lambda: self._change(operation, len(documents)))
+        await self._in_thread(lambda: self._change(operation, 1))
+
+    async def exchange(self, point: Point, before: Point | None) -> bool:
+        """Write the point: this process alone changes the index."""
+        await self.upsert([point])
+        return True
 
     async def retrieve(
         self,

@@ -41,10 +41,15 @@ class Engine(Protocol):
 
     async def delete(self, points: Sequence[PointId]) -> None: ...
 
-    async def delete_chunks(
-        self, documents: Collection[str], *, but_version: str | None = None
-    ) -> None:
-        """Delete the chunks of documents and their links, sparing those of one version."""
+    async def delete_matching(self, match: Mapping[str, str | Sequence[str]]) -> None:
+        """Delete all points that `scroll` would return."""
+        ...
+
+    async def exchange(self, point: Point, before: Point | None) -> bool:
+        """Write the point of a document if it still is as it was read; return whether it was.
+
+        `before` is the point with the fields `layout.STATE`, or None if there was none.
+        """
         ...
 
     async def retrieve(

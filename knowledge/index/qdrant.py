@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,8 @@ from knowledge.index.points import layout, point_decoder
 from knowledge.index.points.layout import Point
 from knowledge.index.points.point_encoder import PointEncoder, calibration_point, encode_picture
 from knowledge.index.port import IndexInfo, WrittenDocument
+
+_REMOVED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +72,46 @@ class QdrantIndex(IndexReader):
     async def put(self, document: Document, vectors: Sequence[Sequence[float]], root: str) -> None:
         self._check(document, vectors)
         async with self._writing:
-            version = uuid.uuid4().hex
-            document = await self._with_chosen_groups(document)
-            chunks, own = await asyncio.to_thread(
-                self._encoder.points_of, document, vectors, version, root
-            )
             await self._engine.begin_change([document.id])
-            await self._engine.upsert(chunks)
-            for picture in document.files:
-                await self._engine.upsert([encode_picture(document, picture, version)])
-            await self._engine.upsert([own])
-            await self._engine.delete_chunks([document.id], but_version=version)
+            replaced: list[str] = []
+            while not await self._replace(document, vectors, root, replaced):
+                # Another process has changed the document meanwhile: this version follows its one.
+                pass
+            if replaced:
+                old = {"kind": layout.KINDS_OF_CHUNKS, "document": document.id, "version": replaced}
+                await self._engine.delete_matching(old)
             await self._write_manifest()
 
-    async def _with_chosen_groups(self, document: Document) -> Document:
-        """Return a document with the groups that the owner chose for its present version."""
-        fields = (layout.GROUPS, layout.CHOSEN)
-        found = await self._engine.retrieve([layout.document_identity(document.id)], fields=fields)
-        if not found or not found[0].payload.get(layout.CHOSEN):
-            return document
-        groups = tuple(found[0].payload.get(layout.GROUPS, ()))
-        return document.model_copy(update={"groups": groups, "groups_chosen": True})
+    async def _replace(
+        self,
+        document: Document,
+        vectors: Sequence[Sequence[float]],
+        root: str,
+        replaced: list[str],
+    ) -> bool:
+        """Write a version of a document; return False if it was changed at the same time.
+
+        `replaced` gets the versions that are not used any more when one was written.
+        """
+        version, identity = uuid.uuid4().hex, layout.document_identity(document.id)
+        fields = (*layout.STATE, layout.GROUPS, layout.CHOSEN)
+        before = next(iter(await self._engine.retrieve([identity], fields=fields)), None)
+        if before is not None and before.payload.get(layout.CHOSEN):
+            groups = tuple(before.payload.get(layout.GROUPS, ()))
+            document = document.model_copy(update={"groups": groups, "groups_chosen": True})
+        chunks, own = await asyncio.to_thread(
+            self._encoder.points_of, document, vectors, version, root
+        )
+        await self._engine.upsert(chunks)
+        for picture in document.files:
+            await self._engine.upsert([encode_picture(document, picture, version)])
+        if before is not None:
+            # Even if the exchange fails: it may have succeeded, and another one have followed it.
+            replaced.append(before.payload["version"])
+        if await self._engine.exchange(own, before):
+            return True
+        replaced.append(version)
+        return False
 
     async def read_written(self, document_id: str) -> WrittenDocument | None:
         own = await self._engine.scroll({"kind": "document", "document": document_id})
@@ -103,28 +124,56 @@ class QdrantIndex(IndexReader):
             return
         async with self._writing:
             await self._engine.begin_change(document_ids)
-            await self._engine.delete([layout.document_identity(name) for name in document_ids])
-            await self._engine.delete_chunks(document_ids)
+            for start in range(0, len(document_ids), _REMOVED_AT_ONCE):
+                await self._remove(document_ids[start : start + _REMOVED_AT_ONCE])
             await self._write_manifest()
+
+    async def _remove(self, document_ids: Sequence[str]) -> None:
+        """Remove the present versions: another process may be writing the next ones."""
+        names = [layout.document_identity(name) for name in document_ids]
+        present = await self._engine.retrieve(names, fields=["version"])
+        if not present:
+            return
+        match = {
+            "document": list(document_ids),
+            "version": [point.payload["version"] for point in present],
+        }
+        await self._engine.delete_matching({"kind": "document", **match})
+        await self._engine.delete_matching({"kind": layout.KINDS_OF_CHUNKS, **match})
 
     async def choose_groups(
         self, document_ids: Sequence[str], groups: Sequence[str] | None
     ) -> None:
         async with self._writing:
             match = {"kind": "document", "document": list(document_ids)}
-            found = await self._engine.scroll(match, fields=[])
-            if groups is None:
-                # A hash that no text has: the document is read again.
-                own: dict[str, Any] = {layout.CHOSEN: False, "hash": ""}
-            else:
-                shown = {layout.GROUPS: list(groups)}
-                of_parts = {**match, "kind": ("chunk", "picture")}
-                parts = await self._engine.scroll(of_parts, fields=[])
-                await self._engine.set_fields([(part.id, shown) for part in parts])
-                own = {**shown, layout.CHOSEN: True}
-            # The list of documents shows the change when the whole document has it.
-            await self._engine.set_fields([(point.id, own) for point in found])
+            found = await self._engine.scroll(match, fields=["version"])
+            while True:
+                await self._choose_groups(match, found, groups)
+                now = await self._engine.scroll(match, fields=["version"])
+                if _list_versions(now) == _list_versions(found):
+                    break
+                # Another process has written a document meanwhile: its new parts need them too.
+                found = now
             await self._write_manifest()
+
+    async def _choose_groups(
+        self,
+        match: Mapping[str, str | Sequence[str]],
+        found: Sequence[Point],
+        groups: Sequence[str] | None,
+    ) -> None:
+        # A changed choice: who writes a document at the same time reads it again.
+        own: dict[str, Any] = {layout.CHOICE: uuid.uuid4().hex}
+        if groups is None:
+            # A hash that no text has: the document is read again.
+            own |= {layout.CHOSEN: False, "hash": ""}
+        else:
+            shown = {layout.GROUPS: list(groups)}
+            parts = await self._engine.scroll({**match, "kind": ("chunk", "picture")}, fields=[])
+            await self._engine.set_fields([(part.id, shown) for part in parts])
+            own |= {**shown, layout.CHOSEN: True}
+        # The list of documents shows the change when the whole document has it.
+        await self._engine.set_fields([(point.id, own) for point in found])
 
     def visible_to(self, groups: Collection[str], *, restricts: bool = True) -> IndexReader:
         return IndexReader(self._engine, self.revision, frozenset(groups), restricts=restricts)
@@ -217,6 +266,10 @@ class QdrantIndex(IndexReader):
                 f"vectors of {self._identity.dimensions} numbers, found {len(vectors)} of "
                 f"{sorted(lengths)}"
             )
+
+
+def _list_versions(documents: Sequence[Point]) -> set[str]:
+    return {document.payload["version"] for document in documents}
 
 
 def _describe_embedding(model: str, dimensions: int, forms: str) -> str:

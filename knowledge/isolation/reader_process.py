@@ -47,6 +47,8 @@ from knowledge.isolation.preparation import Preparation
 
 _CHILD = "knowledge.isolation.child"
 _START_SECONDS = 300.0
+_STARTS = 3
+"""How often a process is started that does not get ready, as on a machine without free memory."""
 _LARGEST_ANSWER = 8 * MAX_BYTES
 _PIECE = 1 << 20
 # Of the environment only this reaches the process: it reads what strangers wrote and needs no keys.
@@ -179,8 +181,7 @@ class ReaderProcess:
         return kind, body
 
     def _exchange(self, request: ReadRequest, seconds: float) -> tuple[Kind, bytes]:
-        child = self._running()
-        self._wait_until_ready(child)
+        child = self._start()
         self.seconds_used = seconds
         try:
             kind, body, self.seconds_used = child.exchange(request.encode(), seconds)
@@ -191,13 +192,20 @@ class ReaderProcess:
             raise _end_error(child.end(), seconds) from error
         return kind, body
 
-    def _wait_until_ready(self, child: "_Child") -> None:
-        try:
-            child.wait_until_ready(time.monotonic() + _START_SECONDS)
-        except KnowledgeError as error:
-            if self._is_closed:
-                raise ReaderDiedError("reading has ended") from error
-            raise
+    def _start(self) -> "_Child":
+        """Return a process that is ready; raise `KnowledgeError` if none gets ready."""
+        for start in range(1, _STARTS + 1):
+            child = self._running()
+            try:
+                child.wait_until_ready(time.monotonic() + _START_SECONDS)
+            except KnowledgeError as error:
+                if self._is_closed:
+                    raise ReaderDiedError("reading has ended") from error
+                if start == _STARTS:
+                    raise
+                continue
+            return child
+        raise AssertionError
 
     def _running(self) -> "_Child":
         with self._starting:
@@ -256,9 +264,11 @@ class _Child:
             self._complaints.seek(0)
             written = self._complaints.read()[-500:].decode("utf-8", "replace").strip()
             last = written.rpartition("\n")[2]
-            raise KnowledgeError(f"the process that reads documents did not start: {last}") from (
-                error
-            )
+            how = last or f"it was not ready after {_START_SECONDS:.0f} s"
+            raise KnowledgeError(
+                f"the process that reads documents did not start in {_STARTS} attempts: {how}. "
+                "What is in the index stays; repeat the ingestion when the machine has room for it"
+            ) from error
         self._is_ready = True
 
     def exchange(self, request: bytes, seconds: float) -> tuple[Kind, bytes, float]:

@@ -19,12 +19,12 @@ from config.settings import Settings
 from deploy.assembly.role_slots import INSTANCES
 from deploy.generate import client_contract
 from envelope.payload import ATTRIBUTES
-from envelope.role import Role
+from envelope.role import INGESTING, Role
 from envelope.specialists import FULL_REVIEW, PHASES, SpecialistName
 from llm.port import Task
 from manager.state import MANAGER_READS, MANAGER_WRITES
 
-NOT_AGENTS = {Role.MANAGER, Role.INGESTION}
+NOT_AGENTS = {Role.MANAGER, *INGESTING}
 AGENTS = tuple(spec.load_class() for spec in SPECS)
 
 

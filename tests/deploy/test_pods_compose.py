@@ -18,7 +18,7 @@ from redis.exceptions import NoPermissionError, RedisError
 from broker.embedded_redis import find_server
 from cli.main import VERBS
 from config.settings import Settings, load_settings
-from deploy.assembly.runtime import ROLES
+from deploy.assembly.runtime import READ, ROLES, WRITE
 from deploy.generate.pods import LEAVING_SECONDS, TOOLS_FOLDER
 from deploy.generate.redis_users import COMMANDS
 from gateway.chat_channels import CHAT_CHANNELS
@@ -27,7 +27,7 @@ from tests.support.waiting import block_until
 from worker.shutdown import GRACE_SECONDS
 
 COMPOSE = ROOT / "deploy" / "compose.yaml"
-WORKERS = ("manager", "light", "models", "search")
+WORKERS = ("manager", "light", "models", "search", "read", "write")
 CHATS = tuple(spec.name for spec in CHAT_CHANNELS)
 Service = dict[str, Any]
 
@@ -59,7 +59,7 @@ def test_workers_together_work_for_every_role(services: dict[str, Service]) -> N
     commands = [services[name]["command"] for name in WORKERS]
 
     assert [command[:2] for command in commands] == [["worker", "--role"]] * len(WORKERS)
-    assert {role for command in commands for role in command[2:]} == set(ROLES)
+    assert {role for command in commands for role in command[2:]} == {*ROLES, READ, WRITE}
 
 
 def test_every_part_of_the_desk_runs_a_verb_of_the_command(services: dict[str, Service]) -> None:
@@ -85,7 +85,7 @@ def test_every_setting_reaches_every_part(name: str, services: dict[str, Service
 
     # Whatever the file contains arrives, and nothing but what must be so here stands above it.
     assert services[name]["env_file"] == [{"path": ".env", "required": False}]
-    own = {"REQUIRE_KEYS"} if name == "gateway" else set()
+    own = {"gateway": {"REQUIRE_KEYS"}, "read": {"INGESTION_READERS"}}.get(name, set())
     assert fixed == {"REDIS_URL", "QDRANT_URL", "REFDESK_DATA", "HEALTH_PORT", "LOG_LEVEL", *own}
 
 

@@ -14,11 +14,11 @@ from broker.keys import stream_key
 from broker.redis_broker import RedisBroker
 from broker.values import Finish, Submission
 from config.settings import Settings, load_settings
-from deploy.assembly.runtime import INGESTION, ROLES
+from deploy.assembly.runtime import INGESTION, READ, ROLES, WRITE
 from deploy.generate import manifests
 from deploy.generate.manifests import FOLDER, GROUPS, deployment, make_scaled_object, pages
 from deploy.generate.pods import LEAVING_SECONDS, OUTSIDE_TOOLS, REDIS_CA, TOOLS_FOLDER
-from deploy.generate.redis_users import CHAT, GATEWAY, SCALER, WORKER
+from deploy.generate.redis_users import CHAT, GATEWAY, READER, SCALER, WORKER, WRITER
 from envelope.outcome import Outcome
 from envelope.question import Question
 from gateway.chat_channels import CHAT_CHANNELS
@@ -81,8 +81,8 @@ def test_the_groups_work_for_every_role_and_scale_on_every_stream() -> None:
     worked = {role.value for group in GROUPS for role in group.roles}
     scaled = [role.value for group in GROUPS for role in group.scales_by]
 
-    assert worked == set(ROLES)
-    assert sorted(scaled) == sorted([*ROLES, INGESTION])
+    assert worked == {*ROLES, READ, WRITE}
+    assert sorted(scaled) == sorted([*ROLES, INGESTION, READ, WRITE])
 
 
 @pytest.mark.parametrize("shards", [1, 3])
@@ -226,6 +226,8 @@ def test_a_group_gets_the_secrets_that_it_needs_and_no_others() -> None:
         "refdesk-light": set(),
         "refdesk-models": vendors,
         "refdesk-search": vendors | index,
+        "refdesk-read": set(),
+        "refdesk-write": vendors | index,
         "refdesk-gateway": index,
         **{f"refdesk-{spec.name}": set(spec.secrets) for spec in CHAT_CHANNELS},
     }
@@ -233,7 +235,7 @@ def test_a_group_gets_the_secrets_that_it_needs_and_no_others() -> None:
 
 def test_every_group_reaches_redis_over_tls_as_the_user_that_is_made_for_it() -> None:
     users = dict.fromkeys(("manager", "light", "models", "search"), WORKER)
-    users["gateway"] = GATEWAY
+    users |= {"gateway": GATEWAY, "read": READER, "write": WRITER}
     users |= {spec.name: CHAT for spec in CHAT_CHANNELS}
 
     for secret in of_kind("Secret"):
@@ -272,6 +274,8 @@ def test_pods_reach_what_they_need_and_nothing_else() -> None:
         "light": {53, 6379},
         "models": {53, 6379, 443},
         "search": {53, 6379, 443, 6333, 6334},
+        "read": {53, 6379},
+        "write": {53, 6379, 443, 6333, 6334},
         "gateway": {53, 6379, 6333, 6334},
     }
     assert all(find_egress(spec.name) == {53, 6379, 443} for spec in CHAT_CHANNELS)

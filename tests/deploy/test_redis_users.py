@@ -7,7 +7,6 @@ import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trustme
@@ -16,7 +15,6 @@ from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from broker.embedded_redis import Endpoint
 from broker.errors import BrokerUnavailableError
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.recording import make_conversation_records, recording
@@ -34,9 +32,11 @@ from deploy.generate.redis_users import (
     FILE,
     GATEWAY,
     OPERATOR,
+    READER,
     SCALER,
     USERS,
     WORKER,
+    WRITER,
     RedisUser,
     draw_users,
 )
@@ -49,11 +49,12 @@ from memory.http_state import Feedback, RedisRates
 from memory.presence import RedisDuty
 from memory.work_store import RedisAttachments
 from records.store import Selection, connect_store
-from tests.conftest import start_redis
 from tests.support.app_harness import ROOT, settings_of
 from tests.support.broker_harness import question
+from tests.support.guarded_redis import GuardedRedis, guarded
 from tests.support.waiting import wait_until
 
+__all__ = ["guarded"]
 pytestmark = pytest.mark.redis
 
 
@@ -72,47 +73,6 @@ HARMFUL = (
     "DUMP rd:shards", "RESTORE k 0 x", "SORT rd:shards", "SUBSCRIBE x", "LATENCY RESET",
     "SLOWLOG GET", "FUNCTION LIST", "CLUSTER RESET", "RANDOMKEY", "OBJECT FREQ rd:shards",
 )  # fmt: skip
-
-
-class GuardedRedis:
-    """A redis-server with the drawn users, and who looks after it."""
-
-    def __init__(self, socket: Path) -> None:
-        self.socket = socket
-        self.clients: list[Redis] = []
-        self.operator: Any = Redis(unix_socket_path=str(socket), username="test", password="test")  # noqa: S106 - of this test
-
-    def client(self, user: RedisUser) -> Any:
-        """A client of a user, which the fixture closes."""
-        self.clients.append(Redis.from_url(self.endpoint(user).url))
-        return self.clients[-1]
-
-    def endpoint(self, user: RedisUser) -> Endpoint:
-        return Endpoint(f"unix://{user.name}:PASSWORD-OF-{user.name}@{self.socket}", durable=True)
-
-    async def refusals(self) -> list[tuple[str, str]]:
-        """Who was refused what; naming the library at a connection is not ours to need."""
-        rows = await self.operator.acl_log()
-        denied = [(str(row["username"]), str(row["object"])) for row in rows]
-        return [(name, what) for name, what in denied if not what.startswith("client")]
-
-
-@pytest.fixture
-async def guarded(tmp_path: Path) -> AsyncIterator[GuardedRedis]:
-    socket = tmp_path / "r.sock"
-    users = tmp_path / "users.acl"
-    users.write_text("user default on nopass ~* &* +@all\n")  # until the server is seen to answer
-    server = start_redis(socket, "--aclfile", str(users))
-    users.write_text(FILE.read_text() + "user test on >test ~* &* +@all\n")
-    stranger: Any = Redis(unix_socket_path=str(socket))
-    await stranger.execute_command("ACL LOAD")
-    await stranger.aclose()
-    made = GuardedRedis(socket)
-    yield made
-    for client in (*made.clients, made.operator):
-        await client.aclose()
-    server.terminate()
-    server.wait()
 
 
 def test_the_drawn_list_is_fresh() -> None:
@@ -217,6 +177,25 @@ async def test_workers_reach_neither_keys_nor_posts_and_the_scaler_reads_lengths
     for words in ("XRANGE rd:{0}:stream:lang - +", "XLEN rd:{0}:journal:x", "GET rd:shards"):
         with pytest.raises(NoPermissionError):
             await scaler.execute_command(*words.split())
+
+
+async def test_those_who_ingest_reach_no_conversations_and_who_reads_no_paid_answers(
+    guarded: GuardedRedis,
+) -> None:
+    reader, writer = guarded.client(READER), guarded.client(WRITER)
+
+    await reader.get("rd:parcel:x:0")
+    await writer.get("rd:paid:x")
+    memory = "rd:{0}:mem:acme/docs/c:history"
+    for client, key in (
+        (reader, "rd:paid:x"),
+        (reader, "rd:limit:x"),
+        (reader, memory),
+        (writer, memory),
+        (writer, "rd:keys"),
+    ):
+        with pytest.raises(NoPermissionError):
+            await client.get(key)
 
 
 async def test_nobody_comes_in_without_a_name(guarded: GuardedRedis) -> None:

@@ -132,7 +132,7 @@ def test_a_written_answer_of_each_way_outlives_a_limit_and_says_that_it_is_not_j
     reply = end(written.replace(payload={**written.payload, "response": ""}), reason)
 
     assert (reply["outcome"], reply["quality_score"]) == ("answered", None)
-    assert reply["text"] == f"{note}\n\n{ANSWER}\n\nnot_judged/en"
+    assert reply["text"] == f"{note}\n\n{ANSWER}\n\nnot_yet_judged/en"
     assert reply.keys().isdisjoint({"is_unjudged", "is_cut", "lacks"})
 
 
@@ -142,7 +142,7 @@ def test_what_rules_prove_false_is_left_out_of_an_unjudged_answer_which_says_so(
     reply = end(write(response=f"{ANSWER}\n\n{false}", missing="the fee of next year"))
 
     assert reply["text"] == (
-        f"limit_reached/en\n\n{ANSWER}\n\nleft_out/en\n\nmissing_part/en\n\nnot_judged/en"
+        f"limit_reached/en\n\n{ANSWER}\n\nleft_out/en\n\nmissing_part/en\n\nnot_yet_judged/en"
     )
     assert end(write(response=false))["outcome"] == "failed", "nothing is left of it"
 

@@ -60,7 +60,9 @@ async def _make_index(local: AsyncQdrantClient, name: str, body: models.CreateFi
 
 
 async def _upsert(local: AsyncQdrantClient, name: str, body: models.PointsList) -> object:
-    return await local.upsert(name, body.points)
+    return await local.upsert(
+        name, body.points, update_filter=body.update_filter, update_mode=body.update_mode
+    )
 
 
 async def _delete(local: AsyncQdrantClient, name: str, body: Any) -> object:

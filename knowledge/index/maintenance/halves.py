@@ -43,4 +43,4 @@ async def _check(engine: Engine, match: Mapping[str, Sequence[str]]) -> None:
     for start in range(0, len(halves), _AT_ONCE):
         part = halves[start : start + _AT_ONCE]
         await engine.delete([layout.document_identity(name) for name in part])
-        await engine.delete_chunks(part)
+        await engine.delete_matching({"kind": layout.KINDS_OF_CHUNKS, "document": part})

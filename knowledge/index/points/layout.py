@@ -1,8 +1,10 @@
 """The layout of an index in Qdrant: one point per chunk, one per document, one for the index.
 
 The point of a document names its present version. A change writes the chunks of the new version,
-then replaces the point of the document, then deletes the old chunks. The replacement of that point
-makes the change atomic.
+then replaces the point of the document, then deletes the chunks of the version that it replaced.
+The replacement of that point makes the change atomic. On a server it succeeds only if the document
+is as it was read: of several writers at once, each replaces the version of the one before, and
+deletes that version alone. A version is never used again.
 """
 
 import hashlib
@@ -28,6 +30,10 @@ PATH = "path"
 """The field with the file of a document whose source is another label."""
 CHOSEN = "groups_chosen"
 """The field of a document whose groups the owner chose; those of its source do not count."""
+CHOICE = "choice"
+"""The field of a document that every choice of its groups changes."""
+STATE = ("version", CHOICE)
+"""The fields by which a writer sees whether another one changed a document meanwhile."""
 MENTIONED = "mentioned"
 """The field of a chunk with the names that it mentions."""
 REFERENCES = "references"

@@ -82,10 +82,7 @@ class ServerEngine:
         """Do nothing: no process repairs what others may be writing."""
 
     async def upsert(self, points: Sequence[Point]) -> None:
-        made = [
-            models.PointStruct(id=str(point.id), vector=_make_vectors(point), payload=point.payload)
-            for point in points
-        ]
+        made = [_make_struct(point) for point in points]
         for start in range(0, len(made), _BATCH):
             batch = made[start : start + _BATCH]
             await self._await_answer(self._client.upsert(self._collection, batch, wait=True))
@@ -94,22 +91,25 @@ class ServerEngine:
         chosen = models.PointIdsList(points=_name(points))
         await self._await_answer(self._client.delete(self._collection, chosen, wait=True))
 
-    async def delete_chunks(
-        self, documents: Collection[str], *, but_version: str | None = None
-    ) -> None:
-        excluded: list[models.Condition] = []
-        if but_version is not None:
-            excluded.append(_match("version", but_version))
-        chosen = models.FilterSelector(
-            filter=models.Filter(
-                must=[
-                    _match("kind", layout.KINDS_OF_CHUNKS),
-                    _match("document", list(documents)),
-                ],
-                must_not=excluded,
+    async def delete_matching(self, match: Mapping[str, str | Sequence[str]]) -> None:
+        chosen = models.FilterSelector(filter=_select(match, None))
+        await self._await_answer(self._client.delete(self._collection, chosen, wait=True))
+
+    async def exchange(self, point: Point, before: Point | None) -> bool:
+        mode, unchanged = models.UpdateMode.INSERT_ONLY, None
+        if before is not None:
+            mode, unchanged = models.UpdateMode.UPDATE_ONLY, _select_unchanged(before)
+        await self._await_answer(
+            self._client.upsert(
+                self._collection,
+                [_make_struct(point)],
+                wait=True,
+                update_filter=unchanged,
+                update_mode=mode,
             )
         )
-        await self._await_answer(self._client.delete(self._collection, chosen, wait=True))
+        written = await self.retrieve([point.id], fields=["version"])
+        return bool(written) and written[0].payload["version"] == point.payload["version"]
 
     async def retrieve(
         self,
@@ -181,7 +181,8 @@ class ServerEngine:
         for start in range(0, len(changes), _BATCH):
             operations: list[models.UpdateOperation] = [
                 models.SetPayloadOperation(
-                    set_payload=models.SetPayload(payload=dict(fields), points=[str(point)])
+                    # By a filter: a point that was deleted meanwhile is no error then.
+                    set_payload=models.SetPayload(payload=dict(fields), filter=_select_id(point))
                 )
                 for point, fields in changes[start : start + _BATCH]
             ]
@@ -386,6 +387,25 @@ def _match(key: str, value: str | Sequence[str]) -> models.FieldCondition:
 
 def _name(points: Collection[PointId]) -> list[models.ExtendedPointId]:
     return [str(point) for point in points]
+
+
+def _select_id(point: PointId) -> models.Filter:
+    return models.Filter(must=[models.HasIdCondition(has_id=_name([point]))])
+
+
+def _select_unchanged(before: Point) -> models.Filter:
+    """Return the filter for a document that is as it was read."""
+    must: list[models.Condition] = [
+        models.FieldCondition(key=name, match=models.MatchValue(value=before.payload[name]))
+        if before.payload.get(name)
+        else models.IsEmptyCondition(is_empty=models.PayloadField(key=name))
+        for name in layout.STATE
+    ]
+    return models.Filter(must=must)
+
+
+def _make_struct(point: Point) -> models.PointStruct:
+    return models.PointStruct(id=str(point.id), vector=_make_vectors(point), payload=point.payload)
 
 
 def _make_vectors(point: Point) -> dict[str, Any]:

@@ -268,14 +268,16 @@ async def test_a_broken_line_removes_nothing_because_its_id_is_unknown(desk: Des
 
 
 async def test_a_file_that_vanishes_while_others_are_read_is_reported(desk: Desk) -> None:
-    vanishing = desk.write("b.md", "# B\n\nTwo.\n")
+    vanishing = desk.write("c.md", "# C\n\nThree.\n")
     desk.index.before_put = lambda: vanishing.unlink(missing_ok=True)
-    desk.write("a.md", "# A\n\n" + "A sentence of five words. " * 8000)
+    # The second one waits until the first one is written.
+    desk.write("a.md", "# A\n\n" + "A sentence of five words. " * 24_000)
+    desk.write("b.md", "# B\n\nTwo.\n")
 
     result = await desk.ingest()
 
-    assert dict(result.failed) == {"b.md": "the file cannot be read: No such file or directory"}
-    assert set(desk.index.documents) == {"docs/a"}
+    assert dict(result.failed) == {"c.md": "the file cannot be read: No such file or directory"}
+    assert set(desk.index.documents) == {"docs/a", "docs/b"}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

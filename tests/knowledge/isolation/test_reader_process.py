@@ -184,3 +184,10 @@ def test_an_index_page_is_asked_for_its_title_alone(reader: ReaderProcess) -> No
     item = Item("README.md", b"# All of it\n\nText.\n", "README.md")
 
     assert reader.title(item, path, locate(path, ())) == "All of it"
+
+
+def test_a_reader_that_ends_before_it_is_ready_is_started_again() -> None:
+    with ReaderProcess(ReadingLimits()) as reader:
+        os.kill(reader.process_id, signal.SIGKILL)
+
+        assert prepare(reader, "next.md", b"# Next\n\nText.\n").page.title == "Next"

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from knowledge.index.embedded import EdgeEngine
@@ -34,11 +34,9 @@ class KilledEngine(EdgeEngine):
         self._count_down()
         await super().delete(points)
 
-    async def delete_chunks(
-        self, documents: Collection[str], *, but_version: str | None = None
-    ) -> None:
+    async def delete_matching(self, match: Mapping[str, str | Sequence[str]]) -> None:
         self._count_down()
-        await super().delete_chunks(documents, but_version=but_version)
+        await super().delete_matching(match)
 
     def _count_down(self) -> None:
         if self.changes_left is not None:

@@ -1,0 +1,24 @@
+"""Repeats calls while Redis does not answer."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from broker.errors import BrokerUnavailableError
+
+PAUSE_SECONDS = 0.5
+
+Result = TypeVar("Result")
+
+
+async def bridge_outage(call: Callable[[], Awaitable[Result]], patience_seconds: float) -> Result:
+    """Repeat a call that may be repeated while Redis does not answer."""
+    until = time.monotonic() + patience_seconds
+    while True:
+        try:
+            return await call()
+        except BrokerUnavailableError:
+            if time.monotonic() >= until:
+                raise
+            await asyncio.sleep(PAUSE_SECONDS)

@@ -1,0 +1,398 @@
+"""Divides an ingestion among processes: each document is a message to who reads, and who writes.
+
+The process that ingests, which the others call the owner, surveys the sources, decides which
+document has an id, and composes documents from what was read; it knows what was done only from the
+replies. A message is executed at least once: reading again costs no money, and writing again finds
+the paid vectors, and replaces the document as a whole. A message that has ended says nothing about
+a later ingestion, so the owner asks again then.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from itertools import count
+from pathlib import PurePosixPath
+
+import orjson
+from pydantic import BaseModel
+
+from broker.errors import BrokerUnavailableError
+from broker.outages import bridge_outage
+from broker.ports import Broker
+from broker.values import (
+    Accepted,
+    Busy,
+    Delivery,
+    Duplicate,
+    Fields,
+    Finish,
+    Settlement,
+    Submission,
+)
+from envelope.envelope import Envelope
+from envelope.outcome import Outcome
+from envelope.question import Question, qualify_conversation
+from envelope.role import Role
+from knowledge import chunking
+from knowledge.document import Document
+from knowledge.document_writer import CHUNKS_PER_BATCH, DocumentWriter, Vectors
+from knowledge.documents.errors import ReaderDiedError, ReadingError
+from knowledge.documents.formats import Item
+from knowledge.documents.location import Location
+from knowledge.embedding import Embedder
+from knowledge.errors import IndexUnavailable, KnowledgeError
+from knowledge.ingestion_ledger import ReadingAllowance
+from knowledge.ingestion_report import EmbeddingUsage
+from knowledge.isolation.messages import (
+    ReadRequest,
+    decode_error,
+    decode_preparation,
+    decode_request,
+    encode_error,
+    encode_preparation,
+)
+from knowledge.isolation.preparation import Preparation
+from knowledge.isolation.reader_pool import ReaderPool
+from knowledge.open_index import OpenIndex
+from knowledge.ordered_tasks import Room
+from memory.ingestion_exchange import Parcel, RedisExchange, RedisKeptAnswers
+from worker.paid_embedder import PaidEmbedder
+
+CHANNEL = "ingestion"
+LONGEST_SECONDS = 6 * 3600.0
+KEPT_SECONDS = 60.0
+"""How long Redis keeps what it knows of a message after its end: the owner has its reply then."""
+BLOCK_SECONDS = 30.0
+OUTAGE_SECONDS = 60.0
+READ_AT_ONCE = 128
+BYTES_AT_ONCE = 64_000_000
+"""The bytes of documents that wait to be read, all together; a larger one is sent alone."""
+CHUNKS_AT_ONCE = 64 * CHUNKS_PER_BATCH
+DOCUMENTS_PER_WRITER = 64
+"""Documents that one process embeds and writes at the same time."""
+MOST_FAILURES = 2
+"""How often an order may fail; one that ends its processes was begun three times each."""
+
+
+class ReadOrder(BaseModel, frozen=True, extra="ignore"):
+    """A document to read, within seconds of the processor."""
+
+    parcel: Parcel
+    seconds: float
+
+
+class ReadReply(BaseModel, frozen=True, extra="ignore"):
+    """What was read, or the error of the document; `seconds` are those that it took."""
+
+    seconds: float
+    parcel: Parcel | None = None
+    error: str = ""
+
+
+class WriteOrder(BaseModel, frozen=True, extra="ignore"):
+    """A document to embed and to write, with the vectors that are known; see `SentDocument`."""
+
+    parcel: Parcel
+
+
+class SentDocument(BaseModel, frozen=True, extra="forbid"):
+    """A document with the vectors that it has, and the source to which it belongs."""
+
+    document: Document
+    vectors: list[list[float] | None]
+    root: str
+
+
+class WriteReply(BaseModel, frozen=True, extra="ignore"):
+    """The calls for vectors of this document and of those before it that nobody reported yet."""
+
+    usage: EmbeddingUsage | None = None
+
+
+class Orders:
+    """Gives orders to other processes and waits for their replies.
+
+    `name` is that of the assistant. Equal orders that are open at the same time are one.
+    """
+
+    def __init__(self, broker: Broker, exchange: RedisExchange, name: tuple[str, str]) -> None:
+        self.exchange = exchange
+        self._broker = broker
+        self._name = name
+
+    async def give(self, role: Role, key: str, payload: Fields) -> Fields:
+        """Return the reply to an order; `key` tells orders apart.
+
+        Raises `IndexUnavailable` if it is not executed.
+        """
+        failures = 0
+        for attempt in count():
+            question = self._name_question(role, f"{key}-{attempt}")
+            submitted = await self._submit(question, role, payload)
+            if isinstance(submitted, Duplicate) and submitted.reply is not None:
+                continue
+            reply = await self._await_reply(question, role, payload)
+            if reply.get("outcome") == "answered":
+                return reply
+            # Another ingestion that gave the same order may have been stopped.
+            failures += reply.get("outcome") != "superseded"
+            if failures == MOST_FAILURES:
+                raise IndexUnavailable(f"a document was not ingested: {reply.get('error')}")
+        raise AssertionError
+
+    async def _submit(
+        self, question: Question, role: Role, payload: Fields
+    ) -> Accepted | Duplicate:
+        while True:
+            submitted = await bridge_outage(
+                partial(self._broker.producer.submit, _make_submission(question, role, payload)),
+                OUTAGE_SECONDS,
+            )
+            if not isinstance(submitted, Busy):
+                return submitted
+            await asyncio.sleep(submitted.retry_after_seconds)
+
+    async def _await_reply(self, question: Question, role: Role, payload: Fields) -> Fields:
+        wait = partial(self._broker.replies.await_reply, question, block_seconds=BLOCK_SECONDS)
+        try:
+            while (reply := await bridge_outage(wait, OUTAGE_SECONDS)) is None:
+                # Again, in case Redis has lost it, or has forgotten the reply.
+                submitted = await self._submit(question, role, payload)
+                if isinstance(submitted, Duplicate) and submitted.reply is not None:
+                    return submitted.reply
+        except asyncio.CancelledError:
+            # What was not begun is not needed any more. What is not cancelled ends by itself.
+            with suppress(BrokerUnavailableError):
+                await self._broker.producer.cancel(question)
+            raise
+        return reply
+
+    def _name_question(self, role: Role, key: str) -> Question:
+        tenant, assistant = self._name
+        return Question(
+            tenant=tenant,
+            assistant=assistant,
+            conversation_id=qualify_conversation(CHANNEL, f"{role.value}-{key}"),
+            message_id=key,
+        )
+
+
+class DistributedReading:
+    """Has documents read by other processes; see `knowledge.ingestion.DocumentReading`."""
+
+    at_once = READ_AT_ONCE
+
+    def __init__(self, orders: Orders) -> None:
+        self._orders = orders
+        self._room = Room(BYTES_AT_ONCE)
+
+    async def read(
+        self, item: Item, file: PurePosixPath, place: Location, allowance: ReadingAllowance
+    ) -> Preparation | None:
+        if allowance.is_spent:
+            return None
+        request = ReadRequest(item, file, place).encode()
+        await self._room.enter(len(request))
+        try:
+            return await self._read(request, allowance)
+        finally:
+            await self._room.leave(len(request))
+
+    async def _read(self, request: bytes, allowance: ReadingAllowance) -> Preparation:
+        key, seconds = _digest(request), allowance.next_seconds
+        async with _sent(self._orders.exchange, request) as parcel:
+            order = ReadOrder(parcel=parcel, seconds=seconds).model_dump()
+            while True:
+                try:
+                    given = await self._orders.give(Role.READ, key, order)
+                except IndexUnavailable as error:
+                    # This document alone: others may be read.
+                    raise ReaderDiedError(str(error)) from error
+                reply = ReadReply.model_validate(given)
+                if reply.parcel is None:
+                    allowance.spend(reply.seconds)
+                    raise decode_error(reply.error.encode())
+                body = await self._orders.exchange.receive(reply.parcel)
+                if body is not None:
+                    break
+                # Another ingestion of the same document has taken it.
+        allowance.spend(reply.seconds)
+        await self._orders.exchange.remove(reply.parcel)
+        return await asyncio.to_thread(decode_preparation, body)
+
+
+class DistributedWriting:
+    """Has documents written by other processes; see `knowledge.ingestion.DocumentWriting`."""
+
+    most_chunks = CHUNKS_AT_ONCE
+
+    def __init__(self, orders: Orders) -> None:
+        self._orders = orders
+        self.usage: EmbeddingUsage | None = None
+        """The calls for vectors of all documents that were written."""
+
+    async def write(self, document: Document, vectors: Vectors, root: str) -> None:
+        data = orjson.dumps(
+            {"document": document.model_dump(), "vectors": list(vectors), "root": root}
+        )
+        key = _digest(data)
+        async with _sent(self._orders.exchange, data) as parcel:
+            order = WriteOrder(parcel=parcel).model_dump()
+            reply = WriteReply.model_validate(await self._orders.give(Role.WRITE, key, order))
+        if reply.usage is not None:
+            self.usage = reply.usage if self.usage is None else self.usage + reply.usage
+
+
+class ReadHandler:
+    """Reads documents for other processes."""
+
+    role = Role.READ
+
+    def __init__(self, pool: ReaderPool, exchange: RedisExchange) -> None:
+        self._pool = pool
+        self._exchange = exchange
+
+    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
+        """Read the document of an order."""
+        order = ReadOrder.model_validate(envelope.payload)
+        data = await self._exchange.receive(order.parcel)
+        if data is None:
+            return _fail("its bytes have expired before they were read")
+        request = decode_request(data)
+        spent = SpentSeconds(order.seconds)
+        try:
+            prepared = await self._pool.read(request.item, request.path, request.location, spent)
+        except ReadingError as error:
+            return _reply(ReadReply(seconds=spent.seconds, error=encode_error(error).decode()))
+        except KnowledgeError as error:
+            return _fail(str(error))
+        if prepared is None:
+            return _fail("its file had no time left")
+        parcel = await self._exchange.send(await asyncio.to_thread(encode_preparation, prepared))
+        return _reply(ReadReply(seconds=spent.seconds, parcel=parcel))
+
+
+class WriteHandler:
+    """Embeds documents and writes them into the index, for other processes.
+
+    `own` is the assistant of `knowledge`; `choose_embedder` returns the embedder of an index.
+    """
+
+    role = Role.WRITE
+
+    def __init__(
+        self,
+        own: tuple[str, str],
+        knowledge: OpenIndex,
+        choose_embedder: Callable[[OpenIndex], Embedder],
+        exchange: RedisExchange,
+        kept: RedisKeptAnswers | None,
+    ) -> None:
+        self._own = own
+        self._knowledge = knowledge
+        self._choose_embedder = choose_embedder
+        self._exchange = exchange
+        self._kept = kept
+        self._writers: dict[int, tuple[object, PaidEmbedder, DocumentWriter]] = {}
+
+    async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
+        """Write the document of an order."""
+        question = delivery.question
+        knowledge = self._knowledge.of(question.tenant, question.assistant, own=self._own)
+        if knowledge is None:
+            return _fail(f"no index of {question.assistant!r} of {question.tenant!r} is open here")
+        order = WriteOrder.model_validate(envelope.payload)
+        data = await self._exchange.receive(order.parcel)
+        if data is None:
+            return _fail("its text has expired before it was written")
+        sent = await asyncio.to_thread(SentDocument.model_validate_json, data)
+        try:
+            await knowledge.follow()
+            embedder, writer = self._find_writer(knowledge)
+            await writer.write(sent.document, sent.vectors, sent.root)
+        except KnowledgeError as error:
+            return _fail(str(error))
+        if self._kept is not None:
+            texts = (chunking.text_to_embed(sent.document, one) for one in sent.document.chunks)
+            await self._kept.remove([embedder.name_text(text) for text in texts])
+        usage, embedder.usage = embedder.usage, None
+        return _reply(WriteReply(usage=usage))
+
+    def _find_writer(self, knowledge: OpenIndex) -> tuple[PaidEmbedder, DocumentWriter]:
+        """Return the writer of the index that answers now."""
+        index, embedder, writer = self._writers.get(id(knowledge), (None, None, None))
+        if index is not knowledge.index or embedder is None or writer is None:
+            embedder = PaidEmbedder(self._choose_embedder(knowledge), self._kept)
+            writer = DocumentWriter(knowledge.index, embedder)
+            self._writers[id(knowledge)] = knowledge.index, embedder, writer
+        return embedder, writer
+
+
+class SpentSeconds:
+    """Counts the seconds that reading one document takes."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = 0.0
+        self._seconds = seconds
+
+    @property
+    def next_seconds(self) -> float:
+        return self._seconds
+
+    @property
+    def is_spent(self) -> bool:
+        return False
+
+    def spend(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+@asynccontextmanager
+async def _sent(exchange: RedisExchange, data: bytes) -> AsyncIterator[Parcel]:
+    """Provide what was sent until it is not needed any more."""
+    parcel = await exchange.send(data)
+    try:
+        yield parcel
+    finally:
+        await exchange.remove(parcel)
+
+
+def _make_submission(question: Question, role: Role, payload: Fields) -> Submission:
+    now = time.time()
+    envelope = Envelope(
+        tenant=question.tenant,
+        assistant=question.assistant,
+        channel=CHANNEL,
+        conversation_id=question.conversation_id,
+        message_id=question.message_id,
+        create_ts=now,
+        update_ts=now,
+        deadline_ts=now + LONGEST_SECONDS,
+        target_role=role.value,
+        payload=dict(payload),
+    )
+    return Submission(
+        question=question,
+        frame=envelope.encode(),
+        role=role.value,
+        deadline_seconds=LONGEST_SECONDS,
+        last_resort={"outcome": "failed", "error": "it did not end before its time limit"},
+        accepted={"role": role.value},
+        keep_seconds=KEPT_SECONDS,
+        dead_letter_changes={"error": "the processes that worked on it ended each time"},
+    )
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _reply(reply: BaseModel) -> Finish:
+    return Finish(Outcome.ANSWERED, {"outcome": "answered", **reply.model_dump(mode="json")})
+
+
+def _fail(error: str) -> Finish:
+    return Finish(Outcome.FAILED, {"outcome": "failed", "error": error})
