@@ -72,7 +72,9 @@ def proxying(folder: Path, port: int, location: str) -> Iterator[None]:
         process.wait(20)
 
 
-@pytest.fixture(params=BLOCKS, ids=["stripped", "left"])
+@pytest.fixture(
+    params=[BLOCKS[0], pytest.param(BLOCKS[1], marks=pytest.mark.long)], ids=["stripped", "left"]
+)
 def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """A desk with a page, behind nginx: its public address and its data folder."""
     (tmp_path / "passwords.md").write_text(PAGE)
