@@ -118,6 +118,7 @@ class EmbeddingServer(ModelServer):
         return OpenAI().vectors([[0.6, 0.8] for _ in received.body["input"]])
 
 
+@pytest.mark.long
 async def test_an_ingestion_waits_for_the_limits_and_reports_calls_cost_and_waits(
     tmp_path: Path,
 ) -> None:

@@ -642,9 +642,9 @@ async def test_a_reply_by_mail_is_in_the_conversation_without_what_it_quotes(
 ) -> None:
     async with open_client(reading) as client:
         await client.post(HANDOVER, json={"message_id": await ask(client)})
-        await mailbox.put(answer(mail, ANSWER))
-        async with open_client(reading):
-            answers = await wait_until(lambda: list_answers(client))
+    await mailbox.put(answer(mail, ANSWER))
+    async with open_client(reading) as client:
+        answers = await wait_until(lambda: list_answers(client))
 
     assert re.fullmatch(r"desk\+[a-z2-7]{32}@acme\.test", mail.messages[0]["Reply-To"])
     assert answers == [f"A person answered:\n\n{ANSWER}"]
@@ -699,9 +699,9 @@ async def test_after_an_erasure_a_reply_by_mail_arrives_nowhere(
         kept = [key async for key in redis.scan_iter("rd:handover:*")]
         await client.delete(CONVERSATION)
         gone = [key async for key in redis.scan_iter("rd:handover:*")]
-        await mailbox.put(answer(mail, ANSWER))
-        async with open_client(reading):
-            await wait_until(mailbox.is_read)
+    await mailbox.put(answer(mail, ANSWER))
+    async with open_client(reading) as client:
+        await wait_until(mailbox.is_read)
         conversation = await client.get(CONVERSATION)
 
     await redis.aclose()

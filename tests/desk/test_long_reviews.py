@@ -131,6 +131,7 @@ def working(context: Any, url: str, data: Path, most: int) -> Iterator[None]:
 
 
 @pytest.mark.redis
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_ten_killed_workers_lose_no_article_and_pay_no_call_twice(
     long_law: Path, client: Any, redis_url: str

@@ -84,7 +84,8 @@ async def search(knowledge: Knowledge) -> tuple[VectorIdentity, list[str]]:
 
 
 @pytest.mark.parametrize(
-    "changes", [PREFIXES, pytest.param(MULTILINGUAL_SETTINGS, marks=has_multilingual)]
+    "changes",
+    [PREFIXES, pytest.param(MULTILINGUAL_SETTINGS, marks=[has_multilingual, pytest.mark.long])],
 )
 async def test_a_running_process_answers_from_the_new_index_without_a_restart(
     tmp_path: Path, server: tuple[QdrantFront, str], changes: dict[str, Any]

@@ -16,11 +16,19 @@ from tests.support.empty_redis import play_redis
 pytestmark = pytest.mark.slow
 
 FOLDERS = Path(__file__).with_name("small_folders")
+QUICK = {"fi", "hi", "ko"}
+"""Languages that `make test` covers, too: long words, another script, words without spaces."""
 LEAST_RIGHT = 8
 """Of ten questions in a language; 85 of the hundred in all of them."""
 
 
-@pytest.mark.parametrize("language", sorted(file.stem for file in FOLDERS.glob("*.toml")))
+@pytest.mark.parametrize(
+    "language",
+    [
+        pytest.param(file.stem, marks=() if file.stem in QUICK else pytest.mark.long)
+        for file in sorted(FOLDERS.glob("*.toml"))
+    ],
+)
 async def test_the_passage_with_a_form_of_the_asked_word_is_among_the_three_shown(
     language: str, tmp_path: Path, embedder: Embedder
 ) -> None:

@@ -158,7 +158,9 @@ class PublicDesk:
     handed_over: list[dict[str, Any]]
 
 
-@pytest.fixture(params=BLOCKS, ids=["stripped", "left"])
+@pytest.fixture(
+    params=[BLOCKS[0], pytest.param(BLOCKS[1], marks=pytest.mark.long)], ids=["stripped", "left"]
+)
 def whole_desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PublicDesk]:
     """A desk with a page, behind nginx."""
     (tmp_path / "passwords.md").write_text(PAGE)

@@ -1,7 +1,8 @@
 """Assembles the hand-over to a person: receivers of conversations, and storage of answers."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from gateway.stored_handover import StoredHandOver
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisRates, RedisReplyAddresses
-from memory.presence import RedisDuty
+from memory.presence import LEAVE_SECONDS, RedisDuty
 from notifications.handover import (
     SLACK_API,
     MailReceiver,
@@ -158,8 +159,14 @@ async def reading_mail_replies(
     replies = make_mail_replies(settings, handover.is_address, handover.deliver_mail, report)
     duty = RedisDuty(client, HTTP, "mail", consumer_name())
     read = partial(replies.run, partial(duty.keep, 2 * POLL_SECONDS))
-    async with runtime.jobs.running(MAIL_JOB, read):
-        yield
+    try:
+        async with runtime.jobs.running(MAIL_JOB, read):
+            yield
+    finally:
+        # Otherwise replies wait until the lease expires.
+        with suppress(MemoryUnavailableError, TimeoutError):
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await duty.leave()
 
 
 def make_mail_replies(

@@ -374,6 +374,7 @@ async def test_long_documents_are_embedded_in_bounded_batches(desk: Desk) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.long
 async def test_a_line_of_ten_million_characters_is_reported_and_cut(desk: Desk) -> None:
     desk.write("long.md", "word " * 2_000_000)
     desk.write("good.md", "# Good\n\nText.\n")

@@ -118,7 +118,11 @@ async def test_a_restart_after_a_kill_reads_what_was_changed_since_the_last_flus
     await index.close()
 
 
-@pytest.mark.parametrize("log", ["", "another boot\n[]\n", None])
+@pytest.mark.parametrize(
+    "log",
+    [pytest.param("", marks=pytest.mark.long), "another boot\n[]\n",
+     pytest.param(None, marks=pytest.mark.long)],
+)  # fmt: skip
 async def test_all_documents_are_checked_page_by_page_where_the_changes_are_not_known(
     tmp_path: Path, log: str | None
 ) -> None:
