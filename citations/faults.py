@@ -74,7 +74,6 @@ class Fault:
     quote: str
     reason: str
     is_proved: bool = False
-    is_uncited: bool = False
     is_foreign: bool = False
     cell: int | None = None
 
@@ -159,7 +158,7 @@ class _Checks:
         """Return a fault for each uncited block that has no other fault."""
         blocks, others = self._answer.blocks, set(others)
         return [
-            Fault(index, _quote(blocks[index].text), "it cites nothing", is_uncited=True)
+            Fault(index, _quote(blocks[index].text), "it cites nothing")
             for index in uncovered(blocks, cover_nearby(blocks))
             if index not in others
             and not self._is_notice(blocks[index])
