@@ -256,7 +256,7 @@ async def test_what_breaks_in_a_run_ends_the_group_and_its_lease() -> None:
 
 async def test_runs_need_a_group_to_work_in() -> None:
     runs = Executor(lambda _run: yield_to_tasks(), slots=1, leases=Held(), runners=Runners())
-    with pytest.raises(RuntimeError, match="`work_in` comes first"):
+    with pytest.raises(RuntimeError, match="call `work_in` before"):
         runs.start(delivery("0"))
 
 

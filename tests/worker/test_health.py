@@ -148,7 +148,7 @@ async def test_a_loop_that_has_not_turned_for_long_is_taken_for_dead_until_it_tu
 
     readiness.last_turn -= 61
 
-    assert readiness.dead() == "the event loop has stood still for 61 s"
+    assert readiness.dead() == "the event loop has been blocked for 61 s"
 
     async with within(), asyncio.TaskGroup() as tasks:
         turning = tasks.create_task(readiness.record_turns())
