@@ -30,7 +30,7 @@ async def gather_answers(calls: list[Any]) -> list[Any]:
 
 async def waiting(client: Any) -> bool:
     """Whether scripts wait at the server on every lane."""
-    commands = [each["cmd"] for each in await client.client_list()]
+    commands = [connection["cmd"] for connection in await client.client_list()]
     return commands.count("evalsha") >= LANES
 
 

@@ -47,16 +47,16 @@ async def begin(harness: BrokerHarness, settlement: ScatterBranches) -> None:
 async def take_branches(harness: BrokerHarness, consumer: str = "w1") -> dict[str, Delivery]:
     """Take all branches that wait, by path: their frames name them."""
     taken = await harness.take_all("search", consumer)
-    for each in taken:
-        each.branch = each.frame.decode()
-    return {each.branch: each for each in taken}
+    for delivery in taken:
+        delivery.branch = delivery.frame.decode()
+    return {delivery.branch: delivery for delivery in taken}
 
 
 async def take_gathered(harness: BrokerHarness) -> dict[str, Any]:
     entry = await harness.take()
     assert entry.frame == b"goes on"
-    found: dict[str, Any] = json.loads(entry.gathered)
-    return found
+    gathered: dict[str, Any] = json.loads(entry.gathered)
+    return gathered
 
 
 async def is_left(harness: BrokerHarness) -> list[str]:

@@ -96,7 +96,7 @@ async def test_only_this_user_reaches_the_server_and_nobody_can_harm_it(tmp_path
                 await client.execute_command(name)
         await client.aclose()
         path = socket_of(tmp_path)
-        modes = [oct(one.stat().st_mode & 0o777) for one in (path, path.parent)]
+        modes = [oct(node.stat().st_mode & 0o777) for node in (path, path.parent)]
     await wait_until_stopped(tmp_path)
 
     assert modes == ["0o700", "0o700"]

@@ -46,19 +46,19 @@ async def test_every_key_that_is_written_stands_in_the_table_with_its_type(
     await harness.broker.settle_and_take(batch, [ConsumerDemand("search", "w1", 2)])
     await harness.broker.maintenance.rescuer.sweep()
 
-    found = [
+    types = [
         (key.decode(), (await harness.client.type(key)).decode())
         for key in await harness.client.keys("*")
     ]
     used = {
         (name.pattern, kind)
-        for key, found_kind in found
+        for key, found_kind in types
         for name, kind in table()
         if name.fullmatch(key) and kind == found_kind
     }
     unknown = [
         key
-        for key, found_kind in found
+        for key, found_kind in types
         if not any(name.fullmatch(key) and kind == found_kind for name, kind in table())
     ]
 

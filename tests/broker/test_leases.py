@@ -28,8 +28,8 @@ async def test_several_shards_together_give_no_more_than_there_are_places(
     harness.broker = harness.make(shards=4)
     await harness.broker.prepare(["manager"])
     asked = [question(conversation=f"c{number}") for number in range(20)]
-    for each in asked:
-        await harness.submit(each)
+    for message in asked:
+        await harness.submit(message)
     seen: set[str] = set()
 
     async def all_seen() -> bool:
@@ -46,8 +46,8 @@ async def test_several_shards_together_give_no_more_than_there_are_places(
 
     assert len(first) == 2
     assert {delivery.shard for delivery in first} <= {0, 1, 2, 3}
-    for each in asked:
-        assert await harness.broker.replies.read_reply(each) is not None
+    for message in asked:
+        assert await harness.broker.replies.read_reply(message) is not None
 
 
 async def test_an_idle_take_waits_and_returns_nothing(harness: BrokerHarness) -> None:
@@ -77,8 +77,8 @@ async def test_an_entry_within_its_lease_is_left_alone(harness: BrokerHarness) -
 async def grow_older(harness: BrokerHarness, held: Delivery, seconds: float) -> None:
     """Let so much of a lease pass at once."""
     stream, group = "rd:{0}:stream:manager", "workers"
-    (found,) = await harness.client.xpending_range(stream, group, "-", "+", 1)
-    idle = found["time_since_delivered"] + round(1000 * seconds)
+    (entry,) = await harness.client.xpending_range(stream, group, "-", "+", 1)
+    idle = entry["time_since_delivered"] + round(1000 * seconds)
     await harness.client.xclaim(
         stream, group, held.consumer, 0, [held.entry_id], idle=idle, justid=True
     )
@@ -246,7 +246,7 @@ async def test_silent_consumers_that_own_nothing_are_removed(harness: BrokerHarn
     async def is_removed() -> bool:
         await harness.broker.maintenance.rescuer.sweep()
         names = await harness.client.xinfo_consumers("rd:{0}:stream:manager", "workers")
-        return b"dead" not in {found["name"] for found in names}
+        return b"dead" not in {consumer["name"] for consumer in names}
 
     assert await wait_until(is_removed)
 

@@ -112,7 +112,7 @@ async def test_a_paused_process_dies_once_whatever_its_open_reads_take(
     taken = [await harness.reclaim(consumer=f"paused-{instance}") for instance in (1, 2, 0)]
     alive = await harness.reclaim(consumer="other-0")
 
-    assert [each.starts for each in taken] == [2, 2, 2]
+    assert [delivery.starts for delivery in taken] == [2, 2, 2]
     assert (alive.starts, [death.worker for death in alive.deaths]) == (2, ["paused-0"])
     assert await harness.settle(alive, finish())
 

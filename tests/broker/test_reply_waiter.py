@@ -159,9 +159,9 @@ class WatchedWaiter(ReplyWaiter):
         self.asked: list[Question] = []
 
     async def find_end(self, question: Question) -> Fields | None:
-        found = await super().find_end(question)
+        end = await super().find_end(question)
         self.looked.set()
-        return found
+        return end
 
     async def find_ends(self, questions: Sequence[Question]) -> list[Fields | None]:
         self.asked += questions

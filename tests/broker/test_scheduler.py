@@ -76,13 +76,13 @@ async def test_the_deadline_ends_a_question_that_a_worker_holds(harness: BrokerH
 
 async def test_many_that_look_at_once_end_a_question_once(harness: BrokerHarness) -> None:
     asked = [question(conversation=f"c{number}") for number in range(20)]
-    for each in asked:
-        await harness.submit(each, deadline_seconds=0.02, result_list="chat")
+    for message in asked:
+        await harness.submit(message, deadline_seconds=0.02, result_list="chat")
     others = [harness.make() for _ in range(4)]
 
     async def all_ended() -> bool:
         await asyncio.gather(*(other.maintenance.scheduler.send_due() for other in others))
-        return None not in [await harness.broker.replies.read_reply(each) for each in asked]
+        return None not in [await harness.broker.replies.read_reply(message) for message in asked]
 
     await wait_until(all_ended)
 

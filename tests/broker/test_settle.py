@@ -53,11 +53,11 @@ async def test_one_settlement_can_send_to_several_roles(harness: BrokerHarness) 
 async def test_many_entries_are_settled_together_each_on_its_own(harness: BrokerHarness) -> None:
     for number in range(4):
         await harness.submit(question(conversation=f"c{number}"))
-    one, two, three, four = await harness.take_all()
+    first, two, three, four = await harness.take_all()
     await harness.settle(three, finish())
 
     settled = await harness.broker.settle(
-        [(one, forward()), (two, finish("two")), (three, finish("late")), (four, forward())]
+        [(first, forward()), (two, finish("two")), (three, finish("late")), (four, forward())]
     )
 
     assert settled == [True, True, False, True]
@@ -126,8 +126,8 @@ async def test_a_finish_applies_its_memory_writes(harness: BrokerHarness) -> Non
         b"odd": ODD.encode(),
         "ü".encode(): ODD.encode() * 30,
     }
-    found = await harness.client.hgetall(counts)
-    assert {name: float(value) for name, value in found.items()} == {
+    stored = await harness.client.hgetall(counts)
+    assert {name: float(value) for name, value in stored.items()} == {
         b"questions": 1.0,
         b"seconds": 1.5,
     }
@@ -302,15 +302,17 @@ async def test_what_cannot_be_settled_keeps_nothing_else_of_its_batch_from_it(
 ) -> None:
     for number in range(3):
         await harness.submit(question(conversation=f"c{number}"))
-    one, two, three = await harness.take_all()
+    first, two, three = await harness.take_all()
     journal = question_keys(two.question, 0).journal
     await harness.client.delete(journal)
     await harness.client.set(journal, "not ours")
 
     with pytest.raises(ResponseError, match="WRONGTYPE"):
-        await harness.broker.settle([(one, finish("1")), (two, finish("2")), (three, finish("3"))])
+        await harness.broker.settle(
+            [(first, finish("1")), (two, finish("2")), (three, finish("3"))]
+        )
 
-    assert await harness.broker.replies.read_reply(one.question) == finish("1").reply
+    assert await harness.broker.replies.read_reply(first.question) == finish("1").reply
     assert await harness.broker.replies.read_reply(three.question) == finish("3").reply
     assert (await harness.broker.admin.read_status(["manager"]))[0].depth == 0
 

@@ -45,9 +45,11 @@ async def test_what_cannot_be_written_ends_with_its_last_resort_and_harms_nobody
 ) -> None:
     for number in range(3):
         await harness.submit(question(conversation=f"c{number}"))
-    one, bad, three = await harness.take_all()
+    first, bad, three = await harness.take_all()
 
-    settled = await harness.broker.settle([(one, forward()), (bad, settlement), (three, finish())])
+    settled = await harness.broker.settle(
+        [(first, forward()), (bad, settlement), (three, finish())]
+    )
 
     (letter,) = await harness.broker.admin.list_dead_letters()
     assert settled == [True, True, True]

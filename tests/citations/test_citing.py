@@ -105,7 +105,9 @@ def test_what_stands_in_a_source_and_is_cited_nearby_leaves_unchanged(answer: st
     assert read_marks(cited.text) == tuple(range(1, len(cited.order) + 1))
     assert set(cited.order) <= SOURCES.numbers
     blocks = read_blocks(cited.text)
-    assert all(found for block, found in zip(blocks, cover(blocks), strict=True) if block.cells)
+    assert all(
+        is_covered for block, is_covered in zip(blocks, cover(blocks), strict=True) if block.cells
+    )
     assert not any(
         block.parent is not None and re.fullmatch(r"(\[\d+\])+", block.text) for block in blocks
     )
@@ -283,7 +285,7 @@ def test_marks_below_code_that_nothing_stands_above_stay_there() -> None:
 )
 def test_a_list_that_one_source_mostly_has_gets_one_mark_for_all(lead: str, shown: str) -> None:
     proved = [SENTENCES[0], "In other words", SENTENCES[0].replace("page", "Page")]
-    listed = "\n".join(f"- {one}" for one in proved)
+    listed = "\n".join(f"- {sentence}" for sentence in proved)
 
     text = cite(f"{lead}\n\n{listed}", SOURCES).text
 

@@ -124,7 +124,7 @@ def test_what_a_file_that_nobody_named_may_set_leads_nowhere() -> None:
     assert fields.keys() >= HARMLESS
     for name in HARMLESS:
         kind = str(fields[name].annotation)
-        assert not any(one in kind for one in ("Path", "Secret", "dict", "Settings")), name
+        assert not any(part in kind for part in ("Path", "Secret", "dict", "Settings")), name
         assert not name.endswith(("_URL", "_KEY", "_TOKEN", "_MODEL", "_USD", "_FILE", "_FOLDER"))
 
 

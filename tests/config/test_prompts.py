@@ -267,13 +267,13 @@ def test_a_prompt_rendered_with_the_inputs_of_another_is_an_error(tmp_path: Path
 
 
 def test_the_hash_distinguishes_texts_and_parts_too(tmp_path: Path) -> None:
-    one = prompts(tmp_path, "a\n---\n{{ text }}")
+    first = prompts(tmp_path, "a\n---\n{{ text }}")
     other = prompts(tmp_path, "\n---\na{{ text }}")
 
     hashes = {
-        one.render("ask", Inputs(text="b")).hash,
-        one.render("ask", Inputs(text="b")).hash,
-        one.render("ask", Inputs(text="c")).hash,
+        first.render("ask", Inputs(text="b")).hash,
+        first.render("ask", Inputs(text="b")).hash,
+        first.render("ask", Inputs(text="c")).hash,
         other.render("ask", Inputs(text="b")).hash,
     }
 

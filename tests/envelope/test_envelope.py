@@ -146,10 +146,10 @@ def test_change_is_a_copy() -> None:
 def test_envelopes_of_every_schema_version_stay_readable(version: int) -> None:
     frame = (GOLDEN / f"v{version}.json").read_bytes()
 
-    found = decode(frame)
+    decoded = decode(frame)
 
-    assert found.schema_version == version
-    assert found.payload["text"] == "How do I configure SMS routing rules?"
+    assert decoded.schema_version == version
+    assert decoded.payload["text"] == "How do I configure SMS routing rules?"
 
 
 def test_an_envelope_of_a_newer_version_is_refused_and_kept() -> None:

@@ -58,9 +58,9 @@ async def test_a_server_states_the_window_in_its_own_way(
 
 
 async def test_ollama_reads_its_default_where_nothing_else_is_set() -> None:
-    found = await find("ollama", {"/api/show": {"parameters": "stop <|im_end|>"}})
+    window = await find("ollama", {"/api/show": {"parameters": "stop <|im_end|>"}})
 
-    assert found == ContextWindow(OLLAMA_DEFAULT, "server_default")
+    assert window == ContextWindow(OLLAMA_DEFAULT, "server_default")
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,9 @@ async def model(server: ModelServer, steps: StepDialect) -> AsyncIterator[Conver
     registry = Registry(
         prompts=PlainPrompts(), access={steps.provider: access}, timeout_seconds=10, retries=QUICK
     )
-    found = registry.model(f"{steps.model}@{steps.provider}")
-    assert isinstance(found, ConversationModel)
-    yield found
+    made = registry.model(f"{steps.model}@{steps.provider}")
+    assert isinstance(made, ConversationModel)
+    yield made
     await registry.close()
 
 

@@ -80,10 +80,10 @@ async def test_two_compatible_servers_have_their_own_addresses_and_keys(vendors:
     vendors.first.will_send(ANSWER)
     vendors.second.will_send(ANSWER)
 
-    one = await vendors.ask("small@first")
+    first = await vendors.ask("small@first")
     other = await vendors.ask("large@second")
 
-    assert (one.model, other.model) == ("small@first", "large@second")
+    assert (first.model, other.model) == ("small@first", "large@second")
     assert VENDOR.key(vendors.first.received[0]) == "key-of-first"
     assert VENDOR.key(vendors.second.received[0]) == "key-of-second"
 

@@ -109,7 +109,7 @@ async def test_without_a_key_nobody_is_asked() -> None:
 async def test_a_refused_key_of_a_named_server_is_reported_by_its_name(
     vendor: VendorServer,
 ) -> None:
-    [server] = [one for one in vendors_by_name(["local"]).values() if one.is_configured]
+    [server] = [vendor for vendor in vendors_by_name(["local"]).values() if vendor.is_configured]
 
     with pytest.raises(MissingKey, match="that local accepts in COMPATIBLE_SERVERS"):
         await check_key(server, VendorAccess(KEY, vendor.url))

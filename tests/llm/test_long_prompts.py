@@ -149,7 +149,7 @@ async def test_a_prompt_that_is_too_long_is_sent_once_more_with_the_best_sources
     answer = await chain_of(model).ask(task, inputs)
 
     first, second = (call.inputs for call in model.calls)
-    numbers = [int(getattr(one, "number", 0) or one.id) for one in getattr(second, name)]
+    numbers = [int(getattr(source, "number", 0) or source.id) for source in getattr(second, name)]
     assert (answer.output, first, numbers) == (output, inputs, kept)
     assert getattr(second, "left_out", None) == left_out
     assert getattr(second, "augmented_prompt", "") == ""

@@ -55,7 +55,7 @@ def test_an_answer_before_its_status_waits_until_the_status_is_known() -> None:
 def test_a_field_counts_when_it_is_complete() -> None:
     written = '{"canonical_question": "How do I?", "context_type": "new_topic'
 
-    found = [read_complete_fields(written[:end]) for end in range(len(written) + 1)]
+    partial_outputs = [read_complete_fields(written[:end]) for end in range(len(written) + 1)]
 
-    assert {one["canonical_question"] for one in found if one} == {"How do I?"}
-    assert all("context_type" not in one for one in found)
+    assert {output["canonical_question"] for output in partial_outputs if output} == {"How do I?"}
+    assert all("context_type" not in output for output in partial_outputs)

@@ -118,7 +118,7 @@ async def test_what_differs_in_anything_is_asked_anew(
         Refused("a word"),
         ChainExhausted("both", (AccessDenied("a word"), UnreadableOutput("a poem"))),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=lambda error: type(error).__name__,
 )
 async def test_a_failure_because_of_the_content_is_paid_once_and_keeps_its_reason(
     fake_documents: CallsInMemory, error: ModelError
@@ -141,7 +141,7 @@ async def test_a_failure_because_of_the_content_is_paid_once_and_keeps_its_reaso
         ModelUnavailable("down"),
         ChainExhausted("both", (Refused("a word"), ModelUnavailable("down"))),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=lambda error: type(error).__name__,
 )
 async def test_a_failure_that_may_pass_is_not_stored(
     fake_documents: CallsInMemory, error: ModelError

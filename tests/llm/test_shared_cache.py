@@ -247,8 +247,8 @@ async def step(
         task="work_on_task", messages=(UserMessage(text=BRIEF),), sharing=("staff",)
     ).extend(SEARCHES, ToolMessage(call_id="a", name="search", text=result))
     run = start_run(message, stage="work", attempt=attempt)
-    found = await model.converse(conversation.model_copy(update=changes), run)
-    return found.message.text
+    answer = await model.converse(conversation.model_copy(update=changes), run)
+    return answer.message.text
 
 
 def make_stored(fake_documents: FakeStore, *script: Scripted) -> tuple[StoredModel, ScriptedModel]:

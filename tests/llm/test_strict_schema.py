@@ -48,10 +48,10 @@ def objects(node: object) -> Iterator[dict[str, object]]:
 
 
 def test_every_object_is_closed_and_every_field_required() -> None:
-    found = list(objects(strict_schema(Tree)))
+    schemas = list(objects(strict_schema(Tree)))
 
-    assert len(found) == 5, "the top, itself again, a leaf, a cat and a dog"
-    for node in found:
+    assert len(schemas) == 5, "the top, itself again, a leaf, a cat and a dog"
+    for node in schemas:
         properties = node["properties"]
         assert isinstance(properties, dict)
         assert node["required"] == list(properties)

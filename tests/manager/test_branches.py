@@ -225,9 +225,14 @@ async def test_a_branch_that_gave_up_when_its_time_was_over_is_missing_and_has_n
     good = await steps.work(scatter.branches[2])
     went_on = await steps.decide(gather(scatter, {"t1": returned.result, "t3": good.result}))
 
-    found = decode_send(went_on.sends[0]).payload["branches"]
-    assert isinstance(found, list)
-    assert found[0] == {"branch": "t1", "key": "call_1", "status": "missing", "reason": late.reason}
+    branches = decode_send(went_on.sends[0]).payload["branches"]
+    assert isinstance(branches, list)
+    assert branches[0] == {
+        "branch": "t1",
+        "key": "call_1",
+        "status": "missing",
+        "reason": late.reason,
+    }
 
 
 async def test_a_scatter_without_branches_goes_on_as_if_all_had_failed() -> None:

@@ -118,13 +118,13 @@ def test_the_judgement_of_an_answer_replaces_the_unjudged_one() -> None:
     after = record_progress(judged, QUALITY, StageEvent.LOW, FLOWS)
     again = record_progress(after, ASSESS, StageEvent.ENOUGH, FLOWS)
     other = after.replace(payload={**after.payload, "response": "The fee is 4. [1]"})
-    found = after.replace(payload={**other.payload, "answered_by": "search"})
+    searched = after.replace(payload={**other.payload, "answered_by": "search"})
 
     assert State(written.payload).best_answer is not None
     assert State(after.payload).best_answer is None
     assert State(again.payload).best_answer is None, "it is the answer that was turned down"
     assert State(record_progress(other, WRITE, StageEvent.DONE, FLOWS).payload).best_answer
-    assert record_progress(found, WRITE, StageEvent.DONE, FLOWS) is found
+    assert record_progress(searched, WRITE, StageEvent.DONE, FLOWS) is searched
 
 
 def test_an_unjudged_answer_replaces_no_judged_one() -> None:

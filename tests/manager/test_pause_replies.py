@@ -120,10 +120,10 @@ def test_a_button_without_an_open_pause_is_not_open_and_other_words_are_a_messag
 def test_words_for_the_only_open_field_are_its_value(
     field: InputField, text: str, value: str | float
 ) -> None:
-    found = read(make_pause(field), text)
+    reply = read(make_pause(field), text)
 
-    assert found == Answered(True, {field.name: value})
-    assert repr(found.values[field.name]) == repr(value)
+    assert reply == Answered(True, {field.name: value})
+    assert repr(reply.values[field.name]) == repr(value)
 
 
 @pytest.mark.parametrize(

@@ -102,13 +102,13 @@ def test_the_last_resort_says_in_the_users_language_that_the_time_was_up() -> No
 
 def test_a_reply_says_whether_a_model_or_the_search_answered() -> None:
     passages: Payload = {"notice": "No model.", "shown": []}
-    found = envelope(
+    searched = envelope(
         response="No model.", answered_by="search", fallback_reason="no_model", passages=passages
     )
     written = envelope(response="Yes.", answered_by="model", answer_model="gpt", passages=None)
     end, decision = End(Ending.ANSWER, Outcome.ANSWERED), Decision("row", (), {}, None)
 
-    by_search = replies.end_reply(found, decision, end, FixedTexts())
+    by_search = replies.end_reply(searched, decision, end, FixedTexts())
     by_model = replies.end_reply(written, decision, end, FixedTexts())
 
     assert (by_search["answered_by"], by_search["fallback_reason"]) == ("search", "no_model")
@@ -130,8 +130,8 @@ def test_a_dead_letter_reports_a_fault_and_not_a_lack_of_time(best: Payload, key
 
 
 def test_an_end_without_an_answer_lists_the_pages_that_were_found() -> None:
-    found: list[JsonValue] = [make_result(number) for number in (1, 1, 2)]
-    asked = envelope(language="de", search_results=found)
+    results: list[JsonValue] = [make_result(number) for number in (1, 1, 2)]
+    asked = envelope(language="de", search_results=results)
 
     reply = make_last_resort(asked, FixedTexts())
 

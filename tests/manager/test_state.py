@@ -148,6 +148,8 @@ def test_branches_that_wait_are_restored_as_they_were() -> None:
 
 
 def test_every_property_has_the_name_of_its_attribute() -> None:
-    properties = {name: one for name, one in vars(State).items() if isinstance(one, Property)}
+    properties = {
+        name: member for name, member in vars(State).items() if isinstance(member, Property)
+    }
 
-    assert {one.name for one in properties.values()} == MANAGER_READS
+    assert {member.name for member in properties.values()} == MANAGER_READS

@@ -32,11 +32,11 @@ async def test_a_process_that_announced_itself_lives_with_its_roles(client: Any)
 
 async def test_processes_of_one_name_are_distinguished(client: Any) -> None:
     presence = RedisPresence(client)
-    one, other = (presence.of_process("pod", 1, ROLES) for _ in range(2))
-    await one.announce()
+    first, other = (presence.of_process("pod", 1, ROLES) for _ in range(2))
+    await first.announce()
     await other.announce()
 
-    await one.leave()
+    await first.leave()
 
     assert names(await presence.living()) == [("pod", 1)]
 
@@ -110,9 +110,9 @@ async def _next_millisecond(client: Any) -> None:
 async def test_what_describes_no_process_hides_none(client: Any) -> None:
     presence = RedisPresence(client)
     await asyncio.gather(*(presence.of_process("host", pid, ROLES).announce() for pid in (1, 2)))
-    [one, _] = await presence.living()
+    [process, _] = await presence.living()
     broken = ("not JSON", "[]", "3", '{"host": "x"}', "[" * 100_000, b"\xff")
-    await client.zadd(workers_key(), dict.fromkeys(broken, one.seen_at * 1000))
+    await client.zadd(workers_key(), dict.fromkeys(broken, process.seen_at * 1000))
 
     assert names(await presence.living()) == [("host", 1), ("host", 2)]
 

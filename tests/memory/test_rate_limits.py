@@ -22,9 +22,9 @@ async def test_requests_over_the_limit_are_asked_to_wait(client: Any) -> None:
 
 async def test_tokens_are_limited_over_all_processes(client: Any) -> None:
     limits = {"m": Limit(tokens_per_minute=1000)}
-    one, other = RedisLimiter(client, limits), RedisLimiter(client, limits)
+    first, other = RedisLimiter(client, limits), RedisLimiter(client, limits)
 
-    waits = await asyncio.gather(*(lim.acquire("m", 400) for lim in (one, other, one, other)))
+    waits = await asyncio.gather(*(lim.acquire("m", 400) for lim in (first, other, first, other)))
 
     assert sorted(wait == 0.0 for wait in waits) == [False, False, True, True]
 
@@ -68,9 +68,9 @@ async def test_the_first_turns_come_at_once_and_the_others_one_by_one(client: An
 
 
 async def test_turns_are_given_over_all_processes(client: Any) -> None:
-    one, other = RedisTurns(client, "slack"), RedisTurns(client, "slack")
+    first, other = RedisTurns(client, "slack"), RedisTurns(client, "slack")
 
-    waited = [*await waits(one, 2), *await waits(other, 1), *await waits(one, 1)]
+    waited = [*await waits(first, 2), *await waits(other, 1), *await waits(first, 1)]
 
     assert about(waited) == [0, 0, 1, 2]
 

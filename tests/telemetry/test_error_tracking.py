@@ -21,8 +21,8 @@ TEXT = "Is Ann Smith ill?"
 def list_events(receiver: Receiver) -> list[dict[str, Any]]:
     """The events in the envelopes: lines of JSON, a header before each item."""
     lines = [line for _, body, _ in receiver.bodies for line in body.splitlines()]
-    found = [json.loads(line) for line in lines if line]
-    return [one for one in found if "message" in one]
+    envelopes = [json.loads(line) for line in lines if line]
+    return [item for item in envelopes if "message" in item]
 
 
 async def test_an_error_is_reported_with_its_place_and_without_its_text(

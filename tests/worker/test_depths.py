@@ -102,8 +102,8 @@ async def test_many_who_scrape_at_once_cost_one_read() -> None:
         scrapes = [tasks.create_task(scrape(registry)) for _ in range(5)]
         await broker.was_asked.wait()
         broker.answering.set()
-        for each in scrapes:
-            assert (await each)["refdesk_depth"] == 3
+        for task in scrapes:
+            assert (await task)["refdesk_depth"] == 3
 
     assert broker.asked == 1
 

@@ -63,7 +63,7 @@ async def test_one_pause_asks_for_all_and_its_reply_repeats_no_call(
 
     assert asked["outcome"] == "clarification"
     assert asked["pause"]["kind"] == "information"
-    names = [one["field"]["name"] for one in asked["pause"]["questions"]]
+    names = [question["field"]["name"] for question in asked["pause"]["questions"]]
     assert names == ["period", "amount"]
     assert sorted(ran_before) == ["amount", "free", "period"]
     assert answered["outcome"] == "answered"
@@ -89,7 +89,7 @@ async def test_partial_values_are_kept_and_only_the_rest_is_asked_again(
         answered = await desk.ask(Message("4,5", "c1", "m3"))
 
     assert again["outcome"] == "clarification"
-    assert [one["id"] for one in again["pause"]["questions"]] == ["amount"]
+    assert [question["id"] for question in again["pause"]["questions"]] == ["amount"]
     assert answered["outcome"] == "answered"
     assert len(tool.ran) == 5
     journal = await harness.broker.replies.read_journal(desk.question(Message("", "c1", "m3")))
@@ -107,7 +107,7 @@ async def test_a_button_approves_or_denies_and_a_second_press_has_no_effect(
 
     async with harness.open() as desk:
         asked: Any = await desk.ask(ASKED)
-        buttons = [one["value"] for one in asked["suggested_actions"]]
+        buttons = [action["value"] for action in asked["suggested_actions"]]
         first = await desk.ask(Message(f"{answer} #{CODE}", "c1", "m2"))
         second = await desk.ask(Message(f"{answer} #{CODE}", "c1", "m3"))
         third = await desk.ask(reply_with(4, approve=True))
@@ -247,11 +247,11 @@ class CrashingMemory(RedisMemory):
     crashes = 1
 
     async def claim_pause(self, question: Question, pause_id: str) -> bytes | None:
-        found = await super().claim_pause(question, pause_id)
+        claimed = await super().claim_pause(question, pause_id)
         if self.crashes:
             self.crashes -= 1
             raise RuntimeError("the process died after the claim")
-        return found
+        return claimed
 
 
 async def test_a_reply_whose_process_died_after_its_claim_goes_on_when_it_is_delivered_again(
@@ -275,12 +275,12 @@ class DyingLateMemory(RedisMemory):
     until = 0.0
 
     async def claim_pause(self, question: Question, pause_id: str) -> bytes | None:
-        found = await super().claim_pause(question, pause_id)
+        claimed = await super().claim_pause(question, pause_id)
         if not self.until:
             self.until = time.time() + PAUSE_SECONDS
             await wait_until(self._is_expired)
             raise RuntimeError("the process died after the claim")
-        return found
+        return claimed
 
     async def _is_expired(self) -> bool:
         return time.time() >= self.until
