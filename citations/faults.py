@@ -56,7 +56,7 @@ _DOTS = str.maketrans("\u3002\uff0e\uff61", "...")
 """Characters that browsers and DNS resolvers treat as a full stop."""
 _ORDERED = re.compile(r"[ \t>]*\d{1,9}[.)]")
 CERTAIN_CHARACTERS = 40
-"""The least characters for a reliable language detection."""
+"""Minimum characters for reliable language detection."""
 _OPEN_CITATION = re.compile(
     r"(?<!\s)\s*+[\[(\u3010\uff3b][^\[\]()\u3010\u3011\uff3b\uff3d\n]{0,40}+\Z"
 )

@@ -347,7 +347,7 @@ class ReplyReader:
     ) -> None:
         """Add a tool call.
 
-        A repeated call with the same id is added once. A call without a unique id gets one that
+        A repeated call with the same id is only added once. A call without a unique id gets one that
         differs in each message.
         """
         call = ToolUse(
