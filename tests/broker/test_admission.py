@@ -65,7 +65,7 @@ async def test_a_duplicate_is_recognised_under_overload(harness: BrokerHarness) 
 
 
 @ON_REAL
-async def test_what_only_waits_makes_admission_accept_less(harness: BrokerHarness) -> None:
+async def test_waiting_messages_reduce_admission(harness: BrokerHarness) -> None:
     record_pace(harness)
     rounds = itertools.count(1)
 
@@ -115,7 +115,7 @@ async def test_a_tenant_that_holds_less_than_its_part_still_gets_in(harness: Bro
     ]
 
 
-async def test_many_tenants_together_stay_within_what_workers_can_do(
+async def test_many_tenants_together_stay_within_the_measured_rate(
     harness: BrokerHarness,
 ) -> None:
     record_pace(harness)
@@ -202,7 +202,7 @@ async def test_a_group_or_stream_that_is_gone_does_not_stop_the_channel(
     assert await harness.submit() == Accepted()
 
 
-async def test_what_admission_measured_expires_with_time(harness: BrokerHarness) -> None:
+async def test_measured_rates_expire(harness: BrokerHarness) -> None:
     record_pace(harness)
     await harness.submit()
 

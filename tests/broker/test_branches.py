@@ -117,7 +117,9 @@ async def test_failures_of_all_branches_go_on_too(harness: BrokerHarness) -> Non
     assert len(await take_gathered(harness)) == 2
 
 
-async def test_a_join_goes_on_at_its_deadline_with_what_is_there(harness: BrokerHarness) -> None:
+async def test_a_join_continues_at_its_deadline_with_the_results_so_far(
+    harness: BrokerHarness,
+) -> None:
     await begin(harness, scatter("t1", "t2", seconds=0.05))
     branches = await take_branches(harness)
     await harness.settle(branches["t1"], result("in time"))

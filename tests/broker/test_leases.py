@@ -97,7 +97,7 @@ async def test_renewing_keeps_the_lease_without_counting_a_delivery(harness: Bro
     assert await harness.settle(held, finish())
 
 
-async def test_a_lease_that_nobody_renews_ends(harness: BrokerHarness) -> None:
+async def test_a_lease_without_renewal_expires(harness: BrokerHarness) -> None:
     harness.broker = harness.make(lease_seconds=600)
     await harness.submit()
     held = await harness.take(consumer="w1")
@@ -109,7 +109,7 @@ async def test_a_lease_that_nobody_renews_ends(harness: BrokerHarness) -> None:
     assert not await harness.settle(held, finish())
 
 
-async def test_what_was_lost_is_reported_and_neither_renewed_nor_given_back(
+async def test_lost_leases_are_reported_and_neither_renewed_nor_returned(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit()
@@ -193,7 +193,7 @@ async def test_an_entry_that_is_given_back_is_there_at_once_and_spent_nothing(
     assert not await harness.settle(held, finish())
 
 
-async def test_a_consumer_that_leaves_hands_back_what_it_owns(harness: BrokerHarness) -> None:
+async def test_a_leaving_consumer_returns_its_entries(harness: BrokerHarness) -> None:
     harness.broker = harness.make(lease_seconds=60)
     await harness.submit()
     held = await harness.take(consumer="w1")
@@ -251,7 +251,9 @@ async def test_silent_consumers_that_own_nothing_are_removed(harness: BrokerHarn
     assert await wait_until(is_removed)
 
 
-async def test_an_entry_that_is_no_frame_is_buried_on_first_sight(harness: BrokerHarness) -> None:
+async def test_an_entry_without_a_valid_frame_is_buried_at_its_first_delivery(
+    harness: BrokerHarness,
+) -> None:
     stream = "rd:{0}:stream:manager"
     await harness.client.xadd(stream, {"nonsense": b"\xff\xfe"})
     await harness.client.xadd(stream, {"q": "a/b", "f": "x", "d": "1", "n": "0", "l": ""})
@@ -299,7 +301,9 @@ async def recover(harness: BrokerHarness, *known: tuple[int, str]) -> None:
     await wait_until(look)
 
 
-async def test_what_never_arrived_is_there_for_the_next_who_takes(harness: BrokerHarness) -> None:
+async def test_an_entry_of_a_lost_response_is_available_to_the_next_consumer(
+    harness: BrokerHarness,
+) -> None:
     await harness.submit(question(conversation="c1"))
     await harness.submit(question(conversation="c2"))
     arrived, lost = await harness.take_all()
@@ -314,7 +318,7 @@ async def test_what_never_arrived_is_there_for_the_next_who_takes(harness: Broke
     assert await harness.settle(again, finish())
 
 
-async def test_what_was_delivered_just_now_may_still_arrive(harness: BrokerHarness) -> None:
+async def test_a_recent_delivery_is_not_recovered(harness: BrokerHarness) -> None:
     await harness.submit()
     held = await harness.take()
 
@@ -323,7 +327,7 @@ async def test_what_was_delivered_just_now_may_still_arrive(harness: BrokerHarne
     assert await harness.settle(held, finish())
 
 
-async def test_nobody_loses_what_another_holds(harness: BrokerHarness) -> None:
+async def test_recovery_does_not_affect_entries_of_other_consumers(harness: BrokerHarness) -> None:
     await harness.submit()
     held = await harness.take(consumer="w2")
 

@@ -106,7 +106,7 @@ async def test_an_id_that_every_conversation_uses_is_kept_for_the_newest_alone(
     assert (await harness.broker.admin.find_questions("m1"))[0] == question()
 
 
-async def test_the_status_shows_what_waits_and_what_runs(harness: BrokerHarness) -> None:
+async def test_the_status_shows_waiting_and_running_entries(harness: BrokerHarness) -> None:
     for number in range(3):
         await harness.submit(question(conversation=f"c{number}"))
     await harness.broker.consumer.take("manager", "w1", slots=1, block_seconds=0.0)

@@ -10,7 +10,7 @@ from envelope.specialists import (
 )
 
 
-def test_a_sequence_in_order_stays_as_it_is() -> None:
+def test_a_valid_sequence_is_unchanged() -> None:
     sequence = complete_sequence(["extractor", "requirement_extractor", "compliance"])
 
     assert sequence.names == ("extractor", "requirement_extractor", "compliance")
@@ -52,7 +52,7 @@ def test_every_specialist_comes_after_all_that_it_needs() -> None:
         assert all(place[needed] < place[name] for needed in NEEDS[name])
 
 
-def test_a_further_round_makes_what_is_missing_and_repeats_what_depends_on_it() -> None:
+def test_a_further_round_runs_missing_specialists_and_repeats_their_dependents() -> None:
     done = ("extractor", "requirement_extractor", "compliance", "gap_synthesizer")
 
     assert plan_further_round(SpecialistName.COMPLIANCE, done) == ("compliance", "gap_synthesizer")

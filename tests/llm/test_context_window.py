@@ -80,5 +80,5 @@ async def test_the_window_of_a_vendors_model_is_that_of_the_price_list() -> None
     assert unknown is None
 
 
-async def test_a_server_that_answers_at_any_path_is_no_ollama() -> None:
+async def test_a_server_that_answers_at_any_path_is_not_ollama() -> None:
     assert await find("house", {"/api/ps": {"data": []}, "/api/show": {"data": []}}) is None

@@ -136,7 +136,7 @@ def chain_of(*models: ScriptedModel) -> FallbackChain:
 @pytest.mark.parametrize(
     ("task", "inputs", "output", "name", "kept", "left_out"), TASKS.values(), ids=TASKS.keys()
 )
-async def test_a_prompt_that_is_too_long_is_sent_once_more_with_the_best_sources(
+async def test_a_prompt_that_is_too_long_is_sent_again_with_the_best_sources(
     task: Task[Any, Any],
     inputs: BaseModel,
     output: BaseModel,
@@ -201,7 +201,7 @@ LOOKED_UP = ToolConversation(
 )
 
 
-async def test_a_conversation_that_is_too_long_is_sent_once_more_with_shorter_results() -> None:
+async def test_a_conversation_that_is_too_long_is_sent_again_with_shorter_results() -> None:
     model = ScriptedModel([LONG, ModelMessage(text="5 euros")])
 
     step = await chain_of(model).converse(LOOKED_UP)

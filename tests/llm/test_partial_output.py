@@ -35,7 +35,7 @@ def test_no_part_of_an_escape_sequence_is_ever_shown() -> None:
         '{"status": "answered", "answer": null',
     ],
 )  # fmt: skip
-def test_what_is_no_answer_yet_is_not_shown(written: str) -> None:
+def test_a_partial_answer_without_text_is_not_shown(written: str) -> None:
     assert read_partial_answer(written) == ""
 
 

@@ -39,7 +39,7 @@ def test_cached_tokens_cost_less_and_are_part_of_the_input() -> None:
 
 
 @pytest.mark.parametrize("usage", [SOME, Usage()])
-def test_an_unknown_model_has_no_price_rather_than_none_to_pay(usage: Usage) -> None:
+def test_the_price_of_an_unknown_model_is_none_and_not_zero(usage: Usage) -> None:
     assert cost_usd("openai", "gpt-none-such", usage, base_url=None) is None
 
 

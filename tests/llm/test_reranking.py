@@ -206,7 +206,7 @@ async def test_a_server_that_hangs_is_given_up_in_time_and_left_alone(
     assert len(server.received) == LEAST_FAILURES
 
 
-async def test_a_search_that_is_cancelled_blames_nobody(
+async def test_a_cancelled_search_does_not_count_against_the_vendor(
     server: ModelServer, reranker: ScoreModel
 ) -> None:
     server.will_send(Response(ends="never"), TEI)

@@ -174,7 +174,7 @@ def test_records_of_a_later_version_and_a_full_log_raise_no_alarm() -> None:
     assert "altered_result" not in kinds(full)
 
 
-def test_a_branch_is_checked_by_what_was_joined_into_it() -> None:
+def test_a_branch_is_checked_against_its_joined_results() -> None:
     result = make_result("r1-1")
     call: Payload = {"call_id": "r1-1", "tool": "search"}
     wrote: Payload = {

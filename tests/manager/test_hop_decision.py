@@ -89,7 +89,7 @@ WRITTEN: dict[str, JsonValue] = {"response": "The fee is 3. [1]", "answered_by":
     ],
 )
 @pytest.mark.parametrize(("stage", "did"), [(WRITE, StageEvent.DONE), (ASSESS, StageEvent.AGAIN)])
-def test_an_answer_of_the_tool_loop_outlives_a_limit_and_says_that_it_is_not_judged(
+def test_an_unjudged_answer_of_the_tool_loop_survives_a_limit_with_a_note(
     stage: Stage, did: StageEvent, reason: str, note: str
 ) -> None:
     written = record_progress(envelope(WRITTEN), stage, did, FLOWS)

@@ -99,7 +99,7 @@ def test_the_manager_writes_no_attribute_of_an_agent_or_of_the_gateway() -> None
         State({}).changed(**foreign)  # type: ignore[arg-type] # what the types forbid
 
 
-def test_the_manager_writes_what_is_its_own_and_keeps_the_rest() -> None:
+def test_the_manager_writes_only_its_own_attributes() -> None:
     state = State({"language": "de"})
 
     changed = state.changed(stage="search", preferences=Preferences(language="de"))

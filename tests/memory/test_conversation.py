@@ -60,7 +60,7 @@ async def test_nothing_is_remembered_of_a_new_conversation(client: Any) -> None:
     assert remembered.pause is None
 
 
-async def test_what_an_end_changes_is_recalled(client: Any) -> None:
+async def test_changes_at_the_end_of_a_message_are_recalled(client: Any) -> None:
     memory = RedisMemory(client, shards=4)
     ended = Ended(
         turns=turns("one", "two"),
@@ -174,7 +174,7 @@ async def test_a_closed_pause_is_gone(client: Any) -> None:
 
 
 @pytest.mark.parametrize(("forget", "language"), [("history", "de"), ("all", None)])
-async def test_forgetting_clears_what_was_asked(
+async def test_forgetting_removes_the_asked_questions(
     client: Any, forget: str, language: str | None
 ) -> None:
     memory = RedisMemory(client, shards=4)

@@ -52,7 +52,7 @@ async def test_a_process_that_left_is_gone_and_its_key_with_the_last(client: Any
     assert not await client.exists(workers_key())
 
 
-async def test_who_never_was_announced_leaves_without_a_word(client: Any) -> None:
+async def test_a_process_that_was_never_announced_leaves_silently(client: Any) -> None:
     await RedisPresence(client).of_process("host", 7, ROLES).leave()
 
     assert not await client.exists(workers_key())
@@ -68,7 +68,7 @@ async def test_a_process_that_fell_silent_is_not_shown_and_its_key_dies(client: 
     await wait_until(nobody)
 
 
-async def test_half_a_minute_of_silence_is_enough_and_whoever_is_next_removes_it(
+async def test_a_process_is_removed_after_half_a_minute_of_silence(
     client: Any,
 ) -> None:
     presence = RedisPresence(client)
@@ -107,7 +107,7 @@ async def _next_millisecond(client: Any) -> None:
     await wait_until(later)
 
 
-async def test_what_describes_no_process_hides_none(client: Any) -> None:
+async def test_invalid_announcements_do_not_hide_processes(client: Any) -> None:
     presence = RedisPresence(client)
     await asyncio.gather(*(presence.of_process("host", pid, ROLES).announce() for pid in (1, 2)))
     [process, _] = await presence.living()

@@ -75,7 +75,7 @@ async def test_turns_are_given_over_all_processes(client: Any) -> None:
     assert about(waited) == [0, 0, 1, 2]
 
 
-async def test_who_has_no_patience_gets_no_turn_and_takes_none_from_others(client: Any) -> None:
+async def test_a_caller_that_does_not_wait_gets_no_turn_and_takes_none(client: Any) -> None:
     turns = RedisTurns(client, "slack")
 
     waited = [*await waits(turns, 4, patience_seconds=1.0), *await waits(turns, 1)]
@@ -83,7 +83,7 @@ async def test_who_has_no_patience_gets_no_turn_and_takes_none_from_others(clien
     assert about(waited) == [0, 0, None, None, 1]
 
 
-async def test_nobody_gets_a_turn_while_they_are_held(client: Any) -> None:
+async def test_no_turn_is_given_while_turns_are_held(client: Any) -> None:
     turns = RedisTurns(client, "slack")
     await turns.hold("post", **MINUTE, seconds=600)
     await turns.hold("post", **MINUTE, seconds=60)
@@ -92,7 +92,7 @@ async def test_nobody_gets_a_turn_while_they_are_held(client: Any) -> None:
     assert await turns.turn("other", **MINUTE, patience_seconds=0.0) == 0.0
 
 
-async def test_what_is_kept_of_turns_dies_by_itself(client: Any) -> None:
+async def test_stored_turns_expire(client: Any) -> None:
     turns = RedisTurns(client, "slack")
     await waits(turns, 3)
 

@@ -62,7 +62,7 @@ async def test_questions_without_a_good_end_are_grouped_by_their_meaning(
     assert [page["title"] for page in gaps[0].pages] == ["Leave"]
 
 
-async def test_a_passages_reply_is_no_gap_unless_it_was_rated_down(store: RecordStore) -> None:
+async def test_a_passages_reply_is_a_gap_only_if_rated_down(store: RecordStore) -> None:
     passages = {"outcome": "answered", "answered_by": "search", "reason": "no_model"}
     store.write([ask(1, "leave one", **passages), ask(2, "car one", **passages)])
     store.rate(ask(2, "").id, "down", "")
@@ -72,7 +72,7 @@ async def test_a_passages_reply_is_no_gap_unless_it_was_rated_down(store: Record
     assert [gap.title for gap in gaps] == ["car one"]
 
 
-async def test_a_question_that_no_model_could_interpret_is_no_gap(store: RecordStore) -> None:
+async def test_a_question_that_no_model_could_interpret_is_not_a_gap(store: RecordStore) -> None:
     store.write([ask(1, "leave one", reason="model_failed"), ask(2, "car one")])
 
     gaps = await make_finder(store).find(DESK)
@@ -80,7 +80,7 @@ async def test_a_question_that_no_model_could_interpret_is_no_gap(store: RecordS
     assert [gap.title for gap in gaps] == ["car one"]
 
 
-async def test_a_question_outside_the_topic_is_no_gap_unless_it_was_rated_down(
+async def test_an_out_of_scope_question_is_a_gap_only_if_rated_down(
     store: RecordStore,
 ) -> None:
     store.write([ask(1, "leave one", reason="out_of_scope"), ask(2, "car", reason="out_of_scope")])
@@ -91,7 +91,7 @@ async def test_a_question_outside_the_topic_is_no_gap_unless_it_was_rated_down(
     assert [gap.title for gap in gaps] == ["car"]
 
 
-async def test_a_question_back_counts_once_nobody_replies_and_not_after_an_answer(
+async def test_a_clarification_is_a_gap_only_without_a_reply(
     store: RecordStore,
 ) -> None:
     back = {"outcome": "clarification"}
@@ -146,7 +146,7 @@ async def test_an_erased_conversation_leaves_no_vector(store: RecordStore) -> No
     assert [gap.title for gap in await finder.find(DESK)] == ["car one"]
 
 
-async def test_what_the_owner_asked_again_is_no_gap_and_goes_with_its_conversation(
+async def test_repeated_questions_of_the_owner_are_not_gaps_and_are_erased_with_their_conversation(
     store: RecordStore,
 ) -> None:
     again = ask(2, "leave one", conversation_id="console/c1", channel="console")

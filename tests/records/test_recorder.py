@@ -79,7 +79,7 @@ async def test_an_ended_message_is_recorded_once_with_its_work(desk: Desk) -> No
     ]  # fmt: skip
 
 
-async def test_what_a_specialist_could_not_do_is_recorded_once(desk: Desk) -> None:
+async def test_the_failure_of_a_specialist_is_recorded_once(desk: Desk) -> None:
     failed: JsonValue = {"specialist": "risk_verifier", "text": "the model gave no answer"}
     await desk.answer(errors=[failed, failed])
 
@@ -222,7 +222,7 @@ async def test_a_journal_that_cannot_be_read_holds_up_no_other(desk: Desk) -> No
     assert [record.message_id for record in desk.records()] == ["m1"]
 
 
-async def test_what_is_asked_after_an_erasure_is_recorded(desk: Desk) -> None:
+async def test_questions_after_an_erasure_are_recorded(desk: Desk) -> None:
     asked = await desk.answer("m1")
     await desk.harness.broker.ended.announce(asked, "forgotten")
     announced = await desk.harness.client.time()
@@ -288,7 +288,7 @@ async def test_an_assistant_that_keeps_no_records_has_none(desk: Desk) -> None:
     assert desk.records() == []
 
 
-async def test_what_is_to_be_redacted_is_written_nowhere(desk: Desk) -> None:
+async def test_redacted_text_is_not_stored(desk: Desk) -> None:
     await desk.answer(
         text="Write to ann@example.org or call +49 30 1234567, see https://a.example."
     )

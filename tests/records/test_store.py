@@ -314,7 +314,7 @@ def test_missing_rights_and_tables_delay_records_and_refuse_none(new_database: s
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "nonsense", "http://host/name"])
-def test_an_address_of_no_use_is_refused_with_what_was_expected(url: str) -> None:
+def test_an_invalid_address_is_rejected_with_the_expected_form(url: str) -> None:
     with pytest.raises(RecordsUrlError, match="expected sqlite:///PATH or postgresql://"):
         connect_store(url)
 

@@ -69,7 +69,7 @@ async def test_each_question_is_counted_by_one_of_two_processes(watched: Watched
     assert cost == pytest.approx(0.5)
 
 
-async def test_nothing_is_read_before_somebody_asks_for_the_figures(watched: Watched) -> None:
+async def test_nothing_is_read_before_the_first_scrape(watched: Watched) -> None:
     await watched.end("m1", Outcome.ANSWERED)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(watched.observer().run())

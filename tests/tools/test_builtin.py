@@ -70,7 +70,7 @@ async def test_wordings_of_a_search_are_fused_by_the_ranks_of_their_passages(
     assert len(ranks[1]) == len(set(ranks[1])) <= 3
 
 
-async def test_a_report_is_formatted_in_parts_and_is_no_source(executor: ToolExecutor) -> None:
+async def test_a_report_is_formatted_in_parts_and_is_not_a_source(executor: ToolExecutor) -> None:
     parts = [
         {"heading": "Findings", "items": ["REQ-001 <b>lacks</b> a passage"]},
         {"heading": "Matrix", "rows": [["Id", "Status"], ["REQ-001"]]},
@@ -185,7 +185,7 @@ async def test_a_section_and_a_document_are_read_as_they_stand(executor: ToolExe
     assert (beyond.error_type, hidden.error_type) == (ToolErrorType.VALIDATION,) * 2
 
 
-async def test_the_context_of_a_passage_is_the_passage_and_what_stands_around_it(
+async def test_the_context_of_a_passage_includes_its_neighbours(
     executor: ToolExecutor,
 ) -> None:
     result = await call(executor, "expand_context", chunk_ids=["alfa@2025#1"])
@@ -242,7 +242,7 @@ async def test_a_summary_quotes_and_cites(executor: ToolExecutor) -> None:
         ("A carrier pays a fee.", "alfa@2025#77", "missing", []),
     ],
 )
-async def test_what_can_be_proved_of_a_citation_is_said(
+async def test_a_citation_is_verified_by_rules(
     executor: ToolExecutor, claim: str, chunk_id: str, verdict: str, lacks: list[str]
 ) -> None:
     result = await call(executor, "verify_citation", claim=claim, chunk_id=chunk_id)

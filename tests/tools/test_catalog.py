@@ -106,7 +106,7 @@ async def test_a_tool_of_a_set_is_a_builtin_with_fixed_arguments(
         ("[a", "expected a tool set in 'set.toml'"),
     ],
 )
-def test_a_set_with_a_mistake_says_where_it_is(
+def test_an_invalid_tool_set_names_the_location(
     catalog: ToolCatalog, tmp_path: Path, text: str, problem: str
 ) -> None:
     with pytest.raises(InvalidToolSet, match=problem.replace(".", r"\.")):
@@ -139,14 +139,14 @@ def test_a_file_names_the_combinations_of_its_tools_by_name_or_alias(
         (("search", "delete_all_files"), "found 'delete_all_files'$"),
     ],
 )
-def test_a_combination_that_cannot_be_called_is_refused_with_what_was_expected(
+def test_an_invalid_combination_is_rejected_with_the_expected_form(
     catalog: ToolCatalog, tools: tuple[str, ...], problem: str
 ) -> None:
     with pytest.raises(InvalidToolSet, match=problem):
         combine_tools(catalog, {"pair": tools}, "set.toml")
 
 
-def test_combinations_that_are_no_lists_of_names_are_refused(
+def test_combinations_that_are_not_lists_of_names_are_rejected(
     catalog: ToolCatalog, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidToolSet, match=r"set\.toml: combinations: pair"):

@@ -159,7 +159,7 @@ async def test_a_budget_that_is_used_up_ends_with_an_answer(executor: ToolExecut
     assert (step.end, step.message.text) == (DialogueEnd.BUDGET, "Two.")
 
 
-async def test_at_the_last_step_the_text_beside_the_calls_is_what_was_written(
+async def test_at_the_last_step_the_text_next_to_the_calls_is_the_answer(
     executor: ToolExecutor,
 ) -> None:
     first = write_call(1, "calculator", expression="1 + 1").model_copy(

@@ -278,7 +278,7 @@ def test_a_result_travels_as_json() -> None:
     assert ToolResult.model_validate(json.loads(result.model_dump_json())) == result
 
 
-def test_a_short_text_stays_as_it_is() -> None:
+def test_a_short_text_is_unchanged() -> None:
     assert shorten("x" * LONGEST_TEXT) == "x" * LONGEST_TEXT
 
 
@@ -327,6 +327,6 @@ async def test_other_questions_and_named_versions_are_searched_as_before(
     assert "repeal@2025#0" not in {citation.chunk_id for citation in result.citations}
 
 
-def test_a_notice_says_where_the_content_is() -> None:
+def test_a_notice_states_where_the_content_is() -> None:
     assert is_notice("[Withdrawn: incorporated into Article 6.]")
     assert not is_notice("A withdrawn licence is returned.")

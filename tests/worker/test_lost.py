@@ -102,7 +102,7 @@ class Failures(SilentMeter):
         self.reported.append((role, error))
 
 
-async def test_what_its_worker_left_is_not_run_again_once_the_question_has_ended(
+async def test_an_abandoned_entry_does_not_run_again_after_its_question_ended(
     harness: WorkerHarness,
 ) -> None:
     message = Message("How?", "c1", "m1")

@@ -164,7 +164,7 @@ async def test_a_person_without_the_groups_of_the_question_cannot_answer_its_pau
     assert len(tool.ran) == 3
 
 
-async def test_an_expired_pause_is_refused_politely_and_says_so(harness: WorkerHarness) -> None:
+async def test_a_reply_to_an_expired_pause_is_refused_politely(harness: WorkerHarness) -> None:
     tool = prepare(harness, "approval")
     harness.limits = Limits(pause_seconds=0.0)
 
@@ -177,7 +177,7 @@ async def test_an_expired_pause_is_refused_politely_and_says_so(harness: WorkerH
     assert len(tool.ran) == 3
 
 
-async def test_another_topic_closes_the_pause_and_erases_what_it_kept(
+async def test_another_topic_closes_the_pause_and_erases_its_payload(
     harness: WorkerHarness,
 ) -> None:
     prepare(harness, "approval")
@@ -209,7 +209,7 @@ async def test_a_payload_that_is_too_large_goes_on_without_asking(harness: Worke
     assert not await is_kept(harness, desk)
 
 
-async def test_values_that_never_fit_end_after_the_permitted_rounds_with_what_is_there(
+async def test_invalid_values_end_after_the_permitted_rounds_with_the_results_so_far(
     harness: WorkerHarness,
 ) -> None:
     tool = prepare(harness, "information")
@@ -224,7 +224,9 @@ async def test_values_that_never_fit_end_after_the_permitted_rounds_with_what_is
     assert len(tool.ran) == 3
 
 
-async def test_what_a_pause_keeps_is_erased_with_the_conversation(harness: WorkerHarness) -> None:
+async def test_the_payload_of_a_pause_is_erased_with_the_conversation(
+    harness: WorkerHarness,
+) -> None:
     prepare(harness, "information")
 
     async with harness.open() as desk:

@@ -220,7 +220,7 @@ async def test_workers_whose_reads_fail_go_on_when_redis_answers(harness: Worker
     assert [reply["outcome"], again["outcome"]] == ["answered", "answered"]
 
 
-async def test_an_entry_that_nobody_can_decode_becomes_a_dead_letter_and_the_question_fails(
+async def test_an_undecodable_entry_becomes_a_dead_letter_and_its_question_fails(
     harness: WorkerHarness,
 ) -> None:
     desk, meter = harness.desk(), CountingMeter()

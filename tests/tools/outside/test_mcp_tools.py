@@ -137,7 +137,7 @@ async def _try(weather: OutsideHarness) -> ToolResult | None:
     return result if result.success else None
 
 
-async def test_a_server_that_died_while_nobody_called_is_started_again(open_weather: Open) -> None:
+async def test_a_server_that_died_between_calls_is_restarted(open_weather: Open) -> None:
     async with open_weather() as weather:
         os.kill(weather.starts[0], 9)
         await wait_until(lambda: not is_alive(weather.starts[0]))
@@ -378,7 +378,7 @@ async def test_calls_at_once_share_one_connection_also_while_it_is_opened_again(
     assert len(weather.starts) == 2
 
 
-async def test_an_error_inside_the_block_leaves_as_it_is(open_weather: Open) -> None:
+async def test_an_error_in_the_context_body_is_unwrapped(open_weather: Open) -> None:
     with pytest.raises(KeyError):
         async with open_weather():
             raise KeyError("ours")
