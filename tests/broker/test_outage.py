@@ -52,7 +52,7 @@ def test_the_end_is_reported_once(captured: LogCapture) -> None:
     ]
 
 
-def test_short_outages_are_not_logged_as_warnings(captured: LogCapture) -> None:
+def test_repeated_short_outages_are_logged_once(captured: LogCapture) -> None:
     outage = Outage(clock=Clock())
 
     for _ in range(100):

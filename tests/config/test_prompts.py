@@ -286,7 +286,7 @@ def test_half_a_surrogate_in_the_users_text_does_not_break_a_prompt(tmp_path: Pa
     assert "\ufffd" in files.render("ask", Inputs(text="a\ud800b")).user
 
 
-def test_the_prompts_of_vendors_follow_their_documentation() -> None:
+def test_the_vendor_prompt_of_a_repair_states_the_problem() -> None:
     files: Prompts = PromptFiles(OWN_PROMPTS)
 
     rendered = files.render(REPAIR, RepairInputs(problem="name: Field required"))
