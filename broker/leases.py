@@ -29,7 +29,7 @@ ON_THE_WAY_MS = 100
 """An entry delivered this recently may be part of a response that has not arrived yet."""
 
 LEFT_AT_ONCE = 200
-"""The most entries that one call returns when a consumer leaves, to keep the call short."""
+"""Maximum number of entries that one call of `leave` returns, to keep the call short."""
 
 
 class DeliveryLoader:
@@ -102,7 +102,7 @@ class Leases:
     async def take(
         self, role: str, consumer: str, *, slots: int, block_seconds: float
     ) -> Sequence[Delivery]:
-        """Read up to `slots` new entries; surplus entries are returned to their streams at once."""
+        """Read up to `slots` new entries; surplus entries are returned to their streams."""
         read, clocks = await self._reads.read(role, consumer, slots, block_seconds)
         shards = self._reader.streams_of(role)
         deliveries = [

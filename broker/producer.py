@@ -1,4 +1,4 @@
-"""Submits messages and cancels them; a local worker with a free slot receives a new one at once."""
+"""Submits messages and cancels them; a local worker with a free slot receives it immediately."""
 
 import asyncio
 from collections.abc import Iterator, Sequence

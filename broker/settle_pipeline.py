@@ -15,9 +15,9 @@ from broker.values import (
 )
 
 LANES = 2
-"""Batches in flight at once: while Redis processes one, this process encodes the next."""
+"""Maximum batches in flight: while Redis processes one, this process encodes the next."""
 BATCH = 48
-"""The most settlements of one batch: with more, Redis and this process wait for each other.
+"""Maximum number of settlements per batch: with more, Redis and this process wait for each other.
 
 `make bench` shows both numbers as questions per second.
 """
@@ -39,7 +39,7 @@ def no_consumers() -> Sequence[LocalConsumer]:
 class SettlementPipeline:
     """Queues the settlements of finished runs and sends them to Redis in batches.
 
-    A single settlement is sent at once, by the task that submits it. While `LANES`
+    A single settlement is sent immediately, by the task that submits it. While `LANES`
     batches are in flight, settlements wait, and the next batch takes up to `BATCH` of them. Frames
     for a role of `consumers` are delivered to them in the same round trip.
     """

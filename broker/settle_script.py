@@ -327,7 +327,7 @@ def pack_streams(ttl: str, roles: int) -> Packed:
 
 
 def pack_letters(cap: str, letters_ttl: str) -> Packed:
-    """Return the next arguments of scripts that close: the most dead letters, and their ttl.
+    """Return the next arguments of scripts that close: maximum dead letters, and their TTL.
 
     `letters_ttl` is in milliseconds.
     """

@@ -56,7 +56,7 @@ _DOTS = str.maketrans("\u3002\uff0e\uff61", "...")
 """Characters that browsers and DNS resolvers treat as a full stop."""
 _ORDERED = re.compile(r"[ \t>]*\d{1,9}[.)]")
 CERTAIN_CHARACTERS = 40
-"""The least characters for a reliable language detection."""
+"""Minimum characters for reliable language detection."""
 _OPEN_CITATION = re.compile(
     r"(?<!\s)\s*+[\[(\u3010\uff3b][^\[\]()\u3010\u3011\uff3b\uff3d\n]{0,40}+\Z"
 )
@@ -74,7 +74,6 @@ class Fault:
     quote: str
     reason: str
     is_proved: bool = False
-    is_uncited: bool = False
     is_foreign: bool = False
     cell: int | None = None
 
@@ -159,7 +158,7 @@ class _Checks:
         """Return a fault for each uncited block that has no other fault."""
         blocks, others = self._answer.blocks, set(others)
         return [
-            Fault(index, _quote(blocks[index].text), "it cites nothing", is_uncited=True)
+            Fault(index, _quote(blocks[index].text), "it cites nothing")
             for index in uncovered(blocks, cover_nearby(blocks))
             if index not in others
             and not self._is_notice(blocks[index])

@@ -17,7 +17,7 @@ from envelope.envelope import Envelope
 from envelope.json_values import read_list
 
 MOST_RECORDS = 300
-"""The most records of a question; further hops are not recorded."""
+"""Maximum number of records of a question; further hops are not recorded."""
 _MOST_NAMES = 300
 _MOST_CHUNKS = 400
 COUNTED_SOURCES = frozenset({"tool:compliance_review", "tool:check_criteria"})
@@ -32,7 +32,7 @@ _COUNTED_BY = "/"
 
 
 class EvidenceForm(Enum):
-    """How an attribute is divided into pieces of evidence with a digest each."""
+    """How an attribute is split into items of evidence with a digest each."""
 
     WHOLE = "whole"
     ENTRIES = "entries"
@@ -63,7 +63,7 @@ EVIDENCE: Mapping[str, tuple[EvidenceForm, str]] = {
     "task_ledger": (EvidenceForm.WHOLE, "task_ledger"),
     "worker_outputs": (EvidenceForm.ENTRIES, "output"),
 }
-"""The attributes that are evidence; for each its form and the name of its pieces in records."""
+"""The attributes that are evidence; for each its form and the name of its items in records."""
 FINDERS = frozenset({"search", "tool"})
 """The roles that search documents: chunks in their writes count as found."""
 SPECIALISTS = frozenset(
@@ -86,7 +86,7 @@ _SAYS_ITS_MODEL = frozenset({"answer_model", "decided_by", "judge"})
 class EvidenceRecord:
     """The evidence that one hop read and wrote.
 
-    - `read`, `wrote`: digests by name of the piece, such as `result/r1-1`; the digest of an absent
+    - `read`, `wrote`: digests by name of the item, such as `result/r1-1`; the digest of an absent
       attribute is empty
     - `found`: ids of the chunks that a search returned; `cited`: ids that another role cites
     - `done`: ids of the calls that an executor recorded
@@ -183,7 +183,7 @@ def record_join(stage: str, branch: str, joined: Mapping[str, str]) -> dict[str,
 
 
 def digest_evidence(values: Mapping[str, JsonValue]) -> dict[str, str]:
-    """Return the digests of the evidence in these attributes, by name of the piece."""
+    """Return the digests of the evidence in these attributes, by name of the item."""
     digests: dict[str, str] = {}
     for name, value in values.items():
         if name in EVIDENCE:
@@ -192,7 +192,7 @@ def digest_evidence(values: Mapping[str, JsonValue]) -> dict[str, str]:
 
 
 def digest_payload(payload: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
-    """Yield name and digest of each piece of evidence in a payload."""
+    """Yield name and digest of each item of evidence in a payload."""
     for name in EVIDENCE.keys() & payload.keys():
         yield from digest_attribute(name, payload[name]).items()
 
@@ -209,7 +209,7 @@ def digest_read(read: Mapping[str, JsonValue]) -> dict[str, str]:
 
 
 def digest_attribute(name: str, value: JsonValue) -> dict[str, str]:
-    """Return the digests of one attribute, by name of the piece."""
+    """Return the digests of one attribute, by name of the item."""
     form, piece = EVIDENCE[name]
     match form, value:
         case EvidenceForm.ENTRIES, dict():

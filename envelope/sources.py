@@ -7,7 +7,7 @@ from envelope.place import Place
 TOOL_SOURCE = "tool:"
 """Prefix of the `chunk_id` of a source that is the result of a tool instead of a passage."""
 MOST_PICTURES = 4
-"""The most pictures of one source that are shown with an answer."""
+"""Maximum number of pictures per source that are shown with an answer."""
 
 
 class SourcePicture(BaseModel, frozen=True, extra="ignore"):

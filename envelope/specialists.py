@@ -7,7 +7,7 @@ from graphlib import TopologicalSorter
 from pydantic import BaseModel, Field, JsonValue
 
 LONGEST_ERROR = 500
-"""The most characters of the text of an error."""
+"""Maximum number of characters of the text of an error."""
 
 
 class SpecialistName(StrEnum):

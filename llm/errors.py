@@ -108,7 +108,7 @@ class ModelUnavailable(ModelError):  # noqa: N818 - as above
 
 
 class RateLimited(ModelUnavailable):
-    """There were too many requests or tokens at once."""
+    """The rate limit for requests or tokens was exceeded."""
 
     reason = "too_busy"
 

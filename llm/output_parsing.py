@@ -18,7 +18,7 @@ from llm.port import O, PartialText, TextListener
 
 PROBLEMS_SHOWN = 8
 KEPT_SHARE = 0.5
-"""The least share of a truncated text that must be kept as complete values."""
+"""Minimum share of a truncated text that must be kept as complete values."""
 _FENCE = "```"
 _THOUGHTS_BEGIN, _THOUGHTS_END = "<think>", "</think>"
 _SENTENCE_ENDS = (". ", ".\\n", '."', "! ", "? ", ".\\t", "] ", "]\\n", "。", "！", "？", "।", "؟")

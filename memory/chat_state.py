@@ -91,7 +91,7 @@ class RedisPushMemory:
     async def begin_draft(self, question: Question, *, seconds: float) -> bool:
         """Record that a draft is being shown, for at most `seconds`; False after `stop_drafts`.
 
-        Both this method and `stop_drafts` write first and read then, so that one sees the other.
+        Both this method and `stop_drafts` write before they read, so that one sees the other.
         Both keys are in one slot of a cluster, so that the order of the commands is kept.
         """
         key = self._of(question, DRAFT, question.message_id)

@@ -45,7 +45,7 @@ THREAD_SECONDS = DAY_SECONDS
 SUMMARY_CHARACTERS = 2_000
 QUESTION_CHARACTERS = 160
 EARLIER_TOKENS = 1_000
-"""The most tokens in a prompt for stored turns before the window."""
+"""Maximum number of tokens in a prompt for stored turns before the window."""
 ANSWER_TOKENS = 60
 _BYTES_PER_TOKEN = 4
 """An estimate: a token is about four English letters, or one and a third Chinese characters."""
@@ -70,7 +70,7 @@ return found
 """
 _DIGEST = hashlib.sha1(_RECALL.encode(), usedforsecurity=False).hexdigest()
 MOST_PAUSES = 20
-"""The most conversations of a person that are searched for an open pause."""
+"""Maximum number of conversations of a person that are searched for an open pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ class RedisPeople:
         await await_answer(pipeline.execute())
 
     async def list_paused(self, question: Question, person: str) -> Sequence[str]:
-        """Return the conversations that asked a person something, newest first.
+        """Return the conversations with a pause for a user, newest first.
 
         Some of these pauses may already be answered or expired.
         """

@@ -163,7 +163,7 @@ def person_style_key(tenant: str, assistant: str, person: str) -> str:
 
 
 def person_pauses_key(tenant: str, assistant: str, person: str) -> str:
-    """Return the key of the conversations that asked a person something, by time."""
+    """Return the key of the conversations with a pause for a user, by time."""
     return f"{person_key(tenant, assistant, person)}:pauses"
 
 

@@ -52,7 +52,7 @@ redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 1
 """
 MOST_SHARED = 200
-"""The most shared answers of one conversation; when it is reached, all are deleted."""
+"""Maximum number of shared answers per conversation; when it is reached, all are deleted."""
 
 
 class ModelCallKey(Protocol):

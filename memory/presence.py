@@ -27,7 +27,7 @@ ANNOUNCE_SECONDS = 5.0
 LEAVE_SECONDS = 2.0
 """How long an ending process tries to remove its announcement, which expires otherwise."""
 MOST = 1000
-"""The most processes that are stored; beyond it the oldest announcements are removed."""
+"""Maximum number of processes that are stored; beyond it the oldest announcements are removed."""
 
 _NOW = """
 -- KEYS[1] the workers, only to select the server. Returns its time (ms).
@@ -219,7 +219,7 @@ class RedisControls:
         await await_answer(self._client.hdel(controls_key(), *names))
 
     async def set_level(self, level: str) -> None:
-        """Set the log level of all workers; empty: that of their settings."""
+        """Set the log level of all workers; "" restores the level of their settings."""
         if level:
             await await_answer(self._client.hset(controls_key(), LEVEL, level))
         else:

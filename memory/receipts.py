@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 RECEIPT_SECONDS = 86_400
 MOST_RECEIPTS = 1_000
-"""The most calls with effects of one conversation within a day; further ones are refused."""
+"""Maximum number of calls with effects per conversation within a day; further ones are refused."""
 DONE, UNKNOWN = "done", "unknown"
 
 _CLAIM = """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TOLD_SECONDS = 90 * 86_400
 """How long an event without a message is remembered, so that it is sent once."""
 MOST_DEAD = 1_000
-"""The most dead deliveries; beyond that, one of them is dropped for each new one."""
+"""Maximum number of dead deliveries; beyond that, one of them is dropped for each new one."""
 
 _ADD = """
 -- KEYS: due, deliveries. ARGV: id, delivery. Does nothing if the delivery is already waiting.

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 KEPT_SECONDS = 86_400
 """Time to live after the last write of a conversation."""
 LARGEST = 32_000_000
-"""The most bytes of one value before compression."""
+"""Maximum number of bytes per value before compression."""
 MOST_VALUES = 4_000
-"""The most values of one conversation."""
+"""Maximum number of values per conversation."""
 _FULL, _ENDED = -1, 0
 
 _PUT = """
@@ -42,7 +42,7 @@ return 1
 """
 MOST_ATTACHMENTS = 10
 MOST_ATTACHED_BYTES = 16 * 1024 * 1024
-"""The most bytes of all documents of one conversation, as stored."""
+"""Maximum number of bytes of all documents per conversation, as stored."""
 
 _PUT_ATTACHMENT = """
 -- KEYS[1] the documents of a conversation. ARGV: id, value, time to live (s), the most documents,

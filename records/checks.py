@@ -31,14 +31,14 @@ from records.verified import Name
 Embed = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
 MOST_ASKED = 100
 MOST_GAPS = 100
-"""The most gaps in one check."""
+"""Maximum number of gaps in one check."""
 DAYS = 30
 MOST_MARKED = 500
 LONGEST_QUESTION = 500
 MOST_FACTS = 20
 _MOST_READ = 5_000
 _MOST_TEXTS = 400
-"""The most distinct texts that are grouped by meaning, most frequent first."""
+"""Maximum number of distinct texts that are grouped by meaning, most frequent first."""
 _DAY_SECONDS = 86_400
 _PERSONAL = ("email", "number", "address")
 _UNUSED = ("answer", "steps", "stage_seconds", "nearest", "models")

@@ -37,7 +37,7 @@ Key = tuple[str, ...]
 OPEN, WRITING, DONE = "open", "writing", "done"
 STATES = (OPEN, WRITING, DONE)
 MOST_QUESTIONS = 2_000
-"""The most questions of an assistant that are grouped; older ones are ignored."""
+"""Maximum number of questions of an assistant that are grouped; older ones are ignored."""
 DAY_SECONDS = 86_400
 TREND_DAYS = 7
 FRESH_SECONDS = 300

@@ -14,17 +14,17 @@ from envelope.question import Question
 from envelope.role import INGESTING
 
 LONGEST_STEP = 300
-"""The most characters of a text in a step of the trace."""
+"""Maximum number of characters of a text in a step of the trace."""
 NOT_DONE = "not_done"
 """The kind of a step that describes an error of a specialist."""
 MOST_STEPS = 400
-"""The most steps of a trace; a question with hundreds of branches has more."""
+"""Maximum number of steps of a trace; a question with hundreds of branches may have more."""
 MOST_NEAREST = 3
-"""The most pages in `Record.nearest`."""
+"""Maximum number of pages in `Record.nearest`."""
 COURTESY, COMMAND = "courtesy", "command"
 """The ways of messages that are not questions about the documents, such as greetings."""
 PERSON, PERSON_DONE = "person", "person_done"
-"""The reason of a message that asks for a person: open, and after somebody has handled it."""
+"""The reason of a request for a person: open, and after it was handled."""
 _OWN_MODELS = frozenset({"offline"})
 """Names that journals of older releases use for rules instead of a model."""
 

@@ -15,7 +15,7 @@ Name = tuple[str, str]
 LONGEST_QUESTION = 500
 LONGEST_ANSWER = 8_000
 MOST_ANSWERS = 500
-"""The most verified answers of an assistant, as every worker has their vectors in memory."""
+"""Maximum verified answers of an assistant; every worker keeps their vectors in memory."""
 
 
 class TooManyAnswersError(Exception):

@@ -26,7 +26,7 @@ LOOK_SECONDS = 5.0
 FindReadable = Callable[[Sequence[str], Sequence[str]], Awaitable[Collection[str]]]
 """Returns the documents among these ids that a user of these groups may read."""
 CLOSENESS = 0.3
-"""The least similarity, as in `records.grouping`; low, because a model decides afterwards."""
+"""Minimum similarity, as in `records.grouping`; low, because a model decides afterwards."""
 
 
 class VerifiedFinder:

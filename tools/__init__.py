@@ -1,5 +1,5 @@
-"""Tools that models and offline planners call, and the one executor that runs them.
+"""Tools that models and rule-based planners call, and the executor that runs them.
 
-`tool` defines a tool, `executor` runs calls of tools within their limits, and `catalog` finds the
-tools below `builtin`, describes them for vendors, and renames them by a file.
+`tool` defines the base class, `executor` runs tool calls within their limits, and `catalog`
+discovers the tools in `builtin`, describes them for models, and loads tool sets from files.
 """

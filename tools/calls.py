@@ -1,9 +1,9 @@
-"""The values of a tool call: the call, its caller, its result and its record.
+"""The data of a tool call: the call, its caller, its result and its record.
 
-Effects of tools on the outside have receipts, so that each happens once, and approvals of people. A
-receipt is `claimed` before its call and `done` with the result after it. A call that an earlier
-delivery claimed is not repeated: it is unknown whether it was executed, and its receipt becomes
-`unknown`. The flow asks, and keeps the answer; how long it waits is the matter of its pause.
+Calls that change external systems have receipts, so that each happens at most once, and may need
+approval. A receipt is `claimed` before the call, and `done` with the result after it. A call that
+an earlier delivery claimed is not repeated: it is unknown whether it was executed, so its receipt
+becomes `unknown`. The flow asks for approvals with a pause.
 """
 
 import hashlib
@@ -19,16 +19,16 @@ from envelope.run import OUTSIDE, Run
 from envelope.sources import SourcePicture
 
 LONGEST_NAME = 200
-"""Characters of a tool's name that are kept; models invent names of any length."""
+"""Maximum characters of a stored tool name, because models invent names of any length."""
 CHANGES = "changes"
-"""The entry of `ToolResult.metadata` of a call that changed something outside."""
+"""The key in `ToolResult.metadata` of calls that changed an external system."""
 MOST_RECEIPT_BYTES = 64_000
-"""A longer result is stored without its data."""
+"""A larger result is stored without its data."""
 _CHARACTERS = 32
 
 
 class EffectClass(StrEnum):
-    """What a tool changes outside: decides whether it is repeated and who must approve it."""
+    """The side effects of a tool, which decide whether it is retried and needs approval."""
 
     READ = "read"
     IDEMPOTENT = "idempotent"
@@ -37,15 +37,15 @@ class EffectClass(StrEnum):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether a failed call may be made again."""
+        """Whether a failed call may be retried."""
         return self in {EffectClass.READ, EffectClass.IDEMPOTENT}
 
 
 class ToolErrorType(StrEnum):
     """How a call ended.
 
-    `budget` and `approval` are calls that were not made: the budget was used up, or a dangerous
-    call has not been approved yet. `unknown` is an effect that may have happened.
+    Calls with `budget` and `approval` were not made: the budget was exhausted, or a dangerous call
+    is not approved yet. With `unknown`, a side effect may have happened.
     """
 
     SUCCESS = "success"
@@ -59,10 +59,10 @@ class ToolErrorType(StrEnum):
 
 
 class ToolCall(BaseModel, frozen=True, extra="forbid"):
-    """A call as a model or a planner wrote it; nothing about it is checked yet.
+    """An unvalidated call by a model or a planner.
 
-    `arguments` is an object, or whatever else the model wrote in its place. Calls of earlier
-    releases have `depends_on`; nothing reads it.
+    `arguments` should be an object, but a model may write any JSON value. `depends_on` is only
+    accepted for calls of earlier releases, and ignored.
     """
 
     call_id: str
@@ -73,12 +73,11 @@ class ToolCall(BaseModel, frozen=True, extra="forbid"):
 
 @dataclass(frozen=True, slots=True)
 class ToolCaller:
-    """The agent that calls, and the person for whom it works.
+    """The calling agent, and the user for whom it works.
 
-    `allowed` are the names of the tools that the agent may use; None: all. `groups` are those of
-    the person: a tool reads only documents that they may read. `approved` has the ids of
-    approvals (`tools.calls.make_approval_id`) that a person has given. `run` is the run in which
-    the agent calls.
+    `allowed` has the names of the tools that the agent may use, or is None for all except dangerous
+    ones. `groups` are those of the user, whose documents tools may read. `approved` has the ids of
+    given approvals (see `make_approval_id`). `run` is the run of the agent.
     """
 
     agent: str
@@ -90,7 +89,7 @@ class ToolCaller:
 
 
 class CitedPassage(Place, frozen=True, extra="forbid"):
-    """A passage that a result relies on; `score` compares the citations of one result."""
+    """A passage that supports a result; `score` is only comparable within one result."""
 
     chunk_id: str
     document_id: str
@@ -99,9 +98,9 @@ class CitedPassage(Place, frozen=True, extra="forbid"):
 
 
 class PassageText(BaseModel, frozen=True, extra="forbid"):
-    """The text of a cited passage, from which an answer may be written.
+    """The text of a cited passage, as a source for an answer.
 
-    `is_linked` says that another passage names it.
+    `is_linked` is True if another passage mentions it.
     """
 
     citation: CitedPassage
@@ -110,7 +109,7 @@ class PassageText(BaseModel, frozen=True, extra="forbid"):
 
 
 class ApprovalRequest(BaseModel, frozen=True, extra="forbid"):
-    """What a person is asked before a dangerous call: the call, and what it costs at most."""
+    """A request to approve a dangerous call, with its maximum cost."""
 
     approval_id: str
     tool: str
@@ -121,13 +120,12 @@ class ApprovalRequest(BaseModel, frozen=True, extra="forbid"):
 
 
 class ToolResult(BaseModel, frozen=True, extra="forbid"):
-    """The result of a call, also of one that was not made.
+    """The result of a call, including calls that were not made.
 
-    `text` is the result for a model, shortened; `data` the typed output as JSON, or None when it is
-    larger than `executor.MOST_DATA_BYTES`. `citations` are complete. `quoted` has the
-    texts of those passages that a tool quotes; without them the text itself is
-    a source if `is_source` says so. `metadata` has counts, and `CHANGES` where the call changed
-    something outside.
+    `text` is the shortened result for a model; `data` is the typed output as JSON, or None if it is
+    larger than `executor.MOST_DATA_BYTES`. `citations` are complete. `quoted` has the texts of
+    quoted passages; if it is empty, the text itself is a source if `is_source`. `metadata` has
+    counts, and `CHANGES` if the call changed an external system.
     """
 
     call_id: str
@@ -146,12 +144,12 @@ class ToolResult(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def was_hallucinated(self) -> bool:
-        """Whether the model named a tool that does not exist for it."""
+        """Whether the model called a tool that does not exist or that it may not use."""
         return self.error_type is ToolErrorType.HALLUCINATION
 
 
 class ToolExecution(BaseModel, frozen=True, extra="forbid"):
-    """The record of a call for the journal; `attempts` is 0 when the tool did not run."""
+    """The record of a call for the journal; `attempts` is 0 if the tool did not run."""
 
     call_id: str
     tool_name: str
@@ -168,9 +166,9 @@ class ToolExecution(BaseModel, frozen=True, extra="forbid"):
 
 
 class ReceiptState(StrEnum):
-    """The state of a call; only `claimed` by this very delivery lets it run.
+    """The state of a receipt; a call only runs if this delivery has just claimed it.
 
-    `full`: the conversation has too many receipts, and nothing more can be noted.
+    `full`: the conversation has reached its limit of receipts.
     """
 
     CLAIMED = "claimed"
@@ -180,7 +178,7 @@ class ReceiptState(StrEnum):
 
 
 class ReceiptKey(BaseModel, frozen=True):
-    """One call within its question and branch; the receipts know those."""
+    """Identifies a call within its question and branch."""
 
     call_id: str
     tool: str
@@ -188,49 +186,49 @@ class ReceiptKey(BaseModel, frozen=True):
 
     @property
     def action(self) -> str:
-        """The effect itself: two calls of the same tool with the same arguments share it."""
+        """The key of the action: calls of the same tool with the same arguments share it."""
         return f"{self.tool}/{self.digest}"
 
     @property
     def name(self) -> str:
-        """The call."""
+        """The key of the call."""
         return f"{self.action}/{self.call_id}"
 
 
 class ToolReceipts(Protocol):
-    """The receipts of one branch of one question, as one delivery sees them."""
+    """The receipts of a branch of a question, from the view of one delivery."""
 
     async def claim(self, key: ReceiptKey, *, was_approved: bool = False) -> tuple[str, bytes]:
-        """Claim a call, or return its state, and its result if it is done.
+        """Claim a call, and return its state and, if it is done, its encoded result.
 
-        An action whose outcome is unknown stays unknown under every other call id, unless a person
-        has approved this call since.
+        An action with an unknown outcome stays unknown for other call ids, too, unless a user has
+        approved this call since.
         """
         ...
 
     async def finish(self, key: ReceiptKey, result: bytes) -> None:
-        """Store the result of a call that was claimed."""
+        """Store the result of a claimed call."""
         ...
 
     async def mark_unknown(self, key: ReceiptKey) -> None:
-        """Store that it is unknown whether a claimed call was executed."""
+        """Mark the outcome of a claimed call as unknown."""
         ...
 
 
 def make_receipt_key(call: ToolCall, tool: str) -> ReceiptKey:
-    """Return the key of a call; `tool` is the tool's own name, which may not be the called one."""
+    """Return the key of a call; `tool` is the canonical name, while the call may use an alias."""
     return ReceiptKey(call_id=call.call_id, tool=tool, digest=digest_arguments(call.arguments))
 
 
 def make_approval_id(call: ToolCall, tool: str) -> str:
-    """Return the id of the approval that a call needs; other arguments need another one."""
+    """Return the id of the approval for a call; it depends on the arguments."""
     return f"{call.call_id}/{tool}/{digest_arguments(call.arguments)}"
 
 
 def request_approval(
     call: ToolCall, tool: str, *, most_cost_micros: int | None = None
 ) -> ApprovalRequest:
-    """Return what a person is asked."""
+    """Return the request to approve a call."""
     return ApprovalRequest(
         approval_id=make_approval_id(call, tool),
         tool=tool,
@@ -240,6 +238,6 @@ def request_approval(
 
 
 def digest_arguments(arguments: JsonValue) -> str:
-    """Return 32 hexadecimal characters that two different values do not share."""
+    """Return the first 32 hexadecimal characters of the SHA-256 of a JSON value."""
     written = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(written.encode()).hexdigest()[:_CHARACTERS]

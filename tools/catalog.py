@@ -1,7 +1,7 @@
-"""The tools of an assistant by name: those below `tools/builtin`, and further ones.
+"""The tools of an assistant by name: built-in and additional ones.
 
-A tool is found by its class alone: a new subclass below `tools/builtin` is a new tool. A tool set
-is a TOML file whose tools are others with a name and fixed arguments:
+Every subclass of `Tool` in `tools/builtin` is registered automatically. A tool set is a TOML file
+that defines tools as other tools with fixed arguments:
 
 ```toml
 [penalty_lookup]
@@ -9,13 +9,13 @@ tool = "search"
 description = "Finds the penalties for a breach."
 aliases = ["penalties"]
 
-[penalty_lookup.fixed]        # arguments that the caller does not choose
+[penalty_lookup.fixed]        # arguments that the caller cannot set
 limit = 3
 
-[penalty_lookup.templates]    # arguments that are put into a text; {} is the caller's argument
+[penalty_lookup.templates]    # {} is replaced by the argument of the caller
 query = "penalty fine sanction {}"
 
-[combinations]                # tools that a plan often calls together, by purpose
+[combinations]                # tools that are often called together, by purpose
 safety_and_penalties = ["regulation_search", "penalty_lookup"]
 ```
 
@@ -45,7 +45,7 @@ _PLACEHOLDER = "{}"
 
 
 class ToolSetEntry(BaseModel, frozen=True, extra="forbid"):
-    """One tool of a set."""
+    """A tool of a tool set."""
 
     tool: str
     description: str = Field(min_length=1)
@@ -56,7 +56,7 @@ class ToolSetEntry(BaseModel, frozen=True, extra="forbid"):
 
 T = TypeVar("T")
 COMBINATIONS = "combinations"
-"""The table of a file that is no tool."""
+"""The only table in a tool set that does not define a tool."""
 _LEAST_COMBINED = 2
 Combinations = Mapping[str, tuple[str, ...]]
 
@@ -69,14 +69,14 @@ _USUAL: tuple[tuple[str, JsonValue], ...] = (
     ("default", []),
 )
 _DROPPED = frozenset({"title", "minLength", "maxLength"})
-"""Keywords that tell a model nothing: a value that breaks a limit comes back with the reason."""
+"""Keywords that are omitted for models; a value beyond a limit is rejected with the reason."""
 
 
 class ToolCatalog:
-    """Tools by their names and aliases; raises `ValueError` when two tools have the same name.
+    """Tools by name and alias; raises `ValueError` if two tools have the same name.
 
-    `combinations` are names of tools that are often called together, by purpose. A name among the
-    presets of a tool is a tool of its own for those who call it.
+    `combinations` maps a purpose to tools that are often called together. Each preset of a tool is
+    a separate tool for callers.
     """
 
     def __init__(
@@ -104,21 +104,21 @@ class ToolCatalog:
             self._canonical[name] = tool.name
 
     def find(self, name: str) -> Tool[Any, Any] | None:
-        """Return the tool of a name or alias; None when there is none."""
+        """Return the tool with this name or alias, or None."""
         canonical = self._canonical.get(name, "")
         return self._tools.get(canonical) or self._presets.get(canonical)
 
     def names(self, allowed: Collection[str] | None = None) -> list[str]:
-        """Return the names, without aliases, of all tools or of those that are allowed.
+        """Return the names, without aliases, of all tools or of those in `allowed`.
 
-        A name that fixes arguments of a tool is listed only where it is allowed by itself.
+        Presets are included only if they are in `allowed`.
         """
         if allowed is None:
             return list(self._tools)
         return [name for name in (*self._tools, *self._presets) if name in allowed]
 
     def find_nearest(self, name: str, allowed: Collection[str] | None = None) -> str | None:
-        """Return the existing tool whose name or alias is most like `name`, or None."""
+        """Return the tool whose name or alias is most similar to `name`, or None."""
         known = {
             alias: canonical
             for alias, canonical in self._canonical.items()
@@ -128,30 +128,30 @@ class ToolCatalog:
         return known[near[0]] if near else None
 
     def select(self, allowed: Collection[str] | None = None) -> list[Tool[Any, Any]]:
-        """Return the tools in the order of their names; all, or those that are allowed."""
+        """Return all tools, or those in `allowed`, sorted by name."""
         known = {**self._tools, **self._presets}
         return [known[name] for name in sorted(self.names(allowed))]
 
     def select_distinct(self) -> list[Tool[Any, Any]]:
-        """Return the tools, without those that another one is under a name of the operator."""
+        """Return the tools, without those that a tool set only renames."""
         renamed = {tool.renames for tool in self._tools.values() if isinstance(tool, NamedTool)}
         return [tool for tool in self.select() if tool.name not in renamed]
 
     def extend(self, tools: Iterable[Tool[Any, Any]]) -> "ToolCatalog":
-        """Return a catalogue of these and further tools."""
+        """Return a catalogue with additional tools."""
         return ToolCatalog((*self._tools.values(), *tools), self.combinations)
 
     def list_callable(self) -> frozenset[str]:
-        """Return the names of all tools, also of those that fix arguments of another one."""
+        """Return the names of all tools, including presets."""
         return frozenset((*self._tools, *self._presets))
 
     def combine(self, combinations: Mapping[str, tuple[str, ...]]) -> "ToolCatalog":
-        """Return a catalogue with these combinations, which are not checked here."""
+        """Return a catalogue with these combinations, without validating them."""
         return ToolCatalog(self._tools.values(), combinations)
 
 
 class NamedTool(Tool[BaseModel, BaseModel]):
-    """A tool under another name, with arguments that the caller does not choose."""
+    """A tool under another name, with arguments that the caller cannot set."""
 
     def __init__(self, name: str, entry: ToolSetEntry, tool: Tool[Any, Any]) -> None:
         self.name = name
@@ -168,7 +168,7 @@ class NamedTool(Tool[BaseModel, BaseModel]):
 
     @property
     def renames(self) -> str:
-        """The name of the tool that this one is with all arguments; empty if it changes some."""
+        """The name of the tool that this one only renames, or "" if it changes arguments."""
         return "" if self._entry.fixed or self._entry.templates else self._tool.name
 
     def read_inputs(self, arguments: JsonValue) -> BaseModel:
@@ -189,7 +189,9 @@ class NamedTool(Tool[BaseModel, BaseModel]):
         schema = dict(self._tool.describe_inputs())
         properties, required = schema.get("properties"), schema.get("required")
         if isinstance(properties, dict):
-            free = {name: one for name, one in properties.items() if name not in self._entry.fixed}
+            free = {
+                name: schema for name, schema in properties.items() if name not in self._entry.fixed
+            }
             schema["properties"] = free
         if isinstance(required, list):
             schema["required"] = [name for name in required if name not in self._entry.fixed]
@@ -211,13 +213,13 @@ class NamedTool(Tool[BaseModel, BaseModel]):
 
 def make_builtin(parts: ToolParts) -> ToolCatalog:
     """Return a catalogue of the built-in tools."""
-    return ToolCatalog(found.make(parts) for found in list_builtin())
+    return ToolCatalog(tool_class.make(parts) for tool_class in list_builtin())
 
 
 @cache
 def list_builtin() -> tuple[type[Tool[Any, Any]], ...]:
-    """Return the classes of the built-in tools, by the names of the tools."""
-    return tuple(sorted(_find_classes(), key=lambda found: found.name))
+    """Return the classes of the built-in tools, sorted by tool name."""
+    return tuple(sorted(_find_classes(), key=lambda tool_class: tool_class.name))
 
 
 def load_tool_set(path: Path, catalog: ToolCatalog) -> ToolCatalog:
@@ -226,23 +228,23 @@ def load_tool_set(path: Path, catalog: ToolCatalog) -> ToolCatalog:
         content = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidToolSet(f"expected a tool set in {path.name!r}, found {error}") from error
-    tools = {name: one for name, one in content.items() if name != COMBINATIONS}
+    tools = {name: table for name, table in content.items() if name != COMBINATIONS}
     extended = catalog.extend(make_tool_set(tools, catalog, path.name))
-    found = _read(_COMBINED, content.get(COMBINATIONS, {}), f"{path.name}: {COMBINATIONS}")
-    return combine_tools(extended, found, f"{path.name}: {COMBINATIONS}")
+    source = f"{path.name}: {COMBINATIONS}"
+    combinations = _read(_COMBINED, content.get(COMBINATIONS, {}), source)
+    return combine_tools(extended, combinations, source)
 
 
 def make_tool_set(content: Mapping[str, Any], catalog: ToolCatalog, source: str) -> list[NamedTool]:
-    """Return the tools of the content of a file; raises `InvalidToolSet`."""
+    """Return the tools in the content of a tool set; raises `InvalidToolSet`."""
     entries = _read(_SET, dict(content), source)
     return [_make_tool(name, entry, catalog, source) for name, entry in entries.items()]
 
 
 def combine_tools(catalog: ToolCatalog, combinations: Combinations, source: str) -> ToolCatalog:
-    """Return a catalogue with these combinations, whose names are those of its tools.
+    """Return a catalogue with these combinations, after validating them.
 
-    Raises `InvalidToolSet` for a tool that does not exist, for one that a combination has twice,
-    and for fewer than two tools.
+    Raises `InvalidToolSet` for an unknown tool, a duplicate tool, or fewer than two tools.
     """
     named = {
         purpose: tuple(_find_members(purpose, names, catalog, source))
@@ -267,10 +269,9 @@ def describe_tools(tools: Iterable[Tool[Any, Any]]) -> tuple[ToolDescription, ..
 
 
 def inline_references(schema: Mapping[str, JsonValue]) -> Node:
-    """Return a schema without what a model does not need, each reference replaced by its
-    definition.
+    """Return a schema with all references inlined, without keywords that a model does not need.
 
-    Raises `ValueError` for a definition that contains itself: a tool has no such input.
+    Raises `ValueError` for a recursive definition.
     """
     definitions = cast("Mapping[str, Node]", schema.get("$defs", {}))
     own = {key: value for key, value in schema.items() if key != "$defs"}
@@ -282,10 +283,10 @@ def _find_classes() -> Iterator[type[Tool[Any, Any]]]:
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         if module.ispkg:
             continue
-        for found in vars(import_module(module.name)).values():
-            is_own = isclass(found) and found.__module__ == module.name
-            if is_own and issubclass(found, Tool) and not isabstract(found):
-                yield found
+        for member in vars(import_module(module.name)).values():
+            is_own = isclass(member) and member.__module__ == module.name
+            if is_own and issubclass(member, Tool) and not isabstract(member):
+                yield member
 
 
 def _find_members(
@@ -293,8 +294,8 @@ def _find_members(
 ) -> Iterator[str]:
     place = f"{source}: {purpose}"
     if len(names) < _LEAST_COMBINED:
-        found = f"{names[0]!r} alone" if names else "none"
-        raise InvalidToolSet(f"{place}: expected at least two tools, found {found}")
+        given = f"{names[0]!r} alone" if names else "none"
+        raise InvalidToolSet(f"{place}: expected at least two tools, found {given}")
     seen: set[str] = set()
     for name in names:
         tool = catalog.find(name)
@@ -329,7 +330,8 @@ def _make_tool(name: str, entry: ToolSetEntry, catalog: ToolCatalog, source: str
         raise InvalidToolSet(f"{source}: expected a name that no other tool has, found {name!r}")
     arguments = tool.describe_inputs().get("properties")
     for argument in (*entry.fixed, *entry.templates):
-        # A tool of a server that is away has no arguments yet: they are checked at each call.
+        # The tool of an unavailable server has no schema yet; its arguments are checked at each
+        # call.
         if isinstance(arguments, dict) and argument not in arguments:
             known = ", ".join(arguments)
             raise InvalidToolSet(f"{source}: {name}: expected one of {known}, found {argument!r}")
@@ -340,7 +342,7 @@ def _inline(
     value: JsonValue, definitions: Mapping[str, Node], inside: tuple[str, ...]
 ) -> JsonValue:
     if isinstance(value, list):
-        return [_inline(one, definitions, inside) for one in value]
+        return [_inline(item, definitions, inside) for item in value]
     if not isinstance(value, dict):
         return value
     reference = value.get("$ref")
@@ -348,19 +350,19 @@ def _inline(
         name = reference.rpartition("/")[2]
         if name in inside:
             raise ValueError(f"expected an input that does not contain itself, found {name!r}")
-        further = {key: one for key, one in value.items() if key != "$ref"}
+        further = {key: keyword for key, keyword in value.items() if key != "$ref"}
         return _inline({**definitions[name], **further}, definitions, (*inside, name))
     return {
-        # A property may be named "title": only the keyword of a schema is left out.
-        key: _inline_properties(one, definitions, inside)
-        if key == "properties" and isinstance(one, dict)
-        else _inline(one, definitions, inside)
-        for key, one in value.items()
-        if key not in _DROPPED and (key, one) not in _USUAL
+        # A property may be named "title"; only the schema keyword is dropped.
+        key: _inline_properties(keyword, definitions, inside)
+        if key == "properties" and isinstance(keyword, dict)
+        else _inline(keyword, definitions, inside)
+        for key, keyword in value.items()
+        if key not in _DROPPED and (key, keyword) not in _USUAL
     }
 
 
 def _inline_properties(
     properties: Node, definitions: Mapping[str, Node], inside: tuple[str, ...]
 ) -> JsonValue:
-    return {name: _inline(one, definitions, inside) for name, one in properties.items()}
+    return {name: _inline(schema, definitions, inside) for name, schema in properties.items()}

@@ -1,9 +1,8 @@
-"""The dialogue of a model with tools, which all ways with tool calls use.
+"""The dialogue of a model with tools, for every way of answering that calls tools.
 
-A dialogue is a value that is made from the payload at each hop: the messages so far, and the
+A dialogue is a value that is built from the payload at each hop: the messages so far, and the
 results of their calls. `take_step` asks the model for the next message. The calls of a message run
-side by side, each in a branch of its own; afterwards the next hop makes the dialogue again, with
-their results.
+in parallel, each in a branch; the next hop builds the dialogue again, with their results.
 """
 
 import json
@@ -34,28 +33,29 @@ MOST_STEPS = 10
 MOST_CALLS = 8
 """Maximum number of calls of one message that are executed."""
 MOST_CORRECTIONS = 3
-"""Maximum number of wrong calls of one kind before the model must answer."""
+"""Maximum number of invalid calls of one kind before the model must answer."""
 _CORRECTED = (ToolErrorType.HALLUCINATION, ToolErrorType.VALIDATION)
 _SEARCHES = frozenset(
     {"expand_context", "search", "graph_search", "hierarchical_search", "similarity_search",
      "bm25_search", "hybrid_search"}
 )  # fmt: skip
-_LOOK_FIRST = UserMessage(remark=Remark(has_read_nothing=True))
+_SEARCH_FIRST = UserMessage(remark=Remark(has_read_nothing=True))
 _CHARACTERS_PER_TOKEN = 4
 _RESULTS_SHARE = 0.5
-"""The share of a model's window that the results of all calls may take together."""
+"""The share of the context window that the results of all calls may take together."""
 MOST_ROUNDS = 3
 _FIRST_SHARE = 0.4
 INTENT, NEXT = "plan_intent", "plan_next"
-"""Arguments by which a planner states what a call is for, and whether the answer is written from
-its result or more is planned first. No tool receives them.
+"""Arguments in which a planner states the purpose of a call, and whether to plan again after it.
+
+They are removed before the tool runs.
 """
 _LONGEST_QUERY = 2_000
 _MOST_STARTS, _MOST_EXCLUDED = 20, 100
 
 
 class DialogueEnd(StrEnum):
-    """Why no further call is made."""
+    """Why a dialogue makes no further calls."""
 
     ANSWERED = "answered"
     BUDGET = "budget"
@@ -67,11 +67,11 @@ class DialogueEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DialogueLimits:
-    """What a dialogue may do.
+    """The limits of a dialogue.
 
-    `stops_early`: a message after the first one whose searches add no new passage ends the search.
-    `must_look`: nothing is written before one result was seen. `writes_last`: at a limit the model
-    is asked for its text; otherwise another step writes.
+    With `stops_early`, a later message whose searches return no new passage ends the dialogue. With
+    `must_look`, the model must call a tool before it answers. With `writes_last`, the model is
+    asked for its answer at a limit; otherwise another agent writes it.
     """
 
     most_steps: int = MOST_STEPS
@@ -83,7 +83,7 @@ class DialogueLimits:
 
 @dataclass(frozen=True, slots=True)
 class DialogueStep:
-    """The next message; with calls in it `end` is None. `model` wrote it; empty: none was asked."""
+    """The next message; `end` is None if it has calls, `model` is "" if none was asked."""
 
     message: ModelMessage
     end: DialogueEnd | None
@@ -94,9 +94,9 @@ class DialogueStep:
 class Dialogue:
     """The messages of a model so far, with the results of their calls.
 
-    `opening` has the system prompt, the task and the tools. The ids of calls begin with `prefix`,
-    and are unique in the dialogue; a call that was made before is not made again. `remarks` follow
-    all results: what is asked next.
+    `opening` has the system prompt, the task and the tools. Call ids start with `prefix` and are
+    unique in the dialogue. A call is not repeated with the same arguments. `remarks` are user
+    messages after all results.
     """
 
     opening: ToolConversation
@@ -109,15 +109,15 @@ class Dialogue:
     async def take_step(self, model: ConversationModel, run: Run = OUTSIDE) -> DialogueStep:
         """Return the next message; raises an error of `llm.errors`.
 
-        Its calls are fresh and numbered. Nothing else about them is checked: a call of an unknown
-        tool has a result, too, by which the model is corrected.
+        Its calls are numbered, without repeated ones. They are not validated otherwise: the call of
+        an unknown tool gets an error result, from which the model can correct itself.
         """
         end = self.find_end()
         if end is None:
             step = await model.converse(self._converse(model.name), run)
             if not step.message.calls and self._must_look():
                 looking = {"tool_choice": ToolChoice.REQUIRED}
-                again = self._converse(model.name).extend(_LOOK_FIRST).model_copy(update=looking)
+                again = self._converse(model.name).extend(_SEARCH_FIRST).model_copy(update=looking)
                 step = await model.converse(again, run)
             fresh = self.number(step.message.calls)
             if fresh:
@@ -136,23 +136,23 @@ class Dialogue:
 
     @property
     def last_text(self) -> str:
-        """The last text that the model wrote beside its calls; empty: none."""
+        """The last text that the model wrote next to its calls, or ""."""
         return next((message.text for message in reversed(self.messages) if message.text), "")
 
     @property
     def ordered_results(self) -> tuple[ToolResult, ...]:
-        """All results, in the order of their calls."""
+        """All results in the order of their calls."""
         ids = (use.call_id for message in self.messages for use in message.calls)
         return tuple(self.results[identifier] for identifier in ids if identifier in self.results)
 
     @property
     def pending(self) -> tuple[ToolUse, ...]:
-        """The calls of the last message that have no result yet."""
+        """The calls of the last message without a result."""
         last = self.messages[-1].calls if self.messages else ()
         return tuple(use for use in last if use.call_id not in self.results)
 
     def find_end(self) -> DialogueEnd | None:
-        """Return why the model must write now; None: it may call further tools."""
+        """Return why the model must answer now, or None if it may call more tools."""
         kinds = Counter(result.error_type for result in self.results.values())
         if kinds[ToolErrorType.BUDGET]:
             return DialogueEnd.BUDGET
@@ -160,10 +160,10 @@ class Dialogue:
             return DialogueEnd.CORRECTIONS
         if len(self.messages) >= self.limits.most_steps:
             return DialogueEnd.STEPS
-        return DialogueEnd.NOTHING_NEW if self._searches_in_vain() else None
+        return DialogueEnd.NOTHING_NEW if self._finds_nothing_new() else None
 
     def number(self, calls: Sequence[ToolUse]) -> tuple[ToolUse, ...]:
-        """Return the calls that were not made before, with ids of this message."""
+        """Return the calls that are not repeated, within the limit, with their ids set."""
         known = {_make_key(use) for message in self.messages for use in message.calls}
         fresh: list[ToolUse] = []
         for use in calls:
@@ -177,17 +177,17 @@ class Dialogue:
     def converse(self, longest_results: int = 0) -> ToolConversation:
         """Return the conversation so far: each message, and the results of its calls.
 
-        The results share `longest_results` characters; where that is 0 each has `LONGEST_TEXT`.
+        The results share `longest_results` characters, but each gets at least `LONGEST_TEXT`.
         """
         texts = _share_room(self.ordered_results, longest_results)
         conversation = self.opening
         for message in self.messages:
-            # Vendors refuse a call without a result: one whose branch was lost is left out.
+            # Vendors reject a call without a result, so a call whose branch was lost is omitted.
             kept = tuple(use for use in message.calls if use.call_id in texts)
             if kept or message.text:
                 shown = message.model_copy(update={"calls": kept})
-                found = (texts[use.call_id] for use in kept)
-                conversation = conversation.extend(shown, *map(make_tool_message, found))
+                answers = (texts[use.call_id] for use in kept)
+                conversation = conversation.extend(shown, *map(make_tool_message, answers))
         return conversation.extend(*self.remarks)
 
     def _converse(self, model: str) -> ToolConversation:
@@ -196,11 +196,11 @@ class Dialogue:
     def _must_look(self) -> bool:
         return self.limits.must_look and not self.results and bool(self.opening.tools)
 
-    def _searches_in_vain(self) -> bool:
-        """Return whether the last message searched and added no passage to those known before.
+    def _finds_nothing_new(self) -> bool:
+        """Return whether the last message searched without finding a new passage.
 
-        The first search may find nothing: the next one uses other words. A failed search is no
-        search.
+        The first search does not count, because the next one may use other words. Failed searches
+        do not count, either.
         """
         if not self.limits.stops_early or not self.messages:
             return False
@@ -212,10 +212,10 @@ class Dialogue:
         return all(passage in known or passage in given for passage in self._list_passages(last))
 
     def _has_searched(self, message: ModelMessage) -> bool:
-        found = (self.results.get(use.call_id) for use in message.calls)
+        results = (self.results.get(use.call_id) for use in message.calls)
         return any(
             tool_result is not None and tool_result.success and tool_result.tool in _SEARCHES
-            for tool_result in found
+            for tool_result in results
         )
 
     def _list_passages(self, message: ModelMessage) -> Iterator[str]:
@@ -225,18 +225,18 @@ class Dialogue:
 
 
 def measure_room(model: str) -> int:
-    """Return the characters that all results together may take; 0 where the window is unknown."""
+    """Return how many characters all results together may have, or 0 if the window is unknown."""
     window = find_smallest_window(model)
     return 0 if window is None else int(window * _CHARACTERS_PER_TOKEN * _RESULTS_SHARE)
 
 
-def read_results(found: Mapping[str, JsonValue]) -> dict[str, ToolResult]:
-    """Return the results of a payload by the ids of their calls."""
-    return {name: ToolResult.model_validate(value) for name, value in found.items()}
+def read_results(results: Mapping[str, JsonValue]) -> dict[str, ToolResult]:
+    """Parse the results of a payload, by call id."""
+    return {name: ToolResult.model_validate(value) for name, value in results.items()}
 
 
 def remove_stated(use: ToolUse) -> ToolUse:
-    """Return a call without what a planner states about it."""
+    """Return a call without the arguments `INTENT` and `NEXT` of a planner."""
     if not isinstance(use.arguments, dict):
         return use
     own = {name: argument for name, argument in use.arguments.items() if name not in {INTENT, NEXT}}
@@ -244,7 +244,7 @@ def remove_stated(use: ToolUse) -> ToolUse:
 
 
 def describe_calls(calls: Sequence[ToolUse], agent: str = "") -> tuple[dict[str, JsonValue], ...]:
-    """Return calls as a payload has them, with the `agent` that has rights of its own."""
+    """Return calls in the format of the payload, with the `agent` if it has its own permissions."""
     own: dict[str, JsonValue] = {"agent": agent} if agent else {}
     return tuple(
         {
@@ -258,7 +258,7 @@ def describe_calls(calls: Sequence[ToolUse], agent: str = "") -> tuple[dict[str,
 
 
 def make_tool_message(result: ToolResult) -> ToolMessage:
-    """Return a result as a model reads it: its text, and every citation that the text lost."""
+    """Return a result as a message: its text, and the citations that its text lacks."""
     sources = tuple(citation.chunk_id for citation in result.citations)
     lost = [source for source in sources if f"[{source}]" not in result.text]
     further = f"\nfurther sources: {', '.join(f'[{source}]' for source in lost)}" if lost else ""
@@ -272,21 +272,21 @@ def make_tool_message(result: ToolResult) -> ToolMessage:
 
 
 def list_passages(results: Sequence[ToolResult]) -> list[CitedPassage]:
-    """Return the passages that results cite, each once, in order."""
+    """Return the passages that results cite, without duplicates, in order."""
     cited = (citation for result in results for citation in result.citations)
-    found: dict[str, CitedPassage] = {}
+    passages: dict[str, CitedPassage] = {}
     for citation in cited:
-        found.setdefault(citation.chunk_id, citation)
-    return list(found.values())
+        passages.setdefault(citation.chunk_id, citation)
+    return list(passages.values())
 
 
 def plan_searches(
     question: str, dialogue: Dialogue, *, most_passages: int, most_rounds: int = MOST_ROUNDS
 ) -> tuple[ToolUse, ...]:
-    """Return the calls of the next round; none when the plan has ended.
+    """Return the search calls of the next round, or none if the plan has ended.
 
-    Each part that the question lists is searched for once. A question of one part goes on from the
-    passages that were found, along their links, until `most_passages` or `most_rounds` are reached.
+    Each question of the message is searched once. A single question continues from the found
+    passages along their links, until `most_passages` or `most_rounds` is reached.
     """
     rounds = len(dialogue.messages)
     parts = split_questions(question) or (question,)
@@ -304,9 +304,9 @@ def plan_searches(
 
 
 def _share_room(results: Sequence[ToolResult], room: int) -> dict[str, ToolResult]:
-    """Return the results by call, each with its share of the room: short ones leave theirs."""
+    """Return the results by call id, shortened to fit; short ones leave room for others."""
     longest = LONGEST_TEXT
-    left, shortest_first = room, sorted(results, key=lambda one: len(one.text))
+    left, shortest_first = room, sorted(results, key=lambda result: len(result.text))
     shown: dict[str, ToolResult] = {}
     for place, tool_result in enumerate(shortest_first):
         own = max(longest, left // (len(shortest_first) - place))

@@ -1,27 +1,27 @@
-"""Errors of tools, by what the executor does about them.
+"""Errors of tools, by how the executor handles them.
 
 ToolError
-├── InvalidInput       the input is well formed, but it means nothing: reported as `validation`
-├── ToolFailed         the tool did not succeed; repeated where its effect class allows
-│   ├── ToolRejected   the same call cannot succeed later: never repeated
-│   └── OutcomeUnknown the call was sent, but it is unknown whether it had an effect
-├── InvalidToolSet     a file of a tool set cannot be used
-└── InvalidSchema      a schema of others cannot be used
+├── InvalidInput       the input is well-formed but invalid; reported as `validation`
+├── ToolFailed         the tool failed; retried if its effect class allows
+│   ├── ToolRejected   the same call would fail again; never retried
+│   └── OutcomeUnknown the call was sent, but its effect is unknown
+├── InvalidToolSet     the file of a tool set is invalid
+└── InvalidSchema      a third-party schema cannot be used
 """
 
 
 class ToolError(Exception):
-    """A tool has no result."""
+    """The root of the errors of tools."""
 
 
 class InvalidInput(ToolError):  # noqa: N818 - names a state
-    """The input has the right form, but names something that does not exist."""
+    """The input is well-formed but invalid, such as an id that does not exist."""
 
 
 class ToolFailed(ToolError):  # noqa: N818 - as above
-    """The tool did not succeed; a later call may.
+    """The tool failed; a retry may succeed.
 
-    `status` is what the other side stated as a number: all that a log says of its answer.
+    `status` is the status or error code of the server; only this part of a response is logged.
     """
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
@@ -30,16 +30,16 @@ class ToolFailed(ToolError):  # noqa: N818 - as above
 
 
 class ToolRejected(ToolFailed):
-    """The tool cannot do this; a later call cannot either."""
+    """The tool failed, and a retry would fail, too."""
 
 
 class OutcomeUnknown(ToolFailed):
-    """The call was sent, but there was no answer: it may have had an effect."""
+    """The call was sent without a valid response; it may have had an effect."""
 
 
 class InvalidToolSet(ToolError):  # noqa: N818 - as above
-    """A file of a tool set cannot be used; the message names the place and the expected form."""
+    """The file of a tool set is invalid; the message names the place and what was expected."""
 
 
 class InvalidSchema(ToolError):  # noqa: N818 - as above
-    """A schema of others is malformed, too large, or too costly to check values by."""
+    """A third-party schema is malformed, too large, or too expensive for validation."""

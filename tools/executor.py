@@ -1,9 +1,9 @@
 """Executes tool calls: checks name, permission, arguments, approval and budget, then runs the tool.
 
-A call always has a result. A tool that does not exist, an input of the wrong form, a tool that
-raises, hangs or returns something else are results with an error type; only a cancellation ends the
-executor itself. Nothing in a result is read as a call. A call with an effect has a receipt, so that
-it happens once (`effects.receipts`).
+A call always has a result. Unknown tools, invalid input, and tools that raise, hang or return a
+wrong type lead to a result with an error type; only cancellation propagates. Results are never
+interpreted as calls. A call with a side effect has a receipt, so that it happens at most once; see
+`tools.calls`.
 """
 
 import asyncio
@@ -40,9 +40,9 @@ from tools.errors import InvalidInput, OutcomeUnknown, ToolFailed, ToolRejected
 from tools.tool import TIMEOUT_SECONDS, Tool
 
 LONGEST_TEXT = 1_500
-"""Characters of a result that a model reads whose window is unknown."""
+"""Maximum characters of a result for a model whose context window is unknown."""
 LONGEST_STORED = 12_000
-"""Characters of a result that are kept for models with a large window."""
+"""Maximum characters of a stored result, for models with a large context window."""
 RETRY_COUNT = 2
 MOST_DATA_BYTES = 32_000
 MOST_ARGUMENT_BYTES = 64_000
@@ -59,30 +59,30 @@ CRITICAL = frozenset(
         "bm25_search", "hybrid_search",
     }
 )  # fmt: skip
-"""Tools without whose results an answer may be incomplete: a failure of one is reported."""
+"""Tools whose failures are reported, because the answer may be incomplete without them."""
 
 log = structlog.get_logger("tools")
 AnyTool = Tool[Any, Any]
 _FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
 _CITATION = re.compile(r"\[[^\[\]\s]{1,300}\]")
-"""The id of a chunk in brackets, as built-in tools write it before each passage."""
+"""A chunk id in brackets, which built-in tools write before each passage."""
 
 
 class ToolBudget(Protocol):
-    """Counts calls of tools against a limit; see `executor` for the moment of the reservation."""
+    """Counts tool calls against a limit."""
 
     async def reserve(self, call: ToolCall) -> bool:
-        """Reserve one call; return False when the limit does not allow it."""
+        """Reserve one call; return False if the limit is reached."""
         ...
 
 
 class ToolExecutor:
-    """Runs calls for one assistant.
+    """Runs tool calls of an assistant.
 
-    `repeats` is the number of further attempts of a tool that failed, where its effect class allows
-    one; `most_seconds` bounds each attempt, besides the tool's own limit. A tool that exceeds its
-    time is not repeated: it would exceed it again. Without `receipts` no effect is run; what they
-    raise leaves the executor: an effect that cannot be noted must not run.
+    `repeats` is the number of retries of a failed tool, if its effect class allows them.
+    `most_seconds` bounds each attempt, in addition to the limit of the tool. After a timeout there
+    is no retry. Tools with side effects only run with `receipts`; errors of the receipts propagate,
+    because a call that cannot be recorded must not run.
     """
 
     def __init__(
@@ -105,13 +105,13 @@ class ToolExecutor:
     async def execute(
         self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None = None
     ) -> ToolResult:
-        """Return the result of one call, made or not."""
+        """Return the result of a call, including one that is refused."""
         return (await self.execute_recorded(call, caller, budget))[0]
 
     async def execute_recorded(
         self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None = None
     ) -> tuple[ToolResult, ToolExecution]:
-        """Return the result of one call, and its record."""
+        """Return the result of a call and its record."""
         started, timestamp = perf_counter(), self._clock().isoformat()
         result, attempts = await self._check_and_run(call, caller, budget)
         milliseconds = (perf_counter() - started) * 1000
@@ -131,7 +131,7 @@ class ToolExecutor:
     async def _refuse(
         self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None
     ) -> ToolResult | tuple[AnyTool, BaseModel]:
-        """Return the tool and its input, or why the call is not made."""
+        """Return the tool and its input, or the result of a refused call."""
         tool = self._catalog.find(call.tool)
         if tool is None or not _is_allowed(tool, caller):
             return self._report_unknown(call, caller)
@@ -154,9 +154,7 @@ class ToolExecutor:
     async def _run_noted(
         self, tool: AnyTool, call: ToolCall, inputs: BaseModel, caller: ToolCaller
     ) -> tuple[ToolResult, int]:
-        """Execute a call with an effect that was not executed before; otherwise return the state of
-        its receipt.
-        """
+        """Run a call with a side effect, unless its receipt shows that it may have run before."""
         receipts = self._receipts
         if receipts is None:
             reason = (
@@ -197,15 +195,15 @@ class ToolExecutor:
     async def _run_once(
         self, tool: AnyTool, call: ToolCall, inputs: BaseModel, caller: ToolCaller
     ) -> tuple[ToolResult, bool]:
-        """Return the result of one attempt, and whether another one may succeed."""
+        """Return the result of one attempt, and whether a retry may succeed."""
         seconds = min(tool.timeout_seconds, self._most_seconds)
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
                 output = await tool.run(inputs, caller)
             if not isinstance(output, tool.output):
-                found = type(output).__name__
-                reason = f"expected {tool.output.__qualname__} as a result, found {found}"
+                kind = type(output).__name__
+                reason = f"expected {tool.output.__qualname__} as a result, found {kind}"
                 return _fail(call, ToolErrorType.EXECUTION, reason), False
             return self._make_success(tool, call, output), False
         except TimeoutError as error:
@@ -283,7 +281,7 @@ class ToolExecutor:
                 tool=result.tool,
                 agent=caller.agent,
                 error_type=result.error_type.value,
-                # Never the text of the error: it may quote the question, and secrets of others.
+                # The error message is never logged, because it may contain user data or secrets.
                 cause=result.metadata.get(_CAUSE),
                 status=result.metadata.get(_STATUS),
                 attempts=attempts,
@@ -292,10 +290,10 @@ class ToolExecutor:
 
 
 def shorten(text: str, longest: int = LONGEST_TEXT) -> str:
-    """Return a text of at most `longest` characters: its first 60 %, a mark, and its last 35 %.
+    """Shorten a text to about `longest` characters: its first 60 %, a marker, and its last 35 %.
 
-    The mark says how many characters are left out. A citation that a cut would divide is left out
-    of both parts, so that no half of an id can be quoted.
+    The marker states the number of omitted characters. A citation at a cut is omitted completely,
+    so that no partial id is quoted.
     """
     if len(text) <= longest:
         return text
@@ -305,7 +303,7 @@ def shorten(text: str, longest: int = LONGEST_TEXT) -> str:
 
 
 def count_estimated_tokens(text: str) -> int:
-    """Return about how many tokens a model reads."""
+    """Return the estimated number of tokens of a text."""
     return count_tokens(text)
 
 
@@ -327,7 +325,7 @@ def _write_receipt(result: ToolResult) -> bytes:
 
 
 def _read_inputs(tool: AnyTool, call: ToolCall) -> BaseModel | str:
-    """Return the typed input, or why there is none."""
+    """Return the validated input, or an error message."""
     size = len(json.dumps(call.arguments))
     if size > MOST_ARGUMENT_BYTES:
         return f"expected arguments of at most {MOST_ARGUMENT_BYTES} bytes, found {size}"
@@ -354,7 +352,7 @@ def _fail_running(
     reason: str,
     kind: ToolErrorType = ToolErrorType.EXECUTION,
 ) -> ToolResult:
-    """Return the failure of a tool that was running: an effect of it may have happened."""
+    """Return the failure of a running tool; for tools with side effects, its outcome is unknown."""
     if tool.effect.may_repeat:
         return _fail(call, kind, reason)
     return _fail(call, ToolErrorType.UNKNOWN, f"{reason}; {_report_doubt(tool)}")
@@ -368,7 +366,7 @@ def _report_doubt(tool: AnyTool) -> str:
 
 
 def _name_cause(failed: ToolResult, error: Exception) -> ToolResult:
-    """Return the result with the type of its error, and the status that the other side stated."""
+    """Return the result with the error type and the status code of the server as metadata."""
     named: dict[str, JsonValue] = {_CAUSE: type(error).__name__}
     if isinstance(error, ToolFailed) and error.status is not None:
         named[_STATUS] = error.status
@@ -394,19 +392,19 @@ def _fail(call: ToolCall, kind: ToolErrorType, reason: str) -> ToolResult:
 
 
 def _move_before_citation(text: str, position: int) -> int:
-    found = _find_divided(text, position)
-    return position if found is None else found[0]
+    span = _find_split_citation(text, position)
+    return position if span is None else span[0]
 
 
 def _move_after_citation(text: str, position: int) -> int:
-    found = _find_divided(text, position)
-    return position if found is None else found[1]
+    span = _find_split_citation(text, position)
+    return position if span is None else span[1]
 
 
-def _find_divided(text: str, position: int) -> tuple[int, int] | None:
-    """Return the place of the citation that a cut at `position` divides."""
+def _find_split_citation(text: str, position: int) -> tuple[int, int] | None:
+    """Return the span of the citation that a cut at `position` would split, or None."""
     begin = text.rfind("[", max(0, position - 302), position)
     if begin < 0:
         return None
-    found = _CITATION.match(text, begin)
-    return found.span() if found is not None and found.end() > position else None
+    citation = _CITATION.match(text, begin)
+    return citation.span() if citation is not None and citation.end() > position else None

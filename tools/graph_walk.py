@@ -1,19 +1,18 @@
-"""Walks from passages to passages that they lead to: the search behind `graph_search`.
+"""Graph search: finds passages that are connected to given passages.
 
-Ingestion writes the edges; a walk reads those of the passages where it starts, and nothing else.
-The edges are:
+Ingestion stores the edges; a walk only follows those of its start passages. The edges are:
 
-- a *link*: a passage mentions the title of a document, or the code with which the title begins
+- a *link*: a passage mentions the title of a document, or the code at the beginning of the title
   ("see AC-2(10)", "Article 6");
-- a *cross reference*: a passage refers to another one of its document ("see Section 4");
+- a *cross reference*: a passage refers to another one in its document ("see Section 4");
 - a *shared name*: two passages mention the same rare name, code or quoted phrase;
-- the passage *above*: the first one of the section that encloses a passage.
+- the passage *above*: the first passage of the enclosing section.
 
-A candidate is ranked by the usual search for the query, by its edges to the passages where the walk
-starts, and by the words of the query that those passages lack.
+A candidate is ranked by its search score for the query, by its edges to the start passages, and by
+the words of the query that the start passages lack.
 
-A search leaves earlier versions out, and the page of the newest one has only a notice, such as
-"Withdrawn: incorporated into SC-7(5)", without the words that are asked for.
+A withdrawn page is a special case: a search excludes earlier versions, and the newest version only
+has a notice such as "Withdrawn: incorporated into SC-7(5)", without the words of the query.
 """
 
 import math
@@ -40,15 +39,15 @@ from tools.passages import LINKED, FoundPassage, cite_hit, cite_place
 
 _CANDIDATES = 60
 _MOST_NAMES = 40
-"""The rare names of one start that are looked up."""
+"""Maximum names of a start passage that are looked up."""
 _MOST_LINKS = 40
 _MOST_SHARING = 60
 _REFERENCE_SIZE = 3_000
-"""The number of passages by which the rarity of a name is measured."""
+"""The number of passages to which the frequency of a name is compared."""
 _NOTICE_FACTOR = 3.0
-"""How much more a link counts in a document whose content is in another one now."""
+"""The factor for links in a document whose content was moved to another one."""
 _FEW_CHUNKS = 3
-"""A document of so few chunks is read whole where the walk starts."""
+"""A start document with at most this many chunks is read completely."""
 _TEXT_OF_START = 20_000
 _NOTICE = re.compile(
     r"(?:withdrawn|repealed|deleted|removed|superseded|deprecated|moved|replaced)\W{1,3}"
@@ -61,14 +60,15 @@ _QUERY_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class GraphWeights:
-    """The weights of a walk; they were fitted on questions of several passages.
+    """The weights of a walk, tuned on questions whose answers need several passages.
 
-    `docs/internal/measurements/evaluation.md` names the data and the figures on other data.
-    `search` is the factor of the search's score; `named` is added to documents that the query
-    names, `linked` to passages that a start mentions, `shared` to those that share a name with it,
-    by the rarity of the name; `above` to the passage above a start; `missing` to those that have
-    the words of the query that every start lacks. A start counts `decay` times as much as the one
-    before it. A name in more than `most_common` passages is no edge.
+    `docs/internal/measurements/evaluation.md` describes the data, and results on other data.
+
+    `search` is the factor of the search score. `named` is added for documents that the query names,
+    `linked` for passages that a start passage mentions, `shared` for those that share a name with
+    it (by the rarity of the name), `above` for the passage above a start passage, and `missing` for
+    words of the query that all start passages lack. Each start passage counts `decay` times as much
+    as the previous one. Names in more than `most_common` passages are ignored.
     """
 
     search: float = 0.5
@@ -84,7 +84,7 @@ class GraphWeights:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A request: the query, the passages to start from (best first), and those to leave out."""
+    """A request: the query, the passages to start from (best first), and those to exclude."""
 
     query: str
     start: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class Walk:
 
 @dataclass(slots=True)
 class WalkCandidate:
-    """A passage, the best one of its document unless a start is in the same document."""
+    """A candidate passage with its features; words are those of its title and text."""
 
     passage: FoundPassage
     search: float
@@ -112,7 +112,7 @@ class WalkCandidate:
 
 @dataclass(slots=True)
 class CandidatePool:
-    """The candidates of one walk by document; those of the starts' documents by passage."""
+    """The candidates of a walk by document id; those in documents of the start by chunk id."""
 
     excluded_documents: frozenset[str]
     excluded_passages: frozenset[str]
@@ -121,23 +121,23 @@ class CandidatePool:
 
     @classmethod
     def leave_out(cls, chunk_ids: Iterable[str]) -> "CandidatePool":
-        """Return a pool without candidates of the documents of these passages."""
+        """Return a pool that excludes the documents of these passages."""
         passages = frozenset(chunk_ids)
         return cls(frozenset(document_of(passage) for passage in passages), passages)
 
     def is_open(self, document_id: str) -> bool:
-        """Return whether a passage of a document may be added, and none is there yet."""
+        """Return whether a document is neither excluded nor already in the pool."""
         return document_id not in self.excluded_documents and document_id not in self.by_key
 
     def add_hit(self, hit: Hit) -> None:
         """Add a hit of the search."""
         if self.is_open(hit.document_id):
-            found = FoundPassage(citation=cite_hit(hit), text=hit.text)
+            added = FoundPassage(citation=cite_hit(hit), text=hit.text)
             words = list_terms(f"{hit.place.title} {hit.text}", hit.place.language or "")
-            self.by_key[hit.document_id] = WalkCandidate(found, hit.score, words)
+            self.by_key[hit.document_id] = WalkCandidate(added, hit.score, words)
 
     def add_passage(self, passage: ConnectedPassage, *, is_of_start: bool = False) -> None:
-        """Add a passage to which an edge leads."""
+        """Add a connected passage."""
         listed, chunk = passage.document.listed, passage.chunk
         if is_of_start:
             key, is_new = chunk.chunk_id, chunk.chunk_id not in self.excluded_passages
@@ -146,13 +146,13 @@ class CandidatePool:
         if is_new and key not in self.by_key:
             citation = cite_place(listed, passage.document.crumbs, chunk)
             words = list_terms(f"{listed.title} {chunk.text}", listed.language)
-            found = FoundPassage(citation=citation, text=chunk.text)
-            self.by_key[key] = WalkCandidate(found, self.least, words)
+            added = FoundPassage(citation=citation, text=chunk.text)
+            self.by_key[key] = WalkCandidate(added, self.least, words)
 
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """Where a walk starts: the text, the passages that it is of, and its weight."""
+    """A start of a walk: its text, the passages of the text, and its weight."""
 
     text: str
     passages: tuple[ConnectedPassage, ...]
@@ -160,12 +160,12 @@ class _Start:
 
     @property
     def mentioned(self) -> list[str]:
-        found = (name for passage in self.passages for name in find_names(passage))
-        return list(dict.fromkeys(found))
+        names = (name for passage in self.passages for name in find_names(passage))
+        return list(dict.fromkeys(names))
 
 
 class GraphWalker:
-    """Walks in the documents of one assistant."""
+    """Walks the passage graph of an assistant."""
 
     def __init__(
         self, searcher: Searcher, library: Library, weights: GraphWeights | None = None
@@ -175,7 +175,7 @@ class GraphWalker:
         self._weights = GraphWeights() if weights is None else weights
 
     async def walk(self, walk: Walk) -> list[FoundPassage]:
-        """Return passages, the best one of each document, best first."""
+        """Return the best passages, at most `walk.limit`, best first."""
         request = SearchRequest(
             question=walk.query,
             text=walk.query,
@@ -201,25 +201,25 @@ class GraphWalker:
         return self._rank(pool, walk, " ".join(start.text for start in starts))
 
     async def _add_withdrawn(self, graph: PassageGraph, pool: CandidatePool, walk: Walk) -> None:
-        """Add a page whose content is elsewhere now, if the version before it fits the query."""
-        found = await find_withdrawn(self._searcher, self._library, graph, walk)
-        if found is None:
+        """Add the notice of a withdrawn page, if its previous version matches the query."""
+        notice = await find_withdrawn(self._searcher, self._library, graph, walk)
+        if notice is None:
             return
-        pool.add_passage(found)
-        candidate = pool.by_key.get(found.document.listed.id)
+        pool.add_passage(notice)
+        candidate = pool.by_key.get(notice.document.listed.id)
         if candidate is not None:
             candidate.linked = _NOTICE_FACTOR
             candidate.relation = "the version before it fits the query"
 
     async def _read_starts(self, graph: PassageGraph, walk: Walk) -> list[_Start]:
-        """Return where the walk starts; of a short document all of its chunks."""
+        """Return the starts of the walk; a short document is included completely."""
         wanted = walk.start[: self._weights.most_starts]
-        indexed = [one for one in wanted if not is_attached_id(document_of(one))]
+        indexed = [chunk_id for chunk_id in wanted if not is_attached_id(document_of(chunk_id))]
         documents = await graph.read_documents(map(document_of, indexed))
         chunks = {
-            one: _list_chunks(one, documents[document_of(one)])
-            for one in indexed
-            if document_of(one) in documents
+            chunk_id: _list_chunks(chunk_id, documents[document_of(chunk_id)])
+            for chunk_id in indexed
+            if document_of(chunk_id) in documents
         }
         passages = await graph.read_passages(
             [chunk_id for ids in chunks.values() for chunk_id in ids], documents
@@ -232,18 +232,18 @@ class GraphWalker:
                 starts[chunk_id] = _Start(". ".join(texts), own, 1.0)
         decay = self._weights.decay
         return [
-            replace(starts[one], weight=decay**number)
-            for number, one in enumerate(one for one in wanted if one in starts)
+            replace(starts[chunk_id], weight=decay**number)
+            for number, chunk_id in enumerate(name for name in wanted if name in starts)
         ]
 
     async def _read_attached(self, wanted: Sequence[str], walk: Walk) -> dict[str, _Start]:
-        """Return the starts in documents of the conversation, which have no written edges."""
-        ids = [one for one in wanted if is_attached_id(document_of(one))]
-        found = await self._library.read(
+        """Return the starts in attached documents, which have no stored edges."""
+        ids = [chunk_id for chunk_id in wanted if is_attached_id(document_of(chunk_id))]
+        attached = await self._library.read(
             [document_of(identifier) for identifier in ids], walk.groups, walk.run
         )
         starts: dict[str, _Start] = {}
-        for document in found:
+        for document in attached:
             record = DocumentRecord(document.listed, document.crumbs, "")
             for chunk in document.chunks:
                 text = f"{document.listed.title}. {chunk.chunk.text}"
@@ -272,10 +272,10 @@ class GraphWalker:
             for passage in (await graph.read_passages(wanted, documents)).values():
                 pool.add_passage(passage)
             for owner in best:
-                candidate, found = pool.by_key.get(owner), values[owner]
-                if candidate is not None and candidate.shared < found.value * start.weight:
-                    candidate.shared = found.value * start.weight
-                    candidate.relation = candidate.relation or f"{found.name!r} is in both"
+                candidate, sharing = pool.by_key.get(owner), values[owner]
+                if candidate is not None and candidate.shared < sharing.value * start.weight:
+                    candidate.shared = sharing.value * start.weight
+                    candidate.relation = candidate.relation or f"{sharing.name!r} is in both"
 
     def _rank(self, pool: CandidatePool, walk: Walk, started: str) -> list[FoundPassage]:
         candidates = list(pool.by_key.values())
@@ -284,14 +284,14 @@ class GraphWalker:
         missing = asked - list_terms(started, walk.language)
         weights, total = self._weights, max(sum(rarity.values()), 1e-9)
 
-        def rate(one: WalkCandidate) -> float:
-            lacking = sum([rarity[term] for term in sorted(missing & one.words)]) / total
+        def rate(candidate: WalkCandidate) -> float:
+            lacking = sum([rarity[term] for term in sorted(missing & candidate.words)]) / total
             return (
-                weights.search * one.search
-                + weights.named * one.named
-                + weights.linked * one.linked
-                + weights.shared * one.shared
-                + weights.above * one.above
+                weights.search * candidate.search
+                + weights.named * candidate.named
+                + weights.linked * candidate.linked
+                + weights.shared * candidate.shared
+                + weights.above * candidate.above
                 + weights.missing * lacking
             )
 
@@ -303,7 +303,7 @@ class GraphWalker:
 
 @dataclass(frozen=True, slots=True)
 class _Sharing:
-    """How rare a shared name is, the name, and the passage that shares it."""
+    """A shared name: its rarity (0 to 1), the name, and the chunk that contains it."""
 
     value: float
     name: str
@@ -311,12 +311,12 @@ class _Sharing:
 
 
 def list_terms(text: str, language: str) -> frozenset[str]:
-    """Return the terms of a text."""
+    """Return the distinct terms of a text."""
     return frozenset(terms(text, language or "en"))
 
 
 def is_notice(text: str) -> bool:
-    """Return whether a document says at its beginning that its content is in another one now."""
+    """Return whether a text starts with a notice that its content was moved to another document."""
     return _NOTICE.search(text[:_NOTICE_CHARACTERS]) is not None
 
 
@@ -326,9 +326,10 @@ async def find_withdrawn(
     graph: PassageGraph,
     walk: Walk,
 ) -> ConnectedPassage | None:
-    """Return the notice in the newest version of the page of the one before it that fits best.
+    """Return the withdrawal notice of the page whose previous version matches the query best.
 
-    None: there are no two versions, the query names one, or that page was not withdrawn.
+    Returns None if there are fewer than two versions, if the query names a version, or if the page
+    was not withdrawn.
     """
     versions = sorted(await library.list_versions(walk.groups), key=find_numbers)
     if len(versions) < 2 or (await library.find_named(walk.query, walk.groups)).versions:
@@ -344,8 +345,8 @@ async def find_withdrawn(
         groups=walk.groups,
         run=walk.run,
     )
-    found = await searcher.search(request)
-    ids = [hit.document_id for hit in found.hits[:1] if hit.document_id.count(before) == 1]
+    findings = await searcher.search(request)
+    ids = [hit.document_id for hit in findings.hits[:1] if hit.document_id.count(before) == 1]
     documents = await graph.read_documents(
         [identifier.replace(before, newest) for identifier in ids]
     )
@@ -360,7 +361,7 @@ def _list_chunks(chunk_id: str, document: DocumentRecord) -> list[str]:
 
 
 async def _find_called(graph: PassageGraph, starts: Sequence[_Start], walk: Walk) -> DocumentNames:
-    """Return the documents that the query and the starts mention."""
+    """Return the names of documents that the query and the starts mention."""
     links = [name for start in starts for passage in start.passages for name in passage.links]
     titles = [passage.document.listed.title for start in starts for passage in start.passages[:1]]
     unlinked = [
@@ -374,11 +375,11 @@ async def _find_called(graph: PassageGraph, starts: Sequence[_Start], walk: Walk
 async def _add_named(
     graph: PassageGraph, pool: CandidatePool, names: DocumentNames, walk: Walk
 ) -> None:
-    found = names.find_in(walk.query, walk.version)
+    named = names.find_in(walk.query, walk.version)
     await _add_first(
-        graph, pool, [identifier for name in found for identifier in name.document_ids]
+        graph, pool, [identifier for name in named for identifier in name.document_ids]
     )
-    for name in found:
+    for name in named:
         for identifier in name.document_ids:
             if identifier in pool.by_key:
                 pool.by_key[identifier].named = 1.0
@@ -393,12 +394,12 @@ async def _add_linked(
     walk: Walk,
 ) -> None:
     for start in starts:
-        found = names.find_in(start.text, walk.version)
+        mentioned = names.find_in(start.text, walk.version)
         value = start.weight * (_NOTICE_FACTOR if is_notice(start.text) else 1.0)
         await _add_first(
-            graph, pool, [identifier for name in found for identifier in name.document_ids]
+            graph, pool, [identifier for name in mentioned for identifier in name.document_ids]
         )
-        for name in found:
+        for name in mentioned:
             for identifier in name.document_ids:
                 candidate = pool.by_key.get(identifier)
                 if candidate is not None and candidate.linked < value:
@@ -407,7 +408,7 @@ async def _add_linked(
 
 
 async def _add_first(graph: PassageGraph, pool: CandidatePool, document_ids: list[str]) -> None:
-    """Add the first passages of documents."""
+    """Add the first passage of each document."""
     wanted = [identifier for identifier in document_ids[:_MOST_LINKS] if pool.is_open(identifier)]
     documents = await graph.read_documents(wanted)
     first = [f"{document}#0" for document in documents]
@@ -418,18 +419,20 @@ async def _add_first(graph: PassageGraph, pool: CandidatePool, document_ids: lis
 async def _add_neighbours(
     graph: PassageGraph, pool: CandidatePool, starts: Sequence[_Start]
 ) -> None:
-    """Add the passages that a start refers to in its document, and the one above it."""
+    """Add the passages that a start refers to in its document, and the passage above it."""
     for start in starts:
         for passage in start.passages:
             owner = {passage.document.listed.id: passage.document}
             wanted = (*passage.references, *((passage.parent,) if passage.parent else ()))
-            for chunk_id, found in (await graph.read_passages(wanted, owner)).items():
-                pool.add_passage(found, is_of_start=True)
+            for chunk_id, neighbour in (await graph.read_passages(wanted, owner)).items():
+                pool.add_passage(neighbour, is_of_start=True)
                 candidate = pool.by_key.get(chunk_id)
                 if candidate is None:
                     continue
                 if chunk_id in passage.references:
-                    heading = (found.chunk.heading_path or (found.document.listed.title,))[-1]
+                    heading = (neighbour.chunk.heading_path or (neighbour.document.listed.title,))[
+                        -1
+                    ]
                     candidate.linked = max(candidate.linked, start.weight)
                     candidate.relation = f"{heading!r} {LINKED}"
                 else:
@@ -440,7 +443,7 @@ async def _add_neighbours(
 def _rate_sharing(
     names: Iterable[str], shared: Mapping[str, Sequence[str]], titles: DocumentNames | None
 ) -> dict[str, _Sharing]:
-    """Return the documents that share a rare name: how rare, the name, and where it is."""
+    """Return the rarest shared name of each document that shares one."""
     values: dict[str, _Sharing] = {}
     for name in names:
         chunks = shared.get(name, ())
@@ -457,7 +460,7 @@ def _rate_sharing(
 def _measure_rarity(
     asked: frozenset[str], candidates: Sequence[WalkCandidate]
 ) -> Mapping[str, float]:
-    """Return the weight of each term of the query: high where few candidates have it."""
+    """Return the weight of each term of the query; rarer terms have a higher weight."""
     count = len(candidates)
     return {
         term: math.log(
@@ -467,6 +470,8 @@ def _measure_rarity(
     }
 
 
-def _rescore(one: WalkCandidate, score: float) -> FoundPassage:
-    citation = one.passage.citation.model_copy(update={"score": round(score, 6)})
-    return one.passage.model_copy(update={"citation": citation, "relation": one.relation})
+def _rescore(candidate: WalkCandidate, score: float) -> FoundPassage:
+    citation = candidate.passage.citation.model_copy(update={"score": round(score, 6)})
+    return candidate.passage.model_copy(
+        update={"citation": citation, "relation": candidate.relation}
+    )

@@ -1,7 +1,7 @@
-"""Finds what a message lists: its questions, or the items of a question.
+"""Finds the questions in a message, or the items that a question lists.
 
-A list is a matter of its form: marks, question marks, commas and the word before the last item.
-No rule here decides what a list means.
+Lists are recognized by their form only: bullets, question marks, commas, and the conjunction before
+the last item.
 """
 
 import re
@@ -30,37 +30,37 @@ _BETWEEN_NAMES = re.compile(r"(?:, (?:and |or )?| (?:and|or) )(?:the )?")
 _AFTER_LIST = frozenset(
     {"say", "says", "mention", "mentions", "sagen", "besagen", "disent", "dicen", "dicono"}
 )
-"""Verbs between a list and its topic: "what webhooks and zeppelins say about retries"."""
+"""Verbs that can follow a list: "what webhooks and zeppelins say about retries"."""
 _EDGE = " .?!:\"'()"
 
 
 @dataclass(frozen=True, slots=True)
 class ListedItems:
-    """The items that a question lists, and the other words of it: what is asked about each."""
+    """The items that a question lists, and the subject words that are asked about each."""
 
     items: tuple[str, ...]
     asked: str
 
 
 def split_questions(text: str) -> tuple[str, ...]:
-    """Return the questions of a message, at least two; none where it does not list several.
+    """Return the questions of a message if there are at least two, else none.
 
-    They are listed lines, or sentences that each end in a question mark.
+    Questions are list items, or sentences that end with a question mark.
     """
     read = text[:_LONGEST]
-    lines = [found[1].strip() for found in _LISTED_LINE.finditer(read)]
-    found = lines if len(lines) > 1 else [match.strip() for match in _ASKED.findall(read)]
-    whole = [one for one in found if len(_list_subjects(one)) >= _LEAST_QUESTION_WORDS]
+    lines = [item[1].strip() for item in _LISTED_LINE.finditer(read)]
+    candidates = lines if len(lines) > 1 else [match.strip() for match in _ASKED.findall(read)]
+    whole = [text for text in candidates if len(_list_subjects(text)) >= _LEAST_QUESTION_WORDS]
     parts = tuple(dict.fromkeys(whole))[:_MOST_QUESTIONS]
-    return parts if len(parts) > 1 and len(whole) == len(found) else ()
+    return parts if len(parts) > 1 and len(whole) == len(candidates) else ()
 
 
 def find_items(question: str) -> ListedItems | None:
-    """Return the names or things that a question lists, at least three; None: it lists none.
+    """Return the items if a question lists at least three names or things, else None.
 
-    A list in a passage that the message quotes, or tells before it asks, is not asked about.
+    Lists in quotations and in statements before the question are ignored.
     """
-    asked = _leave_out_passages(question[:_LONGEST])
+    asked = _extract_questions(question[:_LONGEST])
     items = find_listed_names(asked) or find_listed_things(asked)
     if not items:
         return None
@@ -68,22 +68,22 @@ def find_items(question: str) -> ListedItems | None:
 
 
 def find_listed_names(question: str) -> tuple[str, ...]:
-    """Return the names that a question lists, at least three; or none."""
-    found = _LISTED_NAMES.search(question[:_LONGEST])
-    if found is None:
+    """Return the names if a question lists at least three, else none."""
+    listed = _LISTED_NAMES.search(question[:_LONGEST])
+    if listed is None:
         return ()
-    first, *others = _BETWEEN_NAMES.split(found[0])
+    first, *others = _BETWEEN_NAMES.split(listed[0])
     words = first.split()
-    if found.start() == 0 and len(words) > 1:
-        words = words[1:]  # a question begins with a capital, too: "Compare Python, ..."
+    if listed.start() == 0 and len(words) > 1:
+        words = words[1:]  # the first word of a question is capitalized, too: "Compare Python, ..."
     return tuple(dict.fromkeys((" ".join(words).removeprefix("the "), *others)))
 
 
 def find_listed_things(question: str) -> tuple[str, ...]:
-    """Return the things that a question lists, at least three of at most four words; or none.
+    """Return the things if a question lists at least three, of at most four words each, else none.
 
-    The last word of the list belongs to all things, where the others are single words: "retention,
-    deletion and export rules" lists rules of three kinds.
+    If the other things are single words, the head noun of the last one applies to all of them:
+    "retention, deletion and export rules" lists three kinds of rules.
     """
     parts = _COMMA.split(question[:_LONGEST])
     if len(parts) < _LEAST_ITEMS - 1:
@@ -95,34 +95,34 @@ def find_listed_things(question: str) -> tuple[str, ...]:
 
 
 def find_asked_words(question: str, known: str) -> str:
-    """Return the words of a question that carry a subject and that the `known` text lacks."""
+    """Return the content words of a question that the `known` text does not contain."""
     have = set(terms(known, "en"))
     words = dict.fromkeys(_list_subjects(question))
     return " ".join(word for word in words if not set(terms(word, "en")) & have)
 
 
-def _leave_out_passages(message: str) -> str:
-    """Return the sentences of a message that ask, if some do, without what they quote."""
+def _extract_questions(message: str) -> str:
+    """Return the questions of a message, or all of it if there are none, without quotations."""
     plain = _QUOTED.sub(" ", message)
-    sentences = (one.strip() for one in _SENTENCE_END.split(plain))
+    sentences = (sentence.strip() for sentence in _SENTENCE_END.split(plain))
     asked = [sentence for sentence in sentences if sentence.endswith(_QUESTION_MARKS)]
     return " ".join(asked) or plain
 
 
 def _list_subjects(text: str) -> list[str]:
-    return [word for word in surface_words(text) if _carries(word)]
+    return [word for word in surface_words(text) if _is_content_word(word)]
 
 
-def _carries(word: str) -> bool:
-    """Return whether a word may carry a subject: no function word of any language."""
+def _is_content_word(word: str) -> bool:
+    """Return whether a word is a content word, not a function word of any language."""
     return word not in STOP_WORDS and not function_words([word])
 
 
 def _read_things(parts: Sequence[str]) -> list[str]:
-    """Return the things from the end of the first part to the word `and` and what follows it."""
+    """Return the things from the end of the first part to the one after the conjunction."""
     first = _take_last(parts[0])
     if first == parts[0].strip(_EDGE):
-        # A question that begins with its list has a verb before it: "Compare webhooks, ...".
+        # In a question such as "Compare webhooks, ...", the first word is a verb.
         first = first.partition(" ")[2] or first
     things = [first]
     for part in parts[1:]:
@@ -138,23 +138,23 @@ def _read_things(parts: Sequence[str]) -> list[str]:
 
 
 def _take_last(text: str) -> str:
-    """Return the last words of a text, up to one that no thing is named by."""
+    """Return the words at the end of a text that may name a thing, or "" if there are too many."""
     words = text.strip(_EDGE).split()
     taken: list[str] = []
-    while words and _names(words[-1]) and len(taken) < _LONGEST_THING_WORDS:
+    while words and _may_name(words[-1]) and len(taken) < _LONGEST_THING_WORDS:
         taken.insert(0, words.pop())
-    is_cut = bool(words) and _names(words[-1])
+    is_cut = bool(words) and _may_name(words[-1])
     return "" if is_cut else " ".join(taken)
 
 
 def _take_first(text: str) -> str:
     words = text.split()
-    while words and not _names(words[0]):
+    while words and not _may_name(words[0]):
         words.pop(0)
     taken: list[str] = []
     for word in words:
         is_after_name = bool(taken) and taken[0][0].isupper() and not word[0].isupper()
-        if not _names(word) or is_after_name or len(taken) == _LONGEST_THING_WORDS:
+        if not _may_name(word) or is_after_name or len(taken) == _LONGEST_THING_WORDS:
             break
         taken.append(word.strip(_EDGE))
         if word[-1] in ".?!:":
@@ -164,13 +164,13 @@ def _take_first(text: str) -> str:
 
 def _take_whole(text: str) -> str:
     words = text.strip(_EDGE).split()
-    while words and not _names(words[0]):
+    while words and not _may_name(words[0]):
         words.pop(0)
     return " ".join(words) if len(words) <= _LONGEST_THING_WORDS else ""
 
 
 def _share_head(things: Sequence[str]) -> list[str]:
-    """Return the things, each with the head that only the last one names."""
+    """Return the things, with the head noun of the last one added to the others."""
     *others, last = things
     head = last.split()[1:][-1:]
     if not head or not all(map(_may_lack_head, others)):
@@ -179,11 +179,11 @@ def _share_head(things: Sequence[str]) -> list[str]:
 
 
 def _may_lack_head(thing: str) -> bool:
-    """Return whether a thing is a single word that is no name and no plural."""
+    """Return True if the item is one word, not a proper noun and not plural."""
     return " " not in thing and not thing[:1].isupper() and not thing.endswith("s")
 
 
-def _names(word: str) -> bool:
+def _may_name(word: str) -> bool:
     """Return whether a word may be part of the name of a thing."""
     plain = word.strip(_EDGE).casefold()
-    return plain not in _AFTER_LIST and _carries(plain)
+    return plain not in _AFTER_LIST and _is_content_word(plain)

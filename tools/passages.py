@@ -1,4 +1,4 @@
-"""The passages and documents that tools return, and how a model reads them."""
+"""The passages and documents that tools return, and their text for models."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from tools.errors import InvalidInput
 MOST_PASSAGES = 30
 LONGEST_QUERY = 4_000
 LINKED = "is mentioned"
-"""What the relation of a passage says that another one names."""
+"""The end of the `relation` of a passage that another passage mentions."""
 PAGE_CHARACTERS = 8_000
 _MOST_LANGUAGES = 8
 MOST_DOCUMENTS = 60
@@ -28,7 +28,7 @@ _LONGEST_LINE = 200
 
 
 class FoundPassage(BaseModel, frozen=True):
-    """A passage with the citation that leads to it; `relation` says how it was reached."""
+    """A passage with its citation; `relation` describes how a graph search reached it."""
 
     citation: CitedPassage
     text: str
@@ -36,7 +36,7 @@ class FoundPassage(BaseModel, frozen=True):
 
 
 class PassageList(BaseModel, frozen=True):
-    """Passages, best first; `answerability` is None where nothing was judged."""
+    """Passages, best first; `answerability` (0 to 1) is None if it was not estimated."""
 
     passages: tuple[FoundPassage, ...] = ()
     answerability: float | None = None
@@ -44,7 +44,7 @@ class PassageList(BaseModel, frozen=True):
 
 
 class QueryInputs(BaseModel, frozen=True, extra="forbid"):
-    """A search in words."""
+    """A search query."""
 
     query: str = Field(
         min_length=1, max_length=LONGEST_QUERY, description="what to look for, in plain words"
@@ -56,7 +56,7 @@ class QueryInputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class ShowsPassages:
-    """The output of a tool is a list of passages."""
+    """Mixin for tools that return a list of passages."""
 
     output = PassageList
 
@@ -71,13 +71,13 @@ class ShowsPassages:
 
 
 class ShowsText(ShowsPassages):
-    """The output of a tool is a text of a document, which a model reads as it stands there.
+    """Mixin for tools that return continuous text of a document.
 
-    The ids of its passages precede each section.
+    Each section is preceded by the ids of its passages.
     """
 
     def render(self, output: PassageList) -> str:
-        sections = groupby(output.passages, key=lambda one: describe_place(one.citation))
+        sections = groupby(output.passages, key=lambda passage: describe_place(passage.citation))
         blocks = [_render_section(place, list(own)) for place, own in sections]
         return "\n\n".join([*blocks, *((output.note,) if output.note else ())])
 
@@ -85,7 +85,7 @@ class ShowsText(ShowsPassages):
 def make_request(
     inputs: QueryInputs, caller: ToolCaller, *, by_words: bool = False
 ) -> SearchRequest:
-    """Return the search for a caller; it finds only documents that the person may read."""
+    """Return the search request for a caller, limited to documents that the user may read."""
     return SearchRequest(
         question=inputs.query,
         text=inputs.query,
@@ -99,7 +99,7 @@ def make_request(
 
 
 def list_passages(findings: Findings) -> PassageList:
-    """Return the hits of a search as passages."""
+    """Return the hits of a search as a list of passages."""
     return PassageList(
         passages=tuple(
             FoundPassage(citation=cite_hit(hit), text=hit.text) for hit in findings.hits
@@ -121,7 +121,7 @@ def cite_hit(hit: Hit) -> CitedPassage:
 
 
 def cite_chunk(document: WholeDocument, number: int, score: float = 0.0) -> CitedPassage:
-    """Return the citation of a chunk of a document by its position."""
+    """Return the citation of the chunk at position `number` of a document."""
     return cite_place(document.listed, document.crumbs, document.chunks[number].chunk, score)
 
 
@@ -146,46 +146,46 @@ def cite_place(
 
 
 def render_passages(passages: Sequence[FoundPassage], note: str = "") -> str:
-    """Return passages as a model reads them: id, place, relation, text."""
+    """Return passages as text for a model: id, place, relation and text."""
     blocks = [
-        f"[{found.citation.chunk_id}] {describe_place(found.citation)}"
-        + (f" ({found.relation})" if found.relation else "")
-        + f"\n{found.text}"
-        for found in passages
+        f"[{passage.citation.chunk_id}] {describe_place(passage.citation)}"
+        + (f" ({passage.relation})" if passage.relation else "")
+        + f"\n{passage.text}"
+        for passage in passages
     ]
     return "\n\n".join([*blocks, *((note,) if note else ())])
 
 
 def describe_place(citation: CitedPassage) -> str:
-    """Return the title with crumbs and headings."""
+    """Return the breadcrumbs, title, headings and version of a passage as one line."""
     path = dict.fromkeys((*citation.crumbs, citation.title, *citation.heading_path))
     version = f" (version {citation.version})" if citation.version else ""
     return " > ".join(path) + version
 
 
 def cite_passages(passages: Iterable[FoundPassage]) -> list[CitedPassage]:
-    """Return the citations of passages, each once."""
-    return list({found.citation.chunk_id: found.citation for found in passages}.values())
+    """Return the citations of passages, without duplicates."""
+    return list({passage.citation.chunk_id: passage.citation for passage in passages}.values())
 
 
 def quote_passages(passages: Iterable[FoundPassage]) -> list[PassageText]:
-    """Return the texts of passages, each passage once with all that is quoted of it."""
+    """Return the texts of passages; quotes from the same passage are joined."""
     by_id: dict[str, list[FoundPassage]] = {}
     for passage in passages:
         by_id.setdefault(passage.citation.chunk_id, []).append(passage)
     return [
         PassageText(
-            citation=found[0].citation,
-            text="\n".join(dict.fromkeys(passage.text for passage in found)),
-            is_linked=any(LINKED in passage.relation for passage in found),
+            citation=quotes[0].citation,
+            text="\n".join(dict.fromkeys(quote.text for quote in quotes)),
+            is_linked=any(LINKED in quote.relation for quote in quotes),
         )
-        for found in by_id.values()
+        for quotes in by_id.values()
     ]
 
 
 def read_page(document: WholeDocument, numbers: Sequence[int], page: int) -> PassageList:
-    """Return the passages of one page; raises `InvalidInput` for a page that there is not."""
-    pages = _divide(document, numbers)
+    """Return the passages of a page, from 1; raises `InvalidInput` if the page does not exist."""
+    pages = _split_pages(document, numbers)
     if page > len(pages):
         raise InvalidInput(f"expected a page from 1 to {len(pages)}, found {page}")
     passages = (
@@ -199,9 +199,9 @@ def read_page(document: WholeDocument, numbers: Sequence[int], page: int) -> Pas
 def describe_documents(
     documents: Sequence[ListedDocument], question: str = "", most: int = MOST_DOCUMENTS
 ) -> tuple[str, ...]:
-    """Return a line for each of the first documents, and one that counts the others.
+    """Return a line for each of up to `most` documents, and one with the number of the others.
 
-    Where there are more, those come first whose titles share the rarest words with the question.
+    If there are more, documents whose titles share rare words with the question come first.
     """
     shown = documents if len(documents) <= most else _sort_by_words(documents, question)
     lines = [_describe(document) for document in shown[:most]]
@@ -210,7 +210,7 @@ def describe_documents(
 
 
 def list_languages(documents: Iterable[ListedDocument]) -> tuple[str, ...]:
-    """Return the languages of documents, ISO 639-1, the most frequent first."""
+    """Return the languages of documents as ISO 639-1 codes, most frequent first."""
     counts = Counter(document.language for document in documents if document.language)
     return tuple(language for language, _ in counts.most_common(_MOST_LANGUAGES))
 
@@ -224,8 +224,8 @@ def _render_section(place: str, passages: Sequence[FoundPassage]) -> str:
     return f"{ids} {place}\n{join_texts([passage.text for passage in passages]).text}"
 
 
-def _divide(document: WholeDocument, numbers: Sequence[int]) -> list[list[int]]:
-    """Return the passages of each page; one that is longer than a page has a page of its own."""
+def _split_pages(document: WholeDocument, numbers: Sequence[int]) -> list[list[int]]:
+    """Split passages into pages; a passage longer than a page gets a page of its own."""
     pages: list[list[int]] = [[]]
     room = PAGE_CHARACTERS
     for number in numbers:

@@ -1,7 +1,7 @@
-"""The base class of tools: a typed input, a typed output, and the facts that others need.
+"""The base class of tools, with typed input and output.
 
-A tool of this project is one subclass in a module below `tools/builtin`. A tool from outside is an
-instance of a subclass that reads its facts from a configuration.
+A built-in tool is a subclass in `tools/builtin`. External tools are instances of `OutsideTool`,
+which are configured by the operator.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ from knowledge.port import Searcher
 from tools.calls import CitedPassage, EffectClass, PassageText, ToolCaller
 from tools.errors import InvalidInput
 
-I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the pair I and O is the usual one
+I = TypeVar("I", bound=BaseModel)  # noqa: E741 - I and O stand for input and output
 O = TypeVar("O", bound=BaseModel)  # noqa: E741
 
 TIMEOUT_SECONDS = 30.0
@@ -27,49 +27,49 @@ TIMEOUT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ToolParts:
-    """What the assembly offers to the tools of one assistant."""
+    """The dependencies of the tools of an assistant."""
 
     searcher: Searcher
-    """The search on all levels."""
+    """Searches on all levels."""
     search_level: Callable[[str], Searcher]
-    """Returns the search on one level of `knowledge.search.ranking`."""
+    """Returns a searcher for one level of `knowledge.search.ranking`."""
     library: Library
-    """The documents themselves."""
+    """The documents."""
 
 
 class Tool(ABC, Generic[I, O]):
-    """One thing that a model may ask for.
+    """A tool that a model may call.
 
-    `run` raises an error of `tools.errors`; any other exception is a failure of the tool, too, and
-    ends nothing but the call. Where a tool with an effect raises `ToolFailed`, nothing happened.
-    One instance serves all calls and keeps nothing between them. With `is_source`, an answer may be
-    written from the text of a result that quotes no passage.
+    `run` raises errors of `tools.errors`; any other exception also counts as a failure of the call.
+    If a tool with side effects raises `ToolFailed`, it guarantees that nothing has changed. One
+    instance serves all calls and must be stateless. With `is_source`, the text of a result without
+    quoted passages is a source for answers.
     """
 
     name: str
     aliases: tuple[str, ...] = ()
     presets: Mapping[str, Mapping[str, JsonValue]] = MappingProxyType({})
-    """Further names of the tool, each with the arguments that it fixes."""
+    """Further names of the tool, each with fixed arguments."""
     description: str
     effect: EffectClass = EffectClass.READ
     timeout_seconds: float = TIMEOUT_SECONDS
     is_source: bool = False
     most_cost_micros: int | None = None
-    """The most that one call costs, in millionths of a USD; None: not known."""
+    """The maximum cost of a call in millionths of a USD, or None if it is not known."""
     inputs: type[I]
     output: type[O]
 
     @classmethod
     def make(cls, parts: ToolParts) -> Self:
-        """Return the tool, built from the `parts` that it needs; by default from none."""
+        """Create the tool; subclasses take their dependencies from `parts`."""
         return cls()
 
     @abstractmethod
     async def run(self, inputs: I, caller: ToolCaller) -> O:
-        """Return the result for a caller."""
+        """Run the tool for a caller, and return its output."""
 
     def read_inputs(self, arguments: JsonValue) -> I:
-        """Return the typed input; raises `pydantic.ValidationError`."""
+        """Return the validated input; raises `pydantic.ValidationError`."""
         return self.inputs.model_validate(arguments)
 
     def describe_inputs(self) -> dict[str, JsonValue]:
@@ -77,24 +77,24 @@ class Tool(ABC, Generic[I, O]):
         return deepcopy(_make_schema(self.inputs))
 
     def describe_preset(self, fixed: Mapping[str, JsonValue]) -> str:
-        """Return what a model reads about the tool where these arguments are fixed."""
+        """Return the description of the preset with these fixed arguments, for models."""
         return self.description
 
     def render(self, output: O) -> str:
-        """Return the result as a text for a model; by default as JSON."""
+        """Return the output as text for a model, by default as JSON."""
         return output.model_dump_json(exclude_none=True)
 
     def cite(self, output: O) -> Iterable[CitedPassage]:
-        """Return the passages that the result relies on, best first."""
+        """Return the passages that support the output, best first."""
         return ()
 
     def quote(self, output: O) -> Iterable[PassageText]:
-        """Return the texts of passages that an answer may be written from, best first."""
+        """Return the texts of passages that are sources for an answer, best first."""
         return ()
 
 
 class LibraryTool(Tool[I, O]):
-    """Reads documents of the library as far as its caller may."""
+    """A tool that reads documents of the library that its caller may read."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -104,7 +104,7 @@ class LibraryTool(Tool[I, O]):
         return cls(parts.library)
 
     async def _read_document(self, document_id: str, caller: ToolCaller) -> WholeDocument:
-        """Return a document; raises `InvalidInput` if the caller cannot read one of this id."""
+        """Return a document; raises `InvalidInput` if it does not exist or may not be read."""
         documents = await self._library.read([document_id], caller.groups, caller.run)
         if not documents:
             raise InvalidInput(f"expected the id of a document, found {document_id!r}")
@@ -113,5 +113,5 @@ class LibraryTool(Tool[I, O]):
 
 @lru_cache(maxsize=256)
 def _make_schema(inputs: type[BaseModel]) -> dict[str, JsonValue]:
-    # Every assistant of a process describes the same inputs, several times each.
+    # Cached, because every assistant of a process describes the same inputs several times.
     return inputs.model_json_schema()

@@ -179,7 +179,7 @@ class Worker:
                     self.role,
                     self.consumer,
                     slots=max(1, self.runs.free_slots),
-                    # After a failure, do not block, so that a success is known at once.
+                    # After a failure, do not block, so that a success is known immediately.
                     block_seconds=0.0 if backoff.in_trouble else self._block_seconds,
                 )
             except BrokerUnavailableError as error:

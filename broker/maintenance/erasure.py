@@ -54,7 +54,7 @@ log = structlog.get_logger("broker")
 KEEP_MS = 90 * 86_400_000
 """How long (ms) a mark is kept if no process sweeps the shard."""
 WARN_SECONDS = 3600.0
-"""The least time between two warnings that a server refuses to rewrite its file."""
+"""Minimum time between two warnings that a server refuses to rewrite its file."""
 
 
 @dataclass(frozen=True, slots=True)

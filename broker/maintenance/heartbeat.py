@@ -57,7 +57,7 @@ class Heartbeat:
         self._beats = BEATS * [hiredis.pack_command(beat)]
 
     async def keep(self) -> None:
-        """Check until the connection fails; raises redis-py's error if it failed at once."""
+        """Check until the connection fails; raises redis-py's error if it failed immediately."""
         try:
             connection: Connection = await self._pool.get_connection()
         except (RedisError, OSError):
@@ -73,7 +73,7 @@ class Heartbeat:
         except (RedisError, OSError):
             self._line.suspect()
             self._line.unwatched = True
-            # Connect again at once: without a heartbeat, dead connections go unnoticed.
+            # Reconnect immediately: without a heartbeat, dead connections go unnoticed.
             if time.monotonic() - began < BEAT_SECONDS:
                 raise
         finally:

@@ -40,7 +40,7 @@ from broker.values import Bury, Delivery, FrameSend, Settlement
 LOOKS = 1000
 """Pending entries that one sweep of a shard checks at most."""
 MOVES = 25
-"""Entries that one sweep returns at most; if more remain, the next sweep follows at once."""
+"""Entries that one sweep returns at most; if more remain, the next sweep follows immediately."""
 SILENT_LEASES = 4
 """A consumer that owns nothing is removed after this many leases of silence."""
 LEAST_SWEEP_SECONDS = 0.005
@@ -51,7 +51,7 @@ MakeNotice = Callable[[Delivery, str], FrameSend | None]
 AWAY_SECONDS = 0.25
 """The pause after Redis did not answer."""
 GATHER_SECONDS = 0.02
-"""The least time between two wakeups, so that many retries are sent together."""
+"""Minimum time between two wakeups, so that many retries are sent together."""
 TIDY_SECONDS = 1.0
 """The pause before the first upkeep, so that the first sweep can determine `on_duty`."""
 

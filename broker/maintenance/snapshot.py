@@ -42,7 +42,7 @@ class RedisSnapshot:
         self._client = client
 
     async def is_empty(self) -> bool:
-        """Return whether there is no key."""
+        """Return whether the database has no keys."""
         for node in await self._nodes():
             async for names in self._scan(node):
                 if names:

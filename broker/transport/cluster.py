@@ -33,9 +33,9 @@ Command = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 SLOTS = 16_384
 REDIRECTIONS = 5
-"""The most redirections of one command; after that, the caller must retry."""
+"""Maximum number of redirections per command; after that, the caller must retry."""
 NOT_DONE = (MovedError, TryAgainError)
-"""Errors of a node that did not run the command; it may be sent again at once."""
+"""Errors of a node that did not run the command; it may be sent again immediately."""
 LOOK_SECONDS = 1.0
 """How long a node may take to send the table of slots."""
 LOOK_AGAIN_SECONDS = 0.25

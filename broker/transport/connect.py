@@ -91,7 +91,7 @@ OLDEST = (6, 2)
 log = structlog.get_logger("broker")
 
 PAUSE_SECONDS = 5.0
-"""The least time between two warnings."""
+"""Minimum time between two warnings."""
 
 
 class ServerLinks(WeakValueDictionary[str, ServerLink]):

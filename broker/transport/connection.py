@@ -7,10 +7,10 @@ heartbeat detects a dead connection before the limits do.
 
 Only public methods of redis-py's connections are overridden.
 
-Script calls share round trips (`AutoPipeliningRedis`): a single call is sent at once; calls that
-are made while others are in flight are sent together in the next round trip. Without this, hundreds
-of concurrent calls would need a connection each. Each call has its own answer or error; when a
-round trip fails, all its calls fail.
+Script calls share round trips (`AutoPipeliningRedis`): a single call is sent immediately; calls
+that are made while others are in flight are sent together in the next round trip. Without this,
+hundreds of concurrent calls would need a connection each. Each call has its own answer or error;
+when a round trip fails, all its calls fail.
 """
 
 import asyncio
@@ -238,7 +238,7 @@ _BOUNDED: dict[type, type] = {
 LANES = 3
 """Shared round trips in flight: while Redis processes one, this process encodes the next."""
 AT_ONCE = 128
-"""The most calls of one shared round trip."""
+"""Maximum number of calls per shared round trip."""
 
 Call = tuple[Any, ...]
 _Waiting = tuple[Call, asyncio.Future[Any]]
@@ -336,7 +336,7 @@ class AutoPipeliningRedis(Redis):
         return made
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
-        """Close the client and its idle connections; trips in flight close theirs when they end."""
+        """Close the client and its idle connections; pending round trips close theirs later."""
         self._is_closed = True
         while self._kept:
             await self.connection_pool.release(self._kept.pop())

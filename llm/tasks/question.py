@@ -249,7 +249,7 @@ UNDERSTAND = Task(
 """Decides in one call what the user's last turn means, and whether it is within the scope."""
 
 LONGEST_ANSWER = 2_000
-"""The most characters of an answer in the prompt."""
+"""Maximum number of characters of an answer in the prompt."""
 
 
 class AnsweredQuestion(BaseModel, frozen=True):

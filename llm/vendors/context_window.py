@@ -39,7 +39,7 @@ Origin = Literal["server", "server_default", "price_list"]
 
 @dataclass(frozen=True, slots=True)
 class ContextWindow:
-    """The most tokens of prompt and answer together, and the origin of this number."""
+    """Maximum number of tokens of prompt and answer together, and the origin of this number."""
 
     tokens: int
     origin: Origin

@@ -355,8 +355,8 @@ class ReplyReader:
     ) -> None:
         """Add a tool call.
 
-        A repeated call with the same id is added once. A call without a unique id gets one that
-        differs in each message.
+        A repeated call with the same id is only added once. A call without a unique id gets one
+        that differs in each message.
         """
         call = ToolUse(
             call_id=call_id if isinstance(call_id, str) else "",

@@ -77,7 +77,7 @@ LONGEST_RETRY_AFTER_SECONDS = 3600.0
 """The longest respected `Retry-After`; after that time a probe is made anyway."""
 WINDOW_SECONDS = 60.0
 LEAST_FAILURES = 3
-"""The least failed calls within the window that open the breaker."""
+"""Minimum number of failed calls within the window that open the breaker."""
 FAILURE_RATE = 0.5
 
 FAILURES = (ModelUnavailable, ModelMisconfigured, UnknownReply)

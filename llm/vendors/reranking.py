@@ -24,7 +24,7 @@ from llm.vendors.wire import RerankForm, choose_other_form
 
 TASK_NAME = "rerank"
 LARGEST_REPLY = 1 << 20
-"""The most bytes of a reply, which has one index and one score for each text."""
+"""Maximum number of bytes of a reply, which has one index and one score for each text."""
 
 
 class _Scored(BaseModel):

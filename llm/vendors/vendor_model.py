@@ -458,7 +458,7 @@ def _change(request: Request, **changes: object) -> Request:
 
 
 def _estimate(conversation: ToolConversation) -> Usage:
-    """Estimate the most usage of a request from the length of its text."""
+    """Estimate the maximum usage of a request from the length of its text."""
     characters = len(conversation.model_dump_json())
     return Usage(characters // CHARACTERS_PER_TOKEN, conversation.max_output_tokens)
 

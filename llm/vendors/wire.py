@@ -51,7 +51,7 @@ class RerankForm:
 TEI = RerankForm("texts", MappingProxyType({"truncate": True}))
 """The form of Text Embeddings Inference."""
 MESSAGE_CHARACTERS = 500
-"""The most characters of a vendor's message in an error."""
+"""Maximum number of characters of a vendor's message in an error."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,16 +65,16 @@ async def test_a_duplicate_is_recognised_under_overload(harness: BrokerHarness) 
 
 
 @ON_REAL
-async def test_what_only_waits_makes_admission_accept_less(harness: BrokerHarness) -> None:
+async def test_waiting_messages_reduce_admission(harness: BrokerHarness) -> None:
     record_pace(harness)
     rounds = itertools.count(1)
 
     async def one_works() -> bool:
         """End one question with nobody working on another; return if seven more are too many."""
         admissions = await ask(harness, [100 * next(rounds) + number for number in range(COLD)])
-        one, *rest = await harness.take_all()
+        first, *rest = await harness.take_all()
         await harness.broker.consumer.give_back(rest)
-        await harness.settle(one, finish())
+        await harness.settle(first, finish())
         return (
             await harness.client.zcard("rd:{0}:deadlines") < COLD // 2 and let_in(admissions) == 0
         )
@@ -110,15 +110,21 @@ async def test_a_tenant_that_holds_less_than_its_part_still_gets_in(harness: Bro
 
     assert let_in(noisy) == COLD
     assert quiet == [Accepted()]
-    assert [one.reason for one in again if isinstance(one, Busy)] == ["tenant_share"]
+    assert [admission.reason for admission in again if isinstance(admission, Busy)] == [
+        "tenant_share"
+    ]
 
 
-async def test_many_tenants_together_stay_within_what_workers_can_do(
+async def test_many_tenants_together_stay_within_the_measured_rate(
     harness: BrokerHarness,
 ) -> None:
     record_pace(harness)
 
-    admissions = [one for number in range(50) for one in await ask(harness, [1], f"tenant{number}")]
+    admissions = [
+        admission
+        for number in range(50)
+        for admission in await ask(harness, [1], f"tenant{number}")
+    ]
 
     assert let_in(admissions) <= COLD + 1
 
@@ -196,7 +202,7 @@ async def test_a_group_or_stream_that_is_gone_does_not_stop_the_channel(
     assert await harness.submit() == Accepted()
 
 
-async def test_what_admission_measured_expires_with_time(harness: BrokerHarness) -> None:
+async def test_measured_rates_expire(harness: BrokerHarness) -> None:
     record_pace(harness)
     await harness.submit()
 

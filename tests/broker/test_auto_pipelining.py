@@ -30,7 +30,7 @@ async def gather_answers(calls: list[Any]) -> list[Any]:
 
 async def waiting(client: Any) -> bool:
     """Whether scripts wait at the server on every lane."""
-    commands = [each["cmd"] for each in await client.client_list()]
+    commands = [connection["cmd"] for connection in await client.client_list()]
     return commands.count("evalsha") >= LANES
 
 
@@ -54,7 +54,7 @@ async def test_many_calls_at_once_share_few_trips_and_each_gets_its_own_answer(
     assert len(connections) <= LANES + 1
 
 
-async def test_who_looks_at_once_for_outcomes_shares_connections(redis_url: str) -> None:
+async def test_simultaneous_reads_of_outcomes_share_connections(redis_url: str) -> None:
     client: Any = connect(redis_url)
     broker = RedisBroker(client)
     before = len(await client.client_list())
@@ -84,7 +84,7 @@ async def test_a_forgotten_script_fails_its_own_call_alone(redis_url: str) -> No
     ]
 
 
-async def test_a_call_that_is_given_up_while_it_waits_disturbs_nobody(redis_url: str) -> None:
+async def test_a_cancelled_waiting_call_does_not_affect_others(redis_url: str) -> None:
     client: Any = connect(redis_url)
     echo = await load_script(client, ECHO)
 

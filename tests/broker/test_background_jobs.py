@@ -74,7 +74,7 @@ async def test_a_job_that_fails_is_logged_counted_and_restarted(
     assert [log["error"] for log in logs if log["event"] == "job_failed"] == [shown] * 3
 
 
-async def test_the_pauses_grow_to_a_limit_and_begin_anew_after_a_long_run() -> None:
+async def test_restart_delays_grow_to_a_limit_and_reset_after_a_long_run() -> None:
     clock, count = Clock(), 0
     jobs = clock.make_jobs()
 

@@ -47,16 +47,16 @@ async def begin(harness: BrokerHarness, settlement: ScatterBranches) -> None:
 async def take_branches(harness: BrokerHarness, consumer: str = "w1") -> dict[str, Delivery]:
     """Take all branches that wait, by path: their frames name them."""
     taken = await harness.take_all("search", consumer)
-    for each in taken:
-        each.branch = each.frame.decode()
-    return {each.branch: each for each in taken}
+    for delivery in taken:
+        delivery.branch = delivery.frame.decode()
+    return {delivery.branch: delivery for delivery in taken}
 
 
 async def take_gathered(harness: BrokerHarness) -> dict[str, Any]:
     entry = await harness.take()
     assert entry.frame == b"goes on"
-    found: dict[str, Any] = json.loads(entry.gathered)
-    return found
+    gathered: dict[str, Any] = json.loads(entry.gathered)
+    return gathered
 
 
 async def is_left(harness: BrokerHarness) -> list[str]:
@@ -117,7 +117,9 @@ async def test_failures_of_all_branches_go_on_too(harness: BrokerHarness) -> Non
     assert len(await take_gathered(harness)) == 2
 
 
-async def test_a_join_goes_on_at_its_deadline_with_what_is_there(harness: BrokerHarness) -> None:
+async def test_a_join_continues_at_its_deadline_with_the_results_so_far(
+    harness: BrokerHarness,
+) -> None:
     await begin(harness, scatter("t1", "t2", seconds=0.05))
     branches = await take_branches(harness)
     await harness.settle(branches["t1"], result("in time"))

@@ -91,11 +91,11 @@ async def test_conversations_are_forgotten_in_whichever_slot_they_are(
 ) -> None:
     word = b"canary-of-words"
     asked = [question(conversation=f"c{number}") for number in range(8)]
-    for one in asked:
-        await harness.submit(one, frame=word, result_list="chat")
+    for message in asked:
+        await harness.submit(message, frame=word, result_list="chat")
     await harness.broker.producer.cancel(asked[0])
 
-    ended = [(await harness.broker.eraser.forget(one)).ended for one in asked]
+    ended = [(await harness.broker.eraser.forget(message)).ended for message in asked]
 
     assert ended == [0, 1, 1, 1, 1, 1, 1, 1]
     dumps = [await harness.client.dump(key) for key in await harness.client.keys("*")]

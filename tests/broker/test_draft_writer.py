@@ -10,7 +10,7 @@ async def read_drafts(harness: BrokerHarness) -> list[Fields]:
     return [entry.fields for entry in entries if entry.kind == "draft"]
 
 
-async def test_a_draft_reaches_whoever_follows_the_question(harness: BrokerHarness) -> None:
+async def test_a_draft_reaches_all_followers_of_the_question(harness: BrokerHarness) -> None:
     await harness.submit()
     delivery = await harness.take()
     [accepted] = await harness.broker.replies.read_journal(question())

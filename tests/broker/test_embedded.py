@@ -87,7 +87,7 @@ async def visits(endpoint: Endpoint) -> int:
 
 @pytest.mark.redis
 @pytest.mark.usefixtures("server")
-async def test_only_this_user_reaches_the_server_and_nobody_can_harm_it(tmp_path: Path) -> None:
+async def test_only_the_current_user_can_access_the_server_and_its_files(tmp_path: Path) -> None:
     async with run_embedded_redis(tmp_path) as endpoint:
         client: Any = endpoint.client()
         info = await client.info()
@@ -96,7 +96,7 @@ async def test_only_this_user_reaches_the_server_and_nobody_can_harm_it(tmp_path
                 await client.execute_command(name)
         await client.aclose()
         path = socket_of(tmp_path)
-        modes = [oct(one.stat().st_mode & 0o777) for one in (path, path.parent)]
+        modes = [oct(node.stat().st_mode & 0o777) for node in (path, path.parent)]
     await wait_until_stopped(tmp_path)
 
     assert modes == ["0o700", "0o700"]
@@ -107,7 +107,7 @@ async def test_only_this_user_reaches_the_server_and_nobody_can_harm_it(tmp_path
 @pytest.mark.redis
 @pytest.mark.slow
 @pytest.mark.usefixtures("server")
-async def test_what_was_written_is_there_at_the_next_start(tmp_path: Path) -> None:
+async def test_data_survives_a_restart(tmp_path: Path) -> None:
     async with run_embedded_redis(tmp_path) as endpoint:
         first = await visits(endpoint)
     await wait_until_stopped(tmp_path)
@@ -177,7 +177,7 @@ async def test_no_process_is_left_behind_by_a_killed_user(tmp_path: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.usefixtures("server")
 @pytest.mark.skipif(sys.platform != "linux", reason="the system ends the server with its keeper")
-async def test_a_killed_keeper_takes_its_server_along_and_the_next_user_starts_anew(
+async def test_a_killed_keeper_ends_its_server_and_the_next_user_starts_a_new_one(
     tmp_path: Path,
 ) -> None:
     async with run_embedded_redis(tmp_path) as before:
@@ -307,7 +307,7 @@ async def test_data_of_a_newer_server_is_refused(tmp_path: Path) -> None:
 @pytest.mark.redis
 @pytest.mark.slow
 @pytest.mark.usefixtures("server")
-async def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+async def test_a_server_that_cannot_start_reports_the_reason(tmp_path: Path) -> None:
     (tmp_path / "broker" / "appendonlydir").mkdir(parents=True)
     manifest = tmp_path / "broker" / "appendonlydir" / "appendonly.aof.manifest"
     manifest.write_text("nonsense\n")

@@ -26,7 +26,7 @@ def server_in(folder: Path, version: str) -> Path:
     return program
 
 
-def test_the_newest_server_is_taken_wherever_it_stands_on_the_path(
+def test_the_newest_server_on_the_path_is_chosen_regardless_of_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = server_in(tmp_path / "old", "6.2.14"), server_in(tmp_path / "new", "99.0.1")

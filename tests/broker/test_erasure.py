@@ -88,7 +88,7 @@ async def test_no_more_dead_letters_are_kept_than_there_may_be(harness: BrokerHa
     assert await harness.client.hlen("rd:{0}:letters") == 6
 
 
-async def test_dead_letters_die_where_nobody_works(harness: BrokerHarness) -> None:
+async def test_dead_letters_expire_without_workers(harness: BrokerHarness) -> None:
     await bury_entry(harness)
 
     keys = shard_keys(0)
@@ -96,7 +96,7 @@ async def test_dead_letters_die_where_nobody_works(harness: BrokerHarness) -> No
         assert 6.9 * DAY < await harness.client.ttl(key) <= 7 * DAY
 
 
-async def test_old_dead_letters_are_dropped_by_whoever_sweeps_and_new_ones_stay(
+async def test_the_sweeper_drops_old_dead_letters_and_keeps_new_ones(
     harness: BrokerHarness,
 ) -> None:
     broker = harness.make(dead_letter_ttl_seconds=DAY, dead_letter_ttls={("acme", "desk"): 0.01})
@@ -116,7 +116,7 @@ async def test_old_dead_letters_are_dropped_by_whoever_sweeps_and_new_ones_stay(
     assert await harness.client.hlen("rd:{0}:letters") == 2
 
 
-async def test_what_is_under_way_is_ended_and_nothing_of_it_travels_on(
+async def test_forgetting_ends_running_questions_and_removes_their_entries(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit(question("m1"), frame=WORD)
@@ -137,7 +137,7 @@ async def test_what_is_under_way_is_ended_and_nothing_of_it_travels_on(
         assert (reply["outcome"], reply["termination_reason"]) == ("superseded", "forgotten")
 
 
-async def test_what_waits_for_a_retry_is_forgotten(harness: BrokerHarness) -> None:
+async def test_parked_retries_are_forgotten(harness: BrokerHarness) -> None:
     await harness.submit(frame=WORD)
     await harness.settle(await harness.take(), Retry(WORD, "away", seconds=60.0))
 
@@ -148,7 +148,7 @@ async def test_what_waits_for_a_retry_is_forgotten(harness: BrokerHarness) -> No
     assert not await harness.client.exists("rd:{0}:delayed")
 
 
-async def test_what_was_cancelled_before_and_travels_still_is_forgotten(
+async def test_entries_of_questions_cancelled_before_are_forgotten(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit(frame=WORD)
@@ -173,7 +173,7 @@ async def test_messages_that_joined_another_are_forgotten_with_it(harness: Broke
     assert await harness.results() == []
 
 
-async def test_a_command_that_forgets_takes_what_travels_still_along(
+async def test_a_forget_command_removes_running_entries(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit(question("m1"), frame=WORD)
@@ -187,7 +187,7 @@ async def test_a_command_that_forgets_takes_what_travels_still_along(
 
 
 @ON_REAL
-async def test_what_is_forgotten_with_thousands_before_it_leaves_no_journal(
+async def test_forgetting_a_conversation_with_thousands_of_messages_leaves_no_journal(
     harness: BrokerHarness,
 ) -> None:
     for number in range(1_050):
@@ -234,7 +234,7 @@ async def test_a_question_may_be_kept_for_another_time_than_all(harness: BrokerH
     assert await harness.client.ttl(names.messages) <= 105
 
 
-async def test_forgetting_twice_or_at_once_is_no_error(harness: BrokerHarness) -> None:
+async def test_repeated_and_concurrent_erasures_succeed(harness: BrokerHarness) -> None:
     await harness.submit(frame=WORD)
 
     async with asyncio.TaskGroup() as tasks:
@@ -246,7 +246,7 @@ async def test_forgetting_twice_or_at_once_is_no_error(harness: BrokerHarness) -
     assert not third.found
 
 
-async def test_a_memory_write_of_what_was_accepted_before_is_refused(
+async def test_a_memory_write_of_a_message_accepted_before_the_erasure_is_refused(
     harness: BrokerHarness,
 ) -> None:
     await harness.client.set("rd:{0}:mem:words", WORD)
@@ -261,7 +261,7 @@ async def test_a_memory_write_of_what_was_accepted_before_is_refused(
 
 
 @ON_REAL
-async def test_the_file_is_written_anew_after_an_erasure_and_not_again(
+async def test_the_append_only_file_is_rewritten_once_after_an_erasure(
     harness: BrokerHarness,
 ) -> None:
     await harness.client.config_set("appendonly", "yes")

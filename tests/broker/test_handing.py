@@ -8,7 +8,9 @@ from tests.support.broker_harness import BrokerHarness, finish, question
 from tests.support.local_consumer import RecordingConsumer, submission
 
 
-async def test_what_is_submitted_is_handed_to_a_worker_with_room(harness: BrokerHarness) -> None:
+async def test_a_submission_is_delivered_to_a_worker_with_a_free_slot(
+    harness: BrokerHarness,
+) -> None:
     hands, sent = RecordingConsumer(), submission(result_list="chat")
 
     with harness.broker.producer.local_consumers([RecordingConsumer(role="search"), hands]):
@@ -23,7 +25,9 @@ async def test_what_is_submitted_is_handed_to_a_worker_with_room(harness: Broker
     assert await harness.settle(delivery, finish())
 
 
-async def test_what_was_handed_over_is_taken_over_like_any_other(harness: BrokerHarness) -> None:
+async def test_a_locally_delivered_entry_is_taken_over_like_any_other(
+    harness: BrokerHarness,
+) -> None:
     hands, sent = RecordingConsumer(), submission()
     with harness.broker.producer.local_consumers([hands]):
         await harness.broker.producer.submit(sent)
@@ -38,7 +42,7 @@ async def test_what_was_handed_over_is_taken_over_like_any_other(harness: Broker
 @pytest.mark.parametrize(
     "hands", [RecordingConsumer(free_slots=0), RecordingConsumer(role="search")]
 )
-async def test_where_nobody_has_room_it_waits_for_others(
+async def test_an_entry_waits_if_no_local_worker_has_a_free_slot(
     harness: BrokerHarness, hands: RecordingConsumer
 ) -> None:
     with harness.broker.producer.local_consumers([hands]):
@@ -48,7 +52,7 @@ async def test_where_nobody_has_room_it_waits_for_others(
     assert (await harness.take(consumer="w2")).question == question()
 
 
-async def test_nobody_is_handed_anything_once_he_has_gone(harness: BrokerHarness) -> None:
+async def test_a_consumer_that_has_left_receives_no_entries(harness: BrokerHarness) -> None:
     hands = RecordingConsumer()
     with harness.broker.producer.local_consumers([hands]):
         pass
@@ -70,7 +74,7 @@ async def test_who_came_first_goes_first(harness: BrokerHarness) -> None:
     assert (await harness.take(consumer="w2")).question == question(conversation="c2")
 
 
-async def test_what_waits_behind_another_or_is_known_is_not_handed_over(
+async def test_waiting_messages_and_duplicates_are_not_delivered_locally(
     harness: BrokerHarness,
 ) -> None:
     hands = RecordingConsumer(free_slots=9)
@@ -103,7 +107,7 @@ async def test_a_group_that_is_gone_hands_nothing_over_and_loses_nothing(
 READ = MemoryRead("rd:{0}:mem:a/b/c:history", -2, -1, ("rd:{0}:mem:a/b/c:summary",))
 
 
-async def test_what_its_handler_wants_to_know_is_read_in_the_same_trip(
+async def test_prefetched_memory_is_read_in_the_same_round_trip(
     harness: BrokerHarness,
 ) -> None:
     hands = RecordingConsumer(reads=READ)
@@ -116,7 +120,7 @@ async def test_what_its_handler_wants_to_know_is_read_in_the_same_trip(
     assert hands.held[0].prefetched == [[b"two", b"three"], 3, [b"text", b"so far"]]
 
 
-async def test_what_cannot_be_read_along_stops_no_submission(harness: BrokerHarness) -> None:
+async def test_a_failed_prefetch_does_not_stop_a_submission(harness: BrokerHarness) -> None:
     hands = RecordingConsumer(reads=READ)
     await harness.client.set(READ.list, "no list")
 

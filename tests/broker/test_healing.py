@@ -140,7 +140,7 @@ async def test_another_number_of_shards_is_refused(harness: BrokerHarness) -> No
         await harness.make(shards=2).prepare(["manager"])
 
 
-async def test_preparing_again_keeps_what_is_there(harness: BrokerHarness) -> None:
+async def test_preparing_again_keeps_existing_data(harness: BrokerHarness) -> None:
     await harness.submit()
 
     await harness.broker.prepare(["manager", "search"])

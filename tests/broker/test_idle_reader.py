@@ -84,7 +84,7 @@ async def test_idle_roles_share_one_read(desk: IdleHarness) -> None:
     assert await desk.commands() - before <= 12
 
 
-async def test_who_waits_with_others_gets_what_comes_for_it_and_nobody_else(
+async def test_concurrent_waiters_each_receive_only_their_own_reply(
     desk: IdleHarness,
 ) -> None:
     await after(desk, 3 * len(ROLES))

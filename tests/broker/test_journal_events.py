@@ -65,7 +65,7 @@ def test_an_event_of_version_1_is_read_in_the_present_version(
 
 
 @pytest.mark.parametrize("now", [now for _, now in OF_VERSION_1])
-def test_an_event_of_the_present_version_is_read_as_it_is(now: tuple[str, EventFields]) -> None:
+def test_an_event_of_the_current_version_is_unchanged(now: tuple[str, EventFields]) -> None:
     assert upgrade_event(*now) == now
     assert now[0] in JOURNAL_KINDS
 

@@ -24,7 +24,7 @@ def table() -> list[tuple[re.Pattern[str], str]]:
     ]
 
 
-async def test_every_key_that_is_written_stands_in_the_table_with_its_type(
+async def test_every_written_key_is_documented_with_its_type(
     harness: BrokerHarness,
 ) -> None:
     names = ["c1", "c2", "c3", "c4", "c:5"]
@@ -46,19 +46,19 @@ async def test_every_key_that_is_written_stands_in_the_table_with_its_type(
     await harness.broker.settle_and_take(batch, [ConsumerDemand("search", "w1", 2)])
     await harness.broker.maintenance.rescuer.sweep()
 
-    found = [
+    types = [
         (key.decode(), (await harness.client.type(key)).decode())
         for key in await harness.client.keys("*")
     ]
     used = {
         (name.pattern, kind)
-        for key, found_kind in found
+        for key, found_kind in types
         for name, kind in table()
         if name.fullmatch(key) and kind == found_kind
     }
     unknown = [
         key
-        for key, found_kind in found
+        for key, found_kind in types
         if not any(name.fullmatch(key) and kind == found_kind for name, kind in table())
     ]
 
@@ -79,7 +79,7 @@ def test_a_written_name_reads_back_as_the_question(ids: tuple[str, str]) -> None
 
 
 @pytest.mark.parametrize("name", ["", "a/b/c", "a/b/c/d/e", "a/b/c/", "a/b/%ff/d", "a b/b/c/d"])
-def test_what_is_no_written_name_is_refused(name: str) -> None:
+def test_an_invalid_key_name_is_rejected(name: str) -> None:
     with pytest.raises(ValueError, match=r"expected|valid|decode|at least|match"):
         keys.question_of(name)
 
@@ -97,5 +97,5 @@ def test_all_keys_of_a_conversation_share_the_tag_of_its_shard() -> None:
 
 @settings(derandomize=True, database=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_whatever_stands_in_a_key_is_quoted_as_in_an_address(part: str) -> None:
+def test_key_parts_are_percent_encoded(part: str) -> None:
     assert in_key(part) == quote(part, safe="")

@@ -103,7 +103,7 @@ async def test_a_handler_that_blocks_its_loop_keeps_its_entry(
     assert await harness.settle(held, finish())
 
 
-async def test_what_is_released_is_renewed_no_longer(
+async def test_a_released_lease_is_no_longer_renewed(
     harness: BrokerHarness, server: FakeServer
 ) -> None:
     lost: list[LeaseLost] = []

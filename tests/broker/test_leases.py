@@ -28,8 +28,8 @@ async def test_several_shards_together_give_no_more_than_there_are_places(
     harness.broker = harness.make(shards=4)
     await harness.broker.prepare(["manager"])
     asked = [question(conversation=f"c{number}") for number in range(20)]
-    for each in asked:
-        await harness.submit(each)
+    for message in asked:
+        await harness.submit(message)
     seen: set[str] = set()
 
     async def all_seen() -> bool:
@@ -46,8 +46,8 @@ async def test_several_shards_together_give_no_more_than_there_are_places(
 
     assert len(first) == 2
     assert {delivery.shard for delivery in first} <= {0, 1, 2, 3}
-    for each in asked:
-        assert await harness.broker.replies.read_reply(each) is not None
+    for message in asked:
+        assert await harness.broker.replies.read_reply(message) is not None
 
 
 async def test_an_idle_take_waits_and_returns_nothing(harness: BrokerHarness) -> None:
@@ -77,8 +77,8 @@ async def test_an_entry_within_its_lease_is_left_alone(harness: BrokerHarness) -
 async def grow_older(harness: BrokerHarness, held: Delivery, seconds: float) -> None:
     """Let so much of a lease pass at once."""
     stream, group = "rd:{0}:stream:manager", "workers"
-    (found,) = await harness.client.xpending_range(stream, group, "-", "+", 1)
-    idle = found["time_since_delivered"] + round(1000 * seconds)
+    (entry,) = await harness.client.xpending_range(stream, group, "-", "+", 1)
+    idle = entry["time_since_delivered"] + round(1000 * seconds)
     await harness.client.xclaim(
         stream, group, held.consumer, 0, [held.entry_id], idle=idle, justid=True
     )
@@ -97,7 +97,7 @@ async def test_renewing_keeps_the_lease_without_counting_a_delivery(harness: Bro
     assert await harness.settle(held, finish())
 
 
-async def test_a_lease_that_nobody_renews_ends(harness: BrokerHarness) -> None:
+async def test_a_lease_without_renewal_expires(harness: BrokerHarness) -> None:
     harness.broker = harness.make(lease_seconds=600)
     await harness.submit()
     held = await harness.take(consumer="w1")
@@ -109,7 +109,7 @@ async def test_a_lease_that_nobody_renews_ends(harness: BrokerHarness) -> None:
     assert not await harness.settle(held, finish())
 
 
-async def test_what_was_lost_is_reported_and_neither_renewed_nor_given_back(
+async def test_lost_leases_are_reported_and_neither_renewed_nor_returned(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit()
@@ -193,7 +193,7 @@ async def test_an_entry_that_is_given_back_is_there_at_once_and_spent_nothing(
     assert not await harness.settle(held, finish())
 
 
-async def test_a_consumer_that_leaves_hands_back_what_it_owns(harness: BrokerHarness) -> None:
+async def test_a_leaving_consumer_returns_its_entries(harness: BrokerHarness) -> None:
     harness.broker = harness.make(lease_seconds=60)
     await harness.submit()
     held = await harness.take(consumer="w1")
@@ -246,12 +246,14 @@ async def test_silent_consumers_that_own_nothing_are_removed(harness: BrokerHarn
     async def is_removed() -> bool:
         await harness.broker.maintenance.rescuer.sweep()
         names = await harness.client.xinfo_consumers("rd:{0}:stream:manager", "workers")
-        return b"dead" not in {found["name"] for found in names}
+        return b"dead" not in {consumer["name"] for consumer in names}
 
     assert await wait_until(is_removed)
 
 
-async def test_an_entry_that_is_no_frame_is_buried_on_first_sight(harness: BrokerHarness) -> None:
+async def test_an_entry_without_a_valid_frame_is_buried_at_its_first_delivery(
+    harness: BrokerHarness,
+) -> None:
     stream = "rd:{0}:stream:manager"
     await harness.client.xadd(stream, {"nonsense": b"\xff\xfe"})
     await harness.client.xadd(stream, {"q": "a/b", "f": "x", "d": "1", "n": "0", "l": ""})
@@ -299,7 +301,9 @@ async def recover(harness: BrokerHarness, *known: tuple[int, str]) -> None:
     await wait_until(look)
 
 
-async def test_what_never_arrived_is_there_for_the_next_who_takes(harness: BrokerHarness) -> None:
+async def test_an_entry_of_a_lost_response_is_available_to_the_next_consumer(
+    harness: BrokerHarness,
+) -> None:
     await harness.submit(question(conversation="c1"))
     await harness.submit(question(conversation="c2"))
     arrived, lost = await harness.take_all()
@@ -314,7 +318,7 @@ async def test_what_never_arrived_is_there_for_the_next_who_takes(harness: Broke
     assert await harness.settle(again, finish())
 
 
-async def test_what_was_delivered_just_now_may_still_arrive(harness: BrokerHarness) -> None:
+async def test_a_recent_delivery_is_not_recovered(harness: BrokerHarness) -> None:
     await harness.submit()
     held = await harness.take()
 
@@ -323,7 +327,7 @@ async def test_what_was_delivered_just_now_may_still_arrive(harness: BrokerHarne
     assert await harness.settle(held, finish())
 
 
-async def test_nobody_loses_what_another_holds(harness: BrokerHarness) -> None:
+async def test_recovery_does_not_affect_entries_of_other_consumers(harness: BrokerHarness) -> None:
     await harness.submit()
     held = await harness.take(consumer="w2")
 

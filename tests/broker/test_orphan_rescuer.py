@@ -39,7 +39,7 @@ async def test_one_process_sweeps_at_a_time_and_the_others_stand_by(harness: Bro
     assert 150 < again <= 160
 
 
-async def test_who_stands_by_sweeps_when_the_sweeper_does_not(harness: BrokerHarness) -> None:
+async def test_a_standby_sweeps_when_the_sweeper_does_not(harness: BrokerHarness) -> None:
     harness.broker, other = harness.make(lease_seconds=0.3), harness.make(lease_seconds=0.3)
     await harness.broker.maintenance.rescuer.sweep()
     await harness.submit()
@@ -103,7 +103,7 @@ async def test_a_sweep_gives_back_a_bounded_number_and_the_rest_at_once(
     assert (await harness.client.xpending(STREAM, GROUP))["pending"] == 0
 
 
-async def test_a_paused_process_dies_once_whatever_its_open_reads_take(
+async def test_a_paused_process_is_counted_as_dead_once_despite_open_reads(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit()
@@ -112,12 +112,12 @@ async def test_a_paused_process_dies_once_whatever_its_open_reads_take(
     taken = [await harness.reclaim(consumer=f"paused-{instance}") for instance in (1, 2, 0)]
     alive = await harness.reclaim(consumer="other-0")
 
-    assert [each.starts for each in taken] == [2, 2, 2]
+    assert [delivery.starts for delivery in taken] == [2, 2, 2]
     assert (alive.starts, [death.worker for death in alive.deaths]) == (2, ["paused-0"])
     assert await harness.settle(alive, finish())
 
 
-async def test_what_hangs_its_process_again_and_again_is_buried_all_the_same(
+async def test_an_entry_that_hangs_its_process_repeatedly_is_buried(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit()
@@ -168,7 +168,7 @@ async def test_a_sweeper_that_dies_before_burying_leaves_the_last_worker_named(
     assert [death.worker for death in letter.deaths] == ["w1", "w2", "w3"]
 
 
-async def test_an_entry_that_is_none_of_ours_stops_no_sweep(harness: BrokerHarness) -> None:
+async def test_a_foreign_entry_does_not_stop_the_sweep(harness: BrokerHarness) -> None:
     await harness.client.xadd(STREAM, {"q": "acme/desk/c1/m1", "f": "x", "c": "many"})
     await harness.client.xreadgroup(GROUP, "w1", {STREAM: ">"}, count=1)
 

@@ -52,7 +52,7 @@ def test_the_end_is_reported_once(captured: LogCapture) -> None:
     ]
 
 
-def test_coming_and_going_is_no_reason_to_shout(captured: LogCapture) -> None:
+def test_repeated_short_outages_are_logged_once(captured: LogCapture) -> None:
     outage = Outage(clock=Clock())
 
     for _ in range(100):

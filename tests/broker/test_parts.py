@@ -49,7 +49,7 @@ async def two_hops(harness: BrokerHarness) -> tuple[Delivery, Envelope]:
     return await send(harness, taken, second), second
 
 
-async def test_of_a_long_frame_only_what_changes_travels(harness: BrokerHarness) -> None:
+async def test_only_the_delta_of_a_long_frame_is_sent(harness: BrokerHarness) -> None:
     delivery, carried = await two_hops(harness)
 
     assert delivery.decoded is carried
@@ -84,7 +84,7 @@ async def test_a_short_frame_travels_whole(harness: BrokerHarness) -> None:
     assert await count_kept(harness) == 0
 
 
-async def test_what_changed_much_is_kept_anew(harness: BrokerHarness) -> None:
+async def test_a_frame_with_many_changes_becomes_the_new_base(harness: BrokerHarness) -> None:
     delivery, carried = await two_hops(harness)
     more = carried.replace(payload={**carried.payload, "search_context": LONG})
 
@@ -96,7 +96,7 @@ async def test_what_changed_much_is_kept_anew(harness: BrokerHarness) -> None:
     assert decode((await harness.reclaim("search")).frame) == again
 
 
-async def test_an_attribute_that_is_gone_is_gone_for_who_takes_over(harness: BrokerHarness) -> None:
+async def test_a_removed_attribute_stays_removed_after_a_takeover(harness: BrokerHarness) -> None:
     delivery, carried = await two_hops(harness)
     fewer = carried.replace(payload={"text": LONG})
 
@@ -106,7 +106,7 @@ async def test_an_attribute_that_is_gone_is_gone_for_who_takes_over(harness: Bro
 
 
 @pytest.mark.parametrize("hops", [1, 2])
-async def test_who_takes_over_from_a_dead_worker_gets_the_whole_frame(
+async def test_a_takeover_from_a_dead_worker_receives_the_complete_frame(
     harness: BrokerHarness, hops: int
 ) -> None:
     carried = carrying(language="en")
@@ -123,7 +123,7 @@ async def test_who_takes_over_from_a_dead_worker_gets_the_whole_frame(
     assert await harness.settle(again, finish())
 
 
-async def test_who_takes_what_found_no_place_on_the_way_gets_the_whole_frame(
+async def test_an_entry_that_was_not_taken_with_its_settlement_has_the_complete_frame(
     harness: BrokerHarness,
 ) -> None:
     delivery, carried = await two_hops(harness)
@@ -142,7 +142,7 @@ async def test_who_takes_what_found_no_place_on_the_way_gets_the_whole_frame(
 
 
 @pytest.mark.parametrize("way", ["given back", "left behind"])
-async def test_what_was_handed_back_is_whole_for_the_next(harness: BrokerHarness, way: str) -> None:
+async def test_a_returned_entry_has_the_complete_frame(harness: BrokerHarness, way: str) -> None:
     delivery, carried = await two_hops(harness)
 
     if way == "given back":
@@ -154,7 +154,7 @@ async def test_what_was_handed_back_is_whole_for_the_next(harness: BrokerHarness
     assert (again.starts, decode(again.frame)) == (1, carried)
 
 
-async def test_the_dead_letter_of_what_killed_its_workers_has_the_whole_frame(
+async def test_a_poison_dead_letter_has_the_complete_frame(
     harness: BrokerHarness,
 ) -> None:
     _, carried = await two_hops(harness)
@@ -200,7 +200,7 @@ async def test_nothing_is_kept_of_a_question_that_ended(harness: BrokerHarness, 
     assert await count_kept(harness) == 0
 
 
-async def test_what_is_kept_has_a_time_to_live(harness: BrokerHarness) -> None:
+async def test_base_frames_have_a_time_to_live(harness: BrokerHarness) -> None:
     await two_hops(harness)
 
     assert await harness.client.pttl(question_keys(question(), 0).frames) > 60_000

@@ -82,13 +82,13 @@ async def test_questions_are_found_by_their_message_id_newest_first(
     harness.broker = harness.make(shards=shards)
     await harness.broker.prepare(["manager"])
     asked = [question("m:1", conversation=f"c{number}") for number in range(3)]
-    for each in asked:
-        await harness.submit(each)
+    for message in asked:
+        await harness.submit(message)
         await next_millisecond(harness)
 
-    found = await harness.broker.admin.find_questions("m:1")
+    questions = await harness.broker.admin.find_questions("m:1")
 
-    assert found == asked[::-1]
+    assert questions == asked[::-1]
     assert await harness.broker.admin.find_questions("m:2") == []
 
 
@@ -106,7 +106,7 @@ async def test_an_id_that_every_conversation_uses_is_kept_for_the_newest_alone(
     assert (await harness.broker.admin.find_questions("m1"))[0] == question()
 
 
-async def test_the_status_shows_what_waits_and_what_runs(harness: BrokerHarness) -> None:
+async def test_the_status_shows_waiting_and_running_entries(harness: BrokerHarness) -> None:
     for number in range(3):
         await harness.submit(question(conversation=f"c{number}"))
     await harness.broker.consumer.take("manager", "w1", slots=1, block_seconds=0.0)
@@ -124,11 +124,11 @@ async def test_a_dead_letter_is_shown_and_dropped_by_its_id(harness: BrokerHarne
     (letter,) = await harness.broker.admin.list_dead_letters()
     (status,) = await harness.broker.admin.read_status(["manager"])
 
-    found = await harness.broker.admin.read_dead_letter(letter.id)
+    shown = await harness.broker.admin.read_dead_letter(letter.id)
     dropped = [await harness.broker.admin.drop_dead_letter(letter.id) for _ in range(2)]
 
     assert status.dead == 1
-    assert found == letter
+    assert shown == letter
     assert dropped == [True, False]
     assert await harness.broker.admin.list_dead_letters() == []
 

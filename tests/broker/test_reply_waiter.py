@@ -33,7 +33,7 @@ async def test_waiting_for_an_open_question_ends_in_time_with_nothing(
     assert await harness.broker.replies.await_reply(question(), block_seconds=0.03) is None
 
 
-async def test_who_waits_while_another_reads_ends_in_time_or_when_called_off(
+async def test_a_waiter_without_its_own_read_ends_at_its_timeout_or_cancellation(
     harness: BrokerHarness,
 ) -> None:
     replies = make_watched_waiter(harness)
@@ -58,7 +58,7 @@ async def test_who_waits_while_another_reads_ends_in_time_or_when_called_off(
     }
 
 
-async def test_whoever_waits_for_a_question_that_redis_lost_is_notified(
+async def test_waiters_are_notified_if_redis_lost_the_question(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit()
@@ -71,7 +71,7 @@ async def test_whoever_waits_for_a_question_that_redis_lost_is_notified(
     assert reply["message_id"] == "m1"
 
 
-async def test_who_waits_for_a_message_that_is_forgotten_gets_its_outcome(
+async def test_a_waiter_for_a_forgotten_message_receives_its_outcome(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit()
@@ -115,7 +115,7 @@ async def test_many_wait_at_once_and_each_gets_its_own_reply(harness: BrokerHarn
     assert [task.result() for task in waiting] == [*names, *names]
 
 
-async def test_who_stops_waiting_hands_the_reading_on(harness: BrokerHarness) -> None:
+async def test_a_reader_that_stops_waiting_passes_on_the_read(harness: BrokerHarness) -> None:
     for name in ("c1", "c2", "c3"):
         await harness.submit(question(conversation=name))
 
@@ -131,7 +131,9 @@ async def test_who_stops_waiting_hands_the_reading_on(harness: BrokerHarness) ->
     assert [task.result() for task in others] == ["c2", "c3"]
 
 
-async def test_an_outcome_by_deadline_or_cancel_wakes_who_waits(harness: BrokerHarness) -> None:
+async def test_an_outcome_by_deadline_or_cancellation_wakes_the_waiters(
+    harness: BrokerHarness,
+) -> None:
     await harness.submit(question(conversation="c1"), deadline_seconds=0.05)
     await harness.submit(question(conversation="c2"))
 
@@ -159,9 +161,9 @@ class WatchedWaiter(ReplyWaiter):
         self.asked: list[Question] = []
 
     async def find_end(self, question: Question) -> Fields | None:
-        found = await super().find_end(question)
+        end = await super().find_end(question)
         self.looked.set()
-        return found
+        return end
 
     async def find_ends(self, questions: Sequence[Question]) -> list[Fields | None]:
         self.asked += questions
@@ -186,7 +188,7 @@ async def two_open(harness: BrokerHarness) -> tuple[Question, Question]:
     return first, second
 
 
-async def test_who_is_just_given_the_turn_to_read_still_gets_its_own_reply(
+async def test_a_new_reader_still_receives_its_own_reply(
     harness: BrokerHarness,
 ) -> None:
     replies = make_watched_waiter(harness)

@@ -91,8 +91,8 @@ async def test_a_reply_that_is_renewed_counts_as_fresh_and_one_that_was_lost_sta
     stream = "rd:{0}:results:chat"
 
     async def pending() -> dict[str, Any]:
-        found = await harness.client.xpending_range(stream, "workers", "-", "+", 10)
-        return {entry["message_id"].decode(): entry for entry in found}
+        entries = await harness.client.xpending_range(stream, "workers", "-", "+", 10)
+        return {entry["message_id"].decode(): entry for entry in entries}
 
     async def is_old() -> bool:
         return all(entry["time_since_delivered"] >= 200 for entry in (await pending()).values())

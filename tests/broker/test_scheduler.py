@@ -76,13 +76,13 @@ async def test_the_deadline_ends_a_question_that_a_worker_holds(harness: BrokerH
 
 async def test_many_that_look_at_once_end_a_question_once(harness: BrokerHarness) -> None:
     asked = [question(conversation=f"c{number}") for number in range(20)]
-    for each in asked:
-        await harness.submit(each, deadline_seconds=0.02, result_list="chat")
+    for message in asked:
+        await harness.submit(message, deadline_seconds=0.02, result_list="chat")
     others = [harness.make() for _ in range(4)]
 
     async def all_ended() -> bool:
         await asyncio.gather(*(other.maintenance.scheduler.send_due() for other in others))
-        return None not in [await harness.broker.replies.read_reply(each) for each in asked]
+        return None not in [await harness.broker.replies.read_reply(message) for message in asked]
 
     await wait_until(all_ended)
 
@@ -142,7 +142,7 @@ async def test_the_time_to_the_next_due_entry_is_returned(harness: BrokerHarness
     assert 0 < await harness.broker.maintenance.scheduler.send_due() <= 0.5
 
 
-async def test_who_becomes_due_first_wakes_the_sleepers(harness: BrokerHarness) -> None:
+async def test_an_earlier_due_item_wakes_sleeping_processes(harness: BrokerHarness) -> None:
     await harness.broker.maintenance.scheduler.send_due()
     await harness.submit(question("m1"), deadline_seconds=50)
     first = await harness.broker.maintenance.scheduler.wait_for_wakeup(block_seconds=1.0)
@@ -158,7 +158,9 @@ async def test_who_becomes_due_first_wakes_the_sleepers(harness: BrokerHarness) 
     assert 4 < retry <= 5
 
 
-async def test_who_did_not_send_what_was_due_last_stands_by(harness: BrokerHarness) -> None:
+async def test_a_process_that_did_not_send_the_last_due_item_is_on_standby(
+    harness: BrokerHarness,
+) -> None:
     await harness.submit(question("m1"), deadline_seconds=0.01)
     await harness.due_reply(question("m1"))
     other = harness.make()
@@ -201,7 +203,7 @@ async def test_a_cancelled_message_ends_as_superseded(harness: BrokerHarness) ->
     assert len(await harness.results()) == 1
 
 
-async def test_cancelling_what_has_its_outcome_does_nothing(harness: BrokerHarness) -> None:
+async def test_cancelling_a_closed_question_has_no_effect(harness: BrokerHarness) -> None:
     await harness.submit()
     await harness.settle(await harness.take(), finish("kept"))
 

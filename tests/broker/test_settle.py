@@ -53,11 +53,11 @@ async def test_one_settlement_can_send_to_several_roles(harness: BrokerHarness) 
 async def test_many_entries_are_settled_together_each_on_its_own(harness: BrokerHarness) -> None:
     for number in range(4):
         await harness.submit(question(conversation=f"c{number}"))
-    one, two, three, four = await harness.take_all()
+    first, two, three, four = await harness.take_all()
     await harness.settle(three, finish())
 
     settled = await harness.broker.settle(
-        [(one, forward()), (two, finish("two")), (three, finish("late")), (four, forward())]
+        [(first, forward()), (two, finish("two")), (three, finish("late")), (four, forward())]
     )
 
     assert settled == [True, True, False, True]
@@ -126,8 +126,8 @@ async def test_a_finish_applies_its_memory_writes(harness: BrokerHarness) -> Non
         b"odd": ODD.encode(),
         "ü".encode(): ODD.encode() * 30,
     }
-    found = await harness.client.hgetall(counts)
-    assert {name: float(value) for name, value in found.items()} == {
+    stored = await harness.client.hgetall(counts)
+    assert {name: float(value) for name, value in stored.items()} == {
         b"questions": 1.0,
         b"seconds": 1.5,
     }
@@ -155,7 +155,9 @@ async def test_a_retry_comes_back_after_its_wait_and_counts_as_failure(
     assert await harness.kinds() == ["accepted", "retried"]
 
 
-async def test_a_wait_that_was_asked_for_is_kept_and_is_no_failure(harness: BrokerHarness) -> None:
+async def test_a_requested_delay_is_kept_and_does_not_count_as_a_failure(
+    harness: BrokerHarness,
+) -> None:
     await harness.submit()
     await harness.settle(await harness.take(), Retry(b"again", "limited", seconds=30))
 
@@ -215,7 +217,7 @@ async def test_backoff_is_full_jitter_below_a_doubling_bound(harness: BrokerHarn
     assert [delay(3, share) for share in (0.0, 0.5)] == [0, 4000]
 
 
-async def test_a_buried_entry_keeps_its_frame_and_says_why(harness: BrokerHarness) -> None:
+async def test_a_buried_entry_keeps_its_frame_and_the_reason(harness: BrokerHarness) -> None:
     await harness.submit(result_list="chat")
 
     await harness.settle(await harness.take(), Bury("failed", "ValueError: no"))
@@ -245,7 +247,7 @@ async def test_a_buried_entry_that_notifies_the_manager_leaves_the_question_open
     assert len(await harness.broker.admin.list_dead_letters()) == 1
 
 
-async def test_what_comes_back_for_a_forgotten_record_changes_nothing(
+async def test_a_settlement_of_a_forgotten_question_has_no_effect(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit()
@@ -277,7 +279,7 @@ async def test_a_memory_key_of_another_type_is_noted_and_stops_nothing(
 
 
 @pytest.mark.parametrize("number", [3, 600])
-async def test_what_a_settlement_journals_keeps_its_order(
+async def test_journal_events_of_a_settlement_keep_their_order(
     harness: BrokerHarness, number: int
 ) -> None:
     await harness.submit()
@@ -297,25 +299,29 @@ async def test_what_a_settlement_journals_keeps_its_order(
     ]
 
 
-async def test_what_cannot_be_settled_keeps_nothing_else_of_its_batch_from_it(
+async def test_a_failed_settlement_does_not_affect_the_rest_of_its_batch(
     harness: BrokerHarness,
 ) -> None:
     for number in range(3):
         await harness.submit(question(conversation=f"c{number}"))
-    one, two, three = await harness.take_all()
+    first, two, three = await harness.take_all()
     journal = question_keys(two.question, 0).journal
     await harness.client.delete(journal)
     await harness.client.set(journal, "not ours")
 
     with pytest.raises(ResponseError, match="WRONGTYPE"):
-        await harness.broker.settle([(one, finish("1")), (two, finish("2")), (three, finish("3"))])
+        await harness.broker.settle(
+            [(first, finish("1")), (two, finish("2")), (three, finish("3"))]
+        )
 
-    assert await harness.broker.replies.read_reply(one.question) == finish("1").reply
+    assert await harness.broker.replies.read_reply(first.question) == finish("1").reply
     assert await harness.broker.replies.read_reply(three.question) == finish("3").reply
     assert (await harness.broker.admin.read_status(["manager"]))[0].depth == 0
 
 
-async def test_what_a_settlement_sends_is_taken_by_whom_has_room(harness: BrokerHarness) -> None:
+async def test_the_sends_of_a_settlement_are_taken_by_consumers_with_free_slots(
+    harness: BrokerHarness,
+) -> None:
     await harness.submit()
     entry = await harness.take()
 
@@ -330,7 +336,9 @@ async def test_what_a_settlement_sends_is_taken_by_whom_has_room(harness: Broker
     assert await harness.settle(taken, finish())
 
 
-async def test_what_was_taken_on_the_way_is_held_like_any_other(harness: BrokerHarness) -> None:
+async def test_an_entry_taken_with_a_settlement_is_held_like_any_other(
+    harness: BrokerHarness,
+) -> None:
     await harness.submit()
     settled = await harness.broker.settle_and_take(
         [(await harness.take(), forward())], [ConsumerDemand("search", "w7", 1)]

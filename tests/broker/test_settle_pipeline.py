@@ -111,7 +111,7 @@ async def test_settlements_that_wait_for_a_lane_share_the_next_batches() -> None
     assert results.number() == LANES + 5
 
 
-async def test_a_pipeline_that_is_stopped_still_sends_what_waits() -> None:
+async def test_a_stopped_pipeline_still_sends_queued_settlements() -> None:
     settle = GatedSettle()
     results = Results(SettlementPipeline(settle))
 

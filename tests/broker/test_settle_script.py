@@ -45,8 +45,8 @@ def test_the_streams_and_the_shard_are_read_in_the_order_in_which_they_are_packe
 
 def body_of(source: str, head: str) -> str:
     """Return the lines of a function of a script."""
-    found = source[source.index(head) :]
-    return found[: found.index("\nend")]
+    body = source[source.index(head) :]
+    return body[: body.index("\nend")]
 
 
 @pytest.mark.parametrize(

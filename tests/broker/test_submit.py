@@ -58,7 +58,7 @@ async def test_a_duplicate_of_an_answered_message_gets_its_reply(harness: Broker
     assert await harness.submit() == Duplicate({"outcome": "answered", "text": "the answer"})
 
 
-async def test_the_same_message_id_in_another_conversation_is_no_duplicate(
+async def test_the_same_message_id_in_another_conversation_is_not_a_duplicate(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit(question("m1", conversation="c1"))

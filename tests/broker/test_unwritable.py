@@ -40,14 +40,16 @@ UNWRITABLE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("settlement", UNWRITABLE.values(), ids=UNWRITABLE)
-async def test_what_cannot_be_written_ends_with_its_last_resort_and_harms_nobody(
+async def test_a_settlement_that_cannot_be_encoded_ends_with_the_last_resort_only_for_its_question(
     harness: BrokerHarness, settlement: Any
 ) -> None:
     for number in range(3):
         await harness.submit(question(conversation=f"c{number}"))
-    one, bad, three = await harness.take_all()
+    first, bad, three = await harness.take_all()
 
-    settled = await harness.broker.settle([(one, forward()), (bad, settlement), (three, finish())])
+    settled = await harness.broker.settle(
+        [(first, forward()), (bad, settlement), (three, finish())]
+    )
 
     (letter,) = await harness.broker.admin.list_dead_letters()
     assert settled == [True, True, True]
@@ -66,7 +68,7 @@ async def test_what_cannot_be_written_ends_with_its_last_resort_and_harms_nobody
     assert await harness.client.exists(KEY) == 0
 
 
-async def test_what_a_run_did_before_it_said_the_unwritable_stays_in_the_journal(
+async def test_events_before_an_unencodable_result_stay_in_the_journal(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit()
@@ -85,7 +87,7 @@ async def test_what_a_run_did_before_it_said_the_unwritable_stays_in_the_journal
     ]
 
 
-async def test_the_manager_is_notified_where_somebody_can_do_so(harness: BrokerHarness) -> None:
+async def test_the_manager_is_notified_if_a_notice_can_be_made(harness: BrokerHarness) -> None:
     def make_notice(delivery: Delivery, error: str) -> FrameSend:
         return FrameSend("search", f"{delivery.role}: {error}".encode())
 
@@ -100,7 +102,9 @@ async def test_the_manager_is_notified_where_somebody_can_do_so(harness: BrokerH
     assert await harness.broker.replies.read_reply(question()) is None
 
 
-async def test_whoever_waits_here_gets_what_was_written_instead(harness: BrokerHarness) -> None:
+async def test_local_waiters_receive_the_reply_that_was_written_instead(
+    harness: BrokerHarness,
+) -> None:
     asked = question()
     async with harness.broker.replies.subscribe(asked) as expected:
         await harness.submit(asked)

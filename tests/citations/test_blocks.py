@@ -64,11 +64,13 @@ def test_blocks_know_their_lines_their_place_and_what_hangs_under_them() -> None
         ("1. One.\n1. Two.\n1. Three.", 2, "1. One.\n2. Two."),
     ],
 )
-def test_a_block_goes_alone_with_what_stood_for_it_alone(text: str, index: int, left: str) -> None:
+def test_a_removed_block_takes_only_its_own_introduction_with_it(
+    text: str, index: int, left: str
+) -> None:
     assert remove_blocks(text, {index}) == left
 
 
-def test_a_text_that_loses_nothing_stays_as_it_is() -> None:
+def test_a_text_without_removals_is_unchanged() -> None:
     assert remove_blocks(ANSWER, ()) == ANSWER
 
 

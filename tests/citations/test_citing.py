@@ -98,14 +98,16 @@ def without_styles(text: str) -> str:
 
 @given(st.lists(parts(), min_size=1, max_size=5).map("\n\n".join))
 @settings(max_examples=120)
-def test_what_stands_in_a_source_and_is_cited_nearby_leaves_unchanged(answer: str) -> None:
+def test_supported_and_cited_text_is_unchanged(answer: str) -> None:
     cited = cite(answer, SOURCES)
 
     assert bare(cited.text) == bare(answer)
     assert read_marks(cited.text) == tuple(range(1, len(cited.order) + 1))
     assert set(cited.order) <= SOURCES.numbers
     blocks = read_blocks(cited.text)
-    assert all(found for block, found in zip(blocks, cover(blocks), strict=True) if block.cells)
+    assert all(
+        is_covered for block, is_covered in zip(blocks, cover(blocks), strict=True) if block.cells
+    )
     assert not any(
         block.parent is not None and re.fullmatch(r"(\[\d+\])+", block.text) for block in blocks
     )
@@ -113,7 +115,7 @@ def test_what_stands_in_a_source_and_is_cited_nearby_leaves_unchanged(answer: st
 
 @given(st.lists(parts(), min_size=1, max_size=5).map("\n\n".join))
 @settings(max_examples=50)
-def test_an_answer_that_was_cited_once_stays_as_it_is(answer: str) -> None:
+def test_citing_an_answer_twice_changes_nothing(answer: str) -> None:
     once = cite(answer, SOURCES)
     shown = {given: number for number, given in enumerate(once.order, start=1)}
     again = SourceTexts(
@@ -185,7 +187,7 @@ def test_a_list_of_sources_of_the_models_own_goes(listed: str) -> None:
         "In summary, few. [1][2]",
     ],
 )
-def test_a_last_line_that_says_something_stays(last: str) -> None:
+def test_a_last_line_with_content_stays(last: str) -> None:
     assert cite(f"{SENTENCES[0]} [1]\n\n{last}", SOURCES).text.endswith(last)
 
 
@@ -195,7 +197,7 @@ def test_numbers_of_a_list_of_sources_stay_where_they_alone_cover_something() ->
     assert cite(f"{answer}\n\nSources: [2][1]", SOURCES).text == f"{answer} [1][2]"
 
 
-def test_what_a_source_has_word_for_word_gets_its_mark() -> None:
+def test_verbatim_text_of_a_source_gets_its_mark() -> None:
     answer = f"{SENTENCES[2]}\n\nLike this:\n\n```bash\n{CODE[0]}\n```\n\n{TABLE}"
 
     cited = cite(answer, SOURCES)
@@ -232,11 +234,11 @@ def test_marks_below_indented_code_stand_in_the_items_line() -> None:
     )
 
 
-def test_marks_directly_under_a_table_are_no_row_of_it() -> None:
+def test_marks_directly_below_a_table_are_not_a_row() -> None:
     assert cite(f"{TABLE}\n[8]", SOURCES).text == f"{TABLE.removesuffix(' |')} [1] |"
 
 
-def test_what_stays_keeps_the_source_of_a_mark_that_went() -> None:
+def test_remaining_text_keeps_the_source_of_a_removed_mark() -> None:
     table = "| a | b |\n|---|---|\n| 1 | 2 |"
     answer = f"True. [4]\n\nFalse. [1]\n\n{table}\n\n- **Label** [2]\n  - One.\n  - Two. [3]"
 
@@ -246,7 +248,7 @@ def test_what_stays_keeps_the_source_of_a_mark_that_went() -> None:
     assert left.order == (4, 1, 2)
 
 
-def test_a_closing_mark_covers_what_nothing_else_covers() -> None:
+def test_a_closing_mark_covers_otherwise_uncited_text() -> None:
     blocks = read_blocks("One.\n\n- Two.\n- Three. [2]\n\nFour. [1]\n\nFive.\n\nSix. [3]")
 
     assert cover(blocks) == ((3,), (2,), (2,), (1,), (3,), (3,))
@@ -283,14 +285,14 @@ def test_marks_below_code_that_nothing_stands_above_stay_there() -> None:
 )
 def test_a_list_that_one_source_mostly_has_gets_one_mark_for_all(lead: str, shown: str) -> None:
     proved = [SENTENCES[0], "In other words", SENTENCES[0].replace("page", "Page")]
-    listed = "\n".join(f"- {one}" for one in proved)
+    listed = "\n".join(f"- {sentence}" for sentence in proved)
 
     text = cite(f"{lead}\n\n{listed}", SOURCES).text
 
     assert text == f"{shown}\n\n{listed}{'' if lead == 'So:' else ' [1]'}"
 
 
-def test_a_list_of_all_sources_cites_none_of_them_where_others_are_cited() -> None:
+def test_a_list_of_all_sources_is_not_a_citation_if_there_are_others() -> None:
     everything = "".join(f"[{number}]" for number in SOURCES.numbers)
 
     cited = cite(f"The first rules. [2]\n\nThe second too.\n\nSources: {everything}", SOURCES)

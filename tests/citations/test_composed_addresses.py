@@ -39,7 +39,7 @@ def allow(*texts: str, typed: str = "") -> Allowed:
         "https://api.acme.test",
     ],
 )
-def test_an_address_composed_of_what_one_cited_document_states_is_shown(address: str) -> None:
+def test_an_address_composed_from_one_cited_document_is_shown(address: str) -> None:
     code = f"```sh\ncurl -X GET '{address}' \\\n  -H 'a: b'\n```"
 
     assert keep_links(code, allow(API, OTHER)).text == code

@@ -62,7 +62,7 @@ def test_a_number_in_another_form_or_unit_is_known(claim: str) -> None:
         "30 and 8 are 38 in total.",
     ],
 )
-def test_a_number_that_is_computed_from_what_stands_beside_it_is_known(claim: str) -> None:
+def test_a_number_computed_from_its_neighbours_is_known(claim: str) -> None:
     asked = "I have 3 rules, 5 more, 16 in all, at 50 %, 10 requests."
 
     assert KnownNumbers([EVIDENCE], [asked]).find_unknown(claim) == ()
@@ -75,7 +75,7 @@ def test_nothing_is_computed_from_the_unit_second() -> None:
     assert known.find_unknown("25 requests per second, which are 5,000 messages.") == ("25",)
 
 
-def test_what_the_person_said_and_the_length_of_a_list_are_known() -> None:
+def test_numbers_of_the_user_and_the_length_of_a_list_are_known() -> None:
     known = KnownNumbers([EVIDENCE], ["Is port 9443 free?"], counts=(17,))
 
     assert known.find_unknown("Port 9443 is free. There are 17 ways.") == ()

@@ -144,7 +144,7 @@ def test_a_host_that_looks_alike_is_another() -> None:
         "https://docs.acme.test\t/rules", "https://%65vil.test/", "https://", "/rules", "",
     ],
 )  # fmt: skip
-def test_what_is_no_plain_address_of_the_web_names_no_page(address: str) -> None:
+def test_only_plain_web_addresses_name_a_page(address: str) -> None:
     assert page_of(address) is None
 
 

@@ -19,7 +19,7 @@ def test_places_of_the_same_name_are_worded_by_what_distinguishes_them() -> None
     assert labels(linux, mac, place("API")) == ["Installation (Linux)", "Installation (Mac)", "API"]
 
 
-def test_a_place_is_no_alternative_to_a_place_below_it() -> None:
+def test_a_place_is_not_an_alternative_to_a_place_below_it() -> None:
     above = place("Getting started", "Getting started")
     account = place("Set up your account", "Getting started", "Set up your account")
 
@@ -33,7 +33,7 @@ def test_a_place_and_the_only_place_below_it_stay_a_choice() -> None:
     assert labels(above, below) == ["Webhooks", "Set up a webhook"]
 
 
-def test_one_place_is_no_choice() -> None:
+def test_a_single_place_is_not_a_choice() -> None:
     assert labels(place("API"), place("API")) == []
 
 

@@ -18,7 +18,7 @@ def test_the_length_of_the_context_is_given_in_tokens_or_in_characters(
 
 
 @pytest.mark.parametrize("given", ["c", "12k", "-12000c", "400c", "1e4c"])
-def test_a_length_that_is_no_number_or_too_small_is_refused(given: str) -> None:
+def test_a_length_that_is_invalid_or_too_small_is_rejected(given: str) -> None:
     with pytest.raises(ValidationError, match="max_context_length"):
         AnswerSettings.model_validate({"max_context_length": given})
 
@@ -53,7 +53,7 @@ def test_the_smallest_window_of_the_models_that_read_the_context_decides_its_siz
     assert find_context_tokens(settings) == tokens
 
 
-def test_a_list_that_is_no_json_is_refused_by_the_name_of_its_variable(
+def test_an_invalid_json_list_is_rejected_with_the_name_of_its_variable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PRODUCT_NAMES", "Otter, Beaver")

@@ -33,7 +33,7 @@ def list_described(environment: dict[str, str] | None = None) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_command_says_which_file_it_reads_before_anything_else(folder: Path) -> None:
+def test_a_command_first_prints_which_file_it_reads(folder: Path) -> None:
     file = write(folder / ".env", "DOMAIN_NAME=Acme\n")
 
     result = refdesk(folder, "ask", " ")
@@ -102,7 +102,7 @@ def test_a_file_that_anybody_may_have_written_is_not_read(folder: Path) -> None:
         "DOMAIN_NAME=${OPENAI_API_KEY}", "export OUTSIDE_TOOLS=tools.toml", "CHAT_GROUPS_FILE=g",
     ],
 )  # fmt: skip
-def test_a_file_that_nobody_named_sets_no_more_than_names_language_and_limits(
+def test_an_implicit_file_only_sets_names_language_and_limits(
     folder: Path, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
     file = write(folder / ".env", f"DOMAIN_NAME=Acme\n{line}\n")
@@ -118,13 +118,13 @@ def test_a_file_that_nobody_named_sets_no_more_than_names_language_and_limits(
     assert load_settings().domain_name == "Documentation Assistant"
 
 
-def test_what_a_file_that_nobody_named_may_set_leads_nowhere() -> None:
+def test_settings_of_an_implicit_file_cannot_redirect_data() -> None:
     fields = {name.upper(): field for name, field in Settings.model_fields.items()}
 
     assert fields.keys() >= HARMLESS
     for name in HARMLESS:
         kind = str(fields[name].annotation)
-        assert not any(one in kind for one in ("Path", "Secret", "dict", "Settings")), name
+        assert not any(part in kind for part in ("Path", "Secret", "dict", "Settings")), name
         assert not name.endswith(("_URL", "_KEY", "_TOKEN", "_MODEL", "_USD", "_FILE", "_FOLDER"))
 
 
@@ -149,7 +149,7 @@ def test_an_option_of_each_command_names_the_file(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
-def test_a_file_of_somebody_else_is_not_read_unless_it_is_named(
+def test_a_file_of_another_user_is_only_read_if_it_is_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = write(folder / ".env", "DOMAIN_NAME=theirs\n", 0o644)
@@ -182,7 +182,7 @@ def test_a_file_without_secrets_may_be_read_by_everybody(folder: Path) -> None:
     assert len(list_described()) == 1
 
 
-def test_names_in_the_file_that_are_no_settings_are_named_with_the_nearest(folder: Path) -> None:
+def test_unknown_settings_in_the_file_are_reported_with_the_nearest_name(folder: Path) -> None:
     file = write(folder / ".env", "GEN_MODLE=x\nDOMAIN_NAME=y\nNONSENSE_XQ=1\nCOMPOSE_PROFILES=z\n")
 
     assert list_described()[1:] == [
@@ -203,7 +203,7 @@ def test_names_in_the_environment_are_named_where_they_resemble_a_setting(folder
     ]
 
 
-def test_a_file_that_is_no_text_is_one_line(folder: Path) -> None:
+def test_a_binary_file_is_a_one_line_error(folder: Path) -> None:
     (folder / ".env").write_bytes(b"DOMAIN_NAME=\xff\xfe\n")
     (folder / ".env").chmod(0o600)
 

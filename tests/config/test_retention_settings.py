@@ -40,7 +40,7 @@ def test_the_times_of_an_assistant_come_before_those_of_its_tenant_and_these_bef
         {"": {}},
     ],
 )
-def test_what_is_no_time_or_names_nobody_is_refused(retention: Any) -> None:
+def test_an_invalid_time_or_recipient_is_rejected(retention: Any) -> None:
     with pytest.raises(SettingsError, match="RETENTION"):
         settings(retention=retention)
 

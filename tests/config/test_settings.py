@@ -92,7 +92,7 @@ def test_an_empty_value_of_a_setting_that_may_be_unset_unsets_it(name: str) -> N
     assert getattr(settings, name) is None
 
 
-def test_an_empty_prefix_of_an_embedding_model_is_no_prefix() -> None:
+def test_an_empty_prefix_of_an_embedding_model_is_unset() -> None:
     assert (
         load_settings(_env_file=None, embedding_question_prefix="").embedding_question_prefix == ""
     )

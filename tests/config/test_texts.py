@@ -62,7 +62,7 @@ def test_a_default_value_serves_every_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("german", "found"),
+    ("german", "problem"),
     [
         ('one = "eins"', "'two'"),
         ('one = "eins"\ntwo = "{name}"\nthree = "3"', "'three'"),
@@ -71,11 +71,11 @@ def test_a_default_value_serves_every_text() -> None:
     ],
 )
 def test_a_language_that_differs_from_english_ends_the_start(
-    tmp_path: Path, german: str, found: str
+    tmp_path: Path, german: str, problem: str
 ) -> None:
     folder = folder_of(tmp_path, en='one = "one"\ntwo = "{name}"', de=german)
 
-    with pytest.raises(TextsError, match=found):
+    with pytest.raises(TextsError, match=problem):
         load_texts(folder)
 
 

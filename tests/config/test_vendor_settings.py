@@ -41,7 +41,7 @@ def test_a_vendor_of_the_table_is_reached_by_its_settings(vendor: Vendor) -> Non
 
 
 @pytest.mark.parametrize(
-    "vendor", [one for one in VENDORS if one.needs_key], ids=lambda vendor: vendor.name
+    "vendor", [vendor for vendor in VENDORS if vendor.needs_key], ids=lambda vendor: vendor.name
 )
 def test_a_vendor_without_a_key_is_reported_by_the_name_of_its_variable(vendor: Vendor) -> None:
     with pytest.raises(MissingKey, match=f"{vendor.name.upper()}_API_KEY"):
@@ -50,7 +50,7 @@ def test_a_vendor_without_a_key_is_reported_by_the_name_of_its_variable(vendor: 
 
 @pytest.mark.parametrize(
     "vendor",
-    [one for one in VENDORS if one.has_settings and one.chats],
+    [vendor for vendor in VENDORS if vendor.has_settings and vendor.chats],
     ids=lambda vendor: vendor.name,
 )
 def test_an_empty_address_of_a_vendor_is_unset(vendor: Vendor) -> None:

@@ -36,7 +36,7 @@ def test_a_number_beyond_64_bits_and_a_model_can_be_written() -> None:
     assert from_json(to_json({"of": question})) == {"of": question.model_dump(mode="json")}
 
 
-def test_what_is_no_number_becomes_null() -> None:
+def test_non_finite_numbers_become_null() -> None:
     assert to_json([math.nan, math.inf]) == b"[null,null]"
 
 
@@ -52,7 +52,7 @@ def test_whatever_text_can_be_said(text: str) -> None:
 
 @QUICK
 @given(st.text(st.characters(exclude_categories=[])), st.integers(1, 1000))
-def test_what_is_reported_of_an_error_is_short_and_can_be_encoded(text: str, times: int) -> None:
+def test_error_texts_are_short_and_encodable(text: str, times: int) -> None:
     said = brief(text * times)
 
     assert said.encode().decode() == said
@@ -61,7 +61,7 @@ def test_what_is_reported_of_an_error_is_short_and_can_be_encoded(text: str, tim
 
 
 @pytest.mark.parametrize("value", [object(), "half a character: \ud800"])
-def test_what_json_cannot_say_is_refused(value: object) -> None:
+def test_values_that_are_not_json_are_rejected(value: object) -> None:
     with pytest.raises(ValueError, match=r"serializ|surrogates"):
         to_json({"value": value})
 
@@ -95,5 +95,5 @@ def test_a_hidden_character_is_removed_and_its_neighbours_stay(hidden: str) -> N
         "葛\ufe00",
     ],
 )
-def test_what_scripts_and_emoji_need_stays(text: str) -> None:
+def test_characters_that_scripts_and_emoji_need_stay(text: str) -> None:
     assert remove_hidden_characters(text) == text

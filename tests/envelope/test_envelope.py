@@ -65,7 +65,7 @@ PAYLOADS = st.dictionaries(st.sampled_from("abcdef"), VALUES)
 
 @settings(derandomize=True, database=None)
 @given(PAYLOADS, PAYLOADS)
-def test_a_frame_is_made_whole_of_an_earlier_one_and_what_changed(
+def test_a_frame_is_restored_from_a_base_frame_and_a_delta(
     before: dict[str, JsonValue], writes: dict[str, JsonValue]
 ) -> None:
     base = envelope(payload=before)
@@ -79,12 +79,12 @@ def test_a_frame_is_made_whole_of_an_earlier_one_and_what_changed(
     assert decode(apply_delta(base.encode(), b"{}")) == decode(base.encode())
 
 
-def test_what_has_lost_an_attribute_cannot_be_encoded_as_a_delta() -> None:
+def test_a_removed_attribute_cannot_be_encoded_as_a_delta() -> None:
     assert envelope(payload={"a": 1}).delta_from(envelope(payload={"a": 1, "b": 2})) is None
 
 
 @pytest.mark.parametrize("part", [b"", b"[]", b'{"payload": 1}', b"\xff"])
-def test_what_is_no_part_is_refused(part: bytes) -> None:
+def test_an_invalid_part_is_rejected(part: bytes) -> None:
     with pytest.raises(ValueError, match=r"expected|parsing"):
         apply_delta(envelope().encode(), part)
 
@@ -146,10 +146,10 @@ def test_change_is_a_copy() -> None:
 def test_envelopes_of_every_schema_version_stay_readable(version: int) -> None:
     frame = (GOLDEN / f"v{version}.json").read_bytes()
 
-    found = decode(frame)
+    decoded = decode(frame)
 
-    assert found.schema_version == version
-    assert found.payload["text"] == "How do I configure SMS routing rules?"
+    assert decoded.schema_version == version
+    assert decoded.payload["text"] == "How do I configure SMS routing rules?"
 
 
 def test_an_envelope_of_a_newer_version_is_refused_and_kept() -> None:
@@ -170,7 +170,7 @@ def test_random_bytes_are_a_decode_error_that_keeps_them(frame: bytes) -> None:
 
 
 @given(st.recursive(st.none() | st.booleans() | st.text(), lambda inner: st.lists(inner)))
-def test_json_that_is_no_envelope_is_a_decode_error(value: object) -> None:
+def test_json_that_is_not_an_envelope_is_a_decode_error(value: object) -> None:
     with pytest.raises(DecodeError):
         decode(json.dumps(value).encode())
 

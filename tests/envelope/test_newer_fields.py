@@ -40,6 +40,6 @@ def test_the_manager_reads_sources_with_a_field_of_a_newer_release() -> None:
     source: dict[str, JsonValue] = {"document_id": "d", "chunk_id": "c", "title": "T", "score": 1.0}
     source |= {"levels": ["keywords"], "novelty": True}
 
-    [found] = State({"search_results": [source]}).list_nearest_results(3)
+    [result] = State({"search_results": [source]}).list_nearest_results(3)
 
-    assert found.title == "T"
+    assert result.title == "T"

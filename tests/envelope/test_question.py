@@ -58,7 +58,7 @@ def test_names_of_groups_differ_by_case_and_are_in_order() -> None:
 @pytest.mark.parametrize(
     "name", ["", "  ", "a,b", "a\nb", "x" * (LONGEST_GROUP + 1), 7, None, ["a"]]
 )
-def test_what_is_no_name_of_a_group_is_refused(name: object) -> None:
+def test_an_invalid_group_name_is_rejected(name: object) -> None:
     with pytest.raises(ValueError, match="expected the name of a group"):
         parse_groups(["hr", name])
 
@@ -75,7 +75,7 @@ def test_a_document_without_groups_is_for_everybody_and_any_other_needs_one_of_i
     assert not may_read(("hr",), ("HR", "hrx"))
 
 
-def test_what_was_answered_to_several_groups_needs_all_of_them() -> None:
+def test_an_answer_for_several_groups_requires_all_of_them() -> None:
     assert has_all((), ())
     assert has_all(("hr",), ("board", "hr"))
     assert not has_all(("board", "hr"), ("hr",))

@@ -10,18 +10,23 @@ from envelope.specialists import (
 )
 
 
-def test_a_sequence_in_order_stays_as_it_is() -> None:
-    found = complete_sequence(["extractor", "requirement_extractor", "compliance"])
+def test_a_valid_sequence_is_unchanged() -> None:
+    sequence = complete_sequence(["extractor", "requirement_extractor", "compliance"])
 
-    assert found.names == ("extractor", "requirement_extractor", "compliance")
-    assert found.notes == ()
+    assert sequence.names == ("extractor", "requirement_extractor", "compliance")
+    assert sequence.notes == ()
 
 
 def test_unknown_and_doubled_names_are_left_out_and_needed_ones_are_added() -> None:
-    found = complete_sequence(["report_generator", "Compliance", "lawyer", "compliance"])
+    sequence = complete_sequence(["report_generator", "Compliance", "lawyer", "compliance"])
 
-    assert found.names == ("extractor", "requirement_extractor", "compliance", "report_generator")
-    assert found.notes == (
+    assert sequence.names == (
+        "extractor",
+        "requirement_extractor",
+        "compliance",
+        "report_generator",
+    )
+    assert sequence.notes == (
         "'lawyer' was left out: there is no such specialist",
         "requirement_extractor was added: compliance needs it",
         "extractor was added: requirement_extractor needs it",
@@ -29,9 +34,9 @@ def test_unknown_and_doubled_names_are_left_out_and_needed_ones_are_added() -> N
 
 
 def test_an_empty_plan_has_the_extractor_and_corrects_nothing() -> None:
-    found = complete_sequence([])
+    sequence = complete_sequence([])
 
-    assert (found.names, found.notes) == (("extractor",), ())
+    assert (sequence.names, sequence.notes) == (("extractor",), ())
 
 
 def test_the_synthesis_is_never_in_a_sequence() -> None:
@@ -47,7 +52,7 @@ def test_every_specialist_comes_after_all_that_it_needs() -> None:
         assert all(place[needed] < place[name] for needed in NEEDS[name])
 
 
-def test_a_further_round_makes_what_is_missing_and_repeats_what_depends_on_it() -> None:
+def test_a_further_round_runs_missing_specialists_and_repeats_their_dependents() -> None:
     done = ("extractor", "requirement_extractor", "compliance", "gap_synthesizer")
 
     assert plan_further_round(SpecialistName.COMPLIANCE, done) == ("compliance", "gap_synthesizer")

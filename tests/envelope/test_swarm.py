@@ -39,13 +39,13 @@ def test_a_worker_that_returned_after_the_ledger_was_written_is_completed() -> N
     tasks: list[JsonValue] = [
         {"task_id": name, "title": name, "state": "in_progress"} for name in ("a", "b", "c")
     ]
-    found: Fields = {"worker_outputs": {"a": {"worker_id": "a"}}}
+    completed: Fields = {"worker_outputs": {"a": {"worker_id": "a"}}}
     calls: Fields = {"worker_outputs": {"b": {"worker_id": "b"}}, "tool_calls": [{}]}
     failed: Fields = {"worker_outputs": {"c": {"worker_id": "c", "status": "failed"}}}
     runs: list[Fields] = [{"writes": {"task_ledger": {"tasks": tasks}}}, {"writes": "cut"}]
-    runs += [{"writes": one} for one in (found, calls, failed)]
+    runs += [{"writes": writes} for writes in (completed, calls, failed)]
 
     after = read_cancelled(runs)
 
-    assert [one["state"] for one in after] == ["completed", "cancelled", "cancelled"]
+    assert [task["state"] for task in after] == ["completed", "cancelled", "cancelled"]
     assert read_cancelled([{"writes": {"response": "It is."}}]) == []

@@ -69,7 +69,10 @@ class OpenAISteps(OpenAI):
 
     def tools_of(self, body: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
         functions = [tool["function"] for tool in body["tools"]]
-        return [(one["name"], one["description"], one["parameters"]) for one in functions]
+        return [
+            (function["name"], function["description"], function["parameters"])
+            for function in functions
+        ]
 
     def turns_of(self, body: Mapping[str, Any]) -> Turns:
         turns: Turns = []
@@ -112,7 +115,7 @@ class GoogleSteps(Google):
         [tool] = body["tools"]
         declared = tool["functionDeclarations"]
         return [
-            (one["name"], one["description"], one["parameters_json_schema"]) for one in declared
+            (tool["name"], tool["description"], tool["parameters_json_schema"]) for tool in declared
         ]
 
     def turns_of(self, body: Mapping[str, Any]) -> Turns:
@@ -182,7 +185,7 @@ class AnthropicSteps:
         return Response(body=body.encode(), content_type="text/event-stream")
 
     def tools_of(self, body: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
-        return [(one["name"], one["description"], one["input_schema"]) for one in body["tools"]]
+        return [(tool["name"], tool["description"], tool["input_schema"]) for tool in body["tools"]]
 
     def turns_of(self, body: Mapping[str, Any]) -> Turns:
         turns: Turns = []

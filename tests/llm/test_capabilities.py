@@ -69,7 +69,7 @@ async def test_a_model_without_schemas_and_json_mode_is_asked_in_words_from_then
     assert [SCHEMA_IN_PROMPT in system for system in systems] == [False, True, True, True]
 
 
-async def test_what_one_model_cannot_do_is_not_held_against_another(
+async def test_a_missing_capability_of_one_model_does_not_affect_another(
     server: ModelServer, registry: Registry
 ) -> None:
     server.will_send(NO_SCHEMA, ANSWER, ANSWER)
@@ -146,7 +146,7 @@ async def test_a_value_out_of_range_is_repaired_without_giving_up_the_schema(
         "fence without an end", "introduction and fence", "prose around", "byte order mark",
     ],
 )  # fmt: skip
-async def test_json_is_found_in_what_local_servers_send_around_it(
+async def test_json_is_extracted_from_surrounding_text_of_local_servers(
     server: ModelServer, registry: Registry, text: str
 ) -> None:
     server.will_send(VENDOR.answer(text))

@@ -90,7 +90,7 @@ async def test_an_exhausted_chain_reports_the_error_of_each_model() -> None:
     assert [type(error) for error in caught.value.errors] == [ModelUnavailable, RateLimited]
 
 
-async def test_a_chain_that_is_limited_everywhere_says_when_the_first_is_free_again() -> None:
+async def test_a_rate_limited_chain_reports_the_shortest_delay() -> None:
     chain = make_chain(
         [
             ScriptedModel([RateLimited("busy", retry_after_seconds=30)], name="a"),
@@ -104,7 +104,7 @@ async def test_a_chain_that_is_limited_everywhere_says_when_the_first_is_free_ag
     assert caught.value.retry_after_seconds == 3
 
 
-async def test_a_chain_of_one_raises_what_its_model_raised() -> None:
+async def test_a_chain_with_one_model_raises_its_error() -> None:
     with pytest.raises(ModelTimeout):
         await make_chain([ScriptedModel([ModelTimeout("slow")])]).ask(COLOUR, SKY)
 
@@ -151,7 +151,7 @@ async def test_a_fault_of_the_program_is_not_hidden_by_the_next_model() -> None:
         await chain.ask(COLOUR, SKY)
 
 
-async def test_without_a_model_a_task_says_so_and_nothing_was_asked() -> None:
+async def test_a_missing_model_raises_an_error_without_a_request() -> None:
     with record_calls() as calls, pytest.raises(NoModel, match="for the task 'colour', found none"):
         await MissingModel().ask(COLOUR, SKY)
 

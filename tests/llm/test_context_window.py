@@ -58,9 +58,9 @@ async def test_a_server_states_the_window_in_its_own_way(
 
 
 async def test_ollama_reads_its_default_where_nothing_else_is_set() -> None:
-    found = await find("ollama", {"/api/show": {"parameters": "stop <|im_end|>"}})
+    window = await find("ollama", {"/api/show": {"parameters": "stop <|im_end|>"}})
 
-    assert found == ContextWindow(OLLAMA_DEFAULT, "server_default")
+    assert window == ContextWindow(OLLAMA_DEFAULT, "server_default")
 
 
 @pytest.mark.parametrize(
@@ -80,5 +80,5 @@ async def test_the_window_of_a_vendors_model_is_that_of_the_price_list() -> None
     assert unknown is None
 
 
-async def test_a_server_that_answers_at_any_path_is_no_ollama() -> None:
+async def test_a_server_that_answers_at_any_path_is_not_ollama() -> None:
     assert await find("house", {"/api/ps": {"data": []}, "/api/show": {"data": []}}) is None

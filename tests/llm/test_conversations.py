@@ -76,9 +76,9 @@ async def model(server: ModelServer, steps: StepDialect) -> AsyncIterator[Conver
     registry = Registry(
         prompts=PlainPrompts(), access={steps.provider: access}, timeout_seconds=10, retries=QUICK
     )
-    found = registry.model(f"{steps.model}@{steps.provider}")
-    assert isinstance(found, ConversationModel)
-    yield found
+    made = registry.model(f"{steps.model}@{steps.provider}")
+    assert isinstance(made, ConversationModel)
+    yield made
     await registry.close()
 
 
@@ -159,7 +159,7 @@ async def test_whether_tools_may_be_called_is_sent(
     assert steps.choice_of(server.received[0].body) == choice
 
 
-async def test_a_step_that_was_cut_says_so(
+async def test_a_truncated_step_is_marked(
     server: ModelServer, steps: StepDialect, model: ConversationModel
 ) -> None:
     server.will_send(steps.cut("The fee is"))
@@ -188,7 +188,7 @@ async def test_a_failure_is_repeated_and_one_that_stays_is_reported(
         await model.converse(ASKED, OUTSIDE)
 
 
-async def test_a_response_that_is_no_message_is_unreadable_and_requested_once_more(
+async def test_an_invalid_response_is_unreadable_and_requested_again(
     server: ModelServer, steps: StepDialect, model: ConversationModel
 ) -> None:
     server.will_send(*[steps.nonsense()] * 5)
@@ -199,7 +199,7 @@ async def test_a_response_that_is_no_message_is_unreadable_and_requested_once_mo
     assert len(server.received) == 2
 
 
-async def test_arguments_that_are_no_json_reach_the_executor_as_text(
+async def test_arguments_that_are_not_json_reach_the_executor_as_text(
     server: ModelServer,
 ) -> None:
     steps = OpenAISteps()

@@ -51,12 +51,14 @@ async def test_many_texts_go_in_batches(
     assert len(server.received) == 2
 
 
-async def test_no_text_asks_nobody(server: ModelServer, embedder: VendorEmbedder) -> None:
+async def test_no_request_is_sent_without_texts(
+    server: ModelServer, embedder: VendorEmbedder
+) -> None:
     assert list(await embedder.embed([], OUTSIDE)) == []
     assert server.received == []
 
 
-async def test_a_failure_is_repeated_and_one_that_stays_is_reported_as_what_it_is(
+async def test_a_failure_is_retried_and_a_permanent_one_is_reported_with_its_type(
     server: ModelServer, dialect: Dialect, embedder: VendorEmbedder
 ) -> None:
     passes = dialect.failure(503), dialect.vectors([vector(dialect, 1)])

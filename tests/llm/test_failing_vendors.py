@@ -80,10 +80,10 @@ async def test_two_compatible_servers_have_their_own_addresses_and_keys(vendors:
     vendors.first.will_send(ANSWER)
     vendors.second.will_send(ANSWER)
 
-    one = await vendors.ask("small@first")
+    first = await vendors.ask("small@first")
     other = await vendors.ask("large@second")
 
-    assert (one.model, other.model) == ("small@first", "large@second")
+    assert (first.model, other.model) == ("small@first", "large@second")
     assert VENDOR.key(vendors.first.received[0]) == "key-of-first"
     assert VENDOR.key(vendors.second.received[0]) == "key-of-second"
 
@@ -293,7 +293,7 @@ def filter_prompt() -> Response:
     [VENDOR.refusal(), content_filter(), filter_prompt()],
     ids=["refusal", "filtered answer", "filtered prompt"],
 )
-async def test_what_one_model_refuses_the_next_is_asked(
+async def test_a_request_that_one_model_rejects_goes_to_the_next(
     vendors: Vendors, response: Response
 ) -> None:
     vendors.first.will_send(response, ANSWER)
@@ -348,7 +348,9 @@ async def test_a_chain_that_hangs_leaves_time_for_the_rules(vendors: Vendors) ->
     assert answer.model == "scripted"
 
 
-async def test_a_call_that_had_hardly_any_time_blames_nobody(vendors: Vendors) -> None:
+async def test_a_call_with_hardly_any_time_does_not_count_against_the_vendor(
+    vendors: Vendors,
+) -> None:
     vendors.first.will_send(HANGS)
 
     run = start_run(MESSAGE, stage="essence", attempt=0, remaining_seconds=0.05)

@@ -86,7 +86,7 @@ async def test_a_refused_key_is_named_by_its_variable_and_not_shown(
     "vendor", [(200, "{}"), (403, "{}"), (404, "x"), (400, "{}"), (500, "")], indirect=True
 )
 @pytest.mark.parametrize("provider", ["openai", "google"])
-async def test_what_proves_nothing_about_the_key_ends_no_start(
+async def test_errors_unrelated_to_the_key_do_not_stop_the_start(
     vendor: VendorServer, provider: str
 ) -> None:
     await check_key(VENDORS[provider], VendorAccess(KEY, vendor.url))
@@ -101,7 +101,7 @@ async def test_a_vendor_that_is_away_is_a_warning() -> None:
     assert [(log["event"], log["vendor"]) for log in logs] == [("api_key_check_failed", "openai")]
 
 
-async def test_without_a_key_nobody_is_asked() -> None:
+async def test_no_request_is_sent_without_a_key() -> None:
     await check_key(VENDORS["openai"], VendorAccess(None, "http://127.0.0.1:9"))
 
 
@@ -109,7 +109,7 @@ async def test_without_a_key_nobody_is_asked() -> None:
 async def test_a_refused_key_of_a_named_server_is_reported_by_its_name(
     vendor: VendorServer,
 ) -> None:
-    [server] = [one for one in vendors_by_name(["local"]).values() if one.is_configured]
+    [server] = [vendor for vendor in vendors_by_name(["local"]).values() if vendor.is_configured]
 
-    with pytest.raises(MissingKey, match="that local accepts in COMPATIBLE_SERVERS"):
+    with pytest.raises(MissingKey, match="valid key of local in COMPATIBLE_SERVERS"):
         await check_key(server, VendorAccess(KEY, vendor.url))

@@ -123,7 +123,7 @@ def chain_of(*models: ScriptedModel) -> FallbackChain:
 @pytest.mark.parametrize(
     ("task", "inputs", "output", "name", "kept", "left_out"), TASKS.values(), ids=TASKS.keys()
 )
-async def test_a_prompt_that_is_too_long_is_sent_once_more_with_the_best_sources(
+async def test_a_prompt_that_is_too_long_is_sent_again_with_the_best_sources(
     task: Task[Any, Any],
     inputs: BaseModel,
     output: BaseModel,
@@ -136,7 +136,7 @@ async def test_a_prompt_that_is_too_long_is_sent_once_more_with_the_best_sources
     answer = await chain_of(model).ask(task, inputs)
 
     first, second = (call.inputs for call in model.calls)
-    numbers = [int(getattr(one, "number", 0) or one.id) for one in getattr(second, name)]
+    numbers = [int(getattr(source, "number", 0) or source.id) for source in getattr(second, name)]
     assert (answer.output, first, numbers) == (output, inputs, kept)
     assert getattr(second, "left_out", None) == left_out
     assert getattr(second, "augmented_prompt", "") == ""
@@ -188,7 +188,7 @@ LOOKED_UP = ToolConversation(
 )
 
 
-async def test_a_conversation_that_is_too_long_is_sent_once_more_with_shorter_results() -> None:
+async def test_a_conversation_that_is_too_long_is_sent_again_with_shorter_results() -> None:
     model = ScriptedModel([LONG, ModelMessage(text="5 euros")])
 
     step = await chain_of(model).converse(LOOKED_UP)

@@ -35,7 +35,7 @@ def test_no_part_of_an_escape_sequence_is_ever_shown() -> None:
         '{"status": "answered", "answer": null',
     ],
 )  # fmt: skip
-def test_what_is_no_answer_yet_is_not_shown(written: str) -> None:
+def test_a_partial_answer_without_text_is_not_shown(written: str) -> None:
     assert read_partial_answer(written) == ""
 
 
@@ -55,7 +55,7 @@ def test_an_answer_before_its_status_waits_until_the_status_is_known() -> None:
 def test_a_field_counts_when_it_is_complete() -> None:
     written = '{"canonical_question": "How do I?", "context_type": "new_topic'
 
-    found = [read_complete_fields(written[:end]) for end in range(len(written) + 1)]
+    partial_outputs = [read_complete_fields(written[:end]) for end in range(len(written) + 1)]
 
-    assert {one["canonical_question"] for one in found if one} == {"How do I?"}
-    assert all("context_type" not in one for one in found)
+    assert {output["canonical_question"] for output in partial_outputs if output} == {"How do I?"}
+    assert all("context_type" not in output for output in partial_outputs)

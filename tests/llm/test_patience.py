@@ -72,7 +72,7 @@ def waits() -> Iterator[list[float]]:
     stamina.instrumentation.set_on_retry_hooks(before)
 
 
-async def test_a_retry_waits_exactly_as_long_as_the_vendor_says(
+async def test_a_retry_waits_for_the_delay_that_the_vendor_states(
     server: ModelServer, registry: Registry, waits: list[float]
 ) -> None:
     vendor = OpenAI()
@@ -184,7 +184,7 @@ def test_retry_after_may_be_a_date_to_come() -> None:
     assert 500 < seconds <= 600
 
 
-async def test_what_is_not_a_transport_error_is_not_tried_again() -> None:
+async def test_only_transport_errors_are_retried() -> None:
     asked = []
 
     async def ask(_seconds: float) -> None:

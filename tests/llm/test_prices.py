@@ -19,12 +19,12 @@ SOME = Usage(input_tokens=100_000, output_tokens=1_000)
     ],
 )
 def test_a_known_model_has_a_price_that_grows_with_its_tokens(provider: str, model: str) -> None:
-    one = cost_usd(provider, model, Usage(1_000), base_url=None)
-    two = cost_usd(provider, model, Usage(2_000), base_url=None)
+    low = cost_usd(provider, model, Usage(1_000), base_url=None)
+    high = cost_usd(provider, model, Usage(2_000), base_url=None)
 
-    assert one is not None
-    assert isinstance(one, Decimal)
-    assert two == 2 * one > 0
+    assert low is not None
+    assert isinstance(low, Decimal)
+    assert high == 2 * low > 0
 
 
 def test_cached_tokens_cost_less_and_are_part_of_the_input() -> None:
@@ -39,7 +39,7 @@ def test_cached_tokens_cost_less_and_are_part_of_the_input() -> None:
 
 
 @pytest.mark.parametrize("usage", [SOME, Usage()])
-def test_an_unknown_model_has_no_price_rather_than_none_to_pay(usage: Usage) -> None:
+def test_the_price_of_an_unknown_model_is_none_and_not_zero(usage: Usage) -> None:
     assert cost_usd("openai", "gpt-none-such", usage, base_url=None) is None
 
 

@@ -33,7 +33,7 @@ async def test_blocks_beside_each_other_do_not_see_each_other_and_blocks_around_
     assert len(outer) == 4
 
 
-async def test_what_was_recorded_survives_the_error_that_ended_the_block() -> None:
+async def test_recorded_calls_survive_an_error_in_the_block() -> None:
     model = ScriptedModel([BLUE, ModelUnavailable("down")])
     kept: list[list[ModelCall]] = []
 

@@ -39,7 +39,7 @@ def test_a_setting_names_models_and_their_providers(
 @pytest.mark.parametrize(
     "setting", ["", "gpt-4@nowhere", "llama", "@openai", "offline,", "gpt-4@openai@x", "offline@x"]
 )
-def test_a_name_that_nobody_answers_to_is_a_clear_error(setting: str) -> None:
+def test_an_unknown_host_is_a_clear_error(setting: str) -> None:
     with pytest.raises(UnknownProvider, match="expected a model such as"):
         parse_models(setting)
 
@@ -105,7 +105,7 @@ def test_an_embedding_model_is_made_by_its_name() -> None:
     assert (small.dimensions, gemini.dimensions) == (1536, 3072)
 
 
-def test_an_embedding_model_that_nobody_has_is_a_clear_error() -> None:
+def test_an_unknown_embedding_model_is_a_clear_error() -> None:
     registry = Registry(access={"openai": VendorAccess(base_url=LOCAL)})
 
     with pytest.raises(UnknownModel, match="text-embedding-3-small"):
@@ -115,7 +115,7 @@ def test_an_embedding_model_that_nobody_has_is_a_clear_error() -> None:
 
 
 @pytest.mark.slow
-def test_the_clients_of_vendors_are_imported_only_when_somebody_asks_them() -> None:
+def test_vendor_clients_are_imported_on_first_use() -> None:
     program = (
         "import sys\n"
         "from llm.registry import Registry\n"

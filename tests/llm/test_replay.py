@@ -89,7 +89,7 @@ def variations() -> Iterator[tuple[str, dict[str, object]]]:
 @pytest.mark.parametrize(
     "change", [change for _, change in variations()], ids=[name for name, _ in variations()]
 )
-async def test_what_differs_in_anything_is_asked_anew(
+async def test_any_difference_leads_to_a_new_request(
     fake_documents: CallsInMemory, change: dict[str, object]
 ) -> None:
     inner = make_paid_model(BLUE, GREY)
@@ -118,7 +118,7 @@ async def test_what_differs_in_anything_is_asked_anew(
         Refused("a word"),
         ChainExhausted("both", (AccessDenied("a word"), UnreadableOutput("a poem"))),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=lambda error: type(error).__name__,
 )
 async def test_a_failure_because_of_the_content_is_paid_once_and_keeps_its_reason(
     fake_documents: CallsInMemory, error: ModelError
@@ -141,7 +141,7 @@ async def test_a_failure_because_of_the_content_is_paid_once_and_keeps_its_reaso
         ModelUnavailable("down"),
         ChainExhausted("both", (Refused("a word"), ModelUnavailable("down"))),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=lambda error: type(error).__name__,
 )
 async def test_a_failure_that_may_pass_is_not_stored(
     fake_documents: CallsInMemory, error: ModelError
@@ -158,7 +158,7 @@ async def test_a_failure_that_may_pass_is_not_stored(
 
 
 @pytest.mark.parametrize("frame", [b"", b"{}", b"\xff", b"null"])
-async def test_a_stored_answer_that_cannot_be_read_is_asked_anew(
+async def test_an_unreadable_stored_answer_is_requested_again(
     fake_documents: CallsInMemory, frame: bytes
 ) -> None:
     inner = make_paid_model(BLUE, GREY)

@@ -30,7 +30,7 @@ TEXTS = ["Salaries.", "Thirty days of vacation.", "Sick leave."]
 SCORES = [0.125, 0.75, 0.5]
 SECONDS = 10.0
 SCORED = [{"index": 1, "score": 0.75}, {"index": 2, "score": 0.5}, {"index": 0, "score": 0.125}]
-RELEVANT = [{"index": one["index"], "relevance_score": one["score"]} for one in SCORED]
+RELEVANT = [{"index": item["index"], "relevance_score": item["score"]} for item in SCORED]
 MISSING_TEXTS = Response(
     422, b"Failed to deserialize the JSON body into the target type: missing field `texts`"
 )
@@ -206,7 +206,7 @@ async def test_a_server_that_hangs_is_given_up_in_time_and_left_alone(
     assert len(server.received) == LEAST_FAILURES
 
 
-async def test_a_search_that_is_cancelled_blames_nobody(
+async def test_a_cancelled_search_does_not_count_against_the_vendor(
     server: ModelServer, reranker: ScoreModel
 ) -> None:
     server.will_send(Response(ends="never"), TEI)

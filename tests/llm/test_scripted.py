@@ -11,7 +11,7 @@ from tests.support.scripted_model import ScriptedModel, ScriptError, gate
 OTHER = Task(name="other", inputs=Question, output=Colour)
 
 
-async def test_a_script_is_played_in_order_and_remembers_what_was_asked() -> None:
+async def test_a_script_is_played_in_order_and_records_the_requests() -> None:
     model = ScriptedModel([BLUE, Colour(name="grey")])
 
     answers = [await model.ask(COLOUR, SKY), await model.ask(OTHER, SKY, skip=1)]

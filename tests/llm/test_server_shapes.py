@@ -611,7 +611,7 @@ async def make_row(name: str, server: ModelServer, registry: Registry) -> tuple[
 async def test_shapes_that_servers_were_seen_to_send_have_an_outcome(
     server: ModelServer, registry: Registry, name: str
 ) -> None:
-    row, *found = await make_row(name, server, registry)
+    row, *outcome = await make_row(name, server, registry)
 
-    assert tuple(found) == SEEN[name][3:]
+    assert tuple(outcome) == SEEN[name][3:]
     assert row in MATRIX.read_text("utf-8").splitlines()

@@ -102,7 +102,7 @@ async def test_another_tenant_assistant_or_content_never_hits(
     assert (other.output, other.from_store) == (GREY, False)
 
 
-async def test_what_is_asked_at_the_same_time_is_asked_once(fake_documents: FakeStore) -> None:
+async def test_simultaneous_equal_requests_are_sent_once(fake_documents: FakeStore) -> None:
     closed = gate(BLUE)
     model, cache, inner = make_cached_model(fake_documents, closed)
 
@@ -116,7 +116,7 @@ async def test_what_is_asked_at_the_same_time_is_asked_once(fake_documents: Fake
     assert (cache.counts.hits, cache.counts.misses) == (4, 1)
 
 
-async def test_who_waits_asks_when_the_one_before_fails_or_is_cancelled(
+async def test_a_waiting_request_is_sent_if_the_first_fails_or_is_cancelled(
     fake_documents: FakeStore,
 ) -> None:
     closed = gate(ModelUnavailable("down"))
@@ -187,7 +187,7 @@ async def test_a_further_attempt_wants_another_answer_than_the_one_turned_down(
     assert (first.output, second.output) == (BLUE, GREY)
 
 
-async def test_what_the_rules_answered_while_vendors_were_away_is_not_shared(
+async def test_rule_based_answers_during_an_outage_are_not_shared(
     fake_documents: FakeStore,
 ) -> None:
     links = [
@@ -247,8 +247,8 @@ async def step(
         task="work_on_task", messages=(UserMessage(text=BRIEF),), sharing=("staff",)
     ).extend(SEARCHES, ToolMessage(call_id="a", name="search", text=result))
     run = start_run(message, stage="work", attempt=attempt)
-    found = await model.converse(conversation.model_copy(update=changes), run)
-    return found.message.text
+    answer = await model.converse(conversation.model_copy(update=changes), run)
+    return answer.message.text
 
 
 def make_stored(fake_documents: FakeStore, *script: Scripted) -> tuple[StoredModel, ScriptedModel]:
@@ -257,7 +257,7 @@ def make_stored(fake_documents: FakeStore, *script: Scripted) -> tuple[StoredMod
     return StoredModel(inner, NoCalls(), prompts=PlainPrompts(), cache=cache), inner
 
 
-async def test_equal_parts_of_two_questions_are_paid_once_and_the_second_says_so(
+async def test_equal_calls_of_two_questions_are_paid_once_and_the_second_is_marked(
     fake_documents: FakeStore,
 ) -> None:
     model, inner = make_stored(fake_documents, WRITES)

@@ -59,7 +59,7 @@ async def test_an_answer_that_is_followed_is_read_and_paid_as_any_other(
     assert not followed.listener.is_unstreamed
 
 
-async def test_a_stream_without_an_end_is_asked_for_again_and_its_text_begins_anew(
+async def test_an_incomplete_stream_is_requested_again_from_the_beginning(
     server: ModelServer, dialect: Dialect, followed: Followed
 ) -> None:
     server.will_send(dialect.stream(*PIECES[:2], finished=False), dialect.stream(*PIECES))

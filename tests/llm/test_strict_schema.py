@@ -48,10 +48,10 @@ def objects(node: object) -> Iterator[dict[str, object]]:
 
 
 def test_every_object_is_closed_and_every_field_required() -> None:
-    found = list(objects(strict_schema(Tree)))
+    schemas = list(objects(strict_schema(Tree)))
 
-    assert len(found) == 5, "the top, itself again, a leaf, a cat and a dog"
-    for node in found:
+    assert len(schemas) == 5, "the top, itself again, a leaf, a cat and a dog"
+    for node in schemas:
         properties = node["properties"]
         assert isinstance(properties, dict)
         assert node["required"] == list(properties)
@@ -73,7 +73,7 @@ def test_keywords_that_vendors_lack_are_left_out_and_descriptions_kept() -> None
     assert "what it is called" in json.dumps(schema)
 
 
-def test_a_tuple_of_fixed_length_says_its_parts_and_its_length() -> None:
+def test_the_schema_of_a_fixed_tuple_states_its_items_and_length() -> None:
     properties = strict_schema(Tree)["$defs"]["Tree"]["properties"]  # type: ignore[index,call-overload]
 
     assert properties["span"]["items"] == {"type": "integer"}  # type: ignore[index,call-overload]

@@ -71,7 +71,7 @@ def failure(http_status: int, **error: object) -> Response:
     ],
     ids=["quota", "model", "litellm", "openrouter", "type", "filter"],
 )
-async def test_openai_reports_in_a_code_what_its_status_does_not(
+async def test_openai_error_codes_refine_the_status(
     server: ModelServer, registry: Registry, response: Response, expected: type[ModelError]
 ) -> None:
     server.will_send(response)

@@ -83,7 +83,7 @@ async def test_a_failure_that_passes_is_asked_again(
         (404, UnknownModel, 1),
     ],
 )
-async def test_a_failure_that_stays_is_reported_as_what_it_is(
+async def test_a_permanent_failure_is_reported_with_its_type(
     server: ModelServer,
     dialect: Dialect,
     registry: Registry,
@@ -154,7 +154,7 @@ async def test_a_web_page_is_reported_with_its_title_and_not_requested_again(
     assert len(server.received) == 1
 
 
-async def test_nobody_at_the_address_is_reported_as_unavailable(dialect: Dialect) -> None:
+async def test_an_unreachable_address_is_reported_as_unavailable(dialect: Dialect) -> None:
     nobody = VendorAccess(api_key="k", base_url="http://127.0.0.1:1")
     registry = Registry(
         prompts=PlainPrompts(),
@@ -218,7 +218,7 @@ async def test_an_answer_that_is_unreadable_twice_is_an_error_that_was_paid(
     assert len(server.received) == 2
 
 
-async def test_a_refusal_is_reported_as_one_and_not_asked_again(
+async def test_a_refusal_is_reported_and_not_retried(
     server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.refusal())
@@ -230,7 +230,7 @@ async def test_a_refusal_is_reported_as_one_and_not_asked_again(
     assert len(server.received) == 1
 
 
-async def test_an_answer_without_room_is_asked_for_once_more_with_more_room(
+async def test_a_truncated_answer_is_requested_again_with_more_tokens(
     server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.cut_off('{"name": "bl'), dialect.answer(ANSWER))
@@ -256,7 +256,7 @@ WHOLE = '{"name": "blue", "shade": 0.25, "notes": ["By day it is blue. By night'
     ],
     ids=["cut after its end", "nobody gives more room", "cut twice"],
 )
-async def test_what_is_whole_of_an_answer_that_was_cut_is_read(
+async def test_complete_parts_of_a_truncated_answer_are_read(
     server: ModelServer,
     dialect: Dialect,
     registry: Registry,

@@ -61,7 +61,7 @@ def test_more_branches_than_the_most_are_refused() -> None:
     assert {branch.reason for branch in chosen.refused} == {"too_many_branches"}
 
 
-def test_a_branch_inherits_what_its_role_reads_and_not_what_it_returns() -> None:
+def test_a_branch_inherits_the_reads_of_its_role_but_not_its_returned_attributes() -> None:
     assert find_visible(BRANCHING_FLOW, CALL) == {
         "approvals",
         "language",
@@ -140,7 +140,7 @@ def gather(scatter: ScatterBranches, results: dict[str, JsonValue]) -> Envelope:
     return decode_send(scatter.gather).with_gathered(results)
 
 
-async def test_a_scatter_begins_a_branch_for_each_item_with_what_its_role_reads() -> None:
+async def test_a_scatter_starts_a_branch_for_each_item_with_the_reads_of_its_role() -> None:
     scatter = await Steps().scatter(make_envelope(language="en"))
 
     assert [send.path for send in scatter.branches] == ["t1", "t2"]
@@ -225,9 +225,14 @@ async def test_a_branch_that_gave_up_when_its_time_was_over_is_missing_and_has_n
     good = await steps.work(scatter.branches[2])
     went_on = await steps.decide(gather(scatter, {"t1": returned.result, "t3": good.result}))
 
-    found = decode_send(went_on.sends[0]).payload["branches"]
-    assert isinstance(found, list)
-    assert found[0] == {"branch": "t1", "key": "call_1", "status": "missing", "reason": late.reason}
+    branches = decode_send(went_on.sends[0]).payload["branches"]
+    assert isinstance(branches, list)
+    assert branches[0] == {
+        "branch": "t1",
+        "key": "call_1",
+        "status": "missing",
+        "reason": late.reason,
+    }
 
 
 async def test_a_scatter_without_branches_goes_on_as_if_all_had_failed() -> None:
@@ -237,7 +242,7 @@ async def test_a_scatter_without_branches_goes_on_as_if_all_had_failed() -> None
     assert decided.reply["termination_reason"] == "act_failed"
 
 
-def test_what_each_worker_took_is_summed_over_its_rounds() -> None:
+def test_the_usage_of_each_worker_is_summed_over_its_rounds() -> None:
     def run_round(before: dict[str, JsonValue], cost: str) -> dict[str, JsonValue]:
         running: dict[str, JsonValue] = {"branch": "w1", "key": "worker_0", "status": "running"}
         waiting = make_envelope("worked", **before, branches=[running])

@@ -98,7 +98,7 @@ def test_a_hop_is_judged_by_its_writes(stage: Stage, writes: Payload, did: Stage
     assert classify_payload(stage, writes) is did
 
 
-def test_what_an_earlier_hop_left_is_never_judged() -> None:
+def test_attributes_of_earlier_hops_are_never_classified() -> None:
     left: Payload = {"needs_clarification": True, "generation_error": "old", "response": "old"}
 
     assert classify_payload(stages.RESPONSE, {"response": "new"}, left) is StageEvent.DONE

@@ -26,8 +26,8 @@ def check_evidence(payload: Payload, branch: str = "") -> tuple[evidence_checks.
 
 
 def make_result(call_id: str) -> Payload:
-    found: Payload = {"citation": {"chunk_id": f"{call_id}#0"}, "text": "found"}
-    return {"call_id": call_id, "quoted": [found]}
+    passage: Payload = {"citation": {"chunk_id": f"{call_id}#0"}, "text": "found"}
+    return {"call_id": call_id, "quoted": [passage]}
 
 
 def make_clean() -> Payload:
@@ -128,9 +128,9 @@ def test_a_list_that_lost_an_item_is_a_lost_result() -> None:
     log = payload["evidence_log"]
     assert isinstance(log, list)
 
-    found = check_evidence({"evidence_log": [*log[:4], wrote, read]})
+    faults = check_evidence({"evidence_log": [*log[:4], wrote, read]})
 
-    assert {fault.kind.value for fault in found if fault.stage == "write"} == {"lost_result"}
+    assert {fault.kind.value for fault in faults if fault.stage == "write"} == {"lost_result"}
 
 
 def make_index_log(plan: str, worker: str) -> Payload:
@@ -149,12 +149,14 @@ def test_a_worker_that_reads_another_version_of_the_index_than_the_plan_is_found
 
 
 def test_versions_that_two_processes_count_are_not_compared() -> None:
-    one, other = (name_index_version("1", counted_by=process) for process in ("a", "b"))
+    first, other = (name_index_version("1", counted_by=process) for process in ("a", "b"))
 
     assert check_evidence(make_index_log("v1", "v1")) == ()
-    assert check_evidence(make_index_log(one, other)) == ()
+    assert check_evidence(make_index_log(first, other)) == ()
     assert check_evidence(make_index_log("v1", "")) == ()
-    assert kinds(make_index_log(one, name_index_version("2", counted_by="a"))) == {"stale_context"}
+    assert kinds(make_index_log(first, name_index_version("2", counted_by="a"))) == {
+        "stale_context"
+    }
 
 
 def test_a_hop_without_evidence_and_without_a_model_leaves_no_record() -> None:
@@ -172,7 +174,7 @@ def test_records_of_a_later_version_and_a_full_log_raise_no_alarm() -> None:
     assert "altered_result" not in kinds(full)
 
 
-def test_a_branch_is_checked_by_what_was_joined_into_it() -> None:
+def test_a_branch_is_checked_against_its_joined_results() -> None:
     result = make_result("r1-1")
     call: Payload = {"call_id": "r1-1", "tool": "search"}
     wrote: Payload = {

@@ -42,7 +42,7 @@ def test_an_answered_question_passes_the_first_rows_of_the_stages() -> None:
     assert not {stages.COMMAND, stages.CLARIFICATION} & set(path)
 
 
-def test_first_rows_that_lead_back_are_no_path() -> None:
+def test_first_rows_that_form_a_cycle_are_not_a_main_path() -> None:
     there = Row(stages.START, StageEvent.QUESTION, stages.LANG)
     back = Row(stages.LANG, StageEvent.DONE, stages.LANG)
 

@@ -150,7 +150,7 @@ def test_a_sequence_has_an_edge_to_every_stage_that_it_may_name() -> None:
         *uncounted[2:],
     ]
 
-    found = find_flow_problems(Flow("uncounted", 1, uncounted))
+    problems = find_flow_problems(Flow("uncounted", 1, uncounted))
 
-    assert "b is on a cycle that no counter ends" in found
+    assert "b is on a cycle that no counter ends" in problems
     assert find_flow_problems(Flow("counted", 1, counted)) == []

@@ -192,7 +192,9 @@ def test_a_loop_is_counted(flow: Flow, stage: Stage, event: E, counter: Counter)
         (SWARM_FLOW, at.SYNTHESIZE, E.FAILED),
     ],
 )
-def test_a_failed_way_falls_back_and_its_row_says_so(flow: Flow, stage: Stage, event: E) -> None:
+def test_a_failed_way_falls_back_to_a_search_and_is_marked(
+    flow: Flow, stage: Stage, event: E
+) -> None:
     assert flow.row(stage, event).is_fallback
     assert not SWARM_FLOW.row(at.PLAN, E.SEARCHES).is_fallback
 
@@ -206,7 +208,7 @@ def test_workers_run_at_once_within_the_setting_and_enough_of_them_suffice() -> 
     assert Limits(enough_share=0.75).find_needed(work, 10) == 8
 
 
-def test_a_worker_at_a_limit_returns_what_it_found() -> None:
+def test_a_worker_at_a_limit_returns_its_results_so_far() -> None:
     used_up: Counters = {Counter.STEP: LIMITS.steps}
     for counters, facts in ((used_up, BRANCH), ({}, BRANCH_WITHOUT_MONEY)):
         [action] = decide(SWARM_FLOW, at.WORK, E.CALLS, counters, LIMITS, facts).actions

@@ -79,7 +79,7 @@ def test_an_approval_is_read_by_its_words_alone(text: str, meaning: ReadReply) -
     assert read(APPROVAL, text) == meaning
 
 
-def test_the_yes_of_somebody_else_is_about_something_else() -> None:
+def test_a_yes_of_another_user_counts_as_another_topic() -> None:
     assert read_words(APPROVAL, "yes", LABELS, 1.0, is_own=False) == OtherTopic()
     assert read_words(APPROVAL, "Approve", LABELS, 1.0, is_own=False) == Answered(True)
 
@@ -120,10 +120,10 @@ def test_a_button_without_an_open_pause_is_not_open_and_other_words_are_a_messag
 def test_words_for_the_only_open_field_are_its_value(
     field: InputField, text: str, value: str | float
 ) -> None:
-    found = read(make_pause(field), text)
+    reply = read(make_pause(field), text)
 
-    assert found == Answered(True, {field.name: value})
-    assert repr(found.values[field.name]) == repr(value)
+    assert reply == Answered(True, {field.name: value})
+    assert repr(reply.values[field.name]) == repr(value)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_words_for_the_only_open_field_are_its_value(
         (InputField(name="city"), "x" * 2001),
     ],
 )
-def test_words_that_are_no_value_are_about_something_else(field: InputField, text: str) -> None:
+def test_text_without_a_valid_value_counts_as_another_topic(field: InputField, text: str) -> None:
     assert read(make_pause(field), text) == OtherTopic()
 
 

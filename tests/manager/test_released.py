@@ -50,7 +50,7 @@ def test_a_new_stage_is_in_the_next_version_alone() -> None:
     assert added.name not in released.stages
 
 
-def test_an_event_that_the_release_did_not_know_ends_as_the_changed_flow_says() -> None:
+def test_an_event_unknown_to_the_release_uses_the_rows_of_the_current_flow() -> None:
     wider, further = make_stage("c", E.AGAIN), make_stage("further")
     rows = [replace(row, after=wider) if row.after is C else row for row in RELEASED]
     rows[2] = replace(rows[2], go_to=wider)

@@ -59,7 +59,7 @@ def test_the_better_scored_answer_is_kept() -> None:
     assert (replies.best_answer(State(better)) or {})["text"] == "new"
 
 
-def test_an_approved_best_answer_goes_out_as_it_is_and_is_not_replaced_by_a_doubtful_one() -> None:
+def test_an_approved_best_answer_is_sent_unchanged_and_not_replaced_by_an_unapproved_one() -> None:
     validation: Payload = {"grounded": True, "approved": True}
     approved = make_judged_payload(0.8) | {"validation_result": validation}
     end, decision = End(Ending.BEST, Outcome.ANSWERED), Decision("row", (), {}, None)
@@ -90,7 +90,7 @@ def test_the_last_resort_is_the_best_answer_so_far() -> None:
     assert reply["termination_reason"] == "deadline"
 
 
-def test_the_last_resort_says_in_the_users_language_that_the_time_was_up() -> None:
+def test_the_last_resort_explains_the_timeout_in_the_users_language() -> None:
     known = make_last_resort(envelope(language="de"), FixedTexts())
     guessed = make_last_resort(envelope(preferences={"language": "uk"}), FixedTexts())
 
@@ -102,13 +102,13 @@ def test_the_last_resort_says_in_the_users_language_that_the_time_was_up() -> No
 
 def test_a_reply_says_whether_a_model_or_the_search_answered() -> None:
     passages: Payload = {"notice": "No model.", "shown": []}
-    found = envelope(
+    searched = envelope(
         response="No model.", answered_by="search", fallback_reason="no_model", passages=passages
     )
     written = envelope(response="Yes.", answered_by="model", answer_model="gpt", passages=None)
     end, decision = End(Ending.ANSWER, Outcome.ANSWERED), Decision("row", (), {}, None)
 
-    by_search = replies.end_reply(found, decision, end, FixedTexts())
+    by_search = replies.end_reply(searched, decision, end, FixedTexts())
     by_model = replies.end_reply(written, decision, end, FixedTexts())
 
     assert (by_search["answered_by"], by_search["fallback_reason"]) == ("search", "no_model")
@@ -130,8 +130,8 @@ def test_a_dead_letter_reports_a_fault_and_not_a_lack_of_time(best: Payload, key
 
 
 def test_an_end_without_an_answer_lists_the_pages_that_were_found() -> None:
-    found: list[JsonValue] = [make_result(number) for number in (1, 1, 2)]
-    asked = envelope(language="de", search_results=found)
+    results: list[JsonValue] = [make_result(number) for number in (1, 1, 2)]
+    asked = envelope(language="de", search_results=results)
 
     reply = make_last_resort(asked, FixedTexts())
 
@@ -171,7 +171,7 @@ def test_choosing_a_language_is_confirmed_in_it() -> None:
         ("And 7?", "What does `a[7] < 3` mean for acme.com [1]?", None),
     ],
 )
-def test_a_question_as_a_model_understood_it_leads_to_no_place_that_nobody_typed(
+def test_the_understood_question_has_no_addresses_that_the_user_did_not_type(
     text: str, understood: str, shown: str | None
 ) -> None:
     asked = envelope(text=text, canonical_question=understood, response="sorry")
@@ -254,7 +254,7 @@ def reply(outcome: str) -> replies.Reply:
         ("new_topic", "What does error 7 mean?", None),
     ],
 )
-def test_what_a_turn_that_goes_on_stood_for_is_remembered(
+def test_the_complete_question_of_a_follow_up_is_remembered(
     context: str, canonical: str, meant: str | None
 ) -> None:
     asked = envelope(context_type=context, canonical_question=canonical)
@@ -271,7 +271,7 @@ def test_what_a_turn_that_goes_on_stood_for_is_remembered(
         ("", 0, "sorry"),
     ],
 )
-def test_a_refusal_at_a_limit_names_what_happened(reason: str, rounds: int, text: str) -> None:
+def test_a_refusal_at_a_limit_names_the_limit(reason: str, rounds: int, text: str) -> None:
     decision = Decision(
         "row", (), {}, ClarificationReason.INSUFFICIENT_CONTEXT, termination_reason=reason
     )
@@ -322,7 +322,7 @@ def test_every_act_has_a_text_in_every_language(act: ConversationAct, language: 
 @pytest.mark.parametrize(
     "ended", [{"outcome": "refused"}, {"outcome": "answered", "asks_for_person": True}]
 )
-def test_who_is_refused_or_asks_for_a_person_reads_the_contact_in_every_channel(
+def test_refusals_and_requests_for_a_person_include_the_contact(
     language: str, ended: replies.Reply
 ) -> None:
     contact = "help@acme.com, +1 555 0100 or https://acme.com/help?topic=desk"
@@ -342,7 +342,7 @@ def test_an_answer_and_an_owner_without_a_contact_add_no_line() -> None:
     assert replies.add_contact(refused, "", TEXTS, "en") == refused
 
 
-def test_what_the_assistant_can_do_names_its_domain() -> None:
+def test_the_reply_about_capabilities_names_the_domain() -> None:
     assert DOMAIN in find_text(ConversationAct.CAPABILITIES)
     assert DOMAIN in find_text(ConversationAct.GREETING)
 

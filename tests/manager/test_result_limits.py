@@ -21,7 +21,7 @@ def measure(value: JsonValue) -> int:
     return len(to_json(value))
 
 
-def test_a_result_within_the_limits_is_returned_as_it_is() -> None:
+def test_a_result_within_the_limits_is_unchanged() -> None:
     result = make_result(response="short")
 
     assert limit_result(result) is result
@@ -86,7 +86,7 @@ def test_a_typed_copy_of_a_text_is_dropped_before_a_result_fails() -> None:
     assert limited["left_out"] == {"copies": 4}
 
 
-def test_a_text_that_is_too_large_is_a_failure_that_says_so() -> None:
+def test_a_text_that_is_too_large_becomes_a_failure_with_the_reason() -> None:
     limited: Any = limit_result(
         {**make_result(response="x" * 200_000), "evidence_log": [{"read": "d"}]}
     )

@@ -99,7 +99,7 @@ def test_the_manager_writes_no_attribute_of_an_agent_or_of_the_gateway() -> None
         State({}).changed(**foreign)  # type: ignore[arg-type] # what the types forbid
 
 
-def test_the_manager_writes_what_is_its_own_and_keeps_the_rest() -> None:
+def test_the_manager_writes_only_its_own_attributes() -> None:
     state = State({"language": "de"})
 
     changed = state.changed(stage="search", preferences=Preferences(language="de"))
@@ -148,6 +148,8 @@ def test_branches_that_wait_are_restored_as_they_were() -> None:
 
 
 def test_every_property_has_the_name_of_its_attribute() -> None:
-    properties = {name: one for name, one in vars(State).items() if isinstance(one, Property)}
+    properties = {
+        name: member for name, member in vars(State).items() if isinstance(member, Property)
+    }
 
-    assert {one.name for one in properties.values()} == MANAGER_READS
+    assert {member.name for member in properties.values()} == MANAGER_READS

@@ -12,7 +12,7 @@ PLAN: dict[str, JsonValue] = {
 }  # fmt: skip
 
 
-def test_tasks_that_begin_become_branches_with_what_others_found() -> None:
+def test_ready_tasks_become_branches_with_the_results_of_their_dependencies() -> None:
     output: dict[str, JsonValue] = {"passages": [{"text": "Retries are 8."}], "items": ["a", "b"]}
     payload: dict[str, JsonValue] = {
         "swarm_plan": PLAN,

@@ -4,9 +4,9 @@ from manager.usage_totals import add_usages
 
 
 def test_counts_and_prices_are_added() -> None:
-    one: dict[str, JsonValue] = {"calls": 1, "input_tokens": 10, "cost_usd": "0.10"}
+    usage: dict[str, JsonValue] = {"calls": 1, "input_tokens": 10, "cost_usd": "0.10"}
 
-    assert add_usages(one, {"calls": 2, "cost_usd": "0.05", "cache_hits": 1}) == {
+    assert add_usages(usage, {"calls": 2, "cost_usd": "0.05", "cache_hits": 1}) == {
         "calls": 3,
         "input_tokens": 10,
         "cost_usd": "0.15",

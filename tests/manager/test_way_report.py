@@ -149,7 +149,7 @@ def test_the_open_questions_follow_the_answer_as_a_list_and_as_buttons() -> None
     offered = "also_asked/de\n1. How do I add a user?\n2. Who may?"
     assert reply["text"] == f"Open it. [1]\n\n{offered}"
     assert reply["suggested_actions"] == [
-        {"label": one, "value": one, "kind": "option"} for one in REMAINING
+        {"label": question, "value": question, "kind": "option"} for question in REMAINING
     ]
 
 

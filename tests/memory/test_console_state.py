@@ -62,7 +62,7 @@ async def test_a_session_that_is_used_all_the_time_ends_too(client: Any) -> None
     assert await sessions.read(token) is None
 
 
-async def test_no_secret_stands_in_redis_and_every_key_ends(client: Any) -> None:
+async def test_redis_contains_no_secrets_and_every_key_expires(client: Any) -> None:
     sessions = RedisConsoleSessions(client)
     secrets = [await sessions.make_code(), await sessions.open("ada", "Ada")]
 

@@ -60,7 +60,7 @@ async def test_nothing_is_remembered_of_a_new_conversation(client: Any) -> None:
     assert remembered.pause is None
 
 
-async def test_what_an_end_changes_is_recalled(client: Any) -> None:
+async def test_changes_at_the_end_of_a_message_are_recalled(client: Any) -> None:
     memory = RedisMemory(client, shards=4)
     ended = Ended(
         turns=turns("one", "two"),
@@ -112,10 +112,11 @@ async def test_no_question_is_missing_between_the_summary_and_the_window(client:
         ended = Ended(turns=(asked, answer), dropped=dropped)
         await apply_writes(client, memory.writes(QUESTION, ended))
 
-    found = await memory.recall(QUESTION)
+    recalled = await memory.recall(QUESTION)
 
     lines = [
-        json.loads(line) for line in describe_earlier(found.summary, found.earlier).split("\n")
+        json.loads(line)
+        for line in describe_earlier(recalled.summary, recalled.earlier).split("\n")
     ]
     questions = [line for line in lines if isinstance(line, str)]
     answers = [line["answer"] for line in lines if isinstance(line, dict)]
@@ -123,7 +124,7 @@ async def test_no_question_is_missing_between_the_summary_and_the_window(client:
     assert [line.partition(" is ")[0] for line in answers] == [
         f"Part {number}" for number in range(38 - len(answers), 38)
     ]
-    assert [turn.text for turn in found.history[::2]] == [
+    assert [turn.text for turn in recalled.history[::2]] == [
         f"What is part {n}?" for n in (38, 39, 40)
     ]
     assert 5 < len(answers) < 22
@@ -173,7 +174,7 @@ async def test_a_closed_pause_is_gone(client: Any) -> None:
 
 
 @pytest.mark.parametrize(("forget", "language"), [("history", "de"), ("all", None)])
-async def test_forgetting_clears_what_was_asked(
+async def test_forgetting_removes_the_asked_questions(
     client: Any, forget: str, language: str | None
 ) -> None:
     memory = RedisMemory(client, shards=4)

@@ -41,7 +41,7 @@ async def test_changed_languages_are_read_after_a_minute(client: Any) -> None:
     assert await languages.read() == {"de": 1.0}
 
 
-async def test_what_a_process_of_another_version_wrote_is_unknown(client: Any) -> None:
+async def test_values_of_another_version_count_as_absent(client: Any) -> None:
     await client.set("rd:languages:acme/desk", b'["en"]')
 
     assert await RedisDocumentLanguages(client, "acme", "desk").read() == {}

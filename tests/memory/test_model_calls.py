@@ -58,7 +58,7 @@ async def test_a_redis_that_stays_away_is_reported() -> None:
         await RedisCallStore(client, shards=1, record_of=record_of).put(Key(), b"paid")
 
 
-async def test_what_is_answered_after_its_question_ended_is_not_stored() -> None:
+async def test_answers_after_the_end_of_their_question_are_not_stored() -> None:
     client = FakeAsyncRedis(protocol=2)
     calls = RedisCallStore(client, shards=1, record_of=record_of)
     await client.hset(record_of(QUESTION), mapping={"d": "1", "o": "superseded"})
@@ -68,7 +68,7 @@ async def test_what_is_answered_after_its_question_ended_is_not_stored() -> None
     assert await client.keys("*:calls") == []
 
 
-async def test_whoever_asks_for_a_question_that_has_ended_is_notified_before_it_pays() -> None:
+async def test_a_call_for_an_ended_question_fails_before_it_is_paid() -> None:
     client = FakeAsyncRedis(protocol=2)
     calls = RedisCallStore(client, shards=1, record_of=record_of)
     await calls.put(Key(), b"paid")

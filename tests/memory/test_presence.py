@@ -32,11 +32,11 @@ async def test_a_process_that_announced_itself_lives_with_its_roles(client: Any)
 
 async def test_processes_of_one_name_are_distinguished(client: Any) -> None:
     presence = RedisPresence(client)
-    one, other = (presence.of_process("pod", 1, ROLES) for _ in range(2))
-    await one.announce()
+    first, other = (presence.of_process("pod", 1, ROLES) for _ in range(2))
+    await first.announce()
     await other.announce()
 
-    await one.leave()
+    await first.leave()
 
     assert names(await presence.living()) == [("pod", 1)]
 
@@ -52,7 +52,7 @@ async def test_a_process_that_left_is_gone_and_its_key_with_the_last(client: Any
     assert not await client.exists(workers_key())
 
 
-async def test_who_never_was_announced_leaves_without_a_word(client: Any) -> None:
+async def test_a_process_that_was_never_announced_leaves_silently(client: Any) -> None:
     await RedisPresence(client).of_process("host", 7, ROLES).leave()
 
     assert not await client.exists(workers_key())
@@ -68,7 +68,7 @@ async def test_a_process_that_fell_silent_is_not_shown_and_its_key_dies(client: 
     await wait_until(nobody)
 
 
-async def test_half_a_minute_of_silence_is_enough_and_whoever_is_next_removes_it(
+async def test_a_process_is_removed_after_half_a_minute_of_silence(
     client: Any,
 ) -> None:
     presence = RedisPresence(client)
@@ -107,12 +107,12 @@ async def _next_millisecond(client: Any) -> None:
     await wait_until(later)
 
 
-async def test_what_describes_no_process_hides_none(client: Any) -> None:
+async def test_invalid_announcements_do_not_hide_processes(client: Any) -> None:
     presence = RedisPresence(client)
     await asyncio.gather(*(presence.of_process("host", pid, ROLES).announce() for pid in (1, 2)))
-    [one, _] = await presence.living()
+    [process, _] = await presence.living()
     broken = ("not JSON", "[]", "3", '{"host": "x"}', "[" * 100_000, b"\xff")
-    await client.zadd(workers_key(), dict.fromkeys(broken, one.seen_at * 1000))
+    await client.zadd(workers_key(), dict.fromkeys(broken, process.seen_at * 1000))
 
     assert names(await presence.living()) == [("host", 1), ("host", 2)]
 

@@ -22,9 +22,9 @@ async def test_requests_over_the_limit_are_asked_to_wait(client: Any) -> None:
 
 async def test_tokens_are_limited_over_all_processes(client: Any) -> None:
     limits = {"m": Limit(tokens_per_minute=1000)}
-    one, other = RedisLimiter(client, limits), RedisLimiter(client, limits)
+    first, other = RedisLimiter(client, limits), RedisLimiter(client, limits)
 
-    waits = await asyncio.gather(*(lim.acquire("m", 400) for lim in (one, other, one, other)))
+    waits = await asyncio.gather(*(lim.acquire("m", 400) for lim in (first, other, first, other)))
 
     assert sorted(wait == 0.0 for wait in waits) == [False, False, True, True]
 
@@ -68,14 +68,14 @@ async def test_the_first_turns_come_at_once_and_the_others_one_by_one(client: An
 
 
 async def test_turns_are_given_over_all_processes(client: Any) -> None:
-    one, other = RedisTurns(client, "slack"), RedisTurns(client, "slack")
+    first, other = RedisTurns(client, "slack"), RedisTurns(client, "slack")
 
-    waited = [*await waits(one, 2), *await waits(other, 1), *await waits(one, 1)]
+    waited = [*await waits(first, 2), *await waits(other, 1), *await waits(first, 1)]
 
     assert about(waited) == [0, 0, 1, 2]
 
 
-async def test_who_has_no_patience_gets_no_turn_and_takes_none_from_others(client: Any) -> None:
+async def test_a_caller_that_does_not_wait_gets_no_turn_and_takes_none(client: Any) -> None:
     turns = RedisTurns(client, "slack")
 
     waited = [*await waits(turns, 4, patience_seconds=1.0), *await waits(turns, 1)]
@@ -83,7 +83,7 @@ async def test_who_has_no_patience_gets_no_turn_and_takes_none_from_others(clien
     assert about(waited) == [0, 0, None, None, 1]
 
 
-async def test_nobody_gets_a_turn_while_they_are_held(client: Any) -> None:
+async def test_no_turn_is_given_while_turns_are_held(client: Any) -> None:
     turns = RedisTurns(client, "slack")
     await turns.hold("post", **MINUTE, seconds=600)
     await turns.hold("post", **MINUTE, seconds=60)
@@ -92,7 +92,7 @@ async def test_nobody_gets_a_turn_while_they_are_held(client: Any) -> None:
     assert await turns.turn("other", **MINUTE, patience_seconds=0.0) == 0.0
 
 
-async def test_what_is_kept_of_turns_dies_by_itself(client: Any) -> None:
+async def test_stored_turns_expire(client: Any) -> None:
     turns = RedisTurns(client, "slack")
     await waits(turns, 3)
 

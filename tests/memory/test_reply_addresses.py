@@ -24,7 +24,7 @@ async def test_a_conversation_that_is_erased_while_it_is_sent_leaves_no_key() ->
     await client.aclose()
 
 
-async def test_without_the_secret_no_address_is_made_that_somebody_could_guess() -> None:
+async def test_without_the_secret_no_guessable_address_is_created() -> None:
     client: Any = play_redis().client()
     addresses = RedisReplyAddresses(client)
 

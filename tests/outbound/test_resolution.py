@@ -60,7 +60,7 @@ async def test_credentials_of_a_cloud_machine_are_never_opened() -> None:
         await resolver.choose("metadata.test", 80)
 
 
-async def test_a_host_that_nobody_knows_is_named() -> None:
+async def test_an_unknown_host_is_named() -> None:
     with pytest.raises(FetchError, match=r"the host nowhere\.invalid is not known"):
         await GuardedResolver().start_at("nowhere.invalid", 443)
 

@@ -55,43 +55,43 @@ async def test_questions_without_a_good_end_are_grouped_by_their_meaning(
     )
     store.rate(ask(4, "").id, "down", "out of date")
 
-    found = await make_finder(store).find(DESK)
+    gaps = await make_finder(store).find(DESK)
 
-    assert [(gap.title.split()[0], gap.size) for gap in found] == [("leave", 3), ("car", 1)]
-    assert dict(found[0].reasons) == {"refused": 1, "unanswered": 1, "down": 1}
-    assert [page["title"] for page in found[0].pages] == ["Leave"]
+    assert [(gap.title.split()[0], gap.size) for gap in gaps] == [("leave", 3), ("car", 1)]
+    assert dict(gaps[0].reasons) == {"refused": 1, "unanswered": 1, "down": 1}
+    assert [page["title"] for page in gaps[0].pages] == ["Leave"]
 
 
-async def test_a_passages_reply_is_no_gap_unless_it_was_rated_down(store: RecordStore) -> None:
+async def test_a_passages_reply_is_a_gap_only_if_rated_down(store: RecordStore) -> None:
     passages = {"outcome": "answered", "answered_by": "search", "reason": "no_model"}
     store.write([ask(1, "leave one", **passages), ask(2, "car one", **passages)])
     store.rate(ask(2, "").id, "down", "")
 
-    found = await make_finder(store).find(DESK)
+    gaps = await make_finder(store).find(DESK)
 
-    assert [gap.title for gap in found] == ["car one"]
+    assert [gap.title for gap in gaps] == ["car one"]
 
 
-async def test_a_question_that_no_model_could_interpret_is_no_gap(store: RecordStore) -> None:
+async def test_a_question_that_no_model_could_interpret_is_not_a_gap(store: RecordStore) -> None:
     store.write([ask(1, "leave one", reason="model_failed"), ask(2, "car one")])
 
-    found = await make_finder(store).find(DESK)
+    gaps = await make_finder(store).find(DESK)
 
-    assert [gap.title for gap in found] == ["car one"]
+    assert [gap.title for gap in gaps] == ["car one"]
 
 
-async def test_a_question_outside_the_topic_is_no_gap_unless_it_was_rated_down(
+async def test_an_out_of_scope_question_is_a_gap_only_if_rated_down(
     store: RecordStore,
 ) -> None:
     store.write([ask(1, "leave one", reason="out_of_scope"), ask(2, "car", reason="out_of_scope")])
     store.rate(ask(2, "").id, "down", "")
 
-    found = await make_finder(store).find(DESK)
+    gaps = await make_finder(store).find(DESK)
 
-    assert [gap.title for gap in found] == ["car"]
+    assert [gap.title for gap in gaps] == ["car"]
 
 
-async def test_a_question_back_counts_once_nobody_replies_and_not_after_an_answer(
+async def test_a_clarification_is_a_gap_only_without_a_reply(
     store: RecordStore,
 ) -> None:
     back = {"outcome": "clarification"}
@@ -104,9 +104,9 @@ async def test_a_question_back_counts_once_nobody_replies_and_not_after_an_answe
         ]
     )
 
-    found = await make_finder(store).find(DESK)
+    gaps = await make_finder(store).find(DESK)
 
-    assert [[question.text for question in gap.questions] for gap in found] == [["leave left"]]
+    assert [[question.text for question in gap.questions] for gap in gaps] == [["leave left"]]
 
 
 async def test_a_gap_keeps_its_state_when_further_questions_join_it(store: RecordStore) -> None:
@@ -146,7 +146,7 @@ async def test_an_erased_conversation_leaves_no_vector(store: RecordStore) -> No
     assert [gap.title for gap in await finder.find(DESK)] == ["car one"]
 
 
-async def test_what_the_owner_asked_again_is_no_gap_and_goes_with_its_conversation(
+async def test_repeated_questions_of_the_owner_are_not_gaps_and_are_erased_with_their_conversation(
     store: RecordStore,
 ) -> None:
     again = ask(2, "leave one", conversation_id="console/c1", channel="console")
@@ -188,14 +188,16 @@ def merge_closest(vectors: np.ndarray, least: float) -> set[frozenset[int]]:
     groups = [frozenset({at}) for at in range(len(vectors))]
     while len(groups) > 1:
         pairs = [
-            (float(np.mean([likeness[a, b] for a in one for b in other])), one, other)
-            for at, one in enumerate(groups)
-            for other in groups[at + 1 :]
+            (float(np.mean([likeness[a, b] for a in group_a for b in group_b])), group_a, group_b)
+            for at, group_a in enumerate(groups)
+            for group_b in groups[at + 1 :]
         ]
-        best, one, other = max(pairs, key=lambda pair: pair[0])
+        best, group_a, group_b = max(pairs, key=lambda pair: pair[0])
         if best < least:
             break
-        groups = [group for group in groups if group not in (one, other)] + [one | other]
+        groups = [group for group in groups if group not in (group_a, group_b)] + [
+            group_a | group_b
+        ]
     return set(groups)
 
 
@@ -206,10 +208,10 @@ def test_the_chain_of_neighbours_finds_the_groups_of_the_definition(seed: int) -
 
     for least in (-0.2, 0.2, 0.5, 0.8):
         labels = group_vectors(vectors, least)
-        found = {
+        groups = {
             frozenset(at for at, other in enumerate(labels) if other == label) for label in labels
         }
-        assert found == merge_closest(vectors, least)
+        assert groups == merge_closest(vectors, least)
 
 
 def test_the_least_similarity_follows_the_scale_of_the_model() -> None:
@@ -246,4 +248,4 @@ async def test_gaps_are_grouped_again_only_once_something_changed(store: RecordS
 
     assert unchanged is first
     assert [gap.state for gap in of_state] == [DONE]
-    assert [len(found) for found in (of_rating, of_record, of_erasure)] == [2, 3, 2]
+    assert [len(gaps) for gaps in (of_rating, of_record, of_erasure)] == [2, 3, 2]

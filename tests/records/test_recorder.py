@@ -69,26 +69,26 @@ async def test_an_ended_message_is_recorded_once_with_its_work(desk: Desk) -> No
     assert await recorder.record_next() == 1
     assert await recorder.record_next() == 0
 
-    (found,) = desk.records()
-    assert (found.id, found.outcome, found.answer) == (asked, "answered", "30 days.")
-    assert (found.model_calls, found.input_tokens, str(found.cost_usd)) == (1, 10, "0.25")
-    assert found.canonical == "Days?"
-    assert found.stage_seconds == {"essence": 1.5}
-    assert [step["kind"] for step in found.steps] == [
+    (record,) = desk.records()
+    assert (record.id, record.outcome, record.answer) == (asked, "answered", "30 days.")
+    assert (record.model_calls, record.input_tokens, str(record.cost_usd)) == (1, 10, "0.25")
+    assert record.canonical == "Days?"
+    assert record.stage_seconds == {"essence": 1.5}
+    assert [step["kind"] for step in record.steps] == [
         "accepted", "model_call", "agent_run", "finished",
     ]  # fmt: skip
 
 
-async def test_what_a_specialist_could_not_do_is_recorded_once(desk: Desk) -> None:
+async def test_the_failure_of_a_specialist_is_recorded_once(desk: Desk) -> None:
     failed: JsonValue = {"specialist": "risk_verifier", "text": "the model gave no answer"}
     await desk.answer(errors=[failed, failed])
 
     await desk.recorder().record_next()
 
-    (found,) = desk.records()
-    assert [(step["role"], step["text"]) for step in found.steps if step["kind"] == "not_done"] == [
-        ("risk_verifier", "the model gave no answer")
-    ]
+    (record,) = desk.records()
+    assert [
+        (step["role"], step["text"]) for step in record.steps if step["kind"] == "not_done"
+    ] == [("risk_verifier", "the model gave no answer")]
 
 
 async def test_an_ingestion_by_the_owner_of_the_index_is_not_recorded_as_a_question(
@@ -222,7 +222,7 @@ async def test_a_journal_that_cannot_be_read_holds_up_no_other(desk: Desk) -> No
     assert [record.message_id for record in desk.records()] == ["m1"]
 
 
-async def test_what_is_asked_after_an_erasure_is_recorded(desk: Desk) -> None:
+async def test_questions_after_an_erasure_are_recorded(desk: Desk) -> None:
     asked = await desk.answer("m1")
     await desk.harness.broker.ended.announce(asked, "forgotten")
     announced = await desk.harness.client.time()
@@ -248,8 +248,8 @@ async def test_a_rating_is_added_to_the_record_even_after_the_journal_is_gone(de
     await desk.harness.broker.ended.announce(asked, "rated")
     await desk.recorder().record_next()
 
-    (found,) = desk.records()
-    assert (found.rating, found.rating_reason) == ("down", "out of date")
+    (record,) = desk.records()
+    assert (record.rating, record.rating_reason) == ("down", "out of date")
 
 
 @pytest.mark.parametrize("reason", ["out\0 of date", "out \ud800 of date"])
@@ -288,7 +288,7 @@ async def test_an_assistant_that_keeps_no_records_has_none(desk: Desk) -> None:
     assert desk.records() == []
 
 
-async def test_what_is_to_be_redacted_is_written_nowhere(desk: Desk) -> None:
+async def test_redacted_text_is_not_stored(desk: Desk) -> None:
     await desk.answer(
         text="Write to ann@example.org or call +49 30 1234567, see https://a.example."
     )
@@ -298,5 +298,5 @@ async def test_what_is_to_be_redacted_is_written_nowhere(desk: Desk) -> None:
 
     await desk.recorder(rules).record_next()
 
-    (found,) = desk.records()
-    assert found.answer == "Write to [email] or call [number], see [address]"
+    (record,) = desk.records()
+    assert record.answer == "Write to [email] or call [number], see [address]"

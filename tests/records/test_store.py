@@ -61,8 +61,8 @@ def test_a_record_that_is_written_twice_is_there_once_and_keeps_its_rating(
 
     store.write([replace(RECORD, seconds=3.0)])
 
-    (found,) = store.find(Selection())
-    assert found == replace(RECORD, seconds=3.0, rating="down", rating_reason="too short")
+    (record,) = store.find(Selection())
+    assert record == replace(RECORD, seconds=3.0, rating="down", rating_reason="too short")
 
 
 def test_records_are_selected_by_assistant_time_outcome_and_text(store: RecordStore) -> None:
@@ -93,7 +93,7 @@ def test_people_are_counted_and_found_with_their_conversations(store: RecordStor
 
     everybody = store.list_people(Selection())
 
-    one = PersonFigures(
+    grace = PersonFigures(
         "p-8", "", messages=1, conversations=1, answered=1, asked_back=0, refused=0, failed=0, up=0,
         down=0, languages=1, last_at=4_000.0,
     )  # fmt: skip
@@ -101,13 +101,13 @@ def test_people_are_counted_and_found_with_their_conversations(store: RecordStor
         "p-7", "ada", messages=3, conversations=3, answered=2, asked_back=0, refused=1, failed=0,
         up=0, down=1, languages=1, last_at=3_000.0,
     )  # fmt: skip
-    assert everybody == [one, ada]
+    assert everybody == [grace, ada]
     assert store.list_people(desk, person="p-7") == [
         replace(ada, messages=2, conversations=2, answered=2, refused=0)
     ]
     assert store.list_people(Selection(), offset=1, limit=5) == everybody[1:]
-    found = store.find_conversations_of("p-7", desk)
-    assert sorted(question.conversation_id for question in found) == ["c1", "c2"]
+    questions = store.find_conversations_of("p-7", desk)
+    assert sorted(question.conversation_id for question in questions) == ["c1", "c2"]
 
 
 def test_pages_of_records_follow_each_other(store: RecordStore) -> None:
@@ -123,11 +123,11 @@ def test_pages_of_records_follow_each_other(store: RecordStore) -> None:
 def test_values_that_are_too_long_for_a_column_are_cut_and_not_refused(store: RecordStore) -> None:
     store.write([replace(RECORD, reason="r" * 5_000, answer="a\0b" * 10_000)])
 
-    found = store.get(RECORD.id)
+    record = store.get(RECORD.id)
 
-    assert found is not None
-    assert found.reason == "r" * 128
-    assert found.answer == "ab" * 10_000
+    assert record is not None
+    assert record.reason == "r" * 128
+    assert record.answer == "ab" * 10_000
 
 
 def test_old_records_of_an_assistant_are_deleted_and_those_of_others_stay(
@@ -184,15 +184,15 @@ def test_answered_questions_are_divided_and_unresolved_ones_are_about_the_topic(
         "foreign": {"outcome": "refused", "reason": "out_of_scope"},
         "greeting": {"way": "courtesy"},
     }
-    store.write(replace(RECORD, message_id=one, **more) for one, more in kinds.items())  # type: ignore[arg-type]
+    store.write(replace(RECORD, message_id=name, **more) for name, more in kinds.items())  # type: ignore[arg-type]
     store.write([replace(RECORD, message_id="down")])
     store.rate(replace(RECORD, message_id="down").id, "down", "")
 
     def ids(outcome: str) -> set[str]:
         wanted = Selection(outcome=outcome, asks=True)
-        found = {record.message_id for record in store.find(wanted)}
-        assert len(found) == store.count(wanted)
-        return found
+        message_ids = {record.message_id for record in store.find(wanted)}
+        assert len(message_ids) == store.count(wanted)
+        return message_ids
 
     assert ids("written") == {"written", "down"}
     assert ids("passages") == {"passages"}
@@ -216,8 +216,8 @@ def test_earlier_greetings_and_commands_get_ways_of_their_own(tmp_path: Path) ->
     store.prepare()
     rows = {"hello": "essence.courtesy", "help": "start.command", "asked": "essence.completed"}
     store.write(
-        replace(RECORD, message_id=one, steps=({"kind": "routed", "row": row},))
-        for one, row in rows.items()
+        replace(RECORD, message_id=name, steps=({"kind": "routed", "row": row},))
+        for name, row in rows.items()
     )
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '0004'")
@@ -314,7 +314,7 @@ def test_missing_rights_and_tables_delay_records_and_refuse_none(new_database: s
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "nonsense", "http://host/name"])
-def test_an_address_of_no_use_is_refused_with_what_was_expected(url: str) -> None:
+def test_an_invalid_address_is_rejected_with_the_expected_form(url: str) -> None:
     with pytest.raises(RecordsUrlError, match="expected sqlite:///PATH or postgresql://"):
         connect_store(url)
 

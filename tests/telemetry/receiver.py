@@ -20,7 +20,7 @@ class Receiver:
     bodies: list[tuple[str, bytes, dict[str, str]]] = field(default_factory=list)
 
     def of(self, path: str) -> list[bytes]:
-        return [body for found, body, _ in self.bodies if found == path]
+        return [body for target, body, _ in self.bodies if target == path]
 
     def spans(self, path: str = "/v1/traces") -> list[Any]:
         requests = [ExportTraceServiceRequest.FromString(body) for body in self.of(path)]

@@ -21,8 +21,8 @@ TEXT = "Is Ann Smith ill?"
 def list_events(receiver: Receiver) -> list[dict[str, Any]]:
     """The events in the envelopes: lines of JSON, a header before each item."""
     lines = [line for _, body, _ in receiver.bodies for line in body.splitlines()]
-    found = [json.loads(line) for line in lines if line]
-    return [one for one in found if "message" in one]
+    envelopes = [json.loads(line) for line in lines if line]
+    return [item for item in envelopes if "message" in item]
 
 
 async def test_an_error_is_reported_with_its_place_and_without_its_text(
@@ -52,6 +52,6 @@ async def test_an_error_is_reported_with_its_place_and_without_its_text(
     assert Path.cwd().name not in json.dumps(run)
 
 
-def test_an_address_that_is_no_dsn_is_refused_by_the_name_of_its_setting(tmp_path: Path) -> None:
+def test_an_invalid_dsn_is_rejected_with_the_name_of_its_setting(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"^SENTRY_DSN: expected an address such as"):
         connect_tracker(settings_of(tmp_path, sentry_dsn="no-address").sentry_dsn)

@@ -53,12 +53,12 @@ async def watched(harness: BrokerHarness) -> Watched:
 
 
 async def test_each_question_is_counted_by_one_of_two_processes(watched: Watched) -> None:
-    one, other = watched.observer(), watched.observer()
+    first, other = watched.observer(), watched.observer()
     await watched.end("m1", Outcome.ANSWERED, quality_score=0.9)
-    await one.observe_next()
+    await first.observe_next()
     await watched.end("m2", Outcome.REFUSED, termination_reason="out_of_scope")
     await other.observe_next()
-    await one.observe_next()
+    await first.observe_next()
 
     assert watched.count() == 2
     assert watched.count(outcome="answered") == 1
@@ -69,7 +69,7 @@ async def test_each_question_is_counted_by_one_of_two_processes(watched: Watched
     assert cost == pytest.approx(0.5)
 
 
-async def test_nothing_is_read_before_somebody_asks_for_the_figures(watched: Watched) -> None:
+async def test_nothing_is_read_before_the_first_scrape(watched: Watched) -> None:
     await watched.end("m1", Outcome.ANSWERED)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(watched.observer().run())

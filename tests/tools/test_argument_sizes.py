@@ -75,8 +75,8 @@ def fill_schema(schema: Mapping[str, Any], filling: str) -> dict[str, Any]:
     properties = schema["properties"]
     share = room // len(properties)
     return {
-        name: KNOWN.get(name) or fill(one, schema, filling, share)
-        for name, one in properties.items()
+        name: KNOWN.get(name) or fill(property_schema, schema, filling, share)
+        for name, property_schema in properties.items()
     }
 
 
@@ -91,7 +91,10 @@ def fill(part: Mapping[str, Any], schema: Mapping[str, Any], filling: str, room:
         case "object":
             own = part.get("properties", {})
             share = room // max(1, len(own))
-            return {name: fill(one, schema, filling, share) for name, one in own.items()}
+            return {
+                name: fill(property_schema, schema, filling, share)
+                for name, property_schema in own.items()
+            }
         case "array":
             count = max(part.get("minItems", 0), min(part.get("maxItems", 1_000), room // 20))
             share = room // max(1, count)

@@ -38,9 +38,9 @@ def test_every_tool_of_the_client_is_found_by_its_name(catalog: ToolCatalog, nam
 
 def test_searches_by_different_methods_are_described_differently(catalog: ToolCatalog) -> None:
     names = ("search", "bm25_search", "similarity_search", "hierarchical_search", "graph_search")
-    found = [catalog.find(name) for name in names]
+    tools = [catalog.find(name) for name in names]
 
-    assert len({tool.description for tool in found if tool is not None}) == len(names)
+    assert len({tool.description for tool in tools if tool is not None}) == len(names)
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_searches_by_different_methods_are_described_differently(catalog: ToolCa
 async def test_a_search_returns_passages_with_their_citations(
     executor: ToolExecutor, name: str
 ) -> None:
-    found = await call(executor, name, query="fee that a carrier pays", limit=2)
+    result = await call(executor, name, query="fee that a carrier pays", limit=2)
 
-    assert found.success
-    assert found.citations[0].chunk_id == "alfa@2025#1"
-    assert "[alfa@2025#1]" in found.text
-    assert "150 euros" in found.text
+    assert result.success
+    assert result.citations[0].chunk_id == "alfa@2025#1"
+    assert "[alfa@2025#1]" in result.text
+    assert "150 euros" in result.text
 
 
 async def test_wordings_of_a_search_are_fused_by_the_ranks_of_their_passages(
@@ -62,15 +62,15 @@ async def test_wordings_of_a_search_are_fused_by_the_ranks_of_their_passages(
 ) -> None:
     asked = {"query": "Omicron levy", "limit": 3}
     plain = await call(executor, "search", **asked)
-    found = await call(executor, "search", **asked, wordings=["fee that a carrier pays"])
+    result = await call(executor, "search", **asked, wordings=["fee that a carrier pays"])
 
     wanted = "alfa@2025#1"
-    ranks = [[citation.chunk_id for citation in each.citations] for each in (plain, found)]
+    ranks = [[citation.chunk_id for citation in searched.citations] for searched in (plain, result)]
     assert wanted in ranks[1][:2]
     assert len(ranks[1]) == len(set(ranks[1])) <= 3
 
 
-async def test_a_report_is_formatted_in_parts_and_is_no_source(executor: ToolExecutor) -> None:
+async def test_a_report_is_formatted_in_parts_and_is_not_a_source(executor: ToolExecutor) -> None:
     parts = [
         {"heading": "Findings", "items": ["REQ-001 <b>lacks</b> a passage"]},
         {"heading": "Matrix", "rows": [["Id", "Status"], ["REQ-001"]]},
@@ -98,26 +98,26 @@ async def test_a_person_finds_only_what_they_may_read(executor: ToolExecutor) ->
 async def test_a_graph_search_follows_a_reference_to_another_article(
     executor: ToolExecutor,
 ) -> None:
-    found = await call(
+    result = await call(
         executor, "graph_search", query="What does a breach cost?", start=["alfa@2025#1"], limit=1
     )
 
-    assert [citation.document_id for citation in found.citations] == ["penalties@2025"]
-    assert "'article 83' is mentioned" in found.text
+    assert [citation.document_id for citation in result.citations] == ["penalties@2025"]
+    assert "'article 83' is mentioned" in result.text
 
 
 async def test_a_notice_leads_to_the_article_that_replaces_its_own(executor: ToolExecutor) -> None:
-    found = await call(
+    result = await call(
         executor, "graph_search", query="keeping of books", start=["repeal@2025#0"], limit=1
     )
 
-    assert [citation.document_id for citation in found.citations] == ["alfa@2025"]
+    assert [citation.document_id for citation in result.citations] == ["alfa@2025"]
 
 
 async def test_a_graph_search_follows_a_name_that_two_passages_share(
     executor: ToolExecutor,
 ) -> None:
-    found = await call(
+    result = await call(
         executor,
         "search_regulatory_graph",
         query="Where was the person who licensed the carriers born?",
@@ -125,8 +125,8 @@ async def test_a_graph_search_follows_a_name_that_two_passages_share(
         limit=1,
     )
 
-    assert [citation.document_id for citation in found.citations] == ["costa"]
-    assert "'lorenzo costa' is in both" in found.text
+    assert [citation.document_id for citation in result.citations] == ["costa"]
+    assert "'lorenzo costa' is in both" in result.text
 
 
 async def test_a_search_finds_the_version_that_it_names(executor: ToolExecutor) -> None:
@@ -140,33 +140,33 @@ async def test_a_search_finds_the_version_that_it_names(executor: ToolExecutor) 
 
 
 async def test_a_name_means_its_newest_version(executor: ToolExecutor) -> None:
-    found = await call(executor, "lookup", name="article 6")
+    result = await call(executor, "lookup", name="article 6")
 
-    assert [citation.document_id for citation in found.citations] == ["alfa@2025"]
+    assert [citation.document_id for citation in result.citations] == ["alfa@2025"]
 
 
 async def test_two_versions_are_compared_section_by_section(executor: ToolExecutor) -> None:
-    found = await call(executor, "compare_documents", old="alfa@2024", new="alfa@2025")
+    result = await call(executor, "compare_documents", old="alfa@2024", new="alfa@2025")
 
-    assert isinstance(found.data, dict)
-    assert found.data["same"] == 1
-    changes = [(one["change"], one["title"]) for one in found.data["changes"]]  # type: ignore[index, union-attr, call-overload]
+    assert isinstance(result.data, dict)
+    assert result.data["same"] == 1
+    changes = [(change["change"], change["title"]) for change in result.data["changes"]]  # type: ignore[index, union-attr, call-overload]
     assert changes == [("changed", "Fees"), ("added", "Reports")]
-    assert "- 100" in found.text
-    assert "+ 150" in found.text
+    assert "- 100" in result.text
+    assert "+ 150" in result.text
 
 
 async def test_two_versions_of_all_documents_are_compared(executor: ToolExecutor) -> None:
-    found = await call(executor, "compare_documents", old="2024", new="2025")
+    result = await call(executor, "compare_documents", old="2024", new="2025")
 
-    assert [line for line in found.text.splitlines() if not line.startswith(" ")] == [
+    assert [line for line in result.text.splitlines() if not line.startswith(" ")] == [
         "4 changes, 0 unchanged",
         "added: Article 83 Penalties",
         "removed: Article 9",
         "changed: Article 6 Scope of the Alfa Act > Fees",
         "changed: Article 6 Scope of the Alfa Act > Reports",
     ]
-    texts = {passage_text.citation.document_id: passage_text.text for passage_text in found.quoted}
+    texts = {passage_text.citation.document_id: passage_text.text for passage_text in result.quoted}
     assert "a fee of 100 euros" in texts["alfa@2024"]
     assert "punished with a fine" in texts["penalties@2025"]
 
@@ -185,15 +185,15 @@ async def test_a_section_and_a_document_are_read_as_they_stand(executor: ToolExe
     assert (beyond.error_type, hidden.error_type) == (ToolErrorType.VALIDATION,) * 2
 
 
-async def test_the_context_of_a_passage_is_the_passage_and_what_stands_around_it(
+async def test_the_context_of_a_passage_includes_its_neighbours(
     executor: ToolExecutor,
 ) -> None:
-    found = await call(executor, "expand_context", chunk_ids=["alfa@2025#1"])
+    result = await call(executor, "expand_context", chunk_ids=["alfa@2025#1"])
 
-    assert [citation.chunk_id for citation in found.citations] == [
+    assert [citation.chunk_id for citation in result.citations] == [
         f"alfa@2025#{n}" for n in range(3)
     ]
-    assert "[alfa@2025#1]" in found.text
+    assert "[alfa@2025#1]" in result.text
 
 
 @pytest.mark.parametrize(
@@ -211,11 +211,11 @@ async def test_the_context_of_a_passage_is_the_passage_and_what_stands_around_it
 async def test_a_name_of_nothing_is_an_invalid_input(
     executor: ToolExecutor, tool: str, arguments: dict[str, Any]
 ) -> None:
-    found = await call(executor, tool, **arguments)
+    result = await call(executor, tool, **arguments)
 
-    assert found.error_type is ToolErrorType.VALIDATION
-    assert found.error is not None
-    assert "expected" in found.error
+    assert result.error_type is ToolErrorType.VALIDATION
+    assert result.error is not None
+    assert "expected" in result.error
 
 
 async def test_documents_are_listed_and_described(executor: ToolExecutor) -> None:
@@ -227,10 +227,10 @@ async def test_documents_are_listed_and_described(executor: ToolExecutor) -> Non
 
 
 async def test_a_summary_quotes_and_cites(executor: ToolExecutor) -> None:
-    found = await call(executor, "summarize", document_id="alfa@2025", about="euros", sentences=2)
+    result = await call(executor, "summarize", document_id="alfa@2025", about="euros", sentences=2)
 
-    assert "A carrier pays a fee of 150 euros a year." in found.text
-    assert "alfa@2025#1" in [citation.chunk_id for citation in found.citations]
+    assert "A carrier pays a fee of 150 euros a year." in result.text
+    assert "alfa@2025#1" in [citation.chunk_id for citation in result.citations]
 
 
 @pytest.mark.parametrize(
@@ -242,20 +242,20 @@ async def test_a_summary_quotes_and_cites(executor: ToolExecutor) -> None:
         ("A carrier pays a fee.", "alfa@2025#77", "missing", []),
     ],
 )
-async def test_what_can_be_proved_of_a_citation_is_said(
+async def test_a_citation_is_verified_by_rules(
     executor: ToolExecutor, claim: str, chunk_id: str, verdict: str, lacks: list[str]
 ) -> None:
-    found = await call(executor, "verify_citation", claim=claim, chunk_id=chunk_id)
+    result = await call(executor, "verify_citation", claim=claim, chunk_id=chunk_id)
 
-    assert isinstance(found.data, dict)
-    assert (found.data["verdict"], found.data["not_in_passage"]) == (verdict, lacks)
+    assert isinstance(result.data, dict)
+    assert (result.data["verdict"], result.data["not_in_passage"]) == (verdict, lacks)
 
 
 async def test_a_document_is_classified(executor: ToolExecutor) -> None:
-    found = await call(executor, "classify_document", document_id="alfa@2025")
+    result = await call(executor, "classify_document", document_id="alfa@2025")
 
-    assert isinstance(found.data, dict)
-    assert found.data["kind"] == "law or regulation"
+    assert isinstance(result.data, dict)
+    assert result.data["kind"] == "law or regulation"
 
 
 async def test_a_definition_is_found_and_confidence_is_assessed(executor: ToolExecutor) -> None:
@@ -343,16 +343,16 @@ async def compare(folder: Path) -> ToolResult:
         tool="compare_documents",
         arguments={"old": "2024", "new": "2025", "limit": 100},
     )
-    found = await ToolExecutor(make_builtin(parts)).execute(call, ToolCaller(agent="reason"))
+    result = await ToolExecutor(make_builtin(parts)).execute(call, ToolCaller(agent="reason"))
     await index.close()
-    return found
+    return result
 
 
 async def test_every_change_is_named_also_where_the_texts_are_too_much(tmp_path: Path) -> None:
-    found = await compare(tmp_path)
+    result = await compare(tmp_path)
 
-    assert isinstance(found.data, dict), "the result is small enough to be kept"
-    changes = found.data["changes"]
+    assert isinstance(result.data, dict), "the result is small enough to be kept"
+    changes = result.data["changes"]
     assert isinstance(changes, list)
     named = [
         (change["change"], change["document_id"]) for change in changes if isinstance(change, dict)
@@ -363,7 +363,7 @@ async def test_every_change_is_named_also_where_the_texts_are_too_much(tmp_path:
     assert {name for kind, name in named if kind == "changed"} == {
         f"old{number}@2025" for number in range(CHANGED)
     }
-    assert 0 < len(found.quoted) < ADDED
+    assert 0 < len(result.quoted) < ADDED
 
 
 async def test_versions_in_folders_are_compared_page_by_page(tmp_path: Path) -> None:
@@ -383,10 +383,10 @@ async def test_versions_in_folders_are_compared_page_by_page(tmp_path: Path) -> 
     parts = make_parts(index)
     call = ToolCall(call_id="1", tool="compare_documents", arguments={"old": "2024", "new": "2025"})
 
-    found = await ToolExecutor(make_builtin(parts)).execute(call, ToolCaller(agent="reason"))
+    result = await ToolExecutor(make_builtin(parts)).execute(call, ToolCaller(agent="reason"))
 
     await index.close()
-    assert [line for line in found.text.splitlines() if not line.startswith(" ")] == [
+    assert [line for line in result.text.splitlines() if not line.startswith(" ")] == [
         "3 changes, 0 unchanged",
         "removed: none",
         "added: Article 2",
@@ -397,7 +397,7 @@ async def test_versions_in_folders_are_compared_page_by_page(tmp_path: Path) -> 
 
 def test_a_section_of_several_passages_is_read_without_what_they_share() -> None:
     texts = ("A carrier pays a fee. It is due in May.", "It is due in May. A receipt is sent.")
-    found = tuple(
+    passages = tuple(
         FoundPassage(
             citation=CitedPassage(
                 chunk_id=f"act#{n}", document_id="act", title="Act", heading_path=("Fees",)
@@ -407,6 +407,6 @@ def test_a_section_of_several_passages_is_read_without_what_they_share() -> None
         for n, text in enumerate(texts)
     )
 
-    assert ShowsText().render(PassageList(passages=found)) == (
+    assert ShowsText().render(PassageList(passages=passages)) == (
         "[act#0] [act#1] Act > Fees\nA carrier pays a fee. It is due in May. A receipt is sent."
     )

@@ -22,8 +22,10 @@ from tools.tool import LibraryTool, Tool
 def test_every_class_of_a_tool_below_builtin_is_a_tool_without_a_list() -> None:
     listed = list_builtin()
 
-    classes = {found for base in (Tool, LibraryTool) for found in base.__subclasses__()}
-    own = {found for found in classes if found.__module__.startswith("tools.builtin.")}
+    classes = {tool_class for base in (Tool, LibraryTool) for tool_class in base.__subclasses__()}
+    own = {
+        tool_class for tool_class in classes if tool_class.__module__.startswith("tools.builtin.")
+    }
 
     assert len(own) > 10
     assert set(listed) == own
@@ -77,14 +79,14 @@ async def test_a_tool_of_a_set_is_a_builtin_with_fixed_arguments(
     assert tool is not None
     described = describe_tool(tool)
 
-    found = await executor.execute(
+    result = await executor.execute(
         ToolCall(call_id="1", tool="penalties", arguments={"query": "a breach"}), CALLER
     )
     chosen = await executor.execute(
         ToolCall(call_id="2", tool="penalty_lookup", arguments={"query": "x", "limit": 9}), CALLER
     )
 
-    assert [citation.document_id for citation in found.citations] == ["penalties@2025"]
+    assert [citation.document_id for citation in result.citations] == ["penalties@2025"]
     assert chosen.error_type is ToolErrorType.VALIDATION
     properties = described.input_schema["properties"]
     assert isinstance(properties, dict)
@@ -104,7 +106,7 @@ async def test_a_tool_of_a_set_is_a_builtin_with_fixed_arguments(
         ("[a", "expected a tool set in 'set.toml'"),
     ],
 )
-def test_a_set_with_a_mistake_says_where_it_is(
+def test_an_invalid_tool_set_names_the_location(
     catalog: ToolCatalog, tmp_path: Path, text: str, problem: str
 ) -> None:
     with pytest.raises(InvalidToolSet, match=problem.replace(".", r"\.")):
@@ -137,14 +139,14 @@ def test_a_file_names_the_combinations_of_its_tools_by_name_or_alias(
         (("search", "delete_all_files"), "found 'delete_all_files'$"),
     ],
 )
-def test_a_combination_that_cannot_be_called_is_refused_with_what_was_expected(
+def test_an_invalid_combination_is_rejected_with_the_expected_form(
     catalog: ToolCatalog, tools: tuple[str, ...], problem: str
 ) -> None:
     with pytest.raises(InvalidToolSet, match=problem):
         combine_tools(catalog, {"pair": tools}, "set.toml")
 
 
-def test_combinations_that_are_no_lists_of_names_are_refused(
+def test_combinations_that_are_not_lists_of_names_are_rejected(
     catalog: ToolCatalog, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidToolSet, match=r"set\.toml: combinations: pair"):
@@ -230,7 +232,7 @@ def test_every_builtin_tool_has_a_schema_that_describes_each_argument(catalog: T
         assert "$ref" not in str(schema)
         properties = schema["properties"]
         assert isinstance(properties, dict)
-        assert all("description" in str(one) for one in properties.values())
+        assert all("description" in str(schema) for schema in properties.values())
 
 
 def test_a_definition_that_contains_itself_is_refused() -> None:

@@ -55,13 +55,13 @@ async def run_dialogue(
             )
             for use in step.message.calls
         ]
-        found = [await executor.execute(call, caller, budget) for call in calls]
+        results = [await executor.execute(call, caller, budget) for call in calls]
         dialogue = replace(
             dialogue,
             messages=(*dialogue.messages, step.message),
             results={
                 **dialogue.results,
-                **{tool_result.call_id: tool_result for tool_result in found},
+                **{tool_result.call_id: tool_result for tool_result in results},
             },
         )
 
@@ -83,11 +83,11 @@ def answer(text: str) -> ModelMessage:
 
 
 def make_result(
-    call_id: str, *found: CitedPassage, text: str = "", tool: str = "search"
+    call_id: str, *citations: CitedPassage, text: str = "", tool: str = "search"
 ) -> ToolResult:
     kind = ToolErrorType.SUCCESS
     return ToolResult(
-        call_id=call_id, tool=tool, success=True, error_type=kind, text=text, citations=found
+        call_id=call_id, tool=tool, success=True, error_type=kind, text=text, citations=citations
     )
 
 
@@ -146,8 +146,8 @@ async def test_results_of_parallel_calls_reach_the_model_and_are_cited(
     ]
     assert "a fine of up to 4 %" in texts[0]
     assert texts[1] == "0.04 * 100 = 4"
-    found = list_passages(dialogue.ordered_results)
-    assert [passage.document_id for passage in found] == ["penalties@2025"]
+    passages = list_passages(dialogue.ordered_results)
+    assert [passage.document_id for passage in passages] == ["penalties@2025"]
 
 
 async def test_a_budget_that_is_used_up_ends_with_an_answer(executor: ToolExecutor) -> None:
@@ -159,7 +159,7 @@ async def test_a_budget_that_is_used_up_ends_with_an_answer(executor: ToolExecut
     assert (step.end, step.message.text) == (DialogueEnd.BUDGET, "Two.")
 
 
-async def test_at_the_last_step_the_text_beside_the_calls_is_what_was_written(
+async def test_at_the_last_step_the_text_next_to_the_calls_is_the_answer(
     executor: ToolExecutor,
 ) -> None:
     first = write_call(1, "calculator", expression="1 + 1").model_copy(

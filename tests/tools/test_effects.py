@@ -71,7 +71,7 @@ async def test_a_redelivered_effect_that_is_done_returns_its_result(
 CALL = ToolCall(call_id="7", tool="delete", arguments={"ticket": 12})
 
 
-def test_a_request_says_what_with_which_arguments_at_what_cost() -> None:
+def test_an_approval_request_has_the_tool_the_arguments_and_the_cost() -> None:
     request = request_approval(CALL, "delete", most_cost_micros=500)
 
     assert (request.tool, request.arguments) == ("delete", {"ticket": 12})

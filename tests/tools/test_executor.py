@@ -213,7 +213,7 @@ async def test_an_effect_that_ended_without_an_answer_is_unknown_and_not_repeate
 ) -> None:
     tool = Faulty("pay", behaviour, effect=EffectClass.EFFECT, timeout_seconds=0.01)
     executor = ToolExecutor(ToolCatalog([tool]), receipts=LocalReceipts())
-    calls = [ToolCall(call_id=one, tool="pay") for one in ("1", "1", "2")]
+    calls = [ToolCall(call_id=call_id, tool="pay") for call_id in ("1", "1", "2")]
 
     results = [await executor.execute(call, CALLER) for call in calls]
 
@@ -278,7 +278,7 @@ def test_a_result_travels_as_json() -> None:
     assert ToolResult.model_validate(json.loads(result.model_dump_json())) == result
 
 
-def test_a_short_text_stays_as_it_is() -> None:
+def test_a_short_text_is_unchanged() -> None:
     assert shorten("x" * LONGEST_TEXT) == "x" * LONGEST_TEXT
 
 
@@ -310,10 +310,10 @@ async def walk(executor: ToolExecutor, query: str) -> ToolResult:
 async def test_a_question_about_a_withdrawn_page_leads_to_its_notice(
     executor: ToolExecutor,
 ) -> None:
-    found = await walk(executor, "Which book keeps a carrier?")
+    result = await walk(executor, "Which book keeps a carrier?")
 
-    assert [citation.chunk_id for citation in found.citations] == ["repeal@2025#0"]
-    assert "the version before it fits the query" in found.text
+    assert [citation.chunk_id for citation in result.citations] == ["repeal@2025#0"]
+    assert "the version before it fits the query" in result.text
 
 
 @pytest.mark.parametrize(
@@ -322,11 +322,11 @@ async def test_a_question_about_a_withdrawn_page_leads_to_its_notice(
 async def test_other_questions_and_named_versions_are_searched_as_before(
     executor: ToolExecutor, query: str
 ) -> None:
-    found = await walk(executor, query)
+    result = await walk(executor, query)
 
-    assert "repeal@2025#0" not in {citation.chunk_id for citation in found.citations}
+    assert "repeal@2025#0" not in {citation.chunk_id for citation in result.citations}
 
 
-def test_a_notice_says_where_the_content_is() -> None:
+def test_a_notice_states_where_the_content_is() -> None:
     assert is_notice("[Withdrawn: incorporated into Article 6.]")
     assert not is_notice("A withdrawn licence is returned.")

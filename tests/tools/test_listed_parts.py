@@ -46,7 +46,7 @@ def test_things_in_small_letters_share_the_head_of_the_last_one() -> None:
     assert find_listed_things("How do I export rules, please?") == ()
 
 
-def test_what_is_asked_about_each_item_are_the_other_words() -> None:
+def test_the_subject_of_a_list_question_is_its_other_words() -> None:
     listed = find_items("What do Alfa, Beta and Gamma charge for support?")
 
     assert listed is not None
@@ -60,6 +60,6 @@ def test_what_is_asked_about_each_item_are_the_other_words() -> None:
         "We sell apples, pears and plums to shops. How long is the notice period?",
     ],
 )
-def test_a_list_in_a_passage_is_not_what_is_asked_about(message: str) -> None:
+def test_a_list_in_a_quotation_is_ignored(message: str) -> None:
     assert find_items(message) is None
     assert find_items("What do apples, pears and plums cost?") is not None

@@ -96,7 +96,7 @@ async def test_an_agent_that_asks_for_more_time_than_is_left_gives_up_with_its_r
     assert too_late.hop.reason == "no time left: the index is being written"
 
 
-async def test_an_agent_that_has_no_time_to_wait_leaves_what_it_has() -> None:
+async def test_an_agent_without_time_for_a_retry_returns_its_partial_result() -> None:
     partial = Wrote(SearchWrites(search_quality="good"))
     later = RetryAfter(10.0, "the model is busy", otherwise=partial)
 
@@ -124,9 +124,7 @@ async def test_an_agent_whose_model_takes_all_the_time_that_is_left_can_still_se
     assert sent.payload["search_quality"] == "good"
 
 
-async def test_a_question_for_an_assistant_of_another_process_says_which_setting_is_missing() -> (
-    None
-):
+async def test_a_question_for_an_unserved_assistant_names_the_missing_setting() -> None:
     wrote = Wrote(SearchWrites(search_quality="good"))
     other, own = ("acme", "other"), (ENVELOPE.tenant, ENVELOPE.assistant)
 
@@ -176,7 +174,7 @@ def test_the_manager_learns_that_an_entry_killed_its_workers() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"role": "manager"}, {"frame": b"no frame"}])
-def test_an_entry_of_the_manager_or_without_a_readable_frame_is_reported_to_nobody(
+def test_no_notice_is_made_for_entries_of_the_manager_or_without_a_readable_frame(
     changes: dict[str, Any],
 ) -> None:
     assert make_poison_notice(replace(DELIVERY, **changes), "3 workers died") is None
@@ -198,7 +196,7 @@ class GroupAgent(Agent[GroupReads, SearchWrites]):
 
 
 @pytest.mark.parametrize("given", [(), ("sales",)])
-async def test_groups_in_the_payload_are_no_groups_of_the_person(given: tuple[str, ...]) -> None:
+async def test_groups_in_the_payload_are_not_groups_of_the_user(given: tuple[str, ...]) -> None:
     envelope = ENVELOPE.with_groups(given).replace(payload={"text": "?", "groups": ["hr"]})
 
     settlement = await AgentHandler(GroupAgent(), limit_seconds=5.0).handle(DELIVERY, envelope)
@@ -228,7 +226,7 @@ async def test_no_agent_changes_the_groups_of_the_person() -> None:
         await AgentHandler(GreedyAgent(), limit_seconds=5.0).handle(DELIVERY, ENVELOPE)
 
 
-async def test_an_agent_that_used_up_the_time_of_its_question_is_not_run_once_more() -> None:
+async def test_an_agent_that_used_up_the_time_of_its_question_is_not_retried() -> None:
     class HangingAgent(FixedAgent):
         async def work(self, reads: SearchReads) -> Any:
             await asyncio.Event().wait()

@@ -69,7 +69,7 @@ def call_tool(kind: str) -> Fields:
         ("quality", {"quality_score": 0.65}, 'quality_score_bucket{le="0.7",role="quality"}'),
     ],
 )  # fmt: skip
-def test_what_a_hop_wrote_is_counted(
+def test_the_writes_of_a_hop_are_counted(
     meter: PrometheusMeter, role: str, writes: Fields, counted: str
 ) -> None:
     HopCalls(meter).count_fallbacks(role, writes)
@@ -113,7 +113,7 @@ async def test_a_call_of_unknown_price_is_journaled_and_counted_as_such(
         ({"fallback_reason": "bad_key"}, ["bad_key"]),
     ],
 )
-def test_fallbacks_are_read_from_what_a_hop_wrote(writes: Fields, fallbacks: list[str]) -> None:
+def test_fallbacks_are_read_from_the_writes_of_a_hop(writes: Fields, fallbacks: list[str]) -> None:
     assert fallbacks_of(writes) == fallbacks
 
 

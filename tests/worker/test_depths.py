@@ -64,7 +64,7 @@ async def scrape(registry: CollectorRegistry) -> dict[str, float]:
     return await asyncio.to_thread(collect)
 
 
-async def test_a_scrape_shows_what_redis_says() -> None:
+async def test_a_scrape_shows_the_state_in_redis() -> None:
     async with register_depths(ScriptedAdmin()) as registry:
         assert await scrape(registry) == {
             "refdesk_broker_up": 1.0,
@@ -85,7 +85,7 @@ async def test_the_depths_that_metrics_show_are_those_of_redis(harness: WorkerHa
         assert (await scrape(registry))["refdesk_depth"] == 1
 
 
-async def test_nobody_who_does_not_ask_costs_redis_a_read() -> None:
+async def test_redis_is_not_read_without_a_scrape() -> None:
     broker = ScriptedAdmin()
 
     async with register_depths(broker):
@@ -94,7 +94,7 @@ async def test_nobody_who_does_not_ask_costs_redis_a_read() -> None:
     assert broker.asked == 0
 
 
-async def test_many_who_scrape_at_once_cost_one_read() -> None:
+async def test_concurrent_scrapes_share_one_read() -> None:
     broker = ScriptedAdmin()
     broker.answering.clear()
 
@@ -102,13 +102,13 @@ async def test_many_who_scrape_at_once_cost_one_read() -> None:
         scrapes = [tasks.create_task(scrape(registry)) for _ in range(5)]
         await broker.was_asked.wait()
         broker.answering.set()
-        for each in scrapes:
-            assert (await each)["refdesk_depth"] == 3
+        for task in scrapes:
+            assert (await task)["refdesk_depth"] == 3
 
     assert broker.asked == 1
 
 
-async def test_what_redis_does_not_report_is_left_out_and_named() -> None:
+async def test_gauges_that_redis_does_not_report_are_omitted_and_logged() -> None:
     broker = ScriptedAdmin()
     broker.error = BrokerUnavailableError("Redis does not answer")
 

@@ -230,7 +230,7 @@ def keep_in(folder: Path) -> KeptAnswers:
     return KeptAnswers(folder, DESCRIPTIONS, most=MOST_DESCRIPTIONS)
 
 
-async def test_what_is_kept_is_there_for_the_next_process_until_it_is_cleared(
+async def test_kept_answers_are_available_to_the_next_process_until_cleared(
     tmp_path: Path,
 ) -> None:
     await keep_in(tmp_path).put({"one": b"1"})
@@ -253,7 +253,7 @@ async def test_only_the_last_answers_are_kept(tmp_path: Path) -> None:
     assert MOST_DESCRIPTIONS > 2 * CHUNKS_PER_BATCH
 
 
-async def test_a_file_that_is_no_database_is_replaced_and_it_is_logged(tmp_path: Path) -> None:
+async def test_a_corrupt_database_file_is_replaced_and_logged(tmp_path: Path) -> None:
     (tmp_path / DESCRIPTIONS).write_bytes(b"no database" * 1000)
     kept = keep_in(tmp_path)
 
@@ -267,7 +267,7 @@ async def test_a_file_that_is_no_database_is_replaced_and_it_is_logged(tmp_path:
     assert await kept.get(["one"]) == {"one": b"1"}
 
 
-async def test_a_folder_that_cannot_be_written_keeps_nothing_and_stops_nobody(
+async def test_an_unwritable_folder_disables_the_cache_without_an_error(
     tmp_path: Path,
 ) -> None:
     (tmp_path / DESCRIPTIONS).mkdir()

@@ -146,7 +146,7 @@ async def test_a_slot_that_becomes_free_is_announced() -> None:
         stage.gates["0"].set()
 
 
-async def test_a_run_that_is_called_off_takes_nobody_with_it() -> None:
+async def test_a_cancelled_run_does_not_cancel_others() -> None:
     stage = Stage()
     stage.wait_at_gates("lost")
     async with stage.open():
@@ -163,7 +163,7 @@ async def test_a_run_that_is_called_off_takes_nobody_with_it() -> None:
     assert stage.leases.entries == []
 
 
-async def test_a_runner_whose_run_was_called_off_goes_on_with_what_waits() -> None:
+async def test_a_runner_continues_with_queued_runs_after_a_cancellation() -> None:
     stage = Stage(slots=1)
     stage.wait_at_gates("lost", "next")
     async with stage.open():
@@ -179,7 +179,7 @@ async def test_a_runner_whose_run_was_called_off_goes_on_with_what_waits() -> No
     assert stage.ended == ["next"]
 
 
-async def test_what_is_called_off_while_it_waits_is_never_begun() -> None:
+async def test_a_queued_run_that_is_cancelled_never_starts() -> None:
     stage = Stage(slots=1)
     stage.wait_at_gates("first")
     async with stage.open():
@@ -233,7 +233,7 @@ async def test_at_the_end_everything_can_be_called_off_at_once() -> None:
     assert stage.leases.entries == []
 
 
-async def test_what_breaks_in_a_run_ends_the_group_and_its_lease() -> None:
+async def test_an_unexpected_error_in_a_run_ends_the_group_and_its_lease() -> None:
     leases = Held()
 
     async def breaks(_run: Execution) -> None:
@@ -256,7 +256,7 @@ async def test_what_breaks_in_a_run_ends_the_group_and_its_lease() -> None:
 
 async def test_runs_need_a_group_to_work_in() -> None:
     runs = Executor(lambda _run: yield_to_tasks(), slots=1, leases=Held(), runners=Runners())
-    with pytest.raises(RuntimeError, match="`work_in` comes first"):
+    with pytest.raises(RuntimeError, match="call `work_in` before"):
         runs.start(delivery("0"))
 
 

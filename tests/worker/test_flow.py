@@ -38,7 +38,7 @@ async def test_a_question_passes_every_agent_and_is_answered(harness: WorkerHarn
 
 
 @pytest.mark.parametrize("foreign", ["target_role", "stage", "counters", "canonical_question"])
-async def test_an_agent_that_writes_what_is_not_its_own_has_failed(
+async def test_an_agent_that_writes_attributes_of_other_roles_fails(
     harness: WorkerHarness, foreign: str
 ) -> None:
     harness.script.next(Role.LANG, *[{foreign: "quality"}] * 3)
@@ -166,7 +166,7 @@ async def test_a_hanging_agent_is_stopped_at_its_limit(harness: WorkerHarness) -
     assert reply["outcome"] == "failed"
 
 
-async def test_a_loop_sees_what_the_judge_said(harness: WorkerHarness) -> None:
+async def test_a_loop_reads_the_decision_of_the_judge(harness: WorkerHarness) -> None:
     harness.script.next(
         Role.QUALITY,
         {"quality_decision": "regenerate", "quality_score": 0.4, "quality_analysis": "too short"},

@@ -47,7 +47,7 @@ async def test_a_worker_works_in_no_context_of_the_channel_that_calls_it(
     assert seen == ["nobody's"]
 
 
-async def test_a_worker_in_doubt_finds_what_it_owns_without_knowing(harness: WorkerHarness) -> None:
+async def test_a_worker_recovers_entries_of_lost_deliveries(harness: WorkerHarness) -> None:
     harness.broker = harness.make_broker(lease_seconds=60.0)
     process, desk = harness.process(), harness.desk()
     await harness.broker.prepare([role.value for role in Role])

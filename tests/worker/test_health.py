@@ -35,12 +35,12 @@ def serve_health(meter: PrometheusMeter, reason: str = "", dead: str = "") -> It
         yield port
 
 
-def test_a_living_process_says_so() -> None:
+def test_a_living_process_reports_that_it_is_alive() -> None:
     with serve_health(PrometheusMeter(), "deaf") as port:
         assert get(port, "/healthz") == (200, '{"status": "alive"}')
 
 
-def test_a_process_whose_loop_stands_still_asks_to_be_started_again() -> None:
+def test_a_process_with_a_blocked_event_loop_is_reported_as_dead() -> None:
     with serve_health(PrometheusMeter(), dead="stands still") as port:
         pages = [get(port, page) for page in ("/healthz", "/readyz")]
 
@@ -55,7 +55,7 @@ def test_readiness_names_what_is_missing(reason: str, status: int, said: str) ->
     assert (code, json.loads(body)) == (status, {"status": said})
 
 
-def test_metrics_count_what_was_handled_and_what_runs() -> None:
+def test_metrics_count_settled_and_running_entries() -> None:
     meter = PrometheusMeter()
     meter.register_role("lang", slots=16, running=lambda: 2)
     meter.count_hop("lang", "forward", 0.01)
@@ -69,7 +69,7 @@ def test_metrics_count_what_was_handled_and_what_runs() -> None:
     assert 'refdesk_leases_lost_total{role="lang"} 0.0' in page
 
 
-def test_somebody_who_connects_and_asks_nothing_delays_no_probe() -> None:
+def test_an_idle_connection_does_not_delay_probes() -> None:
     with (
         serve_health(PrometheusMeter()) as port,
         socket.create_connection(("127.0.0.1", port)),
@@ -139,7 +139,7 @@ async def test_a_process_whose_renewal_has_ended_is_started_again(harness: Worke
     assert readiness.dead() == "the renewal of leases has ended"
 
 
-async def test_a_loop_that_has_not_turned_for_long_is_taken_for_dead_until_it_turns(
+async def test_an_event_loop_that_was_blocked_for_long_counts_as_dead_until_it_runs(
     harness: WorkerHarness,
 ) -> None:
     readiness = WorkerHealth(harness.process(), lambda: True, stuck_seconds=60)
@@ -148,7 +148,7 @@ async def test_a_loop_that_has_not_turned_for_long_is_taken_for_dead_until_it_tu
 
     readiness.last_turn -= 61
 
-    assert readiness.dead() == "the event loop has stood still for 61 s"
+    assert readiness.dead() == "the event loop has been blocked for 61 s"
 
     async with within(), asyncio.TaskGroup() as tasks:
         turning = tasks.create_task(readiness.record_turns())

@@ -81,7 +81,7 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path / "starts")
 
 
-async def test_what_was_never_started_runs_here_and_a_suspect_elsewhere(desk: Desk) -> None:
+async def test_a_new_entry_runs_in_this_process_and_a_suspect_in_a_child(desk: Desk) -> None:
     first, again = await desk.run("fine", starts=1), await desk.run("fine", starts=2)
 
     here, elsewhere = desk.started_in
@@ -92,7 +92,7 @@ async def test_what_was_never_started_runs_here_and_a_suspect_elsewhere(desk: De
 
 
 @pytest.mark.parametrize(("text", "how"), [("kill", "SIGKILL"), ("exit", "exit code 3")])
-async def test_poison_is_buried_after_its_third_start_and_kills_nobody(
+async def test_a_poison_message_is_buried_after_its_third_start_without_affecting_others(
     desk: Desk, text: str, how: str
 ) -> None:
     settlement = await desk.run(text, starts=2)
@@ -105,7 +105,7 @@ async def test_poison_is_buried_after_its_third_start_and_kills_nobody(
     assert len(desk.started_in) == 2  # the first start killed another worker
 
 
-async def test_a_suspect_in_its_last_start_is_started_once_more_and_no_more(desk: Desk) -> None:
+async def test_a_suspect_in_its_last_start_is_started_only_once(desk: Desk) -> None:
     settlement = await desk.run("exit", starts=3)
 
     assert isinstance(settlement, Bury)
@@ -120,14 +120,14 @@ async def test_suspects_run_side_by_side_and_the_innocent_among_them_end_well(de
     assert [type(settlement) for settlement in settlements] == [Bury, Finish, Bury, Finish]
 
 
-async def test_what_a_suspect_raises_is_a_failure_and_keeps_its_journal(desk: Desk) -> None:
+async def test_an_error_of_a_suspect_is_a_failure_and_keeps_its_journal(desk: Desk) -> None:
     with pytest.raises(SuspectFailedError, match="ValueError: no such page") as raised:
         await desk.run("raise")
 
     assert [entry.kind for entry in raised.value.journal] == ["model_call"]
 
 
-async def test_a_suspect_that_cannot_reach_memory_says_so(desk: Desk) -> None:
+async def test_a_suspect_reports_that_memory_is_unavailable(desk: Desk) -> None:
     with pytest.raises(MemoryUnavailableError, match="does not answer"):
         await desk.run("away")
 

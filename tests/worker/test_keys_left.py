@@ -47,9 +47,9 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def row_of(key: Key) -> Row:
-    found = [row for row in rows() if row.name.fullmatch(key.name)]
-    assert len(found) == 1, f"{key} stands in {len(found)} rows"
-    return found[0]
+    matching = [row for row in rows() if row.name.fullmatch(key.name)]
+    assert len(matching) == 1, f"{key} stands in {len(matching)} rows"
+    return matching[0]
 
 
 async def keys_of(harness: WorkerHarness) -> list[Key]:
@@ -89,13 +89,13 @@ async def test_every_key_that_a_desk_leaves_ends_unless_it_is_a_stream_or_made_o
 ) -> None:
     await work(harness)
 
-    found = [(key, row_of(key)) for key in await keys_of(harness)]
-    streams = [key.name for key, _ in found if ":stream:" in key.name]
+    keys = [(key, row_of(key)) for key in await keys_of(harness)]
+    streams = [key.name for key, _ in keys if ":stream:" in key.name]
     consumers = [await harness.client.xinfo_consumers(name, broker_keys.GROUP) for name in streams]
 
-    assert [key for key, row in found if row.kind != key.kind] == [], "each has its type"
-    assert len({row.name for _, row in found}) > 10
-    endless = {key.name for key, _ in found if key.lives_ms < 0}
-    assert endless == {key.name for key, row in found if STAYS.match(row.dies)}
-    assert [key for key, row in found if row.dies.startswith(ENDS_WITH_WORK)] == [], "all is over"
+    assert [key for key, row in keys if row.kind != key.kind] == [], "each has its type"
+    assert len({row.name for _, row in keys}) > 10
+    endless = {key.name for key, _ in keys if key.lives_ms < 0}
+    assert endless == {key.name for key, row in keys if STAYS.match(row.dies)}
+    assert [key for key, row in keys if row.dies.startswith(ENDS_WITH_WORK)] == [], "all is over"
     assert consumers == [[]] * len(streams), "workers that left leave no consumer"

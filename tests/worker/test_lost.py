@@ -43,7 +43,7 @@ async def test_an_entry_that_is_gone_because_it_is_settled_is_not_lost(
     async with process.running(), asyncio.TaskGroup() as tasks:
         reply = tasks.create_task(harness.desk().ask(Message("How?", "c1", "m1")))
         entry = await broker.settled.get()
-        worker = next(each for each in process.workers if each.role == entry.role)
+        worker = next(worker for worker in process.workers if worker.role == entry.role)
         worker.cancel_lost(LeaseLost(entry.role, entry.shard, entry.entry_id, entry.count))
         broker.gate.set()
 
@@ -62,7 +62,8 @@ async def test_an_agent_whose_memory_is_away_runs_again_without_spending_an_atte
         reply = await desk.ask(message)
 
         kinds = [
-            each.kind for each in await harness.broker.replies.read_journal(desk.question(message))
+            event.kind
+            for event in await harness.broker.replies.read_journal(desk.question(message))
         ]
     assert reply["outcome"] == "answered"
     assert len(harness.script.seen[Role.SEARCH]) == 5
@@ -101,7 +102,7 @@ class Failures(SilentMeter):
         self.reported.append((role, error))
 
 
-async def test_what_its_worker_left_is_not_run_again_once_the_question_has_ended(
+async def test_an_abandoned_entry_does_not_run_again_after_its_question_ended(
     harness: WorkerHarness,
 ) -> None:
     message = Message("How?", "c1", "m1")
@@ -126,7 +127,7 @@ async def test_what_its_worker_left_is_not_run_again_once_the_question_has_ended
     assert held.starts == 1
     assert isinstance(manager, CountingManager)
     assert manager.asked == 0
-    kinds = [each.kind for each in await harness.broker.replies.read_journal(question)]
+    kinds = [event.kind for event in await harness.broker.replies.read_journal(question)]
     assert kinds == ["accepted", "finished"]
 
 

@@ -26,7 +26,7 @@ def test_the_calls_of_every_hop_are_added_up() -> None:
     }
 
 
-def test_a_hit_of_the_cache_saves_what_it_had_cost() -> None:
+def test_a_cache_hit_counts_its_cost_as_saved() -> None:
     hit = call(cost="0", input_tokens=0, output_tokens=0, from_cache=True, saved_usd="0.10")
 
     first = add_model_usage({}, [call(), hit])

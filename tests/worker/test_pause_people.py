@@ -52,7 +52,7 @@ async def read_rows(harness: WorkerHarness, desk: Desk, message: Message) -> lis
     ],
     ids=["words", "button", "deny_button", "deny", "typed", "nobody", "two_people"],
 )
-async def test_whoever_else_approves_or_denies_is_refused_and_the_pause_stays_open(
+async def test_approvals_of_other_users_are_refused_and_the_pause_stays_open(
     harness: WorkerHarness, reply: Message
 ) -> None:
     tool = prepare(harness)
@@ -71,7 +71,7 @@ async def test_whoever_else_approves_or_denies_is_refused_and_the_pause_stays_op
     assert len(tool.ran) == 5
 
 
-async def test_a_question_of_somebody_else_is_answered_and_leaves_the_pause_open(
+async def test_a_question_of_another_user_is_answered_and_the_pause_stays_open(
     harness: WorkerHarness,
 ) -> None:
     tool = prepare(harness)
@@ -87,7 +87,7 @@ async def test_a_question_of_somebody_else_is_answered_and_leaves_the_pause_open
     assert sorted(tool.ran) == sorted(["free", "period", "amount"] * 2 + ["period", "amount"])
 
 
-async def test_a_question_back_to_somebody_else_does_not_replace_the_pause(
+async def test_a_clarification_for_another_user_does_not_replace_the_pause(
     harness: WorkerHarness,
 ) -> None:
     prepare(harness)
@@ -102,7 +102,7 @@ async def test_a_question_back_to_somebody_else_does_not_replace_the_pause(
     assert (other["outcome"], own["outcome"]) == ("clarification", "answered")
 
 
-async def test_another_topic_of_the_person_who_asked_closes_the_pause(
+async def test_another_topic_of_the_same_user_closes_the_pause(
     harness: WorkerHarness,
 ) -> None:
     prepare(harness)
@@ -115,7 +115,7 @@ async def test_another_topic_of_the_person_who_asked_closes_the_pause(
     assert late["text"] == "pause_over/en"
 
 
-async def test_values_of_somebody_else_are_refused_and_free_words_are_a_question(
+async def test_values_of_another_user_are_refused_and_free_text_is_a_question(
     harness: WorkerHarness,
 ) -> None:
     tool = prepare(harness, "information")
@@ -160,7 +160,7 @@ async def test_messages_of_two_people_that_were_joined_name_both(harness: Worker
     assert [reply["outcome"] for reply in replies] == ["refused", "answered"]
 
 
-async def test_a_pause_of_a_channel_that_knows_nobody_may_be_answered_by_everybody(
+async def test_a_pause_in_a_channel_without_user_ids_may_be_answered_by_everybody(
     harness: WorkerHarness,
 ) -> None:
     prepare(harness)
@@ -172,7 +172,7 @@ async def test_a_pause_of_a_channel_that_knows_nobody_may_be_answered_by_everybo
     assert reply["outcome"] == "answered"
 
 
-async def test_after_its_expiry_somebody_else_learns_that_it_is_over(
+async def test_after_its_expiry_another_user_is_told_that_the_pause_is_over(
     harness: WorkerHarness,
 ) -> None:
     prepare(harness)
@@ -185,7 +185,7 @@ async def test_after_its_expiry_somebody_else_learns_that_it_is_over(
     assert late["text"] == "pause_over/en"
 
 
-async def test_whoever_lacks_the_groups_neither_learns_of_a_pause_nor_replaces_it(
+async def test_users_without_the_groups_neither_see_a_pause_nor_replace_it(
     harness: WorkerHarness,
 ) -> None:
     prepare(harness)

@@ -63,7 +63,7 @@ async def test_one_pause_asks_for_all_and_its_reply_repeats_no_call(
 
     assert asked["outcome"] == "clarification"
     assert asked["pause"]["kind"] == "information"
-    names = [one["field"]["name"] for one in asked["pause"]["questions"]]
+    names = [question["field"]["name"] for question in asked["pause"]["questions"]]
     assert names == ["period", "amount"]
     assert sorted(ran_before) == ["amount", "free", "period"]
     assert answered["outcome"] == "answered"
@@ -89,7 +89,7 @@ async def test_partial_values_are_kept_and_only_the_rest_is_asked_again(
         answered = await desk.ask(Message("4,5", "c1", "m3"))
 
     assert again["outcome"] == "clarification"
-    assert [one["id"] for one in again["pause"]["questions"]] == ["amount"]
+    assert [question["id"] for question in again["pause"]["questions"]] == ["amount"]
     assert answered["outcome"] == "answered"
     assert len(tool.ran) == 5
     journal = await harness.broker.replies.read_journal(desk.question(Message("", "c1", "m3")))
@@ -107,7 +107,7 @@ async def test_a_button_approves_or_denies_and_a_second_press_has_no_effect(
 
     async with harness.open() as desk:
         asked: Any = await desk.ask(ASKED)
-        buttons = [one["value"] for one in asked["suggested_actions"]]
+        buttons = [action["value"] for action in asked["suggested_actions"]]
         first = await desk.ask(Message(f"{answer} #{CODE}", "c1", "m2"))
         second = await desk.ask(Message(f"{answer} #{CODE}", "c1", "m3"))
         third = await desk.ask(reply_with(4, approve=True))
@@ -164,7 +164,7 @@ async def test_a_person_without_the_groups_of_the_question_cannot_answer_its_pau
     assert len(tool.ran) == 3
 
 
-async def test_an_expired_pause_is_refused_politely_and_says_so(harness: WorkerHarness) -> None:
+async def test_a_reply_to_an_expired_pause_is_refused_politely(harness: WorkerHarness) -> None:
     tool = prepare(harness, "approval")
     harness.limits = Limits(pause_seconds=0.0)
 
@@ -177,7 +177,7 @@ async def test_an_expired_pause_is_refused_politely_and_says_so(harness: WorkerH
     assert len(tool.ran) == 3
 
 
-async def test_another_topic_closes_the_pause_and_erases_what_it_kept(
+async def test_another_topic_closes_the_pause_and_erases_its_payload(
     harness: WorkerHarness,
 ) -> None:
     prepare(harness, "approval")
@@ -209,7 +209,7 @@ async def test_a_payload_that_is_too_large_goes_on_without_asking(harness: Worke
     assert not await is_kept(harness, desk)
 
 
-async def test_values_that_never_fit_end_after_the_permitted_rounds_with_what_is_there(
+async def test_invalid_values_end_after_the_permitted_rounds_with_the_results_so_far(
     harness: WorkerHarness,
 ) -> None:
     tool = prepare(harness, "information")
@@ -224,7 +224,9 @@ async def test_values_that_never_fit_end_after_the_permitted_rounds_with_what_is
     assert len(tool.ran) == 3
 
 
-async def test_what_a_pause_keeps_is_erased_with_the_conversation(harness: WorkerHarness) -> None:
+async def test_the_payload_of_a_pause_is_erased_with_the_conversation(
+    harness: WorkerHarness,
+) -> None:
     prepare(harness, "information")
 
     async with harness.open() as desk:
@@ -247,11 +249,11 @@ class CrashingMemory(RedisMemory):
     crashes = 1
 
     async def claim_pause(self, question: Question, pause_id: str) -> bytes | None:
-        found = await super().claim_pause(question, pause_id)
+        claimed = await super().claim_pause(question, pause_id)
         if self.crashes:
             self.crashes -= 1
             raise RuntimeError("the process died after the claim")
-        return found
+        return claimed
 
 
 async def test_a_reply_whose_process_died_after_its_claim_goes_on_when_it_is_delivered_again(
@@ -275,12 +277,12 @@ class DyingLateMemory(RedisMemory):
     until = 0.0
 
     async def claim_pause(self, question: Question, pause_id: str) -> bytes | None:
-        found = await super().claim_pause(question, pause_id)
+        claimed = await super().claim_pause(question, pause_id)
         if not self.until:
             self.until = time.time() + PAUSE_SECONDS
             await wait_until(self._is_expired)
             raise RuntimeError("the process died after the claim")
-        return found
+        return claimed
 
     async def _is_expired(self) -> bool:
         return time.time() >= self.until

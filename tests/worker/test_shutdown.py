@@ -126,7 +126,7 @@ async def test_a_process_that_waits_for_runs_at_its_end_reports_it(
     assert (held.runs, held.cancelled) == (1, 0)
 
 
-async def test_a_hop_that_outlasts_the_grace_period_is_handed_back_and_runs_once_more(
+async def test_a_hop_that_exceeds_the_grace_period_is_returned_and_runs_again(
     harness: WorkerHarness, held: HeldAgent
 ) -> None:
     await harness.broker.close()

@@ -208,7 +208,7 @@ async def test_with_half_of_the_workers_hanging_every_partial_answer_comes_in_ti
             ]
 
     replies: list[Any] = [task.result() for task in asked]
-    assert [one["outcome"] for one in replies] == ["answered"] * questions
+    assert [reply["outcome"] for reply in replies] == ["answered"] * questions
     for reply in replies:
         assert sorted(list_states(reply).values()) == ["completed"] * 2 + ["skipped"] * 2
         assert "parts_answered" in reply["text"]
@@ -251,7 +251,7 @@ async def test_workers_that_completed_before_a_cancellation_stay_completed(
         return None
 
     async def has_returned() -> bool:
-        runs = [one.fields for one in await read_journal(harness) if one.kind == "agent_run"]
+        runs = [event.fields for event in await read_journal(harness) if event.kind == "agent_run"]
         return [run["role"] for run in runs].count("work") == 2
 
     harness.lease_seconds = RENEWED_SOON

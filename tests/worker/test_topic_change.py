@@ -74,7 +74,7 @@ def list_states(reply: dict[str, Any]) -> dict[str, str]:
     return {task["task_id"]: task["state"] for task in reply["tasks"]}
 
 
-async def test_a_message_about_something_else_ends_the_swarm_with_what_is_there(
+async def test_a_message_about_another_topic_ends_the_swarm_with_the_results_so_far(
     harness: WorkerHarness,
 ) -> None:
     worker = Worker("w0")
@@ -121,7 +121,7 @@ async def test_a_message_that_no_model_reads_as_something_else_ends_nothing(
     assert second["outcome"] == "answered"
 
 
-async def test_a_message_of_people_who_may_read_something_else_ends_nothing(
+async def test_a_message_of_users_with_other_groups_does_not_end_the_swarm(
     harness: WorkerHarness,
 ) -> None:
     worker = Worker("w0")

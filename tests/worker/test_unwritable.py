@@ -23,7 +23,7 @@ HALF = "half a pair: \ud83d"
     ],
     ids=["writes", "raises", "waits", "gives up"],
 )
-async def test_half_a_surrogate_from_an_agent_harms_nobody(
+async def test_a_lone_surrogate_from_an_agent_is_escaped(
     harness: WorkerHarness, act: Any, kind: str
 ) -> None:
     harness.script.next(Role.TRANSLATION, act)

@@ -220,7 +220,7 @@ async def test_workers_whose_reads_fail_go_on_when_redis_answers(harness: Worker
     assert [reply["outcome"], again["outcome"]] == ["answered", "answered"]
 
 
-async def test_an_entry_that_nobody_can_decode_becomes_a_dead_letter_and_the_question_fails(
+async def test_an_undecodable_entry_becomes_a_dead_letter_and_its_question_fails(
     harness: WorkerHarness,
 ) -> None:
     desk, meter = harness.desk(), CountingMeter()
@@ -235,7 +235,7 @@ async def test_an_entry_that_nobody_can_decode_becomes_a_dead_letter_and_the_que
 
     assert (reply["outcome"], reply["text"]) == ("failed", "apology/en")
     assert reply["termination_reason"] == "dead_letter"
-    assert [(each.role, each.reason) for each in await list_letters(harness)] == [
+    assert [(letter.role, letter.reason) for letter in await list_letters(harness)] == [
         ("manager", "undecodable")
     ]
     assert meter.failures == {("manager", "undecodable"): 1}
@@ -269,7 +269,7 @@ async def test_a_manager_that_fails_at_every_attempt_ends_the_question_with_a_de
         reply = await desk.ask(MESSAGE)
 
     assert reply["outcome"] == "failed"
-    assert [(each.role, each.reason) for each in await list_letters(harness)] == [
+    assert [(letter.role, letter.reason) for letter in await list_letters(harness)] == [
         ("manager", "failed")
     ]
     assert (await read_kinds(harness)).count("retried") == 2

@@ -31,8 +31,8 @@ _CONTEXT = Context(
     Emax=_LARGEST_EXPONENT,
     traps=[InvalidOperation, DivisionByZero, Overflow, Underflow],
 )
-"""Bounds each number, also a literal: the exponent of a decimal number costs nothing to write, and
-the number takes that number of digits when it is converted."""
+"""Bounds every number, including literals: a short literal such as 1e999999 would otherwise need a
+million digits when it is converted."""
 
 _BINARY: Mapping[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
     ast.Add: operator.add,
@@ -57,7 +57,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Decimal]] = {
 
 
 class Inputs(BaseModel, frozen=True, extra="forbid"):
-    """An expression."""
+    """An arithmetic expression."""
 
     expression: str = Field(
         min_length=1, max_length=_LONGEST, description="such as '0.04 * 20000000' or 'max(3, 5)'"
@@ -72,7 +72,7 @@ class Output(BaseModel, frozen=True):
 
 
 class Calculator(Tool[Inputs, Output]):
-    """Computes with decimal numbers; nothing of the expression is executed as code."""
+    """Evaluates decimal arithmetic; the expression is never executed as code."""
 
     name = "calculator"
     aliases = ("calculate",)
@@ -112,7 +112,7 @@ def _compute(node: ast.expr, expression: str) -> Decimal:
         case ast.Constant(value=bool()):
             pass
         case ast.Constant(value=int() | float()):
-            # From the text, not from the float: 0.1 stays 0.1.
+            # Parse the source text instead of the float, so that 0.1 is exact.
             written = ast.get_source_segment(expression.strip(), node)
             return getcontext().create_decimal((written or "").replace("_", ""))
         case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _UNARY:
@@ -125,8 +125,8 @@ def _compute(node: ast.expr, expression: str) -> Decimal:
             return _FUNCTIONS[name](*[_compute(argument, expression) for argument in arguments])
         case _:
             pass
-    found = ast.get_source_segment(expression.strip(), node) or type(node).__name__
-    raise InvalidInput(f"expected numbers, + - * / // % ** and functions, found {found[:80]!r}")
+    part = ast.get_source_segment(expression.strip(), node) or type(node).__name__
+    raise InvalidInput(f"expected numbers, + - * / // % ** and functions, found {part[:80]!r}")
 
 
 def _round(value: Decimal, digits: Decimal) -> Decimal:

@@ -1,4 +1,4 @@
-"""The tools that compare: two documents, and the definitions of terms in several."""
+"""Tools that compare two documents, or the definitions of a term across documents."""
 
 import asyncio
 import json
@@ -32,16 +32,16 @@ _MOST_PHRASES = 8
 _LONGEST_PHRASE = 200
 _LONGEST_SECTION = 800
 _MOST_READ = 30
-"""Up to this number of changed documents two versions are compared section by section."""
+"""If more documents than this have changed, they are only listed, not compared by section."""
 _MOST_SECTIONS = 10
 _MOST_BYTES = 30_000
-"""Size of a comparison as JSON, from which on further changes are only named: larger results are
-not kept as data."""
+"""Size of a comparison as JSON after which further changes have no details: the data of larger
+results is not stored."""
 _READ_AT_ONCE = 256
 _WITHDRAWN = re.compile(
     r"\W{0,3}(?:withdrawn|repealed|deleted|removed|superseded|deprecated|revoked)\b", re.IGNORECASE
 )
-"""How the text of a document begins that has no content any more."""
+"""Matches the beginning of a document that was withdrawn."""
 _MARKS = (
     " means ",
     " is defined as ",
@@ -56,7 +56,7 @@ _MOST = 5
 
 
 class Inputs(BaseModel, frozen=True, extra="forbid"):
-    """Two documents by id, or two versions of all documents whose title begins alike."""
+    """Two documents by id, or two versions of the documents with a title prefix."""
 
     old: str = Field(
         min_length=1, max_length=500, description="id of the older document, or its version"
@@ -73,7 +73,7 @@ class Inputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class DocumentChange(BaseModel, frozen=True):
-    """One section, or one document, that is new, gone or changed."""
+    """A section or document that was added, removed or changed."""
 
     change: Literal["changed", "added", "removed"]
     title: str
@@ -87,7 +87,7 @@ class DocumentChange(BaseModel, frozen=True):
 
 
 class Output(BaseModel, frozen=True):
-    """The differences; `total` counts all of them, `same` what did not change."""
+    """The differences; `total` counts all changes, `same` the unchanged sections or documents."""
 
     changes: tuple[DocumentChange, ...]
     total: int
@@ -118,13 +118,13 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
         lines = [_render_change(change) for change in output.changes]
         kinds = {change.change for change in output.changes}
         if output.total == len(output.changes):
-            lines = [f"{one}: none" for one in ("added", "removed") if one not in kinds] + lines
+            lines = [f"{kind}: none" for kind in ("added", "removed") if kind not in kinds] + lines
         return "\n".join((f"{output.total} changes, {output.same} unchanged", *lines))
 
     def cite(self, output: Output) -> Iterable[CitedPassage]:
-        found = (passage for change in output.changes for passage in (change.new, change.old))
+        cited = (passage for change in output.changes for passage in (change.new, change.old))
         return list(
-            {passage.chunk_id: passage for passage in found if passage is not None}.values()
+            {passage.chunk_id: passage for passage in cited if passage is not None}.values()
         )
 
     def quote(self, output: Output) -> Iterable[PassageText]:
@@ -149,12 +149,12 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
             if document.title.startswith(inputs.title_prefix)
         ]
         old = {
-            _name_page(document): document
+            _remove_version(document): document
             for document in listed
             if document.stated_version == inputs.old
         }
         new = {
-            _name_page(document): document
+            _remove_version(document): document
             for document in listed
             if document.stated_version == inputs.new
         }
@@ -172,7 +172,9 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
         old = {name: document for name, document in old.items() if document.id not in withdrawn}
         active = {name: document for name, document in new.items() if document.id not in withdrawn}
         both = old.keys() & active.keys()
-        changed = [one for one in sorted(both) if old[one].content_hash != new[one].content_hash]
+        changed = [
+            name for name in sorted(both) if old[name].content_hash != new[name].content_hash
+        ]
         added = [active[name] for name in active if name not in old]
         removed = [_list_change("removed", old[name]) for name in old if name not in active]
         if len(changed) <= _MOST_READ:
@@ -187,8 +189,8 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
     async def _compare_sections(
         self, pairs: Sequence[tuple[str, str]], caller: ToolCaller
     ) -> list[DocumentChange]:
-        """Return the sections that differ in pairs of documents, an older and a newer one."""
-        found = []
+        """Return the changed sections of pairs of document ids, each an older and a newer one."""
+        changes = []
         for ids in pairs:
             documents = await self._library.read(ids, caller.groups, caller.run)
             if len(documents) == len(ids):
@@ -196,7 +198,7 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
                 sections = await asyncio.to_thread(compare_documents, old, new)
                 whole = _describe(sections, old, new, _MOST_SECTIONS)
                 title, own = new.listed.title, new.listed.id
-                found += [
+                changes += [
                     change.model_copy(
                         update={
                             "change": "changed",
@@ -206,12 +208,12 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
                     )
                     for change in whole.changes
                 ]
-        return found
+        return changes
 
     async def _quote_added(
         self, added: Sequence[ListedDocument], caller: ToolCaller
     ) -> list[DocumentChange]:
-        """Return documents that only the newer version has, the first ones with their beginning."""
+        """Return the added documents, the first `_MOST_READ` of them with their beginning."""
         ids = [document.id for document in added[:_MOST_READ]]
         documents = {
             document.listed.id: document
@@ -220,7 +222,7 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
         return [_quote_beginning(document, documents.get(document.id)) for document in added]
 
     async def _list_withdrawn(self, document_ids: list[str], caller: ToolCaller) -> set[str]:
-        """Return the documents that only say that they were withdrawn."""
+        """Return the ids of documents that consist only of a notice of withdrawal."""
         withdrawn = set()
         for start in range(0, len(document_ids), _READ_AT_ONCE):
             part = document_ids[start : start + _READ_AT_ONCE]
@@ -238,14 +240,14 @@ class DefinitionAlignerInputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class DefinitionAlignerOutput(BaseModel, frozen=True):
-    """Sentences that define a term, from different documents, to be compared."""
+    """Sentences that define a term in different documents."""
 
     term: str
     definitions: tuple[FoundPassage, ...]
 
 
 class DefinitionAligner(Tool[DefinitionAlignerInputs, DefinitionAlignerOutput]):
-    """Lists the definitions of one term side by side."""
+    """Lists the definitions of a term."""
 
     name = "definition_aligner"
     aliases = ("define", "definition_search")
@@ -271,8 +273,8 @@ class DefinitionAligner(Tool[DefinitionAlignerInputs, DefinitionAlignerOutput]):
             groups=caller.groups,
         )
         findings = await self._searcher.search(request)
-        found = list(_list_definitions(findings, inputs.term))[:_MOST]
-        return DefinitionAlignerOutput(term=inputs.term, definitions=tuple(found))
+        definitions = list(_list_definitions(findings, inputs.term))[:_MOST]
+        return DefinitionAlignerOutput(term=inputs.term, definitions=tuple(definitions))
 
     def render(self, output: DefinitionAlignerOutput) -> str:
         note = "" if output.definitions else f"no sentence defines {output.term!r}"
@@ -286,20 +288,20 @@ class DefinitionAligner(Tool[DefinitionAlignerInputs, DefinitionAlignerOutput]):
 
 
 def _bound_details(changes: Sequence[DocumentChange]) -> Iterator[DocumentChange]:
-    """Return the changes, those beyond the bound without places, phrases and texts."""
-    named = [_name_change(change) for change in changes]
+    """Yield the changes; beyond the size limit without citations, phrases and texts."""
+    named = [_strip_details(change) for change in changes]
     room = _MOST_BYTES - sum(map(_measure_bytes, named))
     for whole, name in zip(changes, named, strict=True):
         room -= _measure_bytes(whole) - _measure_bytes(name)
         yield whole if room >= 0 else name
 
 
-def _measure_bytes(one: DocumentChange) -> int:
-    return len(json.dumps(one.model_dump(mode="json")))
+def _measure_bytes(change: DocumentChange) -> int:
+    return len(json.dumps(change.model_dump(mode="json")))
 
 
-def _name_change(one: DocumentChange) -> DocumentChange:
-    return DocumentChange(change=one.change, title=one.title, document_id=one.document_id)
+def _strip_details(change: DocumentChange) -> DocumentChange:
+    return DocumentChange(change=change.change, title=change.title, document_id=change.document_id)
 
 
 def _quote_beginning(added: ListedDocument, document: WholeDocument | None) -> DocumentChange:
@@ -363,18 +365,20 @@ def _cut_phrases(phrases: Iterable[str]) -> tuple[str, ...]:
     return tuple(phrase[:_LONGEST_PHRASE] for phrase in phrases)[:_MOST_PHRASES]
 
 
-def _render_change(one: DocumentChange) -> str:
+def _render_change(change: DocumentChange) -> str:
     places = [
         f"{name}: [{citation.chunk_id}] {describe_place(citation)}"
-        for name, citation in (("old", one.old), ("new", one.new))
+        for name, citation in (("old", change.old), ("new", change.new))
         if citation is not None
     ]
-    words = [f"- {phrase}" for phrase in one.only_old] + [f"+ {phrase}" for phrase in one.only_new]
-    return "\n  ".join((f"{one.change}: {one.title}", *places, *words))
+    words = [f"- {phrase}" for phrase in change.only_old] + [
+        f"+ {phrase}" for phrase in change.only_new
+    ]
+    return "\n  ".join((f"{change.change}: {change.title}", *places, *words))
 
 
-def _name_page(document: ListedDocument) -> str:
-    """Return the id without the version, which is after `@`, or in the path."""
+def _remove_version(document: ListedDocument) -> str:
+    """Return the id without the version, which follows `@` or is part of the path."""
     unversioned = document.id.rpartition("@")[0]
     return unversioned or remove_version(document.id, document.stated_version)
 

@@ -1,4 +1,4 @@
-"""The tools that describe documents: their list, one by its sections, its kind, its summary."""
+"""Tools that list, describe, classify and summarize documents."""
 
 import math
 import re
@@ -37,7 +37,7 @@ _LONGEST_SENTENCE = 400
 
 
 class GetDocumentListInputs(BaseModel, frozen=True, extra="forbid"):
-    """What to list."""
+    """Filters and pagination of the document list."""
 
     title_contains: str = Field(default="", max_length=200, description="a part of the title")
     version: str = Field(default="", max_length=50, description="only documents of this version")
@@ -46,7 +46,7 @@ class GetDocumentListInputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class Entry(BaseModel, frozen=True):
-    """One document of a list."""
+    """A document in a list."""
 
     document_id: str
     title: str
@@ -57,14 +57,14 @@ class Entry(BaseModel, frozen=True):
 
 
 class GetDocumentListOutput(BaseModel, frozen=True):
-    """Documents by title; `total` counts all that match."""
+    """A page of matching documents; `total` counts all matches."""
 
     documents: tuple[Entry, ...]
     total: int
 
 
 class GetDocumentList(LibraryTool[GetDocumentListInputs, GetDocumentListOutput]):
-    """Lists the documents that the person may read."""
+    """Lists the documents that the user may read."""
 
     name = "get_document_list"
     aliases = ("list_documents",)
@@ -75,17 +75,17 @@ class GetDocumentList(LibraryTool[GetDocumentListInputs, GetDocumentListOutput])
 
     async def run(self, inputs: GetDocumentListInputs, caller: ToolCaller) -> GetDocumentListOutput:
         wanted = inputs.title_contains.casefold()
-        found = [
+        matching = [
             document
             for document in await self._library.list_documents(caller.groups)
             if wanted in document.title.casefold()
             and inputs.version in {"", document.stated_version}
         ]
-        ids = [document.id for document in found]
+        ids = [document.id for document in matching]
         start = ids.index(inputs.after) + 1 if inputs.after in ids else 0
         return GetDocumentListOutput(
-            documents=tuple(map(make_entry, found[start : start + inputs.limit])),
-            total=len(found),
+            documents=tuple(map(make_entry, matching[start : start + inputs.limit])),
+            total=len(matching),
         )
 
     def render(self, output: GetDocumentListOutput) -> str:
@@ -104,14 +104,14 @@ class GetDocumentInfoInputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class SectionInfo(BaseModel, frozen=True):
-    """One section of a document; `characters` is the length of its text."""
+    """A section of a document; `characters` is the length of its text."""
 
     heading_path: tuple[str, ...]
     characters: int
 
 
 class GetDocumentInfoOutput(BaseModel, frozen=True):
-    """A document without its text: place, language, version, sections."""
+    """The metadata of a document, and its sections."""
 
     document_id: str
     title: str
@@ -127,7 +127,7 @@ class GetDocumentInfoOutput(BaseModel, frozen=True):
 
 
 class GetDocumentInfo(LibraryTool[GetDocumentInfoInputs, GetDocumentInfoOutput]):
-    """Describes one document by its sections."""
+    """Returns the metadata and the sections of a document."""
 
     name = "get_document_info"
     aliases = ("get_document_metadata", "document_info")
@@ -167,7 +167,7 @@ class ClassifyDocumentInputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class ClassifyDocumentOutput(BaseModel, frozen=True):
-    """The kind of a document by rules; `share` compares it with the other kinds, 0 to 1."""
+    """The kind of a document; `share` is its share of all cue words found, 0 to 1."""
 
     document_id: str
     title: str
@@ -179,7 +179,7 @@ class ClassifyDocumentOutput(BaseModel, frozen=True):
 
 
 class ClassifyDocument(LibraryTool[ClassifyDocumentInputs, ClassifyDocumentOutput]):
-    """Names the kind of a document by the words that are frequent in it; English only."""
+    """Classifies a document by its most frequent cue words; English only."""
 
     name = "classify_document"
     description = "Classify a document: law, contract, policy, procedure, reference or report."
@@ -193,7 +193,7 @@ class ClassifyDocument(LibraryTool[ClassifyDocumentInputs, ClassifyDocumentOutpu
 
 
 class SummarizeInputs(BaseModel, frozen=True, extra="forbid"):
-    """A document, and what about it."""
+    """A document, and a subject to prefer."""
 
     document_id: str = Field(min_length=1, max_length=500, description="the id of a document")
     about: str = Field(default="", max_length=500, description="a subject to prefer, if any")
@@ -201,7 +201,7 @@ class SummarizeInputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class SummarizeOutput(BaseModel, frozen=True):
-    """Sentences of a document in their order, each with its citation."""
+    """Sentences of a document in document order, each with its citation."""
 
     document_id: str
     title: str
@@ -209,7 +209,7 @@ class SummarizeOutput(BaseModel, frozen=True):
 
 
 class Summarize(LibraryTool[SummarizeInputs, SummarizeOutput]):
-    """Quotes the sentences that have most of what their document speaks of; writes none."""
+    """Extractive summary: quotes the sentences with the most frequent terms of a document."""
 
     name = "summarize"
     aliases = ("document_summary", "summarise")
@@ -236,7 +236,7 @@ class Summarize(LibraryTool[SummarizeInputs, SummarizeOutput]):
 
 
 def make_entry(document: ListedDocument) -> Entry:
-    """Return the entry of a document."""
+    """Return the list entry of a document."""
     return Entry(
         document_id=document.id,
         title=document.title,
@@ -248,10 +248,10 @@ def make_entry(document: ListedDocument) -> Entry:
 
 
 def choose_sentences(document: WholeDocument, about: str, wanted: int) -> list[FoundPassage]:
-    """Return sentences in document order: those with the document's most frequent words.
+    """Return up to `wanted` sentences with the most frequent terms, in document order.
 
-    The words of the title and of `about` count twice. A sentence that repeats the words of a
-    chosen one gains nothing by them.
+    Terms of the title and of `about` count twice. Terms of sentences that were already chosen do
+    not count again.
     """
     language = document.listed.language
     sentences = list(_list_sentences(document))

@@ -46,9 +46,9 @@ class Output(BaseModel, frozen=True):
 
 
 class FormatReport(Tool[Inputs, Output]):
-    """Sets findings as Markdown as the reports of reviews are; it adds no word to them.
+    """Formats findings as a Markdown report, without changing their wording.
 
-    Its result is no source: the caller has written it. Markup and links of texts are escaped.
+    The result is not a source, because the caller wrote it. Markup and links in texts are escaped.
     """
 
     name = "format_report"

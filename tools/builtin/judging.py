@@ -1,4 +1,4 @@
-"""The tools that judge: a citation, whether the documents answer, and what is out of scope."""
+"""Tools that verify citations, estimate answerability, and report out-of-scope questions."""
 
 from collections.abc import Iterable
 from typing import Literal, Self
@@ -15,17 +15,18 @@ from tools.tool import LibraryTool, Tool, ToolParts
 
 
 class VerifyCitationInputs(BaseModel, frozen=True, extra="forbid"):
-    """A claim and the passage that it cites."""
+    """A claim and its cited passage."""
 
     claim: str = Field(min_length=1, max_length=4_000, description="the claim, one sentence")
     chunk_id: str = Field(min_length=1, max_length=500, description="the id of the cited passage")
 
 
 class VerifyCitationOutput(BaseModel, frozen=True):
-    """What can be proved of a claim; whether the passage means the same, its reader judges.
+    """The result of a comparison by rules, which does not judge meaning.
 
-    `verbatim`: it stands there word for word; `other_words`: it does not, and `not_in_passage` has
-    its numbers that the passage does not have; `missing`: there is no such passage.
+    `verbatim`: the passage contains the claim word for word. `other_words`: it does not;
+    `not_in_passage` has the numbers of the claim that the passage lacks. `missing`: the passage
+    does not exist.
     """
 
     verdict: Literal["verbatim", "other_words", "missing"]
@@ -34,7 +35,7 @@ class VerifyCitationOutput(BaseModel, frozen=True):
 
 
 class VerifyCitation(LibraryTool[VerifyCitationInputs, VerifyCitationOutput]):
-    """Compares a claim with the passage that it cites, without a model."""
+    """Compares a claim with its cited passage, without a model."""
 
     name = "verify_citation"
     aliases = ("check_citation", "verify_claim")
@@ -46,8 +47,10 @@ class VerifyCitation(LibraryTool[VerifyCitationInputs, VerifyCitationOutput]):
     output = VerifyCitationOutput
 
     async def run(self, inputs: VerifyCitationInputs, caller: ToolCaller) -> VerifyCitationOutput:
-        found = await self._library.read([document_of(inputs.chunk_id)], caller.groups, caller.run)
-        for document in found:
+        documents = await self._library.read(
+            [document_of(inputs.chunk_id)], caller.groups, caller.run
+        )
+        for document in documents:
             for number, chunk in enumerate(document.chunks):
                 if chunk.chunk.chunk_id == inputs.chunk_id:
                     return _compare(inputs.claim, chunk.chunk.text, cite_chunk(document, number))
@@ -64,7 +67,7 @@ class AssessConfidenceInputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class AssessConfidenceOutput(BaseModel, frozen=True):
-    """Calibrated probabilities, 0 to 1, that the documents answer and cover a question."""
+    """The search quality, with probabilities (0 to 1) of answerability and coverage."""
 
     quality: Literal["excellent", "good", "poor"]
     answerability: float
@@ -73,7 +76,7 @@ class AssessConfidenceOutput(BaseModel, frozen=True):
 
 
 class AssessConfidence(Tool[AssessConfidenceInputs, AssessConfidenceOutput]):
-    """Judges how well the documents can answer, by the calibration of the search."""
+    """Estimates how well the documents answer a question, from the calibrated search scores."""
 
     name = "assess_confidence"
     aliases = ("confidence",)
@@ -98,29 +101,29 @@ class AssessConfidence(Tool[AssessConfidenceInputs, AssessConfidenceOutput]):
             language=caller.language or None,
             groups=caller.groups,
         )
-        found = await self._searcher.search(request)
+        findings = await self._searcher.search(request)
         return AssessConfidenceOutput(
-            quality=found.quality,
-            answerability=round(found.answerability, 4),
-            coverage=round(found.coverage, 4),
-            is_calibrated=found.are_calibrated,
+            quality=findings.quality,
+            answerability=round(findings.answerability, 4),
+            coverage=round(findings.coverage, 4),
+            is_calibrated=findings.are_calibrated,
         )
 
 
 class OutOfScopeHandlerInputs(BaseModel, frozen=True, extra="forbid"):
-    """Why a question is not about the documents."""
+    """Why a question is out of scope."""
 
     reason: str = Field(default="", max_length=500, description="in one sentence")
 
 
 class OutOfScopeHandlerOutput(BaseModel, frozen=True):
-    """The reason, as it was given."""
+    """The given reason."""
 
     reason: str
 
 
 class OutOfScopeHandler(Tool[OutOfScopeHandlerInputs, OutOfScopeHandlerOutput]):
-    """Says that a question is not about the documents; a round that only calls it ends the loop."""
+    """Reports that a question is out of scope; a round that only calls this tool ends the loop."""
 
     name = "out_of_scope_handler"
     description = "Say that the question has nothing to do with the documents."

@@ -1,4 +1,4 @@
-"""The tools that read passages as they stand: of a page, a section, around a passage, by a name."""
+"""Tools that read original text: pages, sections, the context of passages, or by title."""
 
 from pydantic import BaseModel, Field
 
@@ -18,14 +18,14 @@ from tools.tool import LibraryTool
 
 
 class ReadDocumentInputs(BaseModel, frozen=True, extra="forbid"):
-    """A document, and which page of it."""
+    """A document and a page number."""
 
     document_id: str = Field(min_length=1, max_length=500, description="the id of a document")
     page: int = Field(default=1, ge=1, description="pages have about 8,000 characters")
 
 
 class ReadDocument(ShowsText, LibraryTool[ReadDocumentInputs, PassageList]):
-    """Reads a document page by page, as it stands."""
+    """Returns a page of the original text of a document."""
 
     name = "read_document"
     description = "Read a document as it stands, page by page."
@@ -37,7 +37,7 @@ class ReadDocument(ShowsText, LibraryTool[ReadDocumentInputs, PassageList]):
 
 
 class ReadSectionInputs(BaseModel, frozen=True, extra="forbid"):
-    """A passage of the section, and which page of it."""
+    """A passage of the section, and a page number."""
 
     chunk_id: str = Field(
         min_length=1, max_length=500, description="the id of a passage, as a result gave it"
@@ -46,7 +46,7 @@ class ReadSectionInputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class ReadSection(ShowsText, LibraryTool[ReadSectionInputs, PassageList]):
-    """Reads the whole section in which a passage stands, with the sections below it."""
+    """Returns the whole section of a passage, with its subsections."""
 
     name = "read_section"
     description = "Read the whole section in which a passage stands, as it stands there."
@@ -64,7 +64,7 @@ class ReadSection(ShowsText, LibraryTool[ReadSectionInputs, PassageList]):
 
 
 class ExpandContextInputs(BaseModel, frozen=True, extra="forbid"):
-    """Passages to widen."""
+    """Passages, and how many neighbors to include."""
 
     chunk_ids: tuple[str, ...] = Field(
         min_length=1, max_length=10, description="ids of passages, as an earlier result gave them"
@@ -73,7 +73,7 @@ class ExpandContextInputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class ExpandContext(ShowsPassages, LibraryTool[ExpandContextInputs, PassageList]):
-    """Reads passages together with the text before and after them."""
+    """Returns passages with their neighbors."""
 
     name = "expand_context"
     aliases = ("expand_ctx",)
@@ -105,7 +105,7 @@ class ExpandContext(ShowsPassages, LibraryTool[ExpandContextInputs, PassageList]
 
 
 class LookupInputs(BaseModel, frozen=True, extra="forbid"):
-    """A name."""
+    """A title, code or defined term."""
 
     name: str = Field(
         min_length=1, max_length=300, description="a title, code or defined term, such as 'AC-2(3)'"
@@ -114,7 +114,7 @@ class LookupInputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class Lookup(ShowsPassages, LibraryTool[LookupInputs, PassageList]):
-    """Reads the beginning of the documents that have a name."""
+    """Returns the beginning of the documents with a given name."""
 
     name = "lookup"
     aliases = ("look_up", "find_document")
@@ -126,8 +126,8 @@ class Lookup(ShowsPassages, LibraryTool[LookupInputs, PassageList]):
     async def run(self, inputs: LookupInputs, caller: ToolCaller) -> PassageList:
         graph = await self._library.open_graph(caller.groups)
         names = await graph.find_called([" ".join(split_words(inputs.name))])
-        found = names.find(inputs.name)[: inputs.limit]
-        documents = await self._library.read(found, caller.groups, caller.run)
+        document_ids = names.find(inputs.name)[: inputs.limit]
+        documents = await self._library.read(document_ids, caller.groups, caller.run)
         passages = tuple(
             FoundPassage(citation=cite_chunk(document, 0, 1.0), text=document.chunks[0].chunk.text)
             for document in documents

@@ -26,13 +26,13 @@ from tools.tool import Tool, ToolParts
 
 _OWN_WEIGHT = 10.0
 _RANK_OFFSET = 20
-"""The constant of reciprocal rank fusion; both were fitted on the tasks of a help desk."""
+"""The constant of reciprocal rank fusion. Both values were tuned on help desk tasks."""
 _CANDIDATES = 60
 _ASPECT_CANDIDATES = 20
 
 
 class SearchMethod(StrEnum):
-    """How passages are looked for."""
+    """How passages are searched."""
 
     ALL = "all"
     MEANING = "meaning"
@@ -49,13 +49,13 @@ _METHODS = {
     SearchMethod.GRAPH: "links, cross references and shared names that lead on from passages",
 }
 _FIRST_WEIGHT, _OTHER_WEIGHT = 2.0, 1.0
-"""Half of the weight of the words that were asked for: an invented passage may be wrong."""
+"""Other wordings have half the weight of the query, because a model made them up."""
 _WORDING_OFFSET = 60
 """The usual constant of reciprocal rank fusion (Cormack et al. 2009)."""
 
 
 class Inputs(QueryInputs):
-    """A search in words, how to look, and what else belongs to the same matter."""
+    """A search query with its method, aspects and wordings."""
 
     method: SearchMethod = Field(
         default=SearchMethod.ALL,
@@ -76,9 +76,10 @@ class Inputs(QueryInputs):
 
 
 class Search(ShowsPassages, Tool[Inputs, PassageList]):
-    """Searches on the levels of a method; aspects and wordings are fused by their ranks.
+    """Searches with a method; results of aspects and wordings are merged by rank fusion.
 
-    Aspects are parts of a request, and find a passage of each document; wordings say the same.
+    Aspects are parts of a request; with them, the result has one passage per document. Wordings are
+    paraphrases of the query.
     """
 
     name = "search"
@@ -128,7 +129,7 @@ class Search(ShowsPassages, Tool[Inputs, PassageList]):
         parts = []
         for aspect in inputs.aspects:
             parts.append(await self._search(inputs, aspect[:2_000], _ASPECT_CANDIDATES, caller))
-            await asyncio.sleep(0)  # a long list of aspects lets other calls run
+            await asyncio.sleep(0)  # yield to other tasks during a long list of aspects
         return _fuse(whole, parts, inputs.limit)
 
     async def _walk(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
@@ -142,8 +143,10 @@ class Search(ShowsPassages, Tool[Inputs, PassageList]):
             version=inputs.version,
             run=caller.run,
         )
-        found = await self._walker.walk(walk)
-        return PassageList(passages=tuple(found), note="" if found else "nothing leads further")
+        passages = await self._walker.walk(walk)
+        return PassageList(
+            passages=tuple(passages), note="" if passages else "nothing leads further"
+        )
 
     async def _search_wordings(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
         wanted = min(2 * inputs.limit, _CANDIDATES)
@@ -159,9 +162,9 @@ class Search(ShowsPassages, Tool[Inputs, PassageList]):
     ) -> Findings:
         if inputs.version and inputs.version not in query:
             query = f"{query} version {inputs.version}"
-        one = inputs.model_copy(update={"query": query, "limit": candidates})
+        candidate_inputs = inputs.model_copy(update={"query": query, "limit": candidates})
         by_words = inputs.method is SearchMethod.WORDS
-        request = make_request(one, caller, by_words=by_words)
+        request = make_request(candidate_inputs, caller, by_words=by_words)
         return await self._choose(inputs.method).search(request)
 
     def _choose(self, method: SearchMethod) -> Searcher:
@@ -173,7 +176,7 @@ class Search(ShowsPassages, Tool[Inputs, PassageList]):
 
 
 def fuse_wordings(own: Findings, others: Sequence[Findings], limit: int) -> tuple[Hit, ...]:
-    """Return the best passages of all wordings, by weighted reciprocal ranks."""
+    """Return the best passages of all wordings by weighted reciprocal rank fusion."""
     scores: dict[str, float] = {}
     hits: dict[str, Hit] = {}
     for weight, findings in ((_FIRST_WEIGHT, own), *((_OTHER_WEIGHT, other) for other in others)):
@@ -185,7 +188,7 @@ def fuse_wordings(own: Findings, others: Sequence[Findings], limit: int) -> tupl
 
 
 def _fuse(whole: Findings, parts: Sequence[Findings], limit: int) -> PassageList:
-    """Return the best passage of each document, by weighted reciprocal ranks."""
+    """Return the best passage of each document by weighted reciprocal rank fusion."""
     scores: dict[str, float] = {}
     hits: dict[str, Hit] = {}
     for weight, findings in ((_OWN_WEIGHT, whole), *((1.0, part) for part in parts)):

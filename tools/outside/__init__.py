@@ -1,1 +1,1 @@
-"""Tools of MCP servers and HTTP interfaces: their configuration, schemas and results."""
+"""External tools from MCP servers and HTTP APIs: configuration, schemas and calls."""

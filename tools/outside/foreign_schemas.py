@@ -1,10 +1,10 @@
-"""JSON schemas of outside tools: compiled once, bounded, without network access or slow patterns.
+"""JSON schemas of external tools: compiled once, with limits on size and cost.
 
-Patterns run in linear time (`jsonschema_rs.RegexOptions`), references are followed inside the
-schema only, and a model is shown the keywords of `_SHOWN` alone.
+Patterns run in linear time (`jsonschema_rs.RegexOptions`), references are only followed inside the
+schema, and models only see the keywords in `_SHOWN`.
 
-A schema that contains itself among alternatives does so: every level of the value is checked once
-for each alternative of the level above. The server that wrote the schema may also write the value.
+Recursive schemas with alternatives are rejected: validation takes exponential time in the depth of
+the value, which may come from the same server as the schema.
 """
 
 import json
@@ -35,7 +35,7 @@ _SHOWN = frozenset(
 )  # fmt: skip
 _NO_LINKS = jsonschema_rs.RegexOptions(size_limit=1_000_000, dfa_size_limit=1_000_000)
 MOST_PARTS = 5_000
-"""Parts of a schema in which every reference is replaced by its target."""
+"""Maximum parts of a schema after all references are expanded."""
 _DEEPEST_CHECKED = 40
 _BRANCHING = frozenset(
     {
@@ -45,23 +45,23 @@ _BRANCHING = frozenset(
     }
 )  # fmt: skip
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
-"""Keywords whose value has schemas under names that anybody chooses."""
+"""Keywords whose value maps arbitrary names to schemas."""
 _DATA = frozenset({"enum", "const", "default", "examples", "$defs", "definitions"})
-"""Keywords whose value is no part of a check; definitions are, where they are referred to."""
+"""Keywords whose value is not a schema to apply; definitions apply only where referenced."""
 _DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef", "$id", "id"})
 MOST_DESCRIPTION = 1_000
 
 MOST_RESULT = 200_000
-"""Characters of a result that are kept; the executor shortens them further for a model."""
+"""Maximum characters of a result; the executor shortens it further for models."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class ForeignSchema:
-    """A JSON schema that somebody else wrote; raises `InvalidSchema`.
+    """A third-party JSON schema; raises `InvalidSchema`.
 
-    `is_input`: it describes the arguments of a tool, which are an object. `is_trusted`: the
-    operator has chosen it, so that its cost is not checked.
+    `is_input` is True for the arguments of a tool, which must be an object. `is_trusted` is True
+    for a schema that the operator provides, whose cost is not checked.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class ForeignSchema:
         self._shown = _SchemaWriter(self.schema).show() if is_input else {}
 
     def find_problems(self, value: JsonValue) -> str:
-        """Return why a value does not fit, bounded; empty if it fits."""
+        """Return the validation errors of a value as one string, or "" if it is valid."""
         problems = []
         for error in self._validator.iter_errors(value):
             place = ".".join(str(part)[:80] for part in error.instance_path) or "arguments"
@@ -104,14 +104,15 @@ class ForeignSchema:
         return "; ".join(problems)
 
     def describe(self) -> dict[str, JsonValue]:
-        """Return the schema as a model is shown it: without references, texts bounded."""
+        """Return the schema for a model, with references inlined and long texts shortened."""
         return self._shown
 
 
 class _SchemaWriter:
-    """Writes a schema without references: at most `MOST_NODES` nodes; deeper ones stay open.
+    """Inlines the references of a schema, up to `MOST_NODES` nodes and `_DEEPEST` levels.
 
-    A schema may contain itself, and references to references grow without end.
+    The limits are needed because schemas may be recursive, and nested references can grow
+    exponentially. Deeper levels accept any value.
     """
 
     def __init__(self, schema: dict[str, JsonValue]) -> None:
@@ -134,8 +135,8 @@ class _SchemaWriter:
             value = {**self._find(reference), **{k: v for k, v in value.items() if k != "$ref"}}
             if "$ref" in value:
                 return self._show(value, depth + 1)
-        shown = {key: self._show_keyword(key, one, depth) for key, one in value.items()}
-        shown = {key: one for key, one in shown.items() if key in _SHOWN}
+        shown = {key: self._show_keyword(key, item, depth) for key, item in value.items()}
+        shown = {key: item for key, item in shown.items() if key in _SHOWN}
         properties = value.get("properties")
         if isinstance(properties, dict):
             shown |= self._show_properties(properties, value.get("required"), depth)
@@ -155,7 +156,7 @@ class _SchemaWriter:
 
     def _show_keyword(self, key: str, value: JsonValue, depth: int) -> JsonValue:
         if key in ("anyOf", "oneOf", "allOf") and isinstance(value, list):
-            return [self._show(one, depth + 1) for one in value]
+            return [self._show(item, depth + 1) for item in value]
         if key == "items" or (key == "additionalProperties" and isinstance(value, dict)):
             return self._show(value, depth + 1)
         return self._clean(value) if key in _SHOWN else None
@@ -167,9 +168,9 @@ class _SchemaWriter:
         if isinstance(value, str):
             return clean(value, _LONGEST_TEXT)
         if isinstance(value, list):
-            return [self._clean(one) for one in value]
+            return [self._clean(item) for item in value]
         if isinstance(value, dict):
-            return {clean(key, _LONGEST_TEXT): self._clean(one) for key, one in value.items()}
+            return {clean(key, _LONGEST_TEXT): self._clean(item) for key, item in value.items()}
         return value
 
     def _find(self, reference: str) -> dict[str, JsonValue]:
@@ -178,7 +179,7 @@ class _SchemaWriter:
 
 
 class _SchemaWalk:
-    """Visits the parts of a schema in the order of a check."""
+    """Visits the parts of a schema that a validation may visit."""
 
     def __init__(self, schema: Mapping[str, JsonValue]) -> None:
         self.is_recursive = False
@@ -191,11 +192,11 @@ class _SchemaWalk:
         if self._left < 0 or depth > _DEEPEST_CHECKED:
             raise InvalidSchema(f"expected a schema of at most {MOST_PARTS} parts, found more")
         if isinstance(value, list):
-            for one in value:
-                self.visit(one, inside, depth + 1)
+            for item in value:
+                self.visit(item, inside, depth + 1)
         elif isinstance(value, dict):
-            for key, one in value.items():
-                self._visit_keyword(key, one, inside, depth)
+            for key, item in value.items():
+                self._visit_keyword(key, item, inside, depth)
 
     def _visit_keyword(
         self, key: str, value: JsonValue, inside: tuple[str, ...], depth: int
@@ -229,14 +230,14 @@ def digest_definition(
     schema: Mapping[str, JsonValue],
     output: Mapping[str, JsonValue] | None,
 ) -> str:
-    """Return the digest of everything that another side says about a tool."""
+    """Return the digest of the third-party definition of a tool."""
     return digest_arguments(
         [name, description, dict(schema), None if output is None else dict(output)]
     )
 
 
 def check_cost(schema: Mapping[str, JsonValue]) -> None:
-    """Raise `InvalidSchema` for a schema that is too costly to check values by."""
+    """Raise `InvalidSchema` for a schema that is too expensive for validation."""
     walk = _SchemaWalk(schema)
     walk.visit(dict(schema), ("#",), 0)
     if walk.is_recursive and walk.branches:
@@ -246,7 +247,7 @@ def check_cost(schema: Mapping[str, JsonValue]) -> None:
 
 
 def find_target(schema: Mapping[str, JsonValue], reference: str) -> JsonValue:
-    """Return the part of a schema that a reference of the form `#/a/b` names, or None."""
+    """Return the target of a reference such as `#/a/b` in a schema, or None."""
     value: JsonValue = dict(schema)
     if reference == "#":
         return value
@@ -259,7 +260,7 @@ def find_target(schema: Mapping[str, JsonValue], reference: str) -> JsonValue:
 
 
 def clean(text: str, longest: int) -> str:
-    """Return at most `longest` characters of a text, without controls and hidden characters."""
+    """Return at most `longest` characters of a text, without control and invisible characters."""
     visible = remove_hidden_characters(_CONTROLS.sub("", text[: 2 * longest]))
     return visible if len(visible) <= longest else f"{visible[: longest - 1]}…"
 
@@ -270,4 +271,4 @@ def clean_line(text: str, longest: int) -> str:
 
 
 def _is_list(value: JsonValue) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)

@@ -1,14 +1,14 @@
-"""Keeps one MCP server connected: opened for a call, checked, and opened again after a loss.
+"""The connection to an MCP server: opened on demand, and reopened after a loss.
 
-One task owns the connection (`serve`), because the tasks of a session must end where they began;
-calls of any task use it. A server that fails again and again is left alone for a growing time.
+One task owns the connection (`serve`), because the tasks of a session must end in the task that
+started them; calls from any task use it. Reconnection uses exponential backoff.
 
-A server is a process with which messages are exchanged, one a line, or an address. The transport of
-the `mcp` package gives a process parts of our environment and reads lines of any length; ours gives
-it nothing but what the operator names, and ends a server that floods. The process and its children
-never survive: they are a process group, which is killed at the end. Over HTTP, bodies are bounded,
-and each connection goes to an address that was checked, as that of a crawl is; the private network
-is open only where the configured address is in it.
+A server is either a process, with one message per line, or an HTTP address. The transport of the
+`mcp` package passes parts of our environment to a process, and reads lines of any length. This one
+passes only the configured variables, and ends a server that sends too much. A process and its
+children form a process group, which is killed at the end. Over HTTP, bodies are bounded, and each
+address is checked like those of a crawl: private networks are only allowed if the configured
+address is in one.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ from tools.outside.foreign_schemas import clean_line
 
 MOST_MESSAGE_BYTES = 4_000_000
 MOST_UNASKED = 1_000
-"""Messages that a server may send between two answers."""
+"""Maximum messages of a server between two responses."""
 GRACE_SECONDS = 1.0
 _LAST_WORDS = 2_000
 _PIECE = 4_096
@@ -65,7 +65,7 @@ _DIES_WITH_PARENT = (
     "import ctypes,os,sys;ctypes.CDLL(None).prctl(1,9);"
     "os.execve(sys.argv[1],sys.argv[1:],os.environ)"
 )
-"""Linux kills the server when this process dies, also where it could not say goodbye."""
+"""Makes Linux kill the server process when this process dies."""
 
 Incoming = SessionMessage | Exception
 Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
@@ -73,24 +73,24 @@ Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[Sess
 
 @dataclass(slots=True)
 class ServerEnd:
-    """How a server process ended: `reason` is empty while it runs."""
+    """How a server process ended; `reason` is empty while it runs."""
 
     reason: str = ""
     last_words: str = field(default="", repr=False)
-    """The end of what it wrote to its standard error; for the log."""
+    """The end of its standard error output, for the log."""
 
 
 MOST_BODY_BYTES = 4_000_000
 CONNECT_SECONDS = 10.0
 SESSION_HEADER = "mcp-session-id"
 SESSION_ENDED = -32_404
-"""The code of the error that takes the place of a refusal of a session."""
+"""The error code that replaces the body of a response that rejects a session."""
 OpenStreams = Callable[[ServerEnd], AbstractAsyncContextManager[Any]]
 Ask = Callable[[ClientSession], Awaitable[Any]]
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
 LISTING_SECONDS = 60.0
-"""After this time the tools of a server are read again before a call."""
+"""After this time, the tools of a server are listed again before a call."""
 MOST_PAGES = 20
 _LONGEST_REASON = 200
 _SESSION_REFUSALS = frozenset({400, 401, 404})
@@ -103,7 +103,7 @@ log = structlog.get_logger("tools")
 
 
 class BoundedBody(httpx2.AsyncByteStream):
-    """A body that ends with an error when it becomes too long."""
+    """A response body that raises an error if it is too long."""
 
     def __init__(self, body: httpx2.AsyncByteStream) -> None:
         self._body = body
@@ -113,7 +113,7 @@ class BoundedBody(httpx2.AsyncByteStream):
         async for piece in self._body:
             left -= len(piece)
             if left < 0:
-                raise httpx2.ReadError(f"a body may have {MOST_BODY_BYTES} bytes, this has more")
+                raise httpx2.ReadError(f"the body is larger than {MOST_BODY_BYTES} bytes")
             yield piece
 
     async def aclose(self) -> None:
@@ -121,17 +121,16 @@ class BoundedBody(httpx2.AsyncByteStream):
 
 
 class SessionEnded(ToolFailed):
-    """The server has refused a request, probably because it no longer knows the session."""
+    """The server rejected a request, probably because its session has ended."""
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Sends requests to checked addresses, and reads bodies of a bounded length as they are.
+    """Sends requests to checked addresses only, and reads uncompressed bodies of bounded length.
 
-    A 404 for a request of a session says that the session has ended (specification of MCP, section
-    "Session Management"). Servers word it in different ways, or not at all, and many answer 400 or
-    401, as examples of the protocol's libraries did; such a reply does not name the request. The
-    client of the `mcp` package does not pass the status on: the body is replaced by an error with
-    a code of ours.
+    A 404 response to a request in a session means that the session has ended (MCP specification,
+    "Session Management"). Many servers respond with 400 or 401 instead, without the request id. The
+    client of the `mcp` package does not expose the status, so the body is replaced by an error with
+    the code `SESSION_ENDED`.
     """
 
     def __init__(self, resolver: GuardedResolver) -> None:
@@ -145,7 +144,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             address = await self._resolver.choose(host, port)
         except (AddressRefusedError, FetchError) as error:
             raise httpx2.ConnectError(str(error)) from error
-        # The certificate is checked for the name.
+        # The certificate is verified for the host name.
         request.url = request.url.copy_with(host=address)
         request.extensions = {**request.extensions, "sni_hostname": host}
         response = await self._inner.handle_async_request(request)
@@ -163,7 +162,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
 
 class McpConnection:
-    """The connection to one server; `on_listed` receives every list of its tools."""
+    """The connection to a server; `on_listed` is called with each list of its tools."""
 
     def __init__(
         self,
@@ -196,10 +195,10 @@ class McpConnection:
         self._is_idle = asyncio.Event()
         self._redact = redact
         self._was_asked = False
-        """Whether a call was sent: from then on the server may write its arguments anywhere."""
+        """Whether a call was sent; since then, the output of the server may contain arguments."""
 
     async def serve(self) -> None:
-        """Open the connection whenever it is wanted, until `stop`."""
+        """Open the connection on demand, until `stop` is called."""
         while not self._is_stopped:
             await self._wanted.wait()
             self._wanted.clear()
@@ -209,17 +208,17 @@ class McpConnection:
     def stop(self) -> None:
         """Close the connection and end `serve`.
 
-        A cancellation alone may be lost: a session that closes reports an error in its place.
+        Cancelling `serve` is not enough, because a closing session may replace it with an error.
         """
         self._is_stopped = True
         self._lose("it was stopped")
         self._wanted.set()
 
     async def call(self, tool: str, arguments: dict[str, JsonValue]) -> CallToolResult:
-        """Return the result of a tool; `check` comes first.
+        """Return the result of a tool; call `check` first.
 
-        Raises `ConnectionError` if the server was lost after the call was sent, `MCPError` for an
-        error that it answered, and `pydantic.ValidationError` for an answer of another form.
+        Raises `ConnectionError` if the connection was lost after the call was sent, `MCPError` for
+        an error response, and `pydantic.ValidationError` for an invalid response.
         """
         self._was_asked = True
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
@@ -228,14 +227,14 @@ class McpConnection:
                 lambda session: session.send_request(request, CallToolResult)
             )
         except asyncio.CancelledError:
-            # A server that does not answer is asked for its tools before it gets another call.
+            # The server did not respond: list its tools again before the next call.
             self._listed_at = None
             raise
         self._failures = 0
         return result
 
     async def check(self) -> None:
-        """Connect where that is needed and read the tools again; raises `ToolFailed`."""
+        """Connect if needed, and list the tools again if the list is old; raises `ToolFailed`."""
         await self._connect()
         async with self._listing:
             now = self._clock()
@@ -261,7 +260,7 @@ class McpConnection:
                 raise ToolFailed(f"{self._report(self._fault)}; tried again in {wait:.1f} s")
             self._opening = asyncio.get_running_loop().create_future()
             self._wanted.set()
-        # The attempt is shared: a caller that gives up does not end it for the others.
+        # The attempt is shared, so a cancelled caller must not cancel it for the others.
         return await asyncio.shield(self._opening)
 
     async def _serve_once(self, opening: asyncio.Future[ClientSession]) -> None:
@@ -276,7 +275,7 @@ class McpConnection:
                 opening.set_result(session)
                 await self._lost.wait()
                 if self._has_ended_session:
-                    await self._let_requests_end()
+                    await self._wait_for_requests()
         except Exception as error:  # noqa: BLE001 - becomes the reason of failed calls, and is logged
             self._fault = self._end.reason or _describe(error)
         finally:
@@ -295,10 +294,10 @@ class McpConnection:
             last_words=None if self._was_asked else self._redact(self._end.last_words) or None,
         )
 
-    async def _let_requests_end(self) -> None:
-        """Give the other requests of an ended session a moment to learn that, too.
+    async def _wait_for_requests(self) -> None:
+        """Give the other requests of an ended session a moment to be rejected, too.
 
-        If the connection is closed first, nobody knows whether they were processed.
+        If the connection closed first, it would be unknown whether they were processed.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE_SECONDS):
@@ -316,7 +315,7 @@ class McpConnection:
         return session
 
     async def _list(self, session: ClientSession | None = None) -> None:
-        """Read the tools again, in a session that is being opened or in the open one."""
+        """List the tools, in `session` while it is being opened, or in the current session."""
         tools: list[Tool] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):
@@ -331,10 +330,10 @@ class McpConnection:
         self._on_listed(tools)
 
     async def _request(self, ask: Ask) -> Any:
-        """Return an answer; raises `ConnectionError` if the server is lost.
+        """Return the response to a request; raises `ConnectionError` if the connection is lost.
 
-        If the server has ended the session, the request is sent once more in a new one: it was not
-        processed. A session in which only this request is refused goes on.
+        If the server has ended the session, the request was not processed, and is sent again in a
+        new session. If only this request was rejected, the session continues.
         """
         session = await self._connect()
         try:
@@ -386,7 +385,7 @@ class McpConnection:
         self._lost.set()
 
     def _back_off(self) -> None:
-        """The first loss is answered at once, each further one after twice the time."""
+        """Reconnect immediately after the first loss, then with exponential backoff."""
         if self._failures:
             wait = FIRST_WAIT_SECONDS * 2 ** min(self._failures - 1, 10)
             self._not_before = self._clock() + min(wait, LONGEST_WAIT_SECONDS)
@@ -403,7 +402,7 @@ async def open_process(
     directory: Path | None,
     end: ServerEnd,
 ) -> AsyncIterator[Streams]:
-    """Yield the streams of a server that runs inside the block; raises `ToolFailed`."""
+    """Run a server process inside the context, and yield its streams; raises `ToolFailed`."""
     process = await _start(command, environment, directory)
     inward, received = anyio.create_memory_object_stream[Incoming](0)
     sent, outward = anyio.create_memory_object_stream[SessionMessage](0)
@@ -427,7 +426,7 @@ async def open_process(
 
 @asynccontextmanager
 async def open_address(url: str, headers: Mapping[str, str], seconds: float) -> AsyncIterator[Any]:
-    """Yield the streams of a server at an address; `seconds` limit one request."""
+    """Yield the streams of a server at an address; `seconds` limits each request."""
     resolver = GuardedResolver()
     try:
         await resolver.start_at(*_read_host(httpx2.URL(url)))
@@ -474,7 +473,7 @@ async def _start(
 async def _read(
     process: asyncio.subprocess.Process, inward: MemoryObjectSendStream[Incoming], end: ServerEnd
 ) -> None:
-    """Pass the messages of the server on, until it ends or floods."""
+    """Forward the messages of the server, until it ends or exceeds a limit."""
     output, unasked = _pipe(process.stdout), 0
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         async with inward:
@@ -499,7 +498,7 @@ async def _read(
 
 
 def _parse(line: bytes) -> SessionMessage | None:
-    """Return the message of a line; None for anything else, which some servers print."""
+    """Return the message in a line, or None for other output, which some servers print."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
@@ -519,7 +518,7 @@ async def _write(
 
 
 async def _listen(process: asyncio.subprocess.Process, end: ServerEnd) -> None:
-    """Keep the end of the standard error, so that the server never waits for a reader."""
+    """Read the standard error, so that the server does not block, and keep its end."""
     errors, kept = _pipe(process.stderr), b""
     while piece := await errors.read(_PIECE):
         kept = (kept + piece)[-_LAST_WORDS:]
@@ -533,7 +532,7 @@ def _pipe(stream: asyncio.StreamReader | None) -> asyncio.StreamReader:
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
-    """Let the server end by itself for a moment, then kill it and all that it started."""
+    """Wait briefly for the server to exit, then kill it and its children."""
     if process.stdin is not None:
         process.stdin.close()
     try:
@@ -555,7 +554,7 @@ async def _list_page(
 
 
 async def _read_refusal(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-    """Return the refusal of a request, or an error that says that its session has ended."""
+    """Return the rejection of a request, or replace it by a `SESSION_ENDED` error."""
     status, body = response.status_code, await response.aread()
     await response.aclose()
     if status == 404 or _read_id(body) != _read_id(request.content):
@@ -567,7 +566,7 @@ async def _read_refusal(request: httpx2.Request, response: httpx2.Response) -> h
 
 
 def _read_id(body: bytes) -> str | int | None:
-    """Return the request that a message is or answers; None if it names none."""
+    """Return the request id of a request or response, or None."""
     try:
         message = jsonrpc_message_adapter.validate_json(body, by_name=False)
     except ValueError:
@@ -580,10 +579,10 @@ def _read_host(url: httpx2.URL) -> tuple[str, int]:
 
 
 def _describe(error: BaseException) -> str:
-    """Return the reason of a failure; groups of errors have one that says most.
+    """Return the reason of a failure; of an exception group, that of its first exception.
 
-    Of errors of the server or of a library only the type is named, and the code: their texts may
-    quote a request.
+    Errors of the server or of a library are described by type and code only, because their messages
+    may contain parts of a request.
     """
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

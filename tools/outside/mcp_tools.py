@@ -1,7 +1,8 @@
-"""The tools of MCP servers: statements of a server about them are shown to models but not trusted.
+"""The tools of MCP servers. Their descriptions are shown to models, but not trusted.
 
-The operator states which tools exist and what they change (`tools.outside.outside_tool`). A
-tool whose definition is another one than at the start, or than the operator pinned, is not called.
+The operator configures which tools exist and their effect classes; see
+`tools.outside.outside_tool`. A tool is not called if its definition has changed since the start, or
+differs from its pin.
 """
 
 import asyncio
@@ -73,7 +74,7 @@ class McpTool(OutsideTool):
         return self._schema
 
     def update(self, definition: Definition | None) -> None:
-        """Compare a definition with the first one and the pin; None: it is not offered."""
+        """Compare the definition, or None if there is none, with the first one or the pin."""
         if definition is None:
             self._fault = f"expected a tool {self.remote!r} of its server, found none"
             return
@@ -114,7 +115,7 @@ class McpTool(OutsideTool):
         await self.connection.check()
         if self._fault:
             raise ToolRejected(self._fault)
-        # The schema may have been read just now: the server was away at the start.
+        # The schema may have just been loaded, if the server was unavailable at the start.
         if self._schema is not None and (problems := self._schema.find_problems(inputs.arguments)):
             raise InvalidInput(problems)
         try:
@@ -142,12 +143,12 @@ class McpTool(OutsideTool):
             texts = [written]
         return make_output(texts, left_out)
 
-    def _check_output(self, found: JsonValue, size: int) -> None:
-        if found is None or self._output is None:
+    def _check_output(self, content: JsonValue, size: int) -> None:
+        if content is None or self._output is None:
             raise OutcomeUnknown("expected the structured result that its schema promises")
         if size > MOST_RESULT:
             raise OutcomeUnknown(f"expected a result of at most {MOST_RESULT} bytes, found {size}")
-        if problems := self._output.find_problems(found):
+        if problems := self._output.find_problems(content):
             raise OutcomeUnknown(f"expected a result of the tool's own schema: {problems}")
 
 
@@ -155,9 +156,9 @@ class McpTool(OutsideTool):
 async def open_servers(
     servers: Mapping[str, McpServerEntry], *, clock: Callable[[], float] = time.monotonic
 ) -> AsyncIterator[list[McpTool]]:
-    """Yield the tools of servers, which are connected inside the block.
+    """Yield the tools of servers, which are connected inside the context.
 
-    A server that cannot be reached is logged; its tools are there, and each call tries again.
+    An unavailable server is logged; its tools are included, and each call tries to connect.
     """
     opened = [_make_server(name, entry, clock) for name, entry in servers.items()]
     try:
@@ -171,14 +172,14 @@ async def open_servers(
                     connection.stop()
                     task.cancel()
     except BaseExceptionGroup as errors:
-        # An error of the block is the caller's, and leaves as it came.
+        # Unwrap an exception of the context body from its group.
         if len(errors.exceptions) == 1:
             raise errors.exceptions[0] from errors.exceptions[0].__cause__
         raise
 
 
 def _read_content(content: Sequence[Any]) -> tuple[list[str], list[str]]:
-    """Return the texts of a result, and the kinds of content that are no text."""
+    """Return the texts of a result, and the kinds of its other content."""
     texts: list[str] = []
     left_out: list[str] = []
     for block in content:

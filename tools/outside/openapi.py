@@ -1,9 +1,9 @@
-"""Makes tools of the operations of OpenAPI 3 documents, and calls them.
+"""Creates tools from the operations of OpenAPI 3 documents, and calls them.
 
-References are followed inside a document only. The servers that a document names are not used: a
-request goes to the configured origin, without redirects, and with a bounded body. The path is that
-of the operation, every value in it is percent-encoded, and the address of the host is checked as
-that of a crawl is (`outbound.resolution`). Headers are the operator's alone.
+References are only followed inside a document. Servers in a document are ignored: requests go to
+the configured origin, without following redirects, and response bodies are bounded. Values in the
+path are percent-encoded, and addresses are checked like those of a crawl (`outbound.resolution`).
+Headers come from the operator only.
 """
 
 import re
@@ -49,7 +49,7 @@ from tools.outside.outside_tool import (
 )
 
 BODY = "body"
-"""The argument that becomes the body of a request."""
+"""The argument for the request body."""
 _TEMPLATE = re.compile(r"\{([^{}/]{1,100})\}")
 _JSON_TYPE = re.compile(r"application/(?:[\w.-]{1,60}\+)?json")
 _SCHEMAS = "#/components/schemas/"
@@ -62,16 +62,16 @@ MOST_BODY_BYTES = 1_000_000
 _LONGEST_ERROR = 400
 _READS = {"GET", "HEAD"}
 _WAIT = {408, 425, 429}
-"""Statuses of requests that were not handled: a later one may be."""
+"""Status codes of requests that were not processed and may be retried."""
 _NO_CONTENT = {204, 205}
 _SEPARATORS = re.compile(r"[/\\]")
 _MOST_DECODED = 4
-"""How often proxies and the server may decode a value."""
+"""How many times proxies and the server may decode a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationParameter:
-    """A parameter of the path or of the query; `explodes`: a list repeats it."""
+    """A path or query parameter; with `explodes`, it is repeated for each item of a list."""
 
     name: str
     place: str
@@ -80,7 +80,7 @@ class OperationParameter:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation; `headers` are those that it needs, in lower case."""
+    """An operation; `headers` has its required headers in lower case."""
 
     method: str
     path: str
@@ -91,27 +91,27 @@ class Operation:
 
 
 class OperationReader:
-    """The operations of one document by their ids; raises `InvalidToolSet`."""
+    """Reads the operations of a document by id; raises `InvalidToolSet`."""
 
     def __init__(self, path: Path) -> None:
         self._source = path.name
         try:
-            found, _ = parse_structured(path.read_bytes(), is_json=path.suffix == ".json")
+            document, _ = parse_structured(path.read_bytes(), is_json=path.suffix == ".json")
         except (OSError, ReadingError) as error:
             raise self._fail(f"expected an OpenAPI document, found {error}") from error
-        version = found.get("openapi") if isinstance(found, dict) else None
+        version = document.get("openapi") if isinstance(document, dict) else None
         if not isinstance(version, str) or not version.startswith("3."):
             raise self._fail(f"expected an OpenAPI document of version 3, found {version!r:.80}")
-        self._document: dict[str, Any] = found
+        self._document: dict[str, Any] = document
         self._is_3_0 = version.startswith("3.0")
-        self._references = References(found)
+        self._references = References(document)
         self._operations = {
             str(operation.get("operationId")): (method, path, operation)
-            for method, path, operation in list_operations(found)
+            for method, path, operation in list_operations(document)
         }
 
     def read(self, operation_id: str) -> Operation:
-        """Return an operation that the document describes."""
+        """Return an operation of the document."""
         if operation_id not in self._operations:
             known = ", ".join(sorted(self._operations)[:_MOST_NAMED])
             raise self._fail(f"expected one of {known}, found {operation_id!r:.80}")
@@ -123,24 +123,26 @@ class OperationReader:
 
     def _read(self, method: str, path: str, operation: Node) -> Operation:
         given = {
-            (one.get("name"), one.get("in")): one
-            for one in map(self._references.resolve, operation["parameters"])
+            (parameter.get("name"), parameter.get("in")): parameter
+            for parameter in map(self._references.resolve, operation["parameters"])
         }
         properties: dict[str, JsonValue] = {}
         required: list[str] = []
         parameters = []
-        for (name, place), one in given.items():
+        for (name, place), parameter in given.items():
             if place not in ("path", "query"):
                 continue
-            schema = self._references.resolve(one.get("schema"))
+            schema = self._references.resolve(parameter.get("schema"))
             if not isinstance(name, str) or name in properties or name == BODY:
                 raise InvalidSchema(f"expected parameters of different names, found {name!r:.80}")
-            if "content" in one or schema.get("type") == "object":
+            if "content" in parameter or schema.get("type") == "object":
                 raise InvalidSchema(f"expected a value or a list, found an object in {name!r:.80}")
-            properties[name] = {"description": one.get("description", ""), **schema}
-            if one.get("required") is True:
+            properties[name] = {"description": parameter.get("description", ""), **schema}
+            if parameter.get("required") is True:
                 required.append(name)
-            parameters.append(OperationParameter(name, place, one.get("explode") is not False))
+            parameters.append(
+                OperationParameter(name, place, parameter.get("explode") is not False)
+            )
         body = self._references.resolve(operation.get("requestBody"))
         if body:
             properties[BODY] = self._read_body(body)
@@ -184,10 +186,10 @@ class OperationReader:
         used = self._collect_schemas(schema)
         if used:
             schema["components"] = {"schemas": used}
-        return _modernise(schema) if self._is_3_0 else schema
+        return _convert_schema(schema) if self._is_3_0 else schema
 
     def _collect_schemas(self, schema: JsonValue) -> dict[str, JsonValue]:
-        """Return the named schemas that a schema refers to, also indirectly."""
+        """Return the named schemas that a schema references, directly or indirectly."""
         components = self._document.get("components")
         named = components.get("schemas") if isinstance(components, dict) else None
         known = named if isinstance(named, dict) else {}
@@ -208,7 +210,7 @@ class OperationReader:
 
 
 class OperationTool(OutsideTool):
-    """An operation of an HTTP interface."""
+    """An operation of an HTTP API as a tool."""
 
     def __init__(
         self, operation_id: str, operation: Operation, entry: OperationEntry, api: "HttpApi"
@@ -247,7 +249,7 @@ class OperationTool(OutsideTool):
             if parameter.place != "path":
                 continue
             written = [_write(part) for part in _list_values(values.get(parameter.name))]
-            if not written or any(map(_leads_elsewhere, written)):
+            if not written or any(map(_is_unsafe_segment, written)):
                 raise InvalidInput(f"{parameter.name}: expected a value that is no part of a path")
             encoded[parameter.name] = ",".join(quote(part, safe="") for part in written)
         return encoded
@@ -266,7 +268,7 @@ class OperationTool(OutsideTool):
 
 
 class HttpApi:
-    """Sends the requests of one interface; `aclose` closes its connections."""
+    """Sends the requests of an HTTP API; `aclose` closes its connections."""
 
     def __init__(self, name: str, entry: ApiEntry, resolver: GuardedResolver | None = None) -> None:
         self.headers = entry.headers
@@ -292,7 +294,7 @@ class HttpApi:
         headers: Mapping[str, str],
         seconds: float,
     ) -> OutsideOutput:
-        """Return the answer; raises `ToolRejected`, `ToolFailed` and `OutcomeUnknown`."""
+        """Return the response; raises `ToolRejected`, `ToolFailed` or `OutcomeUnknown`."""
         url = httpx2.URL(f"{self._base}{path}", params=query) if query else self._base + path
         if _read_origin(str(url)) != self._origin:
             raise ToolRejected(f"expected an address of {self._origin}")
@@ -319,7 +321,7 @@ class HttpApi:
         await self._client.aclose()
 
     async def _resolve(self) -> None:
-        """Allow the private network only where the configured address is in it."""
+        """Resolve the configured host once; private networks are only allowed if it is in one."""
         if not self._is_resolved:
             _, host, port = self._origin
             await self._resolver.start_at(host, port)
@@ -349,7 +351,7 @@ class HttpApi:
         return make_output([text], [*left_out, "the rest of the body"] if is_cut else left_out)
 
     async def _read_text(self, response: httpx2.Response) -> tuple[str, bool]:
-        """Return the beginning of a body, and whether there is more."""
+        """Return at most `MOST_BODY_BYTES` of a body as text, and whether it was cut."""
         body = bytearray()
         async for piece in response.aiter_raw():
             body += piece
@@ -359,17 +361,17 @@ class HttpApi:
 
 
 def fill_path(path: str, values: Mapping[str, str]) -> str:
-    """Return the path with its parameters, which are encoded already."""
-    return _TEMPLATE.sub(lambda found: values[found[1]], path)
+    """Return the path with its parameters replaced by encoded values."""
+    return _TEMPLATE.sub(lambda match: values[match[1]], path)
 
 
 @asynccontextmanager
 async def open_apis(
     apis: Mapping[str, ApiEntry], folder: Path, resolver: GuardedResolver | None = None
 ) -> AsyncIterator[list[OperationTool]]:
-    """Yield the tools of interfaces; their documents are below `folder`.
+    """Yield the tools of HTTP APIs, whose documents are in `folder`.
 
-    Raises `InvalidToolSet`. `resolver` replaces the addresses of hosts in tests.
+    Raises `InvalidToolSet`. Tests pass a `resolver`.
     """
     tools = []
     async with AsyncExitStack() as stack:
@@ -385,8 +387,8 @@ async def open_apis(
 
 
 def _list_needed_headers(given: Mapping[tuple[Any, Any], Node]) -> Iterator[str]:
-    for (name, place), one in given.items():
-        if place == "header" and one.get("required") is True:
+    for (name, place), parameter in given.items():
+        if place == "header" and parameter.get("required") is True:
             yield str(name).lower()
 
 
@@ -394,23 +396,23 @@ def _list_references(value: JsonValue, depth: int) -> Iterator[str]:
     if depth > _DEEPEST:
         raise InvalidSchema(f"expected a schema of at most {_DEEPEST} levels, found more")
     if isinstance(value, list):
-        for one in value:
-            yield from _list_references(one, depth + 1)
+        for item in value:
+            yield from _list_references(item, depth + 1)
     elif isinstance(value, dict):
         reference = value.get("$ref")
         if isinstance(reference, str) and reference.startswith(_SCHEMAS):
             yield reference.removeprefix(_SCHEMAS).replace("~1", "/").replace("~0", "~")
-        for one in value.values():
-            yield from _list_references(one, depth + 1)
+        for item in value.values():
+            yield from _list_references(item, depth + 1)
 
 
-def _modernise(value: Any) -> Any:
-    """Return a schema of OpenAPI 3.0 in the words of JSON Schema, which 3.1 uses."""
+def _convert_schema(value: Any) -> Any:
+    """Convert a schema of OpenAPI 3.0 to JSON Schema, which OpenAPI 3.1 uses."""
     if isinstance(value, list):
-        return [_modernise(one) for one in value]
+        return [_convert_schema(item) for item in value]
     if not isinstance(value, dict):
         return value
-    schema = {key: _modernise(one) for key, one in value.items()}
+    schema = {key: _convert_schema(item) for key, item in value.items()}
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         flag = schema.get(exclusive)
         if isinstance(flag, bool):
@@ -447,8 +449,8 @@ def _list_values(value: JsonValue) -> list[Any]:
     return [] if value is None else value if isinstance(value, list) else [value]
 
 
-def _leads_elsewhere(value: str) -> bool:
-    """Return whether a value is empty, or has a step up or down once a server decodes it."""
+def _is_unsafe_segment(value: str) -> bool:
+    """Return whether a value is empty, or contains `.` or `..` segments after decoding."""
     for _ in range(_MOST_DECODED):
         if not value or {".", ".."} & {*_SEPARATORS.split(value)}:
             return True

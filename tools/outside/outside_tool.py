@@ -1,15 +1,15 @@
-"""Reads the file of outside tools: MCP servers and HTTP interfaces, each with the tools it gives.
+"""Loads the configuration of external tools: MCP servers and HTTP APIs with their tools.
 
 ```toml
 [servers.weather]
 command = ["weather-server", "--stdio"]          # or: url = "https://weather.example.org/mcp"
-environment = { WEATHER_KEY = "${WEATHER_KEY}" } # nothing else reaches the server
+environment = { WEATHER_KEY = "${WEATHER_KEY}" } # no other variables are passed
 
 [servers.weather.tools.get_forecast]
 effect = "read"
 
 [apis.tickets]
-document = "tickets.yaml"                        # below the folder of this file
+document = "tickets.yaml"                        # relative to this file
 base_url = "https://tickets.example.org/v2"
 headers = { Authorization = "Bearer ${TICKETS_TOKEN}" }
 
@@ -18,8 +18,8 @@ effect = "dangerous"
 name = "create_ticket"
 ```
 
-A tool that the file does not name does not exist, and its effect class is the one that the file
-states. `${NAME}` is a variable of the environment of this process.
+Only tools in the file exist, with the effect class in the file. `${NAME}` is replaced by an
+environment variable of this process.
 """
 
 import os
@@ -48,21 +48,22 @@ from tools.tool import TIMEOUT_SECONDS, Tool
 
 START_SECONDS = 10.0
 ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
-"""A name that every model vendor accepts."""
+"""A tool name that every model vendor accepts."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}")
 _PIN = r"^[0-9a-f]{32}$"
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f]")
 HIDDEN = "[hidden]"
 _SHORTEST = 4
 _SHORTEST_INSIDE = 8
-"""Characters from which a secret is hidden inside of words, too."""
+"""Minimum length of a secret that is also redacted inside of words."""
 _SHOWN_KIND = 60
 
 
 class OutsideEntry(BaseModel, frozen=True, extra="forbid"):
-    """One tool of others, as the operator describes it; the rest is the other side's word.
+    """The operator's configuration of an external tool.
 
-    `is_source`: an answer may be written from the text of its results.
+    With `is_source`, answers may use the text of its results as a source. `timeout_seconds` is in
+    seconds, `most_cost_micros` in millionths of a USD, and `pin` is the digest of the definition.
     """
 
     name: ToolName | None = None
@@ -75,20 +76,23 @@ class OutsideEntry(BaseModel, frozen=True, extra="forbid"):
 
 
 class McpToolEntry(OutsideEntry):
-    """A tool of an MCP server; its effect class has no default, because nobody else states it."""
+    """A tool of an MCP server; the effect class is required, because it cannot be derived."""
 
     effect: EffectClass
 
 
 class OperationEntry(OutsideEntry):
-    """An operation of an HTTP interface; without an effect class GET reads and the rest changes."""
+    """An operation of an HTTP API.
+
+    The effect class defaults to `read` for GET and HEAD, else to `effect`.
+    """
 
     effect: EffectClass | None = None
     headers: dict[str, str] = Field(default_factory=dict)
 
 
 class McpServerEntry(BaseModel, frozen=True, extra="forbid"):
-    """An MCP server: a program that is started, or an address."""
+    """An MCP server: a command to start, or a URL."""
 
     command: tuple[str, ...] | None = Field(None, min_length=1)
     url: str | None = None
@@ -115,7 +119,7 @@ class McpServerEntry(BaseModel, frozen=True, extra="forbid"):
 
 
 class ApiEntry(BaseModel, frozen=True, extra="forbid"):
-    """An HTTP interface: its description (OpenAPI 3) and the address to which requests go."""
+    """An HTTP API: its OpenAPI 3 document and base URL."""
 
     document: Path
     base_url: str
@@ -129,27 +133,27 @@ class ApiEntry(BaseModel, frozen=True, extra="forbid"):
 
 
 class OutsideTools(BaseModel, frozen=True, extra="forbid"):
-    """The content of a file of outside tools."""
+    """The content of a configuration file of external tools."""
 
     servers: dict[ToolName, McpServerEntry] = Field(default_factory=dict)
     apis: dict[ToolName, ApiEntry] = Field(default_factory=dict)
 
 
 class OutsideInputs(BaseModel, frozen=True):
-    """Arguments that fit the schema of a tool."""
+    """Arguments that are valid for the schema of a tool."""
 
     arguments: dict[str, JsonValue]
 
 
 class OutsideOutput(BaseModel, frozen=True):
-    """A result: text of others, and the kinds of content that no model is given."""
+    """A result: its text, and the kinds of content that are not passed to models."""
 
     text: str
     left_out: tuple[str, ...] = ()
 
 
 class OutsideTool(Tool[OutsideInputs, OutsideOutput]):
-    """A tool that runs elsewhere; name, effect class and limits are the operator's word."""
+    """A tool that runs on another server; the operator sets its name, effect class and limits."""
 
     inputs = OutsideInputs
     output = OutsideOutput
@@ -173,14 +177,14 @@ class OutsideTool(Tool[OutsideInputs, OutsideOutput]):
     @property
     @abstractmethod
     def schema(self) -> ForeignSchema | None:
-        """The schema of the arguments, or None while it is not known."""
+        """The schema of the arguments, or None if it is not known yet."""
 
     @abstractmethod
     async def call(self, inputs: OutsideInputs, caller: ToolCaller) -> OutsideOutput:
-        """Return the result of the other side; raises as `run` does."""
+        """Return the unredacted result of the server; raises the same errors as `run`."""
 
     async def run(self, inputs: OutsideInputs, caller: ToolCaller) -> OutsideOutput:
-        """Return the result, without the secrets that the operator configured for the tool."""
+        """Return the result, with the configured secrets of the tool redacted."""
         try:
             output = await self.call(inputs, caller)
         except ToolFailed as error:
@@ -202,9 +206,9 @@ class OutsideTool(Tool[OutsideInputs, OutsideOutput]):
 
 
 def load_outside_tools(path: Path, environment: Mapping[str, str] | None = None) -> OutsideTools:
-    """Return the content of a file; raises `InvalidToolSet`.
+    """Load a configuration file; raises `InvalidToolSet`.
 
-    `environment` has the variables that the file may name; by default those of this process.
+    `environment` has the variables that the file may use, by default those of this process.
     """
     try:
         content = tomllib.loads(path.read_text("utf-8"))
@@ -220,7 +224,7 @@ def load_outside_tools(path: Path, environment: Mapping[str, str] | None = None)
 
 
 def check_address(value: str) -> str:
-    """Return the address of a server; raises `ValueError`."""
+    """Return the URL of a server unchanged; raises `ValueError` if it is invalid."""
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or _UNSEEN.search(value):
         raise ValueError("expected an address that begins with https:// or http://")
@@ -230,13 +234,14 @@ def check_address(value: str) -> str:
 
 
 def make_redaction(*configured: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a function that hides the values of headers and of variables of the environment.
+    """Return a function that redacts the values of headers and environment variables.
 
-    Of `Bearer abc` the last word is hidden as well, because a server may quote it alone.
+    The last word of a value such as `Bearer abc` is redacted, too, because a server may quote only
+    that.
     """
-    values = [value.strip() for one in configured for value in one.values()]
+    values = [value.strip() for mapping in configured for value in mapping.values()]
     words = {word for value in values for word in (value, value.rpartition(" ")[2])}
-    secrets = sorted((one for one in words if len(one) >= _SHORTEST), key=len, reverse=True)
+    secrets = sorted((word for word in words if len(word) >= _SHORTEST), key=len, reverse=True)
     if not secrets:
         return str
     pattern = re.compile("|".join(map(_match, secrets)))
@@ -244,23 +249,23 @@ def make_redaction(*configured: Mapping[str, str]) -> Callable[[str], str]:
 
 
 def make_output(texts: Sequence[str], left_out: Sequence[str] = ()) -> OutsideOutput:
-    """Return a result of bounded, cleaned text."""
+    """Return a result with cleaned and shortened texts."""
     kinds = dict.fromkeys(clean_line(kind, _SHOWN_KIND) for kind in left_out)
     return OutsideOutput(text=clean("\n".join(texts), MOST_RESULT), left_out=tuple(kinds)[:20])
 
 
 def _fill(value: Any, variables: Mapping[str, str], source: str) -> Any:
-    """Return a value with the variables that its texts name."""
+    """Return a value with `${NAME}` in its strings replaced by variables."""
     if isinstance(value, dict):
-        return {key: _fill(one, variables, source) for key, one in value.items()}
+        return {key: _fill(item, variables, source) for key, item in value.items()}
     if isinstance(value, list):
-        return [_fill(one, variables, source) for one in value]
+        return [_fill(item, variables, source) for item in value]
     if not isinstance(value, str):
         return value
     missing = [name for name in _VARIABLE.findall(value) if name not in variables]
     if missing:
         raise InvalidToolSet(f"{source}: expected the variable {missing[0]!r}, found none")
-    return _VARIABLE.sub(lambda found: variables[found[1]], value)
+    return _VARIABLE.sub(lambda match: variables[match[1]], value)
 
 
 def _match(secret: str) -> str:

@@ -288,7 +288,7 @@ async def test_a_page_that_is_too_large_or_never_ends_costs_itself_alone(
 
     assert list_paths(mirror, site) == ["/", "/good"]
     assert list_reasons(outcome.failures, site) == {
-        "/large": "a page may have 100000 bytes, this one has more",
+        "/large": "expected at most 100000 bytes in a page, found more",
         "/endless": "its server did not finish within 0.5 s",
     }
     assert time.monotonic() - began < 20

@@ -31,7 +31,7 @@ def test_the_effect_class_is_never_the_word_of_the_server() -> None:
     assert tool.effect is EffectClass.EFFECT
 
 
-def test_the_first_definition_stays_whatever_the_server_says_later() -> None:
+def test_the_first_definition_of_a_tool_is_kept() -> None:
     tool = make_tool()
     tool.update(define(description="The forecast."))
 

@@ -96,7 +96,7 @@ async def test_a_server_at_an_address_is_called_and_found_again_after_its_restar
 
 
 @pytest.mark.parametrize("status", ["404", "400", "401"])
-async def test_a_call_whose_session_a_server_has_forgotten_is_sent_once_more_in_a_new_one(
+async def test_a_call_in_an_expired_session_is_sent_again_in_a_new_one(
     tmp_path: Path, status: str
 ) -> None:
     port = find_port()
@@ -188,7 +188,7 @@ async def test_a_body_that_is_too_large_ends_the_call(tmp_path: Path) -> None:
         b"",
     ],
 )
-async def test_an_address_that_is_no_server_is_an_error_and_no_crash(answer: bytes) -> None:
+async def test_an_address_without_a_server_is_an_error_result(answer: bytes) -> None:
     async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             await reader.readuntil(b"\r\n\r\n")

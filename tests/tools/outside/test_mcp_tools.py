@@ -137,7 +137,7 @@ async def _try(weather: OutsideHarness) -> ToolResult | None:
     return result if result.success else None
 
 
-async def test_a_server_that_died_while_nobody_called_is_started_again(open_weather: Open) -> None:
+async def test_a_server_that_died_between_calls_is_restarted(open_weather: Open) -> None:
     async with open_weather() as weather:
         os.kill(weather.starts[0], 9)
         await wait_until(lambda: not is_alive(weather.starts[0]))
@@ -150,7 +150,7 @@ async def test_a_server_that_died_while_nobody_called_is_started_again(open_weat
 
 async def test_an_effect_whose_server_dies_is_unknown_and_not_repeated(open_weather: Open) -> None:
     async with open_weather("pay", pay={"effect": "effect"}) as weather:
-        results = [await weather.call("pay", call_id=one) for one in ("1", "1", "2")]
+        results = [await weather.call("pay", call_id=call_id) for call_id in ("1", "1", "2")]
 
     assert {result.error_type for result in results} == {ToolErrorType.UNKNOWN}
     assert (weather.folder / "payments").read_text() == "paid\n"
@@ -227,9 +227,9 @@ async def test_a_server_gets_the_environment_that_the_operator_names_and_nothing
     async with open_weather("show_environment", environment=named) as weather:
         result = await weather.call("show_environment")
 
-    found = json.loads(result.text)
-    assert found.pop("LC_CTYPE", "C.UTF-8") == "C.UTF-8"
-    assert found == named
+    environment = json.loads(result.text)
+    assert environment.pop("LC_CTYPE", "C.UTF-8") == "C.UTF-8"
+    assert environment == named
 
 
 @pytest.mark.parametrize("change", ["changed", "gone"])
@@ -275,9 +275,9 @@ async def test_a_tool_with_another_definition_than_the_pinned_one_is_not_called(
 ) -> None:
     async with open_weather(get_forecast={"pin": "0" * 32}) as weather:
         refused = await weather.call("get_forecast", FORECAST)
-    found = (refused.error or "").rpartition(" ")[2]
+    digest = (refused.error or "").rpartition(" ")[2]
 
-    async with open_weather(get_forecast={"pin": found}) as weather:
+    async with open_weather(get_forecast={"pin": digest}) as weather:
         accepted = await weather.call("get_forecast", FORECAST)
 
     assert "that was pinned" in (refused.error or "")
@@ -378,7 +378,7 @@ async def test_calls_at_once_share_one_connection_also_while_it_is_opened_again(
     assert len(weather.starts) == 2
 
 
-async def test_an_error_inside_the_block_leaves_as_it_is(open_weather: Open) -> None:
+async def test_an_error_in_the_context_body_is_unwrapped(open_weather: Open) -> None:
     with pytest.raises(KeyError):
         async with open_weather():
             raise KeyError("ours")

@@ -238,7 +238,7 @@ async def test_a_large_body_is_read_in_part(
         ({"content-type": "application/octet-stream"}, "[application/octet-stream left out]"),
     ],
 )
-async def test_what_is_no_text_is_named_and_not_read(
+async def test_content_that_is_not_text_is_named_but_not_read(
     server: TicketServer, tools: list[OperationTool], headers: dict[str, str], text: str
 ) -> None:
     server.answers.append((200, headers, b"\x00" * 100))
@@ -297,7 +297,7 @@ async def test_a_public_name_that_leads_into_the_private_network_later_is_not_op
         ({"getTicket": {"pin": "0" * 32}}, HEADERS, "expected the pinned digest"),
     ],
 )
-async def test_what_cannot_be_called_is_said_at_the_start(
+async def test_an_operation_that_cannot_be_called_fails_at_the_start(
     tmp_path: Path, operations: dict[str, Any], headers: dict[str, str], reason: str
 ) -> None:
     (tmp_path / "tickets.json").write_text(write_document())

@@ -32,15 +32,15 @@ def test_servers_and_interfaces_are_read_with_the_variables_that_they_name(tmp_p
     path = tmp_path / "outside.toml"
     path.write_text(GOOD)
 
-    found = load_outside_tools(path, ENVIRONMENT)
+    configured = load_outside_tools(path, ENVIRONMENT)
 
-    weather, news = found.servers["weather"], found.servers["news"]
+    weather, news = configured.servers["weather"], configured.servers["news"]
     assert weather.command == ("weather-server", "--key", "w1")
     assert weather.environment == {"WEATHER_KEY": "w1", "MODE": "desk"}
     assert weather.tools["get_forecast"].effect is EffectClass.READ
     assert news.headers == {"Authorization": "Bearer n1"}
     assert news.tools["news/list"].name == "list_news"
-    operation = found.apis["tickets"].operations["createTicket"]
+    operation = configured.apis["tickets"].operations["createTicket"]
     assert (operation.effect, operation.most_cost_micros) == (EffectClass.DANGEROUS, 500)
 
 
