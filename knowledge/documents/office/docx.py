@@ -5,7 +5,7 @@ tables of contents are left out. The parts are read without a library for Word f
 that are kept leave out insertions and the numbers that Word counts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import hexdigits
 from typing import TYPE_CHECKING
@@ -409,17 +409,12 @@ def walk_body(parent: "Element | None", *, inside_tables: bool = False) -> "Iter
     Text boxes follow the paragraph that they are anchored at. With `inside_tables` a table is
     replaced by its paragraphs. A file that is a part of the body is yielded, too (`altChunk`).
     """
-    waiting = [parent] if parent is not None else []
-    while waiting:
-        element = waiting.pop()
-        name = local_name(element.tag)
-        if name == "p" and element is not parent:
-            yield element
-            waiting.extend(reversed(list(_text_boxes(element))))
-        elif name == "altChunk" or (name == "tbl" and element is not parent and not inside_tables):
-            yield element
-        elif name not in _LEFT_OUT and name not in _DELETED:
-            waiting.extend(reversed(list(element)))
+    ends = {"p", "altChunk"} if inside_tables else {"p", "altChunk", "tbl"}
+    for element in _walk_shown(parent, ends):
+        yield element
+        if local_name(element.tag) == "p":
+            for box in _walk_shown(element, {"txbxContent"}):
+                yield from walk_body(box, inside_tables=inside_tables)
 
 
 def read_paragraph(element: "Element", styles: Styles) -> Paragraph:
@@ -558,15 +553,16 @@ def _looks_like_heading(paragraph: Paragraph, place: _Place) -> bool:
     )
 
 
-def _text_boxes(paragraph: "Element") -> "Iterator[Element]":
-    waiting = list(reversed(list(paragraph)))
+def _walk_shown(parent: "Element | None", ends: Collection[str]) -> "Iterator[Element]":
+    """Yield the first elements of these names on each branch, without what is not shown."""
+    waiting = list(reversed(parent)) if parent is not None else []
     while waiting:
         element = waiting.pop()
         name = local_name(element.tag)
-        if name == "txbxContent":
+        if name in ends:
             yield element
         elif name not in _LEFT_OUT and name not in _DELETED:
-            waiting.extend(reversed(list(element)))
+            waiting.extend(reversed(element))
 
 
 def _read_run(run: "Element", paragraph: Paragraph, runs: list[_Run], styles: Styles) -> None:
