@@ -1,10 +1,11 @@
 """Measures the search at several sizes of the index, and prints a table.
 
-`python -m benchmarks.speed.knowledge` makes indexes of 10,000 and 100,000 chunks with synthetic
-texts and vectors in a temporary folder, and measures each in a new process: the disk, the start,
-the memory above the empty process, searches without embedding, alone and 16 at once, and after a
-change. `--million` adds 1,000,000 chunks, `--sizes` chooses others, `--folder` keeps the indexes
-for the next run. `--measure FOLDER` is how it starts the process that measures one index.
+`python -m benchmarks.speed.knowledge` makes indexes of 10,000 and 100,000 chunks in a temporary
+folder, with synthetic texts, and vectors with the distribution of real ones. It measures each in a
+new process: the disk, the start, the memory above the empty process, searches without embedding,
+alone and 16 at once, and after a change. `--million` adds 1,000,000 chunks, `--sizes` chooses
+others, `--folder` keeps the indexes for the next run. `--measure FOLDER` is how it starts
+the process that measures one index.
 """
 
 import argparse
@@ -18,7 +19,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from envelope.run import OUTSIDE, Run
 from knowledge.document import Chunk, Document
+from knowledge.embedding import local_embedder
 from knowledge.index.embedded import open_embedded
 from knowledge.index.port import Index
 from knowledge.index.qdrant import Identity
@@ -37,8 +38,10 @@ IDENTITY = Identity("benchmark", "knowledge", "synthetic", DIMENSIONS)
 CHUNKS_OF_DOCUMENT = 10
 _WORDS_OF_CHUNK = 60
 _WORDS = 120_000
-_CENTRES = 300
-_NOISE = 0.8
+_PAGES = Path(__file__).parents[2] / "docs"
+_REAL = 500
+"""Passages of the pages that are embedded; each synthetic vector lies around one of them."""
+_NOISE = 0.5
 _SHARES = np.cumsum(1 / np.arange(10, _WORDS + 10))
 _CONSONANTS = "bcdfghjklmnpqrstvwxz"
 
@@ -52,22 +55,44 @@ class SyntheticEmbedder:
     dimensions = DIMENSIONS
     forms = IDENTITY.forms
 
-    def __init__(self) -> None:
+    def __init__(self, meanings: "Meanings") -> None:
+        self._meanings = meanings
         self._random = np.random.default_rng(11)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         return await self.embed_questions(texts)
 
     async def embed_questions(self, texts: Sequence[str], run: Run = OUTSIDE) -> list[list[float]]:
-        return [draw_vectors(self._random, 1)[0].tolist() for _ in texts]
+        vectors: list[list[float]] = self._meanings.draw(self._random, len(texts)).tolist()
+        return vectors
 
 
-def draw_vectors(random: np.random.Generator, count: int) -> Vectors:
-    """Return normalised vectors around the common centres."""
-    chosen = _draw_centres()[random.integers(_CENTRES, size=count)]
-    vectors = chosen + _NOISE * random.standard_normal((count, DIMENSIONS))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors, dtype=np.float32)
+class Meanings:
+    """Draws vectors with the distribution of real ones: around them, along their own axes."""
+
+    def __init__(self, real: Vectors) -> None:
+        self._mean = real.mean(axis=0)
+        self._real = real - self._mean
+        _, lengths, axes = np.linalg.svd(self._real, full_matrices=False)
+        self._axes = lengths[:, None] / np.sqrt(len(real)) * axes
+
+    def draw(self, random: np.random.Generator, count: int) -> Vectors:
+        """Return normalised vectors."""
+        chosen = self._real[random.integers(len(self._real), size=count)]
+        noise = random.standard_normal((count, len(self._axes))) @ self._axes
+        vectors = self._mean + np.sqrt(1 - _NOISE**2) * chosen + _NOISE * noise
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors, dtype=np.float32)
+
+
+async def embed_pages() -> Vectors:
+    """Return the vectors of passages of this project's pages by the shipped model."""
+    pages = (page.read_text("utf-8") for page in sorted(_PAGES.rglob("*.md")))
+    passages = [
+        part for page in pages for part in page.split("\n\n") if len(part) > _WORDS_OF_CHUNK
+    ]
+    chosen = passages[:: max(1, len(passages) // _REAL)]
+    return np.array(await local_embedder().embed_documents(chosen), dtype=np.float32)
 
 
 def draw_words(random: np.random.Generator, count: int) -> list[str]:
@@ -114,6 +139,7 @@ def make_document(random: np.random.Generator, number: int, more: str = "") -> D
 
 async def fill_index(folder: Path, chunks: int) -> None:
     """Make an index of this size in a folder, or go on with one that was not completed."""
+    meanings = Meanings(await embed_pages())
     index = await open_embedded(folder, IDENTITY)
     index.optimize_regularly()
     try:
@@ -121,21 +147,15 @@ async def fill_index(folder: Path, chunks: int) -> None:
         for number in _list_missing(chunks, set(present)):
             random = np.random.default_rng(number)
             document = make_document(random, number)
-            await put_document(index, document, random)
+            await put_document(index, document, meanings.draw(random, CHUNKS_OF_DOCUMENT))
         await index.optimize()
     finally:
         await index.close()
 
 
-async def put_document(index: Index, document: Document, random: np.random.Generator) -> None:
+async def put_document(index: Index, document: Document, vectors: Vectors) -> None:
     """Write a document with vectors."""
-    vectors = draw_vectors(random, len(document.chunks))
     await index.put(document, vectors.tolist(), "synthetic")
-
-
-@cache
-def _draw_centres() -> npt.NDArray[np.float64]:
-    return np.random.default_rng(3).standard_normal((_CENTRES, DIMENSIONS))
 
 
 def _list_missing(chunks: int, present: set[str]) -> Iterator[int]:
@@ -151,17 +171,18 @@ CHANGES = 5
 
 async def measure(folder: Path) -> dict[str, float]:
     """Return the figures of the index in a folder."""
+    meanings = Meanings(await embed_pages())
     empty = read_memory()
     began = time.perf_counter()
     index = await open_embedded(folder, IDENTITY)
     try:
-        searcher = LevelSearcher(index, SyntheticEmbedder())
+        searcher = LevelSearcher(index, SyntheticEmbedder(meanings))
         await searcher.warm()
         start = time.perf_counter() - began
         questions = make_questions(SEARCHES + AT_ONCE * ROUNDS)
         alone, processor = await time_each(searcher, questions[:SEARCHES])
         together = await time_together(searcher, questions[SEARCHES:])
-        after, others = await time_after_changes(index, searcher, questions)
+        after, others = await time_after_changes(index, searcher, questions, meanings)
         memory = read_memory()
         counts = await index.counts()
     finally:
@@ -209,7 +230,10 @@ async def time_together(searcher: LevelSearcher, questions: Sequence[SearchReque
 
 
 async def time_after_changes(
-    index: Index, searcher: LevelSearcher, questions: Sequence[SearchRequest]
+    index: Index,
+    searcher: LevelSearcher,
+    questions: Sequence[SearchRequest],
+    meanings: Meanings,
 ) -> tuple[list[float], list[float]]:
     """Return the milliseconds of the first searches after a change, and of those during changes.
 
@@ -222,7 +246,8 @@ async def time_after_changes(
         random = np.random.default_rng(1_000_000 + change)
         document = make_document(random, change, more=word)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(put_document(index, document, random))
+            vectors = meanings.draw(random, CHUNKS_OF_DOCUMENT)
+            tasks.create_task(put_document(index, document, vectors))
             others += [await _time(searcher, question) for question in questions[:5]]
         asked = SearchRequest(document.title, language="en")
         began = time.perf_counter()

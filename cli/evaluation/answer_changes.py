@@ -47,14 +47,16 @@ async def compare_answers(
 ) -> list[AnswerChange]:
     """Return the answers of both states, judged by the model `judge`."""
     cases = [_make_case(check_question) for check_question in questions]
-    first = await run_variant(settings, before, Variant(), cases, report)
-    second = await run_variant(settings, after, Variant(), cases, report)
+    runs = []
+    for name, state in (("before the change", before), ("after it", after)):
+        report(f"answering {name}")
+        runs.append(await run_variant(settings, state, Variant(), cases, report))
     registry = make_registry(settings)
     try:
         model = registry.model(judge)
         return [
             await judge_change(question, old, new, model)
-            for question, old, new in zip(questions, first.asked, second.asked, strict=True)
+            for question, old, new in zip(questions, *(run.asked for run in runs), strict=True)
         ]
     finally:
         await registry.close()

@@ -8,6 +8,7 @@ Relevance Framework, section 3).
 from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 import qdrant_edge
 
 from knowledge.index.queries import SparseText, Terms
@@ -73,6 +74,20 @@ class TermNumbers:
     def of_all(self, found: Iterable[str]) -> Terms:
         """Return the numbers of different terms, each once, in the order of the terms."""
         return np.array([self.of(term) for term in dict.fromkeys(found)], dtype=np.uint32)
+
+
+def sort_terms(numbers: Terms) -> Terms:
+    """Return each number once, in order.
+
+    For the few terms of a text, `np.unique` and `np.isin` are slower, and load all of `numpy.ma`.
+    """
+    return np.array(sorted(set(numbers.tolist())), dtype=np.uint32)
+
+
+def are_terms(numbers: Terms, known: Terms) -> npt.NDArray[np.bool_]:
+    """Return which of the numbers are among the known ones."""
+    members = set(known.tolist())
+    return np.array([number in members for number in numbers.tolist()], dtype=bool)
 
 
 def merge(one: SparseText, other: SparseText) -> SparseText:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from knowledge.index.bm25 import TermNumbers
+from knowledge.index.bm25 import TermNumbers, sort_terms
 from knowledge.index.calibration import Calibrations
 from knowledge.index.points.layout import KEYWORDS, VERSION, VOCABULARY, make_word_term
 from knowledge.index.port import Index, IndexCounts, ReadableIndex
@@ -121,7 +121,7 @@ class CorpusView:
     ) -> Sequence[QueryResult]:
         """Return documents that contain a word of each group as it is spelled."""
         texts = [
-            np.unique(self.numbers.of_all(make_word_term(word) for word in group))
+            sort_terms(self.numbers.of_all(make_word_term(word) for word in group))
             for group in groups
         ]
         return await self.index.query(

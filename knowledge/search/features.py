@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knowledge.answerability import FEW_CHUNKS
-from knowledge.index.bm25 import B, K
+from knowledge.index.bm25 import B, K, are_terms
 from knowledge.index.points import layout
 from knowledge.index.queries import Terms
 from knowledge.index.terms import terms
@@ -94,7 +94,7 @@ async def _measure_subject(
     view: CorpusView, own: Terms, found: Found, language: str
 ) -> dict[str, float]:
     """Return the features of the subject; none of a question that only asks."""
-    subject = own[~np.isin(own, view.numbers.of_all(_list_asking_terms(language)))]
+    subject = own[~are_terms(own, view.numbers.of_all(_list_asking_terms(language)))]
     points = [keyword.point for keyword in found.lists.keywords[:_BEST]]
     if not len(subject) or not points:
         return {}
@@ -106,9 +106,9 @@ async def _measure_subject(
         _read_terms(" ".join((*stored["crumbs"], *stored["heading_path"])), stored["language"])
         for stored in (point.payload for point in read.values())
     ]
-    held: list[Present] = [np.isin(subject, text) for text in texts]
+    held: list[Present] = [are_terms(subject, text) for text in texts]
     placed = [
-        one | np.isin(subject, view.numbers.of_all(place))
+        one | are_terms(subject, view.numbers.of_all(place))
         for one, place in zip(held, places, strict=True)
     ]
     size, counts, idf = view.counts.chunks, view.frequencies(subject), view.idf(subject)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from knowledge.index.bm25 import TermNumbers
+from knowledge.index.bm25 import TermNumbers, sort_terms
 from knowledge.index.queries import Floats, Terms
 from knowledge.index.terms import leave_out_unknown, terms
 from knowledge.index.word_parts import ContentWord, list_content_words
@@ -102,7 +102,7 @@ def make_query(wordings: Wordings, numbers: TermNumbers, is_known: Callable[[str
         numbers.of_all(leave_out_unknown(terms(text, spoken), is_known))
         for text, spoken in wordings.searched
     ]
-    own = np.unique(np.concatenate(phrases))
+    own = sort_terms(np.concatenate(phrases))
     weight: dict[int, float] = dict.fromkeys(own.tolist(), 1.0)
     related = (terms(turn, wordings.language) for turn in wordings.related)
     _add(weight, (numbers.of_all(found) for found in related), _RELATED_TERMS)
@@ -119,7 +119,7 @@ def make_query(wordings: Wordings, numbers: TermNumbers, is_known: Callable[[str
     return Query(
         terms=np.fromiter(weight.keys(), dtype=np.uint32, count=len(weight)),
         weights=np.fromiter(weight.values(), dtype=np.float32, count=len(weight)),
-        phrases=tuple(np.unique(phrase) for phrase in phrases if len(phrase)),
+        phrases=tuple(sort_terms(phrase) for phrase in phrases if len(phrase)),
         own=own,
         language=wordings.language,
         subject=tuple(subject),
