@@ -14,15 +14,7 @@ from gateway.answer import Answer, Source
 from knowledge.embedding import Embedder
 from tests.recordings.local_model import find_foreign
 from tests.recordings.measuring import find_faults
-from tests.recordings.plain_way import (
-    STAGES,
-    Call,
-    Conversation,
-    Turn,
-    find_stale,
-    hash_prompt,
-    load_conversations,
-)
+from tests.recordings.plain_way import STAGES, load_conversations
 from tests.recordings.replaying import Played, ingest_documents, open_documents, play
 
 # The first test waits for all recordings: by themselves they take longer than one test may.
@@ -104,20 +96,7 @@ def test_every_stage_of_the_plain_way_has_a_recording_of_its_prompt() -> None:
         for call in turn.calls
     }
 
-    # Recordings that are older than their prompt are listed: python -m tests.recordings stale
     assert recorded == set(STAGES)
-
-
-def test_a_recording_that_is_older_than_its_prompt_is_listed_with_the_stage() -> None:
-    calls = (
-        Call(stage="respond", prompt="older", output=""),
-        Call(stage="judge", prompt=hash_prompt("judge"), output=""),
-    )
-    turns = (Turn(says="How?", calls=calls),)
-
-    listed = list(find_stale([Conversation(id="example", about="a test", turns=turns)]))
-
-    assert listed == ["example: respond"]
 
 
 @pytest.mark.parametrize(

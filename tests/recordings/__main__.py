@@ -1,6 +1,5 @@
-"""Lists the recordings that are older than their prompt, and plays what has no output yet.
+"""Plays recordings, and writes the prompts that have no output yet.
 
-`python -m tests.recordings stale` prints each recording with the stages to play again.
 `python -m tests.recordings play FOLDER [ID ...]` replays recordings, and writes to the folder what
 the person saw, and each prompt that no output answers. Whoever plays the model reads these prompts,
 and adds to the recording what an honest model writes that knows nothing else.
@@ -18,16 +17,13 @@ from pathlib import Path
 
 from tests.recordings.local_model import HEAD, ask_all, choose_conversations
 from tests.recordings.measuring import PRICED, measure_all
-from tests.recordings.plain_way import Conversation, find_stale, load_conversations
+from tests.recordings.plain_way import Conversation, load_conversations
 from tests.recordings.replaying import Played, ingest_documents, open_documents, play
 
 
 def main(words: Sequence[str]) -> int:
     """Run a command; return 2 for one that does not exist."""
     match words:
-        case ["stale"]:
-            lines = list(find_stale(load_conversations())) or ["No recording is stale."]
-            sys.stdout.write("\n".join(lines) + "\n")
         case ["play", folder, *ids]:
             wanted = [
                 conversation

@@ -3,9 +3,7 @@
 An output is bound to its conversation, its turn and its stage, not to the bytes of its prompt.
 """
 
-import hashlib
 import json
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +19,6 @@ DOMAIN = {
     "domain_scope": "the SMS platform Ferrywire, and the Freight Act of the Canton of Sellen",
 }
 STAGES = ("understand", "respond", "judge", "clarify", "translate", "essence", "scope")
-HASH_LENGTH = 12
 
 
 class Call(BaseModel):
@@ -30,8 +27,6 @@ class Call(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     stage: str
-    prompt: str
-    """The hash of the prompt file that was read."""
     output: JsonValue
 
     @property
@@ -87,20 +82,3 @@ def load_conversations() -> list[Conversation]:
         Conversation.model_validate_json(path.read_text("utf-8"))
         for path in sorted(FOLDER.glob("*.json"))
     ]
-
-
-def hash_prompt(stage: str) -> str:
-    """Return the hash of a stage's prompt file, without spaces at the ends of lines."""
-    lines = (PROMPTS / f"{stage}.txt").read_text("utf-8").splitlines()
-    text = "\n".join(line.rstrip() for line in lines)
-    return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
-
-
-def find_stale(conversations: Iterable[Conversation]) -> Iterator[str]:
-    """Yield a line for each stage of a recording whose prompt has changed since."""
-    current = {stage: hash_prompt(stage) for stage in STAGES}
-    for conversation in conversations:
-        calls = [call for turn in conversation.turns for call in turn.calls]
-        stages = {call.stage for call in calls if call.prompt != current[call.stage]}
-        if stages:
-            yield f"{conversation.id}: {', '.join(sorted(stages))}"

@@ -164,6 +164,10 @@ async def test_monstrous_markdown_is_read_in_no_time(workbench: Page, name: str)
         ("> said\n> so", '<blockquote dir="auto"><p dir="auto">said so</p></blockquote>'),
         ("~~~\na < b\n~~~\nend", '<code>a &lt; b</code></pre><p dir="auto">end</p>'),
         ("| a | b |\n|---|:-:|\n| 1 \\| 2 | 3 |", "<td>1 | 2</td>"),
+        (
+            "| a | b |\n|---|---|\n| 1 | 2 | `3\\|4` |",
+            '<td>2</td><td><code dir="ltr">3|4</code></td>',
+        ),
         ("a \\*b\\* c", "a *b* c"),
         ("see https://a.test/b_(c), yes", 'href="https://a.test/b_(c)"'),
         ("[a [b]](https://a.test/x)", ">a [b]</a>"),
