@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 EMAIL, TOKEN = "reader@acme.example", "correct-horse"
+CURSOR = "after "
 
 Check = Callable[[str], bool]
 
@@ -37,7 +38,29 @@ def any_text(value: str) -> bool:
     return bool(value)
 
 
-_PAGED = {"cursor": any_text, "limit": at_most(250, 1)}
+def make_cursor(begin: int) -> str:
+    """Return the cursor of the page that begins with an entry."""
+    return base64.urlsafe_b64encode(f"{CURSOR}{begin}".encode()).decode()
+
+
+def read_cursor(cursor: str) -> int:
+    """Return where a page begins; raise `ValueError` for a cursor that nobody made."""
+    text = base64.urlsafe_b64decode(cursor).decode()
+    if not text.startswith(CURSOR):
+        raise ValueError(cursor)
+    return int(text.removeprefix(CURSOR))
+
+
+def is_cursor(value: str) -> bool:
+    """Check that the interface made a cursor: it may not be invented."""
+    try:
+        read_cursor(value)
+    except ValueError:
+        return False
+    return True
+
+
+_PAGED = {"cursor": is_cursor, "limit": at_most(250, 1)}
 _STARTED = {"start": at_most(10**6)}
 CONFLUENCE: Mapping[str, Mapping[str, Check]] = {
     r"/wiki/api/v2/spaces": {
@@ -68,7 +91,7 @@ CONFLUENCE: Mapping[str, Mapping[str, Check]] = {
     r"/wiki/rest/api/content/\d+/child/attachment/att\d+/download": {"version": at_most(10**6)},
 }
 """Paths, each with its parameters; the description states the greatest limits."""
-_LIST = {"page[size]": at_most(100, 1), "page[after]": any_text}
+_LIST = {"page[size]": at_most(100, 1), "page[after]": is_cursor}
 ZENDESK: Mapping[str, Mapping[str, Check]] = {
     r"/api/v2/help_center(/[a-z-]+)?/(articles|sections|categories)": _LIST,
     r"/api/v2/help_center/articles/\d+/attachments": _LIST,
@@ -194,18 +217,21 @@ def _page(
     service: PlayedService, path: str, query: Mapping[str, str], found: list[Any]
 ) -> dict[str, Any]:
     if service.described is ZENDESK:
-        begin = int(query.get("page[after]", "0"))
-        end = begin + service.page_size
-        has_more = service.endless or end < len(found)
-        after = str(0 if service.endless else end)
-        meta = {"has_more": has_more, "after_cursor": after}
         name = "article_attachments" if path.endswith("/attachments") else path.rpartition("/")[2]
+        if "page[size]" not in query:
+            # Pages by number, which later end with 400: no cursor leads on.
+            return {name: found[: service.page_size], "next_page": f"{path}?page=2"}
+        begin = read_cursor(query.get("page[after]", make_cursor(0)))
+        end = begin + min(service.page_size, int(query["page[size]"]))
+        has_more = service.endless or end < len(found)
+        after = make_cursor(0 if service.endless else end)
+        meta = {"has_more": has_more, "after_cursor": after}
         return {name: found[begin:end], "meta": meta}
-    begin = int(query.get("cursor", "0"))
-    end = begin + service.page_size
+    begin = read_cursor(query.get("cursor", make_cursor(0)))
+    end = begin + min(service.page_size, int(query.get("limit", "25")))
     links = {}
     if service.endless or end < len(found):
-        following = {**query, "cursor": str(0 if service.endless else end)}
+        following = {**query, "cursor": make_cursor(0 if service.endless else end)}
         # The client may use nothing of this address but the cursor.
         links = {"next": f"//elsewhere.example{path}?{urlencode(following)}"}
     return {"results": found[begin:end], "_links": links}

@@ -21,8 +21,11 @@ has_multilingual = pytest.mark.skipif(
 )
 ROOT = Path(__file__).parents[3]
 RECORDED = Path(__file__).parent / "recorded_vectors"
-ALIKE = 0.999
-"""The cosine that vectors of other processors exceed; with sums that saturate it is below .994."""
+ALIKE = 0.997
+"""The cosine that vectors of other processors exceed; with sums that saturate it is below .994.
+
+Of 29 texts on an emulated processor without VNNI, 27 are above .9999, one is .9997 and one .9983.
+"""
 EMULATOR = "qemu-x86_64"
 TEXTS = ["How do I route a message?", "Delete an account", "a", "", "route " * 1000]
 
