@@ -130,10 +130,15 @@ class ConsoleUser:
 
 @dataclass(frozen=True, slots=True)
 class RoleDemand:
-    """What a route demands; without a `role` everybody may use it."""
+    """What a route demands, and its method and path below the console.
+
+    Without a `role` everybody may use it.
+    """
 
     role: ConsoleRole | None
     everywhere: bool = False
+    method: str = ""
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,15 +239,17 @@ class Gate:
             )
 
 
-def require(role: ConsoleRole, *, everywhere: bool = False) -> Callable[[Handler], Handler]:
-    """Demand a role for a route of the console.
+def require(
+    role: ConsoleRole, *, get: str = "", post: str = "", everywhere: bool = False
+) -> Callable[[Handler], Handler]:
+    """Demand a role for a route of the console, which has the path `get` or `post` below it.
 
     A request that names `tenant` and `assistant`, in its query or form, needs the role for this
     assistant; any other request needs it for one assistant at least, and the handler must restrict
     what it shows to `user_of(request).list_assistants(role)`. `everywhere`: for all assistants.
     Requests that change something also need the forgery token of their session.
     """
-    return _state(RoleDemand(role, everywhere))
+    return _state(RoleDemand(role, everywhere, "POST" if post else "GET", get or post))
 
 
 def admit_visitors(handler: Handler) -> Handler:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from envelope.question import Question
 from gateway.console.access import (
@@ -18,7 +18,7 @@ from gateway.console.access import (
     user_of,
 )
 from gateway.console.attention import Concern, FindConcerns
-from gateway.console.frame import Frame, Pages, add_pages, lead, no_question, receive
+from gateway.console.frame import ConsolePart, Frame, lead, no_question, receive
 from gateway.console.pages import HEADERS
 from gateway.sources import SourceState
 from knowledge.checks import CheckQuestion
@@ -46,20 +46,14 @@ class AssistantChecks:
     marked: Sequence[CheckQuestion]
 
 
-class CheckPages:
+class CheckPages(ConsolePart):
     """Shows the checks, and marks questions as tests."""
 
     def __init__(self, frame: Frame, list_sources: ListSources = lambda _: ()) -> None:
         self._frame = frame
         self._list_sources = list_sources
 
-    def add_to(self, router: APIRouter) -> None:
-        """Add the routes."""
-        shown: Pages = {"checks": self.list_checks, "check": self.show, "checks.json": self.export}
-        add_pages(router, "GET", shown)
-        add_pages(router, "POST", {"checks/mark": self.mark, "checks/remove": self.remove})
-
-    @require(ConsoleRole.VIEWER)
+    @require(ConsoleRole.VIEWER, get="checks")
     async def list_checks(self, request: Request) -> Response:
         """Show the last check of each source, and the marked questions."""
 
@@ -70,7 +64,7 @@ class CheckPages:
 
         return await self._frame.show(request, "checks.html", read)
 
-    @require(ConsoleRole.VIEWER)
+    @require(ConsoleRole.VIEWER, get="check")
     async def show(self, request: Request, tenant: Text, assistant: Text, source: Text) -> Response:
         """Show one check, question by question."""
 
@@ -84,7 +78,7 @@ class CheckPages:
 
         return await self._frame.show(request, "check.html", read)
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, get="checks.json")
     async def export(self, request: Request, tenant: Text, assistant: Text) -> Response:
         """Return the marked questions as a file of golden questions."""
         name = (tenant, assistant)
@@ -94,7 +88,7 @@ class CheckPages:
         headers = {**HEADERS, "Content-Disposition": 'attachment; filename="questions.json"'}
         return Response(text, media_type="application/json", headers=headers)
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="checks/mark")
     async def mark(self, request: Request) -> Response:
         """Mark a recorded question as a test, in the words and with the facts of the form."""
         form = await receive(request, ConsoleRole.EDITOR)
@@ -114,7 +108,7 @@ class CheckPages:
             ) from error
         return lead("checks", said="saved")
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="checks/remove")
     async def remove(self, request: Request) -> Response:
         """Remove a marked question."""
         form = await receive(request, ConsoleRole.EDITOR)

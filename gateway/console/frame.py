@@ -16,14 +16,14 @@ from gateway.console.access import (
     ConsoleRefusedError,
     ConsoleRole,
     ConsoleUser,
+    demand_of,
     read_form,
     user_of,
 )
-from gateway.console.pages import HEADERS, PATH, show_notice, show_page
+from gateway.console.pages import HEADERS, PATH, find_back, show_notice, show_page
 from records.store import RecordStore
 
 Found = TypeVar("Found")
-Pages = Mapping[str, Callable[..., Awaitable[Response]]]
 NOTICES = {
     "asked": "The questions are being asked again. Reload this page to see the results.",
     "saved": "Saved.",
@@ -82,14 +82,28 @@ class Frame:
         try:
             content = await read(user)
         except ConsoleRefusedError as refusal:
-            return show_notice(request, refusal.title, refusal.text, refusal.status, **frame)
+            title, text, status = refusal.title, refusal.text, refusal.status
+            return show_notice(request, title, text, status, **frame, back=find_back(request))
         if content is None:
             text = (
                 "It does not exist, or it was erased. Records of questions are kept for "
                 f"{self.records_days:.0f} days."
             )
-            return show_notice(request, "Not here", text, 404, **frame)
+            return show_notice(request, "Not here", text, 404, **frame, back=find_back(request))
         return show_page(request, template, status, **{**frame, **values, **content})
+
+
+class ConsolePart:
+    """Pages of the console: its handlers state their paths and the roles that they require."""
+
+    def add_to(self, router: APIRouter) -> None:
+        """Add the routes."""
+        for name in vars(type(self)):
+            handler = getattr(self, name)
+            if hasattr(handler, "console_demand"):
+                demand = demand_of(handler)
+                path = f"{PATH}/{demand.path}".rstrip("/")
+                router.add_api_route(path, handler, methods=[demand.method])
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +159,3 @@ def lead(page: str, **query: object) -> Response:
     """Send the browser to a page of the console, after a form."""
     place = f"{PATH}/{page}".rstrip("/") + (f"?{urlencode(query)}" if query else "")
     return RedirectResponse(place, status_code=303, headers=HEADERS)
-
-
-def add_pages(router: APIRouter, method: str, pages: Pages) -> None:
-    """Add routes by their paths below the console."""
-    for path, handler in pages.items():
-        router.add_api_route(f"{PATH}/{path}", handler, methods=[method])

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from envelope.question import CONSOLE, Question, copy_question
 from gateway.console.access import (
@@ -18,7 +18,7 @@ from gateway.console.access import (
     user_of,
 )
 from gateway.console.again import Again, find_repeated
-from gateway.console.frame import Frame, Pages, add_pages, lead, name_message, no_question, receive
+from gateway.console.frame import ConsolePart, Frame, lead, name_message, no_question, receive
 from gateway.console.gap_export import write_csv, write_json
 from gateway.console.pages import HEADERS, render_answer
 from records.gaps import STATES, Gap, GapFinder, GapQuestion
@@ -36,7 +36,7 @@ WHY = {
 Text = Annotated[str, Query(max_length=200)]
 
 
-class GapPages:
+class GapPages(ConsolePart):
     """Shows gaps, keeps their states, asks their questions again, exports them."""
 
     def __init__(self, frame: Frame, gaps: GapFinder, again: Again) -> None:
@@ -44,24 +44,7 @@ class GapPages:
         self._gaps = gaps
         self._again = again
 
-    def add_to(self, router: APIRouter) -> None:
-        """Add the routes."""
-        shown: Pages = {
-            "gaps": self.list_gaps,
-            "gaps.csv": self.export_csv,
-            "gaps.json": self.export_json,
-            "gap": self.show_gap,
-            "again": self.compare,
-        }
-        changed: Pages = {
-            "gap/state": self.set_state,
-            "gap/again": self.ask_gap_again,
-            "question/again": self.ask_again,
-        }
-        add_pages(router, "GET", shown)
-        add_pages(router, "POST", changed)
-
-    @require(ConsoleRole.VIEWER)
+    @require(ConsoleRole.VIEWER, get="gaps")
     async def list_gaps(self, request: Request, state: Text = "") -> Response:
         """List the gaps of every assistant of the visitor, the greatest first."""
 
@@ -77,7 +60,7 @@ class GapPages:
             request, "gaps.html", read, chosen=state, labels=LABELS, why=WHY
         )
 
-    @require(ConsoleRole.VIEWER)
+    @require(ConsoleRole.VIEWER, get="gap")
     async def show_gap(self, request: Request, tenant: Text, assistant: Text, id: Text) -> Response:  # noqa: A002 - as the address has it
         """Show one gap with all its questions, and what became of those that were asked again."""
 
@@ -92,7 +75,7 @@ class GapPages:
             request, "gap.html", read, labels=LABELS, why=WHY, most_again=MOST_AGAIN
         )
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="gap/state")
     async def set_state(self, request: Request) -> Response:
         """Store the state of a gap."""
         form = await receive(request, ConsoleRole.EDITOR)
@@ -102,7 +85,7 @@ class GapPages:
             raise _no_gap()
         return _lead_to_gap(form.assistant, gap_id, said="saved")
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="gap/again")
     async def ask_gap_again(self, request: Request) -> Response:
         """Ask the most typical questions of a gap again, each once."""
         form = await receive(request, ConsoleRole.EDITOR)
@@ -114,7 +97,7 @@ class GapPages:
             await self._ask(record)
         return _lead_to_gap(form.assistant, gap.id, said="asked")
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="question/again")
     async def ask_again(self, request: Request) -> Response:
         """Ask one question again, and lead to both answers."""
         form = await receive(request, ConsoleRole.EDITOR)
@@ -127,7 +110,7 @@ class GapPages:
                     conversation=asked.conversation_id, message=asked.message_id,
                     again=again.message_id)  # fmt: skip
 
-    @require(ConsoleRole.VIEWER)
+    @require(ConsoleRole.VIEWER, get="again")
     async def compare(
         self,
         request: Request,
@@ -152,12 +135,12 @@ class GapPages:
 
         return await self._frame.show(request, "again.html", read)
 
-    @require(ConsoleRole.VIEWER)
+    @require(ConsoleRole.VIEWER, get="gaps.csv")
     async def export_csv(self, request: Request) -> Response:
         """Return all gaps as a table."""
         return _export(write_csv(await self.find(user_of(request))), "text/csv", "gaps.csv")
 
-    @require(ConsoleRole.VIEWER)
+    @require(ConsoleRole.VIEWER, get="gaps.json")
     async def export_json(self, request: Request) -> Response:
         """Return all gaps with examples of their questions."""
         gaps = await self.find(user_of(request))

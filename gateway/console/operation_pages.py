@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Protocol
 
 import structlog
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
@@ -23,7 +23,7 @@ from gateway.console.access import (
 )
 from gateway.console.charts import draw_amounts
 from gateway.console.figures import compute_figures, day_of, sum_by_day
-from gateway.console.frame import Frame, Pages, add_pages, lead, receive
+from gateway.console.frame import ConsolePart, Frame, lead, receive
 from gateway.port import CatalogSelection, DocumentCatalog
 from gateway.sources import SourceState
 from memory.job_reports import JobReport
@@ -94,7 +94,7 @@ class OwnerCatalog(DocumentCatalog, Protocol):
         ...
 
 
-class OperationPages:
+class OperationPages(ConsolePart):
     """Shows and changes the state of the desk; every change demands an owner."""
 
     def __init__(
@@ -117,25 +117,7 @@ class OperationPages:
         self._clock = clock
         self._list_jobs = list_jobs
 
-    def add_to(self, router: APIRouter) -> None:
-        """Add the routes."""
-        shown: Pages = {
-            "documents": self.documents,
-            "health": self.health,
-            "settings": self.settings,
-            "cost": self.cost,
-        }
-        changed: Pages = {
-            "documents/upload": self.upload,
-            "documents/remove": self.remove_document,
-            "documents/groups": self.choose_groups,
-            "dead/retry": self.retry_letter,
-            "dead/drop": self.drop_letter,
-        }
-        add_pages(router, "GET", shown)
-        add_pages(router, "POST", changed)
-
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, get="documents")
     async def documents(
         self, request: Request, assistant: Text = "", tenant: Text = "", find: Text = "",
         after: Text = "",
@@ -172,7 +154,7 @@ class OperationPages:
         )
         return await self._frame.query(lambda store: store.count_cited(selection))
 
-    @require(ConsoleRole.OWNER)
+    @require(ConsoleRole.OWNER, post="documents/upload")
     async def upload(self, request: Request, tenant: Text, assistant: Text) -> Response:
         """Keep the file of a form, and read it."""
         try:
@@ -182,7 +164,7 @@ class OperationPages:
             raise ConsoleRefusedError(400, "Not stored", str(error)) from error
         return lead("documents", tenant=tenant, assistant=assistant, said="reading")
 
-    @require(ConsoleRole.OWNER)
+    @require(ConsoleRole.OWNER, post="documents/remove")
     async def remove_document(self, request: Request) -> Response:
         """Remove a document from the index; its file stays."""
         form = await receive(request, ConsoleRole.OWNER)
@@ -190,7 +172,7 @@ class OperationPages:
         count = await self._catalog.remove(*form.assistant, selection)
         return self._lead_to_documents(form.assistant, "removed" if count else "missing")
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="documents/groups")
     async def choose_groups(self, request: Request) -> Response:
         """Set who may read a document: groups, everybody, or whom its source states."""
         form = await receive(request, ConsoleRole.EDITOR)
@@ -217,7 +199,7 @@ class OperationPages:
     def _lead_to_documents(self, assistant: Assistant, said: str) -> Response:
         return lead("documents", tenant=assistant[0], assistant=assistant[1], said=said)
 
-    @require(ConsoleRole.OWNER)
+    @require(ConsoleRole.OWNER, get="health")
     async def health(self, request: Request) -> Response:
         """Show the dead letters, and to owners of the whole desk the background jobs."""
 
@@ -233,7 +215,7 @@ class OperationPages:
         letters = await self._admin.list_dead_letters(limit=MOST_LETTERS)
         return [letter for letter in letters if _assistant_of(letter) in own]
 
-    @require(ConsoleRole.OWNER)
+    @require(ConsoleRole.OWNER, post="dead/retry")
     async def retry_letter(self, request: Request) -> Response:
         """Ask the question of a dead letter again, from its start."""
         letter = await self._read_letter(request)
@@ -243,7 +225,7 @@ class OperationPages:
             raise ConsoleRefusedError(400, "Not sent again", str(error)) from error
         return lead("health", said="sent")
 
-    @require(ConsoleRole.OWNER)
+    @require(ConsoleRole.OWNER, post="dead/drop")
     async def drop_letter(self, request: Request) -> Response:
         """Delete a dead letter."""
         letter = await self._read_letter(request)
@@ -259,7 +241,7 @@ class OperationPages:
             )
         return letter
 
-    @require(ConsoleRole.OWNER, everywhere=True)
+    @require(ConsoleRole.OWNER, get="settings", everywhere=True)
     async def settings(self, request: Request) -> Response:
         """Show the settings in force, without secrets."""
 
@@ -268,7 +250,7 @@ class OperationPages:
 
         return await self._frame.show(request, "settings.html", read)
 
-    @require(ConsoleRole.VIEWER)
+    @require(ConsoleRole.VIEWER, get="cost")
     async def cost(self, request: Request, days: Days = 30) -> Response:
         """Show what the models cost, by day and group, beside the budgets."""
         until, zone = self._clock(), self._frame.zone

@@ -95,6 +95,11 @@ def render_answer(text: str) -> Markup:
     return Markup(_ANSWERS.render(text))  # noqa: S704 - markdown-it escapes all text
 
 
+def render_line(text: str) -> Markup:
+    """Return one line in Markdown, such as the description of a setting, as inert HTML."""
+    return Markup(_ANSWERS.renderInline(text))  # noqa: S704 - markdown-it escapes all text
+
+
 def fill(template: str, **values: Any) -> bytes:
     """Return a page; every value is escaped unless it is `Markup`."""
     return _environment().get_template(template).render(values).encode()
@@ -153,6 +158,7 @@ def _environment() -> Environment:
         "change": _change,
         "label": label,
         "times": times,
+        "line": render_line,
         "query": urlencode,
         "address": _address,
     }

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Protocol
 
 import structlog
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import ValidationError
 
 from gateway.api_keys import DEFAULT_SCOPES, PUBLIC_PER_MINUTE, Key, Scope, make_key, origin_in
@@ -17,7 +17,7 @@ from gateway.console.access import (
     require,
     user_of,
 )
-from gateway.console.frame import Frame, SentForm, add_pages, lead, receive
+from gateway.console.frame import ConsolePart, Frame, SentForm, lead, receive
 from gateway.console.pages import find_back, show_notice
 from gateway.people import PersonalData
 from records.store import PAGE
@@ -51,7 +51,7 @@ class KeyKeeper(Protocol):
     async def uses(self) -> Mapping[str, float]: ...
 
 
-class PeoplePages:
+class PeoplePages(ConsolePart):
     """The routes, for owners of every assistant.
 
     A key is created after a recent sign-in, for assistants that the owner sees, and without a
@@ -70,17 +70,7 @@ class PeoplePages:
         self._keys = keys
         self._clock = clock
 
-    def add_to(self, router: APIRouter) -> None:
-        """Add the routes."""
-        add_pages(router, "GET", {"people": self.show, "people/forget": self.ask})
-        changed = {
-            "people/forget": self.forget,
-            "keys/create": self.create_key,
-            "keys/revoke": self.revoke_key,
-        }
-        add_pages(router, "POST", changed)
-
-    @require(ConsoleRole.OWNER, everywhere=True)
+    @require(ConsoleRole.OWNER, get="people", everywhere=True)
     async def show(
         self, request: Request, page: Annotated[int, Query(ge=1, le=10_000)] = 1
     ) -> Response:
@@ -113,7 +103,7 @@ class PeoplePages:
     def _is_recent(self, user: ConsoleUser) -> bool:
         return self._clock() - user.identity.signed_in_at < RECENT_SECONDS
 
-    @require(ConsoleRole.OWNER, everywhere=True)
+    @require(ConsoleRole.OWNER, post="keys/create", everywhere=True)
     async def create_key(self, request: Request) -> Response:
         """Create a key, and show its token in this response alone."""
         user, form = user_of(request), await receive(request, ConsoleRole.OWNER)
@@ -160,7 +150,7 @@ class PeoplePages:
             problem = error.errors()[0]["msg"].removeprefix("Value error, ")
             raise ConsoleRefusedError(400, "Not created", f"{problem.capitalize()}.") from error
 
-    @require(ConsoleRole.OWNER, everywhere=True)
+    @require(ConsoleRole.OWNER, post="keys/revoke", everywhere=True)
     async def revoke_key(self, request: Request) -> Response:
         """Withdraw a key at once."""
         user, form = user_of(request), await receive(request, ConsoleRole.OWNER)
@@ -172,7 +162,7 @@ class PeoplePages:
             log.warning("key_revoked", key=key.id, person=user.identity.shown)
         return lead("people", said="revoked")
 
-    @require(ConsoleRole.OWNER, everywhere=True)
+    @require(ConsoleRole.OWNER, get="people/forget", everywhere=True)
     async def ask(self, request: Request, person: Person) -> Response:
         """Ask for confirmation before a person is erased, and list what will be erased."""
         assistants = user_of(request).list_assistants()
@@ -186,7 +176,7 @@ class PeoplePages:
 
         return await self._frame.show(request, "forget.html", read)
 
-    @require(ConsoleRole.OWNER, everywhere=True)
+    @require(ConsoleRole.OWNER, post="people/forget", everywhere=True)
     async def forget(self, request: Request) -> Response:
         """Erase what a person chose, and their conversations."""
         person = (await read_form(request)).get("person", "")

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import structlog
 from fastapi import APIRouter, Query, Request, Response
@@ -26,7 +26,7 @@ from gateway.console.again import find_repeated
 from gateway.console.attention import Concern, FindConcerns, FindSetup, SetupStep, find_in_figures
 from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
-from gateway.console.frame import Frame, add_pages, lead, name_message, receive
+from gateway.console.frame import ConsolePart, Frame, lead, name_message, receive
 from gateway.console.oidc import OidcProvider
 from gateway.console.pages import HEADERS, PATH, render_answer
 from gateway.console.sign_in import SignIn
@@ -50,14 +50,6 @@ UNSENT = (
 )
 Text = Annotated[str, Query(max_length=LONGEST_SEARCH)]
 Days = Annotated[int, Query(ge=1, le=3660)]
-
-
-class ConsolePart(Protocol):
-    """Pages of the console; each route declares the role that it requires."""
-
-    def add_to(self, router: APIRouter) -> None:
-        """Add the routes."""
-        ...
 
 
 class QuestionFilters(BaseModel):
@@ -90,16 +82,9 @@ class Console:
     clock: Callable[[], float] = time.time
 
 
-class _Pages:
+class _Pages(ConsolePart):
     def __init__(self, console: Console) -> None:
         self._console = console
-
-    @admit_visitors
-    async def style(self) -> Response:
-        """Return the style sheet."""
-        own = (files("gateway.console") / "console.css").read_bytes()
-        headers = {**HEADERS, "Cache-Control": "max-age=3600"}
-        return Response(read_design().encode() + own, media_type="text/css", headers=headers)
 
     @require(ConsoleRole.VIEWER)
     async def today(self, request: Request, days: Days = 7) -> Response:
@@ -140,14 +125,14 @@ class _Pages:
             return ()
         return () if all(step.is_done for step in steps) else steps
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="question/done")
     async def close_request(self, request: Request) -> Response:
         """Mark a request for a person as done."""
         asked = (await receive(request, ConsoleRole.EDITOR)).read_message()
         await self._console.frame.query(lambda store: store.close_request(asked))
         return lead("", said="saved")
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="question/answer")
     async def answer_request(self, request: Request) -> Response:
         """Show an answer to somebody who asked for a person, in their conversation."""
         form = await receive(request, ConsoleRole.EDITOR)
@@ -190,7 +175,7 @@ class _Pages:
             log.warning("console_unavailable", error=str(error))
             return [Concern("A part of the installation could not be checked", str(error), "")]
 
-    @require(ConsoleRole.VIEWER)
+    @require(ConsoleRole.VIEWER, get="questions")
     async def questions(
         self, request: Request, wanted: Annotated[QuestionFilters, Query()]
     ) -> Response:
@@ -220,7 +205,7 @@ class _Pages:
             outcomes=("unresolved", "written", *OUTCOMES[1:]),
         )
 
-    @require(ConsoleRole.VIEWER)
+    @require(ConsoleRole.VIEWER, get="question")
     async def question(
         self,
         request: Request,
@@ -290,20 +275,22 @@ class _Pages:
 
 def console_router(console: Console) -> APIRouter:
     """Return the routes of the console."""
-    sign_in, pages = SignIn(console.gate, console.provider), _Pages(console)
+    sign_in = SignIn(console.gate, console.provider)
     routes = make_route_class(console.gate, sign_in.refuse, console.unavailable)
     router = APIRouter(include_in_schema=False, route_class=routes)
     sign_in.add_to(router)
-    for part in console.parts:
+    router.add_api_route(f"{PATH}/console.css", show_style, methods=["GET"])
+    for part in (*console.parts, _Pages(console)):
         part.add_to(router)
-    router.add_api_route(PATH, pages.today, methods=["GET"])
-    add_pages(router, "GET", {
-        "console.css": pages.style, "questions": pages.questions, "question": pages.question,
-    })  # fmt: skip
-    add_pages(router, "POST", {
-        "question/done": pages.close_request, "question/answer": pages.answer_request,
-    })  # fmt: skip
     return router
+
+
+@admit_visitors
+async def show_style() -> Response:
+    """Return the style sheet."""
+    own = (files("gateway.console") / "console.css").read_bytes()
+    headers = {**HEADERS, "Cache-Control": "max-age=3600"}
+    return Response(read_design().encode() + own, media_type="text/css", headers=headers)
 
 
 def find_requests(store: RecordStore, selection: Selection) -> Sequence[Record]:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from gateway.console.access import Assistant, ConsoleRefusedError, ConsoleRole, ConsoleUser, require
-from gateway.console.frame import Frame, add_pages, lead, receive
+from gateway.console.frame import ConsolePart, Frame, lead, receive
 from gateway.console.operation_pages import Text
 from gateway.sources import LONGEST_ADDRESS, NewSource, SourceKeeper
 from records.checks import CheckStore
@@ -22,25 +22,14 @@ SCHEDULES = {
 """Schedules (cron, UTC) to choose from, and what people read."""
 
 
-class SourcePages:
+class SourcePages(ConsolePart):
     """Shows and changes the sources of an assistant, for its editors."""
 
     def __init__(self, frame: Frame, sources: SourceKeeper) -> None:
         self._frame = frame
         self._sources = sources
 
-    def add_to(self, router: APIRouter) -> None:
-        """Add the routes."""
-        add_pages(router, "GET", {"sources": self.show})
-        changed = {
-            "sources/add": self.add,
-            "sources/read": self.read_again,
-            "sources/stop": self.stop,
-            "sources/remove": self.remove,
-        }
-        add_pages(router, "POST", changed)
-
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, get="sources")
     async def show(self, request: Request, assistant: Text = "", tenant: Text = "") -> Response:
         """Show the sources of an assistant."""
 
@@ -60,7 +49,7 @@ class SourcePages:
 
         return await self._frame.show(request, "sources.html", read, schedules=SCHEDULES)
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="sources/add")
     async def add(self, request: Request) -> Response:
         """Add a source, or change its schedule, and read one without a schedule now."""
         form = await receive(request, ConsoleRole.EDITOR)
@@ -77,21 +66,21 @@ class SourcePages:
         self._sources.read_again(form.assistant, added.place)
         return _lead_back(form.assistant, "syncing")
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="sources/read")
     async def read_again(self, request: Request) -> Response:
         """Begin to read a source."""
         form = await receive(request, ConsoleRole.EDITOR)
         is_begun = self._sources.read_again(form.assistant, form.read("place", most=2_000))
         return _lead_back(form.assistant, "syncing" if is_begun else "missing")
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="sources/stop")
     async def stop(self, request: Request) -> Response:
         """Stop reading a source."""
         form = await receive(request, ConsoleRole.EDITOR)
         is_stopped = self._sources.stop_reading(form.assistant, form.read("place", most=2_000))
         return _lead_back(form.assistant, "stopped" if is_stopped else "missing")
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="sources/remove")
     async def remove(self, request: Request) -> Response:
         """Remove a source and its documents from the index; its files stay."""
         form = await receive(request, ConsoleRole.EDITOR)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from envelope.verified import CitedPage, VerifiedAnswer
 from gateway.console.access import (
@@ -17,7 +17,7 @@ from gateway.console.access import (
     user_of,
 )
 from gateway.console.attention import Concern, FindConcerns
-from gateway.console.frame import Frame, Pages, SentForm, add_pages, lead, receive
+from gateway.console.frame import ConsolePart, Frame, SentForm, lead, receive
 from gateway.port import CatalogEntry, CatalogSelection, DocumentCatalog
 from records.verified import (
     LONGEST_ANSWER,
@@ -45,7 +45,7 @@ class ShownAnswer:
     stale: Sequence[str]
 
 
-class VerifiedPages:
+class VerifiedPages(ConsolePart):
     """Lists, writes and removes verified answers."""
 
     def __init__(
@@ -56,14 +56,7 @@ class VerifiedPages:
         self._catalog = catalog
         self._publish = publish
 
-    def add_to(self, router: APIRouter) -> None:
-        """Add the routes."""
-        shown: Pages = {"verified": self.list_answers, "verified/write": self.write}
-        changed: Pages = {"verified/save": self.save, "verified/remove": self.remove}
-        add_pages(router, "GET", shown)
-        add_pages(router, "POST", changed)
-
-    @require(ConsoleRole.VIEWER)
+    @require(ConsoleRole.VIEWER, get="verified")
     async def list_answers(self, request: Request) -> Response:
         """Show the verified answers."""
 
@@ -73,7 +66,7 @@ class VerifiedPages:
 
         return await self._frame.show(request, "verified.html", read)
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, get="verified/write")
     async def write(
         self,
         request: Request,
@@ -96,7 +89,7 @@ class VerifiedPages:
         ids = tuple(page.document_id for page in answer.pages)
         return await self._show_form(request, chosen.assistant, fields, ids)
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="verified/save")
     async def save(self, request: Request) -> Response:
         """Store an answer with its pages as they are now; or only find pages for it."""
         form = await receive(request, ConsoleRole.EDITOR)
@@ -166,7 +159,7 @@ class VerifiedPages:
             longest_answer=LONGEST_ANSWER,
         )
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="verified/remove")
     async def remove(self, request: Request) -> Response:
         """Delete an answer."""
         form = await receive(request, ConsoleRole.EDITOR)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Protocol
 from urllib.parse import urlencode
 
 import structlog
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from gateway.console.access import (
     Assistant,
@@ -17,7 +17,7 @@ from gateway.console.access import (
     require,
     user_of,
 )
-from gateway.console.frame import Frame, SentForm, add_pages, lead, receive
+from gateway.console.frame import ConsolePart, Frame, SentForm, lead, receive
 from gateway.console.pages import render_answer
 from gateway.port import CatalogEntry, CatalogSelection, DocumentWriter, SearchableLibrary
 from records.gaps import WRITING, Gap, GapFinder
@@ -39,7 +39,7 @@ class WrittenFiles(Protocol):
         ...
 
 
-class WritingPages:
+class WritingPages(ConsolePart):
     """Shows documents, and keeps those that editors write as files of the assistant."""
 
     def __init__(
@@ -56,12 +56,7 @@ class WritingPages:
         self._files = files
         self._gaps = gaps
 
-    def add_to(self, router: APIRouter) -> None:
-        """Add the routes."""
-        add_pages(router, "GET", {"document": self.show, "documents/write": self.write})
-        add_pages(router, "POST", {"documents/write": self.save})
-
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, get="document")
     async def show(
         self,
         request: Request,
@@ -87,7 +82,7 @@ class WritingPages:
 
         return await self._frame.show(request, "document.html", read)
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, get="documents/write")
     async def write(
         self,
         request: Request,
@@ -110,7 +105,7 @@ class WritingPages:
         }
         return await self._show_form(request, name, fields)
 
-    @require(ConsoleRole.EDITOR)
+    @require(ConsoleRole.EDITOR, post="documents/write")
     async def save(self, request: Request) -> Response:
         """Write a page, read it, and lead to its gap or to the page."""
         form = await receive(request, ConsoleRole.EDITOR)

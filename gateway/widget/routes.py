@@ -69,7 +69,6 @@ _COMMENT = re.compile(r"^[ ]*(?://[^\n]*|/\*\*.*?\*/)\n", re.MULTILINE | re.DOTA
 _TRAILING_COMMENT = re.compile(r"(?<=[;,{]) // [^\n\"'`]*$", re.MULTILINE)
 """A comment behind code; one with a quotation mark stays, because it may be part of a text."""
 _DESIGN = "/* The colours and the font of gateway/design.css. */"
-_DESIGN_VALUE = re.compile(r"--([a-z-]+): (light-dark\([^;]+\)|[^;]+(?:sans-serif|monospace));")
 _INDENT = re.compile(r"^[ ]+|^\n", re.MULTILINE)
 
 
@@ -201,5 +200,10 @@ def _read(name: str, parts: dict[str, str]) -> None:
 
 def _write_design() -> str:
     """Return the colours and fonts of all pages; a page with the widget may choose others."""
-    named = _DESIGN_VALUE.findall(read_design())
-    return "\n".join(f"--{name}: var(--refdesk-{name}, {value});" for name, value in named)
+    lines = (line.strip().rstrip(";") for line in read_design().splitlines())
+    declared = (line.removeprefix("--").split(": ", 1) for line in lines if line.startswith("--"))
+    return "\n".join(
+        f"--{name}: var(--refdesk-{name}, {value});"
+        for name, value in declared
+        if value.startswith("light-dark(") or value.endswith(("sans-serif", "monospace"))
+    )

@@ -18,9 +18,9 @@ from gateway.api_keys import Key
 from gateway.connections.server import listening, serving
 from gateway.console.access import COOKIE, Assistant, ConsoleRole, Gate, SignedInIdentity
 from gateway.console.attention import FindConcerns, FindSetup
-from gateway.console.frame import Frame
+from gateway.console.frame import ConsolePart, Frame
 from gateway.console.oidc import OidcProvider
-from gateway.console.routes import Console, ConsolePart, console_router
+from gateway.console.routes import Console, console_router
 from gateway.people import PersonalData
 from gateway.port import HandOver
 from records.record import Record

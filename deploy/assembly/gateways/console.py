@@ -30,13 +30,12 @@ from gateway.console.access import Assistant, ConsoleRole, Gate
 from gateway.console.again import Again
 from gateway.console.attention import FindConcerns, find_in_gaps, find_in_operations
 from gateway.console.check_pages import CheckPages, find_in_checks
-from gateway.console.frame import Frame
+from gateway.console.frame import ConsolePart, Frame
 from gateway.console.gap_pages import GapPages
 from gateway.console.oidc import OidcClient, OidcProvider
 from gateway.console.operation_pages import Budgets, OperationPages, ShownSetting
 from gateway.console.operations import AssistantSources, ConsoleOperations
 from gateway.console.pages import PATH
-from gateway.console.routes import ConsolePart
 from gateway.console.source_pages import SourcePages
 from gateway.console.verified_pages import VerifiedPages, find_in_answers
 from gateway.console.writing_pages import WritingPages

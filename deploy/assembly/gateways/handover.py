@@ -132,20 +132,6 @@ def list_receivers(settings: Settings) -> list[Receiver]:
     return receivers
 
 
-def _make_mail(settings: Settings) -> MailSender | None:
-    if not settings.smtp_host or not settings.mail_sender:
-        return None
-    password = settings.smtp_password
-    return MailSender(
-        sender=settings.mail_sender,
-        host=settings.smtp_host,
-        port=settings.smtp_port,
-        user=settings.smtp_user,
-        password="" if password is None else password.get_secret_value(),
-        security=settings.smtp_security,
-    )
-
-
 @asynccontextmanager
 async def reading_mail_replies(
     runtime: Runtime, client: "Redis", handover: HandOver | None
@@ -195,6 +181,20 @@ def make_mail_replies(
         people=[person.lower() for person in people],
         unavailable=(BusyError, BrokerError, MemoryUnavailableError),
         report=report,
+    )
+
+
+def _make_mail(settings: Settings) -> MailSender | None:
+    if not settings.smtp_host or not settings.mail_sender:
+        return None
+    password = settings.smtp_password
+    return MailSender(
+        sender=settings.mail_sender,
+        host=settings.smtp_host,
+        port=settings.smtp_port,
+        user=settings.smtp_user,
+        password="" if password is None else password.get_secret_value(),
+        security=settings.smtp_security,
     )
 
 

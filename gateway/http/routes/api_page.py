@@ -21,11 +21,12 @@ POLICY = "; ".join(
     )
 )
 """Scripts, styles and requests of this server only; icons of the style sheet are data."""
-_SCRIPT = "text/javascript; charset=utf-8"
+_SCRIPT, _STYLE = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
 _FILES = {
     "start.js": _SCRIPT,
     "swagger-ui-bundle.js": _SCRIPT,
-    "swagger-ui.css": "text/css; charset=utf-8",
+    "swagger-ui.css": _STYLE,
+    "contrast.css": _STYLE,
 }
 
 

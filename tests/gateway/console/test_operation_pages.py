@@ -24,14 +24,13 @@ from gateway.console.attention import (
     find_in_operations,
     find_turned_away,
 )
-from gateway.console.frame import Frame
+from gateway.console.frame import ConsolePart, Frame
 from gateway.console.operation_pages import (
     Budgets,
     OperationPages,
     ShownSetting,
     read_file,
 )
-from gateway.console.routes import ConsolePart
 from gateway.console.source_pages import SourcePages
 from gateway.http.context import HttpMeter
 from gateway.port import CatalogEntry, CatalogSelection, CatalogUpload

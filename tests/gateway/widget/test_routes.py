@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from config.texts import load_texts
 from gateway.widget.routes import part, widget_router, widget_script
 
-MOST_BYTES = 39_000
+MOST_BYTES = 42_000
 BLOCK = re.compile(
     r"^(?:  \"?(\w\w(?:-\w+)?)\"?|const ENGLISH =):? \{\n(.*?)^ {0,2}\}", re.MULTILINE | re.DOTALL
 )
