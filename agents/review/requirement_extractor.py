@@ -124,7 +124,9 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
         turns = reads.turns
         given = await self.toolbox.consult(REQUIREMENT_EXTRACTOR, inputs, turns, reads)
         if isinstance(given, NoOutput):
-            return Writes(**given.as_writes())
+            refused = StoredPart(failure=given.errors[-1].text, is_refused=True)
+            stored = {part.key: refused} if given.is_refused else {}
+            return Writes(**given.as_writes(), stored_parts=stored)
         outputs: list[RequirementExtractorOutput] = [given.output]
         errors = given.errors
         if lost := list_unaccounted(outputs, units):
