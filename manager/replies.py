@@ -200,6 +200,18 @@ def best_answer(state: State, threshold: float = 0.0) -> Json | None:
     return describe_answer(state) | ({_IS_APPROVED: True} if is_approved else {})
 
 
+def describe_answer(state: State) -> Reply:
+    """Return the fields of an answer as it was written."""
+    return {
+        "outcome": Outcome.ANSWERED.value,
+        "text": state.response,
+        "sources": state.sources_used,
+        "quality_score": state.quality_score,
+        "model": state.answer_model or None,
+        **_describe_author(state),
+    }
+
+
 def remember(envelope: Envelope, reply: Reply) -> Ended:
     """Return the changes of the memory at the end of this message."""
     state = State(envelope.payload)
@@ -309,18 +321,6 @@ def _own_words(state: State, decision: Decision, end: End, texts: Texts, languag
         "clarification_type": state.clarification_type or None,
         "clarification_reason": decision.reason.value if decision.reason is not None else None,
         **({"answered_by": BY_PERSON} if state.command == PERSON_REPLY else {}),
-    }
-
-
-def describe_answer(state: State) -> Reply:
-    """Return the fields of an answer as it was written."""
-    return {
-        "outcome": Outcome.ANSWERED.value,
-        "text": state.response,
-        "sources": state.sources_used,
-        "quality_score": state.quality_score,
-        "model": state.answer_model or None,
-        **_describe_author(state),
     }
 
 
