@@ -130,6 +130,9 @@ class StoredPart(BaseModel, frozen=True, extra="ignore"):
     units: int = Field(default=0, ge=0, description="units that were read for it")
     decided_by: str = ""
     failure: str = Field(default="", description="why there is no result; another round may retry")
+    is_refused: bool = Field(
+        default=False, description="the model refused, so that no other round asks it"
+    )
 
 
 class PartPlan(BaseModel, frozen=True, extra="ignore"):

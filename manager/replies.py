@@ -204,6 +204,18 @@ def best_answer(state: State, threshold: float = 0.0) -> Json | None:
     return describe_answer(state) | ({_IS_APPROVED: True} if is_approved else {})
 
 
+def describe_answer(state: State) -> Reply:
+    """Return the fields of an answer as it was written."""
+    return {
+        "outcome": Outcome.ANSWERED.value,
+        "text": state.response,
+        "sources": state.sources_used,
+        "quality_score": state.quality_score,
+        "model": state.answer_model or None,
+        **_describe_author(state),
+    }
+
+
 def remember(envelope: Envelope, reply: Reply) -> Ended:
     """Return the memory changes at the end of a message."""
     state = State(envelope.payload)
@@ -313,18 +325,6 @@ def _agent_reply(state: State, decision: Decision, end: End, texts: Texts, langu
         "clarification_type": state.clarification_type or None,
         "clarification_reason": decision.reason.value if decision.reason is not None else None,
         **_BY_COMMAND.get(state.command or "", {}),
-    }
-
-
-def describe_answer(state: State) -> Reply:
-    """Return the fields of an answer as it was written."""
-    return {
-        "outcome": Outcome.ANSWERED.value,
-        "text": state.response,
-        "sources": state.sources_used,
-        "quality_score": state.quality_score,
-        "model": state.answer_model or None,
-        **_describe_author(state),
     }
 
 

@@ -103,6 +103,13 @@ class Reads(LoopReads, frozen=True):
         stored = self.stored_parts.get(part.key)
         return stored is not None and not stored.failure
 
+    def list_open(self, parts: Sequence[PartPlan]) -> tuple[PartPlan, ...]:
+        """Return the parts that another round may read."""
+        refused = {key for key, stored in self.stored_parts.items() if stored.is_refused}
+        return tuple(
+            part for part in parts if not self.has_result(part) and part.key not in refused
+        )
+
 
 class Writes(LoopWrites, frozen=True):
     """The parts to read; the result of a part; or the verdicts of all parts."""
@@ -204,11 +211,11 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
     async def _divide(self, reads: Reads, material: _Material) -> Writes | None:
         """Return the parts that are still to be read: all clauses first; None: there are none."""
         clauses = _plan_clauses(material)
-        missing = tuple(clause for clause in clauses if not reads.has_result(clause))
+        missing = reads.list_open(clauses)
         if missing and reads.part_round < _CLAUSE_ROUNDS:
             return Writes(part_plan=missing, part_round=reads.part_round + 1)
         rules = _plan_rules(material)
-        missing = tuple(rule for rule in rules if not reads.has_result(rule))
+        missing = reads.list_open(rules)
         if not missing or reads.part_round >= _ROUNDS:
             return None
         readings, notes = await self._load_readings(reads)
@@ -395,7 +402,9 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
 
 def _fail_part(part: PartPlan, given: BatchOutputs[ComplianceInputs, ComplianceOutput]) -> Writes:
     failure = given.errors[-1].text if given.errors else _NO_VERDICT
-    return Writes(stored_parts={part.key: StoredPart(failure=failure)}, errors=given.errors)
+    is_refused = bool(given.failed) and all(failed.is_refused for _, failed in given.failed)
+    stored = StoredPart(failure=failure, is_refused=is_refused)
+    return Writes(stored_parts={part.key: stored}, errors=given.errors)
 
 
 def _list_reasons(

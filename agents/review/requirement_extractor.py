@@ -124,7 +124,11 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
         turns = reads.turns
         given = await self.toolbox.consult(REQUIREMENT_EXTRACTOR, inputs, turns, reads)
         if isinstance(given, NoOutput):
-            return Writes(**given.as_writes())
+            refused = {}
+            if given.is_refused:
+                failure = given.errors[-1].text
+                refused = {part.key: StoredPart(failure=failure, is_refused=True)}
+            return Writes(**given.as_writes(), stored_parts=refused)
         outputs: list[RequirementExtractorOutput] = [given.output]
         errors = given.errors
         if lost := list_unaccounted(outputs, units):
@@ -168,7 +172,7 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
         parts: Sequence[PartPlan],
         stored: Mapping[str, StoredPart],
     ) -> Writes:
-        read = [part for part in parts if part.key in stored]
+        read = [part for part in parts if part.key in stored and not stored[part.key].failure]
         loaded = [
             await self.toolbox.load(stored[plan.key].reference, ExtractedPart) for plan in read
         ]

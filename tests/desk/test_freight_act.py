@@ -175,7 +175,7 @@ async def test_three_rounds_below_the_threshold_end_with_the_best_answer(
     rounds = [
         call("regulation_search", query=one) for one in ("boat licence", "licence", "ship licence")
     ]
-    written = [cite_first("licence", f"Draft {number}.", "boats") for number in range(3)]
+    written = [cite_first("licence", f"{word} draft.", "boats") for word in ("A", "My", "Our")]
     model = PartlyScriptedModel(
         reason=[message for made in rounds for message in (made, DONE)],
         respond=written,
@@ -189,7 +189,7 @@ async def test_three_rounds_below_the_threshold_end_with_the_best_answer(
 
     planned = [one for one in reply["plan_rounds"] if one["tools"]]
     assert [one["strategy"] for one in planned] == [None, "REFINE_QUERY", "REFINE_QUERY"]
-    assert "Draft 1. [1]" in reply["text"]
+    assert "My draft. [1]" in reply["text"]
     model.script.assert_complete()
 
 

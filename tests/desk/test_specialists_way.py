@@ -150,12 +150,20 @@ async def test_a_specialist_that_fails_is_named_in_its_section_and_the_others_ha
     assert f"{specialist}: the model gave no answer" in printed, "the printed report names it"
 
 
-async def test_risks_of_a_review_without_verdicts_are_unknown_and_not_none(
+async def test_a_review_that_a_model_refuses_asks_little_again_and_its_risks_are_unknown_not_none(
     open_reviews: OpenReviews,
 ) -> None:
-    model = ReviewingModel(compliance=[Refused("the vendor refuses")] * REPEATED)
+    asked: list[str] = []
+
+    def refuse(given: Any) -> Any:
+        asked.append(getattr(given, "prompt", given).direction)
+        raise Refused("the vendor refuses")
+
+    model = ReviewingModel(compliance=[refuse] * REPEATED)
     async with open_reviews(model) as harness:
         reply = await review_faulty(harness)
+
+    assert asked == ["clauses"] * 3 + ["requirements"] * 3, "the whole, then each half"
 
     report = ReviewReport.model_validate(reply["review_report"]["report"])
     states = {name: section.state.value for name, section in report.sections.items()}

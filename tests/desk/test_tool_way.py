@@ -159,10 +159,10 @@ async def test_a_fault_of_the_judge_leaves_the_written_answer_which_says_that_it
         reply = await harness.driver().say(RETRIES)
 
     fault, answer, note = reply["text"].split("\n\n")
-    assert fault.startswith("I could not")
+    assert fault.startswith("The permitted number of steps")
     assert note.startswith("This answer was checked by rules only")
     assert (reply["outcome"], answer) == ("answered", f"{ANSWER} [1]")
-    assert "quality_score" not in reply
+    assert reply["quality_score"] is None
 
 
 async def test_without_any_answer_a_round_without_new_calls_ends_in_the_refusal(

@@ -26,7 +26,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "search": ("search", "augmentation", "response", "quality"),
     "swarm": ("plan", "ledger", "work", "tool", "join", "synthesize", "quality"),
     "specialists": ("extractor", "tool", "join", "synthesis", "quality"),
-    "tools": ("reason", "tool", "join", "reflect", "response", "assess", "quality"),
+    "tools": ("reason", "tool", "join", "reflect", "response", "quality"),
 }
 """The roles of each way at which faults are planted."""
 TASKS = {
@@ -35,7 +35,6 @@ TASKS = {
     "synthesize": "synthesize_findings",
     "reason": "reason",
     "response": "respond",
-    "assess": "assess",
     "quality": "judge",
 }
 SWARM_QUESTIONS = (

@@ -205,7 +205,6 @@ def claim(writes: Payload) -> Payload | None:
         return changed
     for holder, name in (
         (changed, "answer_model"),
-        (changed.get("assessment"), "assessed_by"),
         (changed.get("triage"), "decided_by"),
         (changed.get("routing"), "decided_by"),
         (changed.get("validation_result"), "judge"),

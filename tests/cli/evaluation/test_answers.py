@@ -157,7 +157,7 @@ def test_one_question_can_be_run_again_alone(
         (("--judge", "gpt-5@openai"), "OPENAI_API_KEY"),
         (
             ("--model", "gpt-5@openai", "--prompts", "golden"),
-            "expected some of assess.txt, citation_auditor.txt, ",
+            "expected some of citation_auditor.txt, clarify.txt, ",
         ),
         (("--questions", "none.toml"), "none.toml: expected a file, found: No such file"),
     ],

@@ -87,7 +87,7 @@ async def test_what_the_judge_rejects_is_retracted_before_the_answer(
 
 @pytest.mark.parametrize(
     ("target", "is_quoted", "taken_back"),
-    [("quality", False, []), ("reason", False, [WHOLE]), ("reason", True, [])],
+    [("loop_judge", False, []), ("reason", False, [WHOLE]), ("reason", True, [])],
     ids=["judged next", "more is looked for", "passages of the documents"],
 )
 def test_a_draft_is_taken_back_when_more_is_looked_for_unless_it_quotes_the_documents(
@@ -106,8 +106,7 @@ def test_a_draft_is_taken_back_when_more_is_looked_for_unless_it_quotes_the_docu
                 "is_quoted": is_quoted,
             },
         ),
-        ("routed", {"stage": "response", "target": "assess", "event": "completed"}),
-        ("routed", {"stage": "assess", "target": target, "event": "completed"}),
+        ("routed", {"stage": "write", "target": target, "event": "completed"}),
     ]
 
     seen = [
