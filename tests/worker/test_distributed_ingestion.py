@@ -114,8 +114,9 @@ class Pods:
 
     async def list_keys(self) -> list[bytes]:
         """Return what is on its way."""
-        found: list[bytes] = await self.harness.client.keys("rd:parcel:*")
-        return found + await self.harness.client.keys("rd:paid:*")
+        sent: list[bytes] = await self.harness.client.keys("rd:parcel:*")
+        paid: list[bytes] = await self.harness.client.keys("rd:paid:*")
+        return sent + paid
 
 
 @pytest.fixture
