@@ -12,13 +12,17 @@ PAUSE_SECONDS = 0.5
 Result = TypeVar("Result")
 
 
-async def bridge_outage(call: Callable[[], Awaitable[Result]], patience_seconds: float) -> Result:
-    """Repeat a call that may be repeated while Redis does not answer."""
+async def bridge_outage(
+    call: Callable[[], Awaitable[Result]],
+    patience_seconds: float,
+    errors: tuple[type[Exception], ...] = (BrokerUnavailableError,),
+) -> Result:
+    """Repeat a call that may be repeated while Redis does not answer, which `errors` say."""
     until = time.monotonic() + patience_seconds
     while True:
         try:
             return await call()
-        except BrokerUnavailableError:
+        except errors:
             if time.monotonic() >= until:
                 raise
             await asyncio.sleep(PAUSE_SECONDS)

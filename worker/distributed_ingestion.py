@@ -10,11 +10,12 @@ a later ingestion, so the owner asks again then.
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import PurePosixPath
+from typing import TypeVar
 
 import orjson
 from pydantic import BaseModel
@@ -58,15 +59,18 @@ from knowledge.isolation.preparation import Preparation
 from knowledge.isolation.reader_pool import ReaderPool
 from knowledge.open_index import OpenIndex
 from knowledge.ordered_tasks import Room
+from memory.errors import MemoryUnavailableError
 from memory.ingestion_exchange import Parcel, RedisExchange, RedisKeptAnswers
 from worker.paid_embedder import PaidEmbedder
 
+T = TypeVar("T")
 CHANNEL = "ingestion"
 LONGEST_SECONDS = 6 * 3600.0
 KEPT_SECONDS = 60.0
 """How long Redis keeps what it knows of a message after its end: the owner has its reply then."""
 BLOCK_SECONDS = 30.0
-OUTAGE_SECONDS = 60.0
+OUTAGE_SECONDS = 600.0
+"""How long Redis may be away before an ingestion ends: it may have taken hours so far."""
 READ_AT_ONCE = 128
 BYTES_AT_ONCE = 64_000_000
 """The bytes of documents that wait to be read, all together; a larger one is sent alone."""
@@ -84,7 +88,13 @@ class ReadOrder(BaseModel, frozen=True, extra="ignore"):
     seconds: float
 
 
-class ReadReply(BaseModel, frozen=True, extra="ignore"):
+class Reply(BaseModel, frozen=True, extra="ignore"):
+    """What became of an order, which `order` names: it is the name of what was sent with it."""
+
+    order: str
+
+
+class ReadReply(Reply, frozen=True):
     """What was read, or the error of the document; `seconds` are those that it took."""
 
     seconds: float
@@ -106,7 +116,7 @@ class SentDocument(BaseModel, frozen=True, extra="forbid"):
     root: str
 
 
-class WriteReply(BaseModel, frozen=True, extra="ignore"):
+class WriteReply(Reply, frozen=True):
     """The calls for vectors of this document and of those before it that nobody reported yet."""
 
     usage: EmbeddingUsage | None = None
@@ -119,22 +129,43 @@ class Orders:
     """
 
     def __init__(self, broker: Broker, exchange: RedisExchange, name: tuple[str, str]) -> None:
-        self.exchange = exchange
+        self._exchange = exchange
         self._broker = broker
         self._name = name
 
-    async def give(self, role: Role, key: str, payload: Fields) -> Fields:
+    @asynccontextmanager
+    async def sent(self, data: bytes) -> AsyncIterator[Parcel]:
+        """Provide what was sent until it is not needed any more."""
+        parcel = await _bridge(partial(self._exchange.send, data))
+        try:
+            yield parcel
+        finally:
+            # Redis removes it later if this fails.
+            with suppress(MemoryUnavailableError):
+                await self._exchange.remove(parcel)
+
+    async def take(self, parcel: Parcel) -> bytes | None:
+        """Return what another process has sent, and remove it; None if it is gone."""
+        data = await _bridge(partial(self._exchange.receive, parcel))
+        with suppress(MemoryUnavailableError):
+            await self._exchange.remove(parcel)
+        return data
+
+    async def give(self, role: Role, key: str, order: ReadOrder | WriteOrder) -> Fields:
         """Return the reply to an order; `key` tells orders apart.
 
         Raises `IndexUnavailable` if it is not executed.
         """
-        failures = 0
+        failures, payload = 0, order.model_dump()
         for attempt in count():
             question = self._name_question(role, f"{key}-{attempt}")
             submitted = await self._submit(question, role, payload)
-            if isinstance(submitted, Duplicate) and submitted.reply is not None:
+            reply = submitted.reply if isinstance(submitted, Duplicate) else None
+            if reply is not None and reply.get("order") != order.parcel.name:
+                # An earlier ingestion's. This order has an answer if that to `submit` was lost.
                 continue
-            reply = await self._await_reply(question, role, payload)
+            if reply is None:
+                reply = await self._await_reply(question, role, payload)
             if reply.get("outcome") == "answered":
                 return reply
             # Another ingestion that gave the same order may have been stopped.
@@ -203,8 +234,8 @@ class DistributedReading:
 
     async def _read(self, request: bytes, allowance: ReadingAllowance) -> Preparation:
         key, seconds = _digest(request), allowance.next_seconds
-        async with _sent(self._orders.exchange, request) as parcel:
-            order = ReadOrder(parcel=parcel, seconds=seconds).model_dump()
+        async with self._orders.sent(request) as parcel:
+            order = ReadOrder(parcel=parcel, seconds=seconds)
             while True:
                 try:
                     given = await self._orders.give(Role.READ, key, order)
@@ -215,12 +246,11 @@ class DistributedReading:
                 if reply.parcel is None:
                     allowance.spend(reply.seconds)
                     raise decode_error(reply.error.encode())
-                body = await self._orders.exchange.receive(reply.parcel)
+                body = await self._orders.take(reply.parcel)
                 if body is not None:
                     break
                 # Another ingestion of the same document has taken it.
         allowance.spend(reply.seconds)
-        await self._orders.exchange.remove(reply.parcel)
         return await asyncio.to_thread(decode_preparation, body)
 
 
@@ -239,8 +269,8 @@ class DistributedWriting:
             {"document": document.model_dump(), "vectors": list(vectors), "root": root}
         )
         key = _digest(data)
-        async with _sent(self._orders.exchange, data) as parcel:
-            order = WriteOrder(parcel=parcel).model_dump()
+        async with self._orders.sent(data) as parcel:
+            order = WriteOrder(parcel=parcel)
             reply = WriteReply.model_validate(await self._orders.give(Role.WRITE, key, order))
         if reply.usage is not None:
             self.usage = reply.usage if self.usage is None else self.usage + reply.usage
@@ -258,6 +288,7 @@ class ReadHandler:
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
         """Read the document of an order."""
         order = ReadOrder.model_validate(envelope.payload)
+        name = order.parcel.name
         data = await self._exchange.receive(order.parcel)
         if data is None:
             return _fail("its bytes have expired before they were read")
@@ -266,13 +297,15 @@ class ReadHandler:
         try:
             prepared = await self._pool.read(request.item, request.path, request.location, spent)
         except ReadingError as error:
-            return _reply(ReadReply(seconds=spent.seconds, error=encode_error(error).decode()))
+            return _reply(
+                ReadReply(order=name, seconds=spent.seconds, error=encode_error(error).decode())
+            )
         except KnowledgeError as error:
             return _fail(str(error))
         if prepared is None:
             return _fail("its file had no time left")
         parcel = await self._exchange.send(await asyncio.to_thread(encode_preparation, prepared))
-        return _reply(ReadReply(seconds=spent.seconds, parcel=parcel))
+        return _reply(ReadReply(order=name, seconds=spent.seconds, parcel=parcel))
 
 
 class WriteHandler:
@@ -312,14 +345,15 @@ class WriteHandler:
         try:
             await knowledge.follow()
             embedder, writer = self._find_writer(knowledge)
-            await writer.write(sent.document, sent.vectors, sent.root)
+            if delivery.starts == 1 or not await _is_written(knowledge, sent.document):
+                await writer.write(sent.document, sent.vectors, sent.root)
         except KnowledgeError as error:
             return _fail(str(error))
         if self._kept is not None:
             texts = (chunking.text_to_embed(sent.document, one) for one in sent.document.chunks)
             await self._kept.remove([embedder.name_text(text) for text in texts])
         usage, embedder.usage = embedder.usage, None
-        return _reply(WriteReply(usage=usage))
+        return _reply(WriteReply(order=order.parcel.name, usage=usage))
 
     def _find_writer(self, knowledge: OpenIndex) -> tuple[PaidEmbedder, DocumentWriter]:
         """Return the writer of the index that answers now."""
@@ -350,14 +384,14 @@ class SpentSeconds:
         self.seconds += seconds
 
 
-@asynccontextmanager
-async def _sent(exchange: RedisExchange, data: bytes) -> AsyncIterator[Parcel]:
-    """Provide what was sent until it is not needed any more."""
-    parcel = await exchange.send(data)
-    try:
-        yield parcel
-    finally:
-        await exchange.remove(parcel)
+async def _is_written(knowledge: OpenIndex, document: Document) -> bool:
+    """Return whether a process that was killed has written the document before its end."""
+    listed = await knowledge.index.list_documents([document.id])
+    return any(one.content_hash == document.content_hash for one in listed)
+
+
+async def _bridge(call: Callable[[], Awaitable[T]]) -> T:
+    return await bridge_outage(call, OUTAGE_SECONDS, (MemoryUnavailableError,))
 
 
 def _make_submission(question: Question, role: Role, payload: Fields) -> Submission:

@@ -1,6 +1,7 @@
 """Stores documents in Qdrant, independent of the engine."""
 
 import asyncio
+import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,11 @@ from knowledge.index.calibration import Calibrations
 from knowledge.index.engine import Engine
 from knowledge.index.graph_writer import GraphWriter
 from knowledge.index.index_reader import IndexReader
-from knowledge.index.maintenance.halves import remove_halves
+from knowledge.index.maintenance.halves import (
+    LONGEST_WRITE_SECONDS,
+    remove_halves,
+    remove_orphans,
+)
 from knowledge.index.points import layout, point_decoder
 from knowledge.index.points.layout import Point
 from knowledge.index.points.point_encoder import PointEncoder, calibration_point, encode_picture
@@ -93,7 +98,7 @@ class QdrantIndex(IndexReader):
 
         `replaced` gets the versions that are not used any more when one was written.
         """
-        version, identity = uuid.uuid4().hex, layout.document_identity(document.id)
+        version, identity = layout.make_version(), layout.document_identity(document.id)
         fields = (*layout.STATE, layout.GROUPS, layout.CHOSEN)
         before = next(iter(await self._engine.retrieve([identity], fields=fields)), None)
         if before is not None and before.payload.get(layout.CHOSEN):
@@ -180,6 +185,8 @@ class QdrantIndex(IndexReader):
 
     async def connect(self) -> int:
         async with self._writing:
+            if self._engine.shared:
+                await remove_orphans(self._engine, time.time() - LONGEST_WRITE_SECONDS)
             connected = await GraphWriter(self._engine).connect()
             if connected:
                 await self._write_manifest()

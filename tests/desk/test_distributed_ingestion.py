@@ -44,7 +44,7 @@ pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning"),
 ]
-PAGES = 40
+PAGES = 16
 GATE = "The gate of this ingestion"
 """A text with it gets its vectors only when the gate is opened."""
 USERS = {"read": READER, "write": WRITER}
@@ -176,7 +176,7 @@ async def installation(tmp_path: Path, guarded: GuardedRedis) -> AsyncIterator[I
             embedding_model="lengths@own",
             embedding_dimensions=2,
             compatible_servers={"own": own},
-            lease_seconds=2.0,
+            lease_seconds=6.0,
         )
         # The operator sets a new Redis up.
         async with connect_runtime(settings):

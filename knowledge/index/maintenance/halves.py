@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from knowledge.index.engine import Engine
 from knowledge.index.points import layout
 
+LONGEST_WRITE_SECONDS = 3600.0
+"""Nobody writes one document for so long."""
 _AT_ONCE = 50
 
 
@@ -20,6 +22,24 @@ async def remove_halves(engine: Engine, documents: Collection[str] | None) -> No
     names = sorted(documents)
     for start in range(0, len(names), _AT_ONCE):
         await _check(engine, {"document": names[start : start + _AT_ONCE]})
+
+
+async def remove_orphans(engine: Engine, before: float) -> None:
+    """Remove chunks that no document names: a killed writer left them before a time.
+
+    Younger ones may be those of a writer that is about to name them.
+    """
+    documents = await engine.scroll({"kind": "document"}, fields=["version", "chunks"])
+    named = {document.payload["version"] for document in documents}
+    if await engine.count({"kind": "chunk"}) == sum(
+        document.payload["chunks"] for document in documents
+    ):
+        return
+    async for page in engine.pages({"kind": "chunk"}, fields=["version"]):
+        versions = {point.payload["version"] for point in page} - named
+        orphans = sorted(version for version in versions if layout.is_older(version, before))
+        if orphans:
+            await engine.delete_matching({"kind": layout.KINDS_OF_CHUNKS, "version": orphans})
 
 
 async def _check(engine: Engine, match: Mapping[str, Sequence[str]]) -> None:

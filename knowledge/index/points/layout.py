@@ -9,6 +9,7 @@ deletes that version alone. A version is never used again.
 
 import hashlib
 import re
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -109,6 +110,17 @@ def namespace(tenant: str, assistant: str) -> str:
     slug = _SLUG.sub("-", f"{tenant}-{assistant}".lower()).strip("-")[:40]
     digest = hashlib.sha256(f"{len(tenant)}:{tenant}{assistant}".encode()).hexdigest()
     return f"{slug}-{digest[:12]}".strip("-")
+
+
+def make_version() -> str:
+    """Return a new version of a document: the time of its writing, and a random number."""
+    return f"{int(time.time()):x}-{uuid.uuid4().hex}"
+
+
+def is_older(version: str, seconds: float) -> bool:
+    """Return whether a version was made before a time; earlier releases state none."""
+    made, mark, _ = version.partition("-")
+    return not mark or int(made, 16) < seconds
 
 
 def document_identity(document_id: str) -> PointId:

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from qdrant_client import AsyncQdrantClient
 
+from knowledge.index.points import layout
+from knowledge.index.points.layout import Point
 from knowledge.index.port import Index
 from knowledge.index.qdrant import QdrantIndex
 from knowledge.index.server.server_engine import ServerEngine, open_client
@@ -149,3 +151,26 @@ async def test_a_document_that_is_written_while_its_groups_are_chosen_has_them_i
 
     found = await engine.scroll({"document": "page"}, fields=["groups"])
     assert {tuple(point.payload.get("groups", ())) for point in found} == {("staff",)}
+
+
+async def test_what_a_killed_writer_left_is_removed_when_nobody_can_be_writing_it(
+    client: AsyncQdrantClient,
+) -> None:
+    engine, ours, _ = await open_both(client)
+    kept = await engine.scroll({"kind": "chunk"}, fields=None, vectors=True)
+    made = layout.make_version()
+    left = [
+        Point(
+            layout.chunk_identity("page", version, 0),
+            {**kept[0].payload, "version": version},
+            kept[0].dense,
+        )
+        for version in (made, f"{0:x}-killed", "of an earlier release")
+    ]
+    await engine.upsert(left)
+
+    await ours.connect()
+
+    present = await engine.scroll({"kind": "chunk"}, fields=["version"])
+    versions = {point.payload["version"] for point in present}
+    assert versions == {made, kept[0].payload["version"]}
