@@ -220,9 +220,9 @@ class AgentParts(Protocol):
 
 
 class MayAsk(BaseModel, frozen=True):
-    """The attributes by which an agent asks for clarification or refuses. The `Writes` of every
-    agent that may ask derive from it. The flow then leads to the clarification agent, which writes
-    the text.
+    """Attributes with which an agent asks for clarification or refuses. The `Writes` class of every
+    agent that may do so derives from it. The flow then continues with the clarification agent,
+    which writes the text.
     """
 
     needs_clarification: bool = False
@@ -238,7 +238,7 @@ class ReadsLanguage(BaseModel, frozen=True):
 
     @property
     def reply_language(self) -> str:
-        """The language in which the user is answered, BCP 47."""
+        """Language of the answer, BCP 47."""
         return choose_texts_language(self.language, self.texts_language)
 
 
@@ -260,7 +260,7 @@ class AgentTier(StrEnum):
 
 
 class AgentRole(StrEnum):
-    """What an orchestrator or a specialist does; workers have none."""
+    """The task of an orchestrator or a specialist; workers have none."""
 
     ORCHESTRATE = "orchestrate"
     EXTRACT = "extract"
@@ -291,11 +291,11 @@ class Agent(ABC, Generic[R, W]):
     """Whether the agent searches or reads the documents."""
     tier: ClassVar[AgentTier] = AgentTier.WORKER
     agent_role: ClassVar[AgentRole | None] = None
-    """What an orchestrator or a specialist does; workers have none."""
+    """The task of an orchestrator or a specialist; workers have none."""
     reads: type[R]
     writes: type[W]
     run: Run = OUTSIDE
-    """The run in which this instance works; models, tools and stores receive it with each call."""
+    """The current run; models, tools and stores receive it with each call."""
 
     @classmethod
     def make(cls, parts: AgentParts) -> Self:

@@ -46,7 +46,7 @@ class TitledDocument:
 
     @property
     def is_rule(self) -> bool:
-        """Whether its title, or else its kind, says that it is a law or another rule."""
+        """Whether the title, or otherwise the kind, identifies a law or another set of rules."""
         words = _split(self.title)
         if words & _load("reviewed"):
             return False
@@ -58,7 +58,7 @@ class TitledDocument:
 
 @dataclass(frozen=True, slots=True)
 class FoundScope:
-    """The documents of a review; `notes` name assumptions, and missing ones."""
+    """The documents of a review. `notes` lists assumptions and missing documents."""
 
     documents: tuple[TitledDocument, ...] = ()
     against: tuple[TitledDocument, ...] = ()
@@ -104,11 +104,11 @@ def list_named(question: str, documents: Sequence[TitledDocument]) -> list[Title
     names = {document.id: _list_names(document) for document in documents}
     counts = Counter(word for own in names.values() for word in frozenset().union(*own))
     weights = {word: math.log(1 + len(documents) / count) for word, count in counts.items()}
-    found: list[tuple[float, TitledDocument]] = []
+    scored: list[tuple[float, TitledDocument]] = []
     meant = set(identify_frameworks(question))
     for document in documents:
         if meant.intersection(identify_frameworks(document.title)):
-            found.append((1.0, document))
+            scored.append((1.0, document))
             continue
         share = max((_share(own & asked, own, weights) for own in names[document.id]), default=0.0)
         rare = {
@@ -117,9 +117,9 @@ def list_named(question: str, documents: Sequence[TitledDocument]) -> list[Title
             if counts[word] == 1 and len(word) >= _LEAST_LETTERS and not word.isdigit()
         }
         if share >= _LEAST_SHARE or rare:
-            found.append((max(share, 0.5 * bool(rare)), document))
-    found.sort(key=lambda pair: (-pair[0], make_sort_key(pair[1].source)))
-    return [document for _, document in found[:_MOST_DOCUMENTS]]
+            scored.append((max(share, 0.5 * bool(rare)), document))
+    scored.sort(key=lambda pair: (-pair[0], make_sort_key(pair[1].source)))
+    return [document for _, document in scored[:_MOST_DOCUMENTS]]
 
 
 def list_unknown_names(
@@ -134,8 +134,8 @@ def list_unknown_names(
     known = {word for document in documents for name in _list_names(document) for word in name}
     known |= {word for name in _frameworks_of(documents) for word in name}
     names = _list_after_kind if language in _CAPITAL_NOUNS else _list_capitals
-    found = [shown for own, shown in names(question) if not _split(own) & known]
-    return list(dict.fromkeys(found))
+    unknown_names = [shown for own, shown in names(question) if not _split(own) & known]
+    return list(dict.fromkeys(unknown_names))
 
 
 def list_offers(
@@ -166,11 +166,11 @@ async def offer_documents(
     run: Run,
     extracted: Extracted | None = None,
 ) -> dict[str, Sequence[object]]:
-    """Return the names of missing documents, and the documents that exist for their roles.
-    `extracted` are those that were found. Only documents that the person may read are offered;
-    others are treated like documents that do not exist.
+    """Return the names of missing documents and the existing documents for their roles. `extracted`
+    contains the documents found so far. Only documents that the person may read are offered; all
+    others are treated as nonexistent.
     """
-    found = extracted if extracted is not None else Extracted()
+    extraction = extracted if extracted is not None else Extracted()
     listed = [
         *await library.list_attached(groups, run),
         *await library.list_documents(groups),
@@ -182,8 +182,8 @@ async def offer_documents(
     offers = list_offers(
         known,
         question,
-        rules=not found.against,
-        reviewed=not found.documents,
+        rules=not extraction.against,
+        reviewed=not extraction.documents,
     )
     names = list_unknown_names(question, known, language)[:_MOST_NAMES]
     return {
@@ -195,7 +195,7 @@ async def offer_documents(
 
 
 def identify_frameworks(*texts: str) -> tuple[str, ...]:
-    """Return the frameworks that texts name, such as GDPR, in the order of the table."""
+    """Return the frameworks named in texts, such as GDPR, in the order of the table."""
     padded = [f" {' '.join(word.casefold() for word in _WORD.findall(text))} " for text in texts]
     return tuple(
         framework
@@ -280,18 +280,18 @@ def _is_name(word: str, generic: frozenset[str]) -> bool:
     return word[0].isupper() and is_long and plain not in generic | _load("empty")
 
 
-def _rank_offer(one: TitledDocument, asked: frozenset[str]) -> tuple[bool, int, str]:
-    words = _split(one.title)
-    is_usual = one.is_rule or bool(words & _load("reviewed") and not words & _load("rules"))
-    return not is_usual, -len(words & asked), one.title
+def _rank_offer(document: TitledDocument, asked: frozenset[str]) -> tuple[bool, int, str]:
+    words = _split(document.title)
+    is_usual = document.is_rule or bool(words & _load("reviewed") and not words & _load("rules"))
+    return not is_usual, -len(words & asked), document.title
 
 
-def _name_offer(one: TitledDocument, own: Sequence[TitledDocument]) -> str:
-    folder = PurePosixPath(one.source).parent
+def _name_offer(document: TitledDocument, own: Sequence[TitledDocument]) -> str:
+    folder = PurePosixPath(document.source).parent
     is_shared = sum(PurePosixPath(other.source).parent == folder for other in own) > 1
-    if one.is_rule and is_shared and _split_folder(one.source) & _load("rules"):
+    if document.is_rule and is_shared and _split_folder(document.source) & _load("rules"):
         return folder.name.replace("_", " ").replace("-", " ")
-    return one.title
+    return document.title
 
 
 def _share(shared: Iterable[str], own: Iterable[str], weights: Mapping[str, float]) -> float:
@@ -305,7 +305,7 @@ def _list_names(document: TitledDocument) -> tuple[frozenset[str], ...]:
     folder = _split_folder(document.source) if document.is_rule else frozenset[str]()
     names = (_split(document.title), _split_name(stem), folder)
     generic = _load("rules") | _load("reviewed")
-    own = tuple(one for name in names if (one := name - _load("empty")) and one - generic)
+    own = tuple(words for name in names if (words := name - _load("empty")) and words - generic)
     # A title such as GDPR is a name, although it is a generic word, too.
     return own or ((_split(document.title),) if document.title.isupper() else ())
 
@@ -339,5 +339,5 @@ def _load(key: str) -> frozenset[str]:
 
 @cache
 def _load_frameworks() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = tomllib.loads(_FRAMEWORKS_FILE.read_text("utf-8"))
-    return found
+    frameworks: dict[str, list[str]] = tomllib.loads(_FRAMEWORKS_FILE.read_text("utf-8"))
+    return frameworks

@@ -32,8 +32,9 @@ class PodGroup(StrEnum):
 class AgentSpec:
     """The facts about one agent that the rest of the program needs; see `agents.agent.Agent`.
 
-    `package` holds its module, which has the name of its role. `model_task` names the task of
-    `llm/tasks` for which it calls a model. `reads` and `writes` are attributes of the payload.
+    `package` contains its module, which has the name of its role. `model_task` names the task of
+    `llm/tasks` for which the agent calls a model. `reads` and `writes` are attributes of the
+    payload.
     """
 
     role: Role
@@ -70,7 +71,9 @@ class AgentSpec:
 
     @property
     def pods(self) -> PodGroup:
-        """The pods in which the agent works: those of others that wait for the same."""
+        """The pods in which the agent works, shared with other agents that wait for the same
+        resource.
+        """
         if self.needs_index:
             return PodGroup.SEARCH
         return PodGroup.LIGHT if self.model_task is None else PodGroup.MODELS
@@ -88,10 +91,10 @@ class AgentSpec:
 
 def load_agent(package: str, role: Role) -> type[Agent[Any, Any]]:
     """Import and return the class `<Role>Agent` of the module `<role>` in a package."""
-    found: type[Agent[Any, Any]] = getattr(
+    agent: type[Agent[Any, Any]] = getattr(
         import_module(f"{package}.{role.value}"), f"{role.value.title().replace('_', '')}Agent"
     )
-    return found
+    return agent
 
 
 def _read_agents() -> tuple[AgentSpec, ...]:

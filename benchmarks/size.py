@@ -1,9 +1,10 @@
-"""Measures how long `refdesk ask` takes to start, and what light workers weigh.
+"""Measures the start time of `refdesk ask` and the memory of light workers.
 
 `python -m benchmarks.size` prints
 
-- the time of `refdesk ask` on an ingested corpus, from starting the process to its end, next to the
-  time of importing `fastembed` and loading the same embedding model: medians, taken in turns;
+- the time of `refdesk ask` on an ingested corpus, from the start of the process to its end, next to
+  the time of importing `fastembed` and loading the same embedding model: medians of alternating
+  runs;
 - the resident memory of workers without search or models, after they have worked on questions.
 """
 
@@ -49,7 +50,7 @@ def main() -> None:
 
 
 def print_starting(environment: Mapping[str, str]) -> None:
-    """Time a question and the loading of the model alone, in turns."""
+    """Time a question and the loading of the model alone, alternately."""
     load = [sys.executable, "-c", LOADING, str(MODEL)]
     ask = refdesk("ask", QUESTION)
     for command in (load, ask):
@@ -63,7 +64,7 @@ def print_starting(environment: Mapping[str, str]) -> None:
 
 
 def print_memory(environment: Mapping[str, str]) -> None:
-    """Weigh workers that share a desk's work with others, after some questions."""
+    """Measure the memory of workers that share a desk's work with others, after some questions."""
     with ExitStack() as stack:
         light = {roles: stack.enter_context(worker(roles, environment)) for roles in LIGHT}
         stack.enter_context(worker(REST, environment))

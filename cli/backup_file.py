@@ -1,19 +1,19 @@
-"""Writes and reads the file of a backup: Redis, the index, the files of the data folder, records.
+"""Writes and reads backup files: Redis, the index, files of the data folder, records.
 
 The file is a compressed tar archive, written front to back:
 
 | member            | content                                                                  |
 |-------------------|--------------------------------------------------------------------------|
-| manifest.json     | format, release, time, shards, what is in the file and what is not       |
+| manifest.json     | format, release, time, shards, contents of the file, and what is missing |
 | redis.jsonl       | a line for each key: name, value (base64), Unix seconds of its expiry    |
 | data/...          | files of the data folder: sources, descriptions, websites, the index     |
-| records.jsonl     | a line for each record, of whichever database                            |
+| records.jsonl     | a line for each record, from any database                                |
 | owned.jsonl       | a line for each verified answer and state of a gap, of the same database |
 | end.json          | the number of keys and records: a file without it is incomplete          |
 
-Redis is copied first, so that a question that ends meanwhile is recorded (a repeated record
-replaces the first) and not lost. The records may have questions that were asked after the copy of
-Redis.
+Redis is copied first, so that a question that ends during the backup is recorded (a repeated record
+replaces the first) and not lost. The records may contain questions that were asked after Redis was
+copied.
 """
 
 import asyncio
@@ -58,11 +58,11 @@ LEFT_OUT = frozenset({"broker", INDEX, "model_in_use"})
 owner copies.
 """
 _TEMPORARY = ("backup-", "check-", "git-")
-"""How folders of commands that run meanwhile begin."""
+"""Prefixes of the folders of commands that may be running at the same time."""
 KEEP_IN_MEMORY = 16 * 1024 * 1024
 _DAMAGES = (ArithmeticError, AttributeError, EOFError, LookupError, OSError, RecursionError,
             TypeError, ValueError, tarfile.TarError, zlib.error)  # fmt: skip
-"""What reading an archive with missing, broken or foreign parts raises."""
+"""Errors raised when reading an archive with missing, broken or foreign parts."""
 _NOT_CHECKED = (
     "this Redis does not permit CONFIG SET sanitize-dump-payload, so that it did not check the "
     "values of the file, which can crash it: restore only files that you trust"
@@ -77,7 +77,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """What was written to a file, or read from it."""
+    """The content written to a file, or read from it."""
 
     keys: int
     records: int
@@ -223,10 +223,10 @@ async def _copy_keys(snapshot: RedisSnapshot, lines: IO[bytes]) -> int:
 
 
 def _add_files(archive: tarfile.TarFile, folder: Path, place: PurePosixPath) -> int:
-    found = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
-    for path in found:
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
+    for path in paths:
         archive.add(path, str(place / path.relative_to(folder).as_posix()), recursive=False)
-    return len(found)
+    return len(paths)
 
 
 def _add_data(archive: tarfile.TarFile, folder: Path) -> int:
@@ -343,10 +343,10 @@ async def _check_target(
     data_folder: Path, client: Any, snapshot: RedisSnapshot, *, overwrite: bool
 ) -> None:
     if living := await RedisPresence(client).living():
-        one = living[0]
+        alive = living[0]
         raise CommandError(
-            f"processes of this installation are running ({one.host}, pid {one.pid}): stop them "
-            f"first; a process that was killed is listed for half a minute"
+            f"processes of this installation are running ({alive.host}, pid {alive.pid}): stop "
+            f"them first; a process that was killed is listed for half a minute"
         )
     has_index = any((data_folder / "index").glob("*"))
     if not overwrite and (has_index or not await snapshot.is_empty()):
@@ -357,21 +357,25 @@ async def _check_target(
 
 
 def _member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
-    found = archive.extractfile(name)
-    if found is None:
+    member = archive.extractfile(name)
+    if member is None:
         raise CommandError(f"the backup is damaged: {name} is not a regular file")
-    return found
+    return member
 
 
 def _read_keys(lines: IO[bytes]) -> Iterator[SavedKey]:
     for line in lines:
-        one = json.loads(line)
-        yield SavedKey(one["name"].encode(), base64.b64decode(one["value"]), one["expires_at"])
+        saved = json.loads(line)
+        yield SavedKey(
+            saved["name"].encode(), base64.b64decode(saved["value"]), saved["expires_at"]
+        )
 
 
 @asynccontextmanager
 async def _replacing(snapshot: RedisSnapshot, archive: tarfile.TarFile) -> AsyncIterator[int]:
-    """Replace the keys of Redis by those of the file; if that fails, the earlier ones stay."""
+    """Replace the keys of Redis with those of the file; if that fails, the earlier ones are
+    kept.
+    """
     with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as before:
         await _copy_keys(snapshot, before)
         is_replaced = False
@@ -380,7 +384,7 @@ async def _replacing(snapshot: RedisSnapshot, archive: tarfile.TarFile) -> Async
             yield await snapshot.write(_read_keys(_member(archive, REDIS)))
             is_replaced = True
         finally:
-            # Also where the command is interrupted.
+            # Also if the command is interrupted.
             if not is_replaced:
                 before.seek(0)
                 await snapshot.delete_all()
@@ -412,14 +416,14 @@ def _replace_files(written: Path, folder: Path) -> None:
 
 
 def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
-    """Return where an entry belongs in the data folder; None: it is no file of that folder."""
+    """Return the path of an entry in the data folder; None if it does not belong to that folder."""
     place = PurePosixPath(entry.name)
     if place.parts[:1] != (DATA,) or not entry.isfile():
         return None
     # The file may come from an untrusted source: no name in it may lead out of the data folder.
     if place.is_absolute() or ".." in place.parts or len(place.parts) < 2:
         raise CommandError(f"the backup contains a file with an unsafe name: {entry.name!r}")
-    # Redis, for example, executes what its files contain when it starts.
+    # Redis, for example, executes the content of its files when it starts.
     if place.parts[1] != INDEX and _is_left_out(place.parts[1]):
         raise CommandError(f"the backup contains a file that no backup has: {entry.name!r}")
     return PurePosixPath(*place.parts[1:])
@@ -440,7 +444,7 @@ def _restore_records(archive: tarfile.TarFile, store: "RecordStore") -> int:
         store.restore(read())
         # Files that earlier releases wrote have none.
         if OWNED in archive.getnames():
-            lines = (json.loads(one, object_hook=_decode) for one in _member(archive, OWNED))
+            lines = (json.loads(line, object_hook=_decode) for line in _member(archive, OWNED))
             store.restore_owned(lines)
     finally:
         store.close()

@@ -15,7 +15,7 @@ from knowledge.source_registry import GIT
 
 _INDENT = "           "
 _MOST_ROWS = 100
-"""Rows of a Markdown summary: GitHub cuts longer ones."""
+"""Maximum number of rows of a Markdown summary, because GitHub truncates longer ones."""
 
 
 def describe_run(run: CheckRun) -> dict[str, Any]:
@@ -138,27 +138,27 @@ def _lay_out_answers(change: AnswerChange) -> Iterator[str]:
         yield from wrap(clean_text(f"  - not judged: {change.error}"))
 
 
-def _describe_result(one: QuestionResult) -> dict[str, Any]:
-    question = one.question
+def _describe_result(result: QuestionResult) -> dict[str, Any]:
+    question = result.question
     return {
         "id": question.id, "question": question.text, "origin": question.origin,
-        "state": one.state, "lost": list(one.lost), "missing": list(one.missing),
+        "state": result.state, "lost": list(result.lost), "missing": list(result.missing),
         "sections": [
             {"title": each.title, "source": each.source, "fate": each.fate, "target": each.target}
-            for each in one.sections
+            for each in result.sections
         ],
-        "rank_before": one.rank_before, "rank_after": one.rank_after,
-        "newly_answered": one.newly_answered, "no_longer_found": one.no_longer_found,
+        "rank_before": result.rank_before, "rank_after": result.rank_after,
+        "newly_answered": result.newly_answered, "no_longer_found": result.no_longer_found,
     }  # fmt: skip
 
 
-def _name(one: QuestionResult) -> str:
-    return "BROKEN" if one.state == "broken" else one.state
+def _name(result: QuestionResult) -> str:
+    return "BROKEN" if result.state == "broken" else result.state
 
 
-def _find_file(one: QuestionResult) -> str:
+def _find_file(result: QuestionResult) -> str:
     """Return the file of the first section that changed, relative to the working directory."""
-    order = sorted(one.sections, key=lambda change: change.fate != "deleted")
+    order = sorted(result.sections, key=lambda change: change.fate != "deleted")
     for change in order:
         path = Path(os.path.realpath(change.file.removeprefix(GIT)))
         if "://" not in change.file and path.is_relative_to(Path.cwd()):
@@ -167,6 +167,6 @@ def _find_file(one: QuestionResult) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a text as a cell of a table, without markup of its own."""
+    """Return a text as a table cell, with its markup escaped."""
     plain = " ".join(clean_text(text).split())
     return "".join(f"&#{ord(sign)};" if sign in "|<>&[]*_`#@!\\" else sign for sign in plain)

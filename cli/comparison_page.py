@@ -74,7 +74,7 @@ def check_page_path(path: Path) -> None:
 
 
 def make_page(variants: Sequence[MeasuredVariant]) -> str:
-    """Return the page, which has no script and loads nothing."""
+    """Return the page, which has no scripts and loads nothing."""
     names = [variant.name for variant in variants]
     parts = [
         "<!doctype html>",
@@ -195,8 +195,8 @@ def _describe_verdict(measure: AnswerMeasure) -> str:
 
 
 def _describe_faults(measure: AnswerMeasure) -> list[str]:
-    faults = [f"not said: {one}" for one in measure.missing if measure.ended == "answer"]
-    faults += [f"said, although forbidden: {one}" for one in measure.forbidden]
+    faults = [f"not said: {fact}" for fact in measure.missing if measure.ended == "answer"]
+    faults += [f"said, although forbidden: {fact}" for fact in measure.forbidden]
     faults += [
         f"cites nothing: {sentence.text}" for sentence in measure.sentences if not sentence.cites
     ]
@@ -221,9 +221,10 @@ def _describe_effort(measure: AnswerMeasure) -> str:
 def _list_sources(measure: AnswerMeasure) -> list[tuple[int, str, str]]:
     places = list_cited_places(measure.asked.reply)
     named = ", ".join(places)
-    found = measure.asked.evidence.items()
+    sources = measure.asked.evidence.items()
     return [
-        (number, text.partition("\n")[0] or named, text[:LONGEST_SOURCE]) for number, text in found
+        (number, text.partition("\n")[0] or named, text[:LONGEST_SOURCE])
+        for number, text in sources
     ]
 
 

@@ -1,6 +1,6 @@
-"""A model that replays what a model once wrote for one question about the example documents.
+"""A model that replays the recorded output of a model for one question about the example documents.
 
-`refdesk demo` shows with it how an answer looks with a model, without a key and without a request.
+`refdesk demo` uses it to show an answer with a model, without a key and without a request.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A review at the terminal: files of this machine become documents of its conversation."""
+"""A review in the terminal: local files become documents of its conversation."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -75,15 +75,15 @@ class LocalReview:
 
     async def read_report(self, reply: Mapping[str, JsonValue]) -> Report | None:
         """Return the report that a reply refers to, or None."""
-        found = reply.get("review_report")
-        return await self.reports.read(self.question, found) if isinstance(found, dict) else None
+        report = reply.get("review_report")
+        return await self.reports.read(self.question, report) if isinstance(report, dict) else None
 
     async def read_checklist(self, reply: Mapping[str, JsonValue]) -> bytes:
         """Return the checklist of a reply as JSON; raises `CommandError` if there is none."""
-        found = reply.get("checklist")
+        checklist = reply.get("checklist")
         written = None
-        if isinstance(found, dict):
-            written = await self.reports.read_checklist(self.question, found)
+        if isinstance(checklist, dict):
+            written = await self.reports.read_checklist(self.question, checklist)
         if written is None:
             raise CommandError("no checklist was written, because no rules were read")
         return written
@@ -91,7 +91,7 @@ class LocalReview:
     async def estimate(
         self, model: str, against: Sequence[DocumentEntry], documents: Sequence[DocumentEntry]
     ) -> ReviewCost:
-        """Return what the review takes before it begins."""
+        """Return the estimate of a review before it starts."""
         client = self.runtime.endpoint.client()
         access = vendor_access(self.runtime.settings)
         rules, own = (sum(entry.chunks for entry in group) for group in (against, documents))
@@ -113,12 +113,12 @@ class LocalReview:
         _refuse_incomplete(folder, listing)
         self.skipped += [str(place) for place, _ in (*listing.skipped, *listing.warnings)]
         files = sorted(listing.files, key=lambda one: make_sort_key(str(one.path)))
-        found: dict[str, DocumentEntry] = {}
+        by_id: dict[str, DocumentEntry] = {}
         for file in files:
             # An unread part of a law must not look like a part without requirements.
             entry = await self._attach_named(file.location, str(file.path))
-            found[entry.id] = entry
-        return tuple(found.values())
+            by_id[entry.id] = entry
+        return tuple(by_id.values())
 
     async def _attach_named(self, path: Path, shown: str) -> DocumentEntry:
         try:
@@ -178,7 +178,7 @@ async def open_local_review(
 
 
 def _refuse_incomplete(folder: Path, listing: FolderListing) -> None:
-    """Raise `CommandError` for a folder of which not every document can be read."""
+    """Raise `CommandError` for a folder in which a document cannot be read."""
     name = str(folder)
     if listing.failures:
         place, reason = listing.failures[0]

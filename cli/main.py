@@ -138,7 +138,7 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     named = _find_verb(words)
     for verb, purpose in VERBS.items():
         sub = verbs.add_parser(verb, help=purpose, description=format_sentence(purpose))
-        # Only the chosen verb's module is imported: others may take half a second to import.
+        # Only the module of the chosen verb is imported: the others may take half a second.
         if verb == named:
             # The option is also accepted after the verb; a default here would replace a value
             # given before it.
@@ -162,7 +162,8 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _load(verb: str) -> ModuleType:
-    # What the modules create stays: searching it for garbage takes a tenth of the start.
+    # The objects that the modules create are permanent: garbage collection would take a tenth of
+    # the start.
     gc.set_threshold(GARBAGE_THRESHOLD)
     return importlib.import_module(f"cli.commands.{MODULES.get(verb, verb)}")
 
@@ -170,8 +171,8 @@ def _load(verb: str) -> ModuleType:
 def _find_function(module: ModuleType, name: str, verb: str) -> Callable[..., Any]:
     """Return a function of a verb: `run`, or `run_sources` in a module of several verbs."""
     own = f"{name}_{verb}" if name == "run" else f"add_{verb}_arguments"
-    found: Callable[..., Any] = getattr(module, own, None) or getattr(module, name)
-    return found
+    function: Callable[..., Any] = getattr(module, own, None) or getattr(module, name)
+    return function
 
 
 def _report_error(error: Exception) -> int:

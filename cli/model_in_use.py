@@ -1,4 +1,4 @@
-"""Says which model writes the answers, or that none does."""
+"""States which model writes the answers, or that no model is in use."""
 
 import sys
 from pathlib import Path

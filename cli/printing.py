@@ -29,7 +29,7 @@ _LEAST_LINES = 3
 """A table has its columns, a rule and a row."""
 WIDTH = 80
 ERASE_LINE = "\r\x1b[2K"
-"""Erases the line of the cursor; only what shows progress on a terminal writes it."""
+"""Erases the line of the cursor; only progress displays on a terminal use it."""
 Fields = Mapping[str, JsonValue]
 _LIST_ITEM = re.compile(r"\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")
 _INLINE_CODE = r"``[^\n]+?``|`[^`\n]+`"
@@ -198,7 +198,7 @@ def _split(line: str) -> list[str]:
 
 
 def _list_tables(lines: Sequence[str], width: int) -> list[str]:
-    """Return the lines of a text with tables laid out; code fences stay as they are."""
+    """Return the lines of a text with tables laid out; code fences are unchanged."""
     listed: list[str] = []
     for is_fence, part in groupby(_mark_fences(lines), key=itemgetter(0)):
         own = [line for _, line in part]
@@ -230,7 +230,7 @@ def _fold_line(line: str, width: int) -> list[str]:
             taken = len(start)
         folded[-1] += f"{word} "
         taken += wide + 1
-    return [one.rstrip() for one in folded]
+    return [line.rstrip() for line in folded]
 
 
 def _cut(line: str, width: int) -> list[str]:
@@ -308,9 +308,11 @@ def _group_sources(reply: Fields) -> list[SourcePage]:
 
 def _name_source(page: SourcePage) -> str:
     """Return a page with its only section and the numbers of its citations."""
-    [one] = page.sections
-    names = dict.fromkeys((page.title, one.name) if one.name != one.source.title else (page.title,))
-    return f"{one.numbers} {' > '.join(names)}"
+    [section] = page.sections
+    names = dict.fromkeys(
+        (page.title, section.name) if section.name != section.source.title else (page.title,)
+    )
+    return f"{section.numbers} {' > '.join(names)}"
 
 
 def _find_place(source: Source, reply: Fields) -> str:

@@ -1,9 +1,9 @@
-"""Writes every log line to standard error: for people on a terminal, as JSON elsewhere.
+"""Writes every log line to standard error: readable for people on a terminal, as JSON elsewhere.
 
-Standard output is for results. Lines that are written while an envelope is processed contain its
+Standard output is for results. Lines written while an envelope is processed contain its
 `conversation_id` and `message_id`. The secrets of the settings are hidden in every line. No line
-contains text of users: an exception is logged by class and place, because its text may quote them,
-and libraries are logged from warnings on.
+contains text of users: an exception is logged by class and place, because its text may quote users,
+and libraries are logged only from warnings on.
 """
 
 import json
@@ -31,21 +31,27 @@ RETRY = "stamina.retry_scheduled"
 _QUOTES = frozenset({"args", "kwargs", "caused_by"})
 HIDDEN = "[hidden]"
 _SHORTEST_SECRET = 8
-"""The characters from which a secret is hidden inside of words, too."""
+"""Minimum length of a secret that is hidden inside of words as well."""
 _SHORTEST_PATH_SECRET = 16
-"""The characters from which a part of the path of a webhook counts as a secret."""
+"""Minimum length of a part of a webhook's path that counts as a secret."""
 Forward = Callable[[EventDict, Question | None], None]
 """Receives a line without secrets, and the question that was being worked on."""
 _FORWARDS: list[Forward] = []
 """Where lines go besides standard error; it outlives a change of the level."""
 _PROCESSORS: list[Processor] = []
-"""What else is done with lines, likewise."""
+"""Further processors of all lines."""
 
 
 def add_error_place(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Replace an exception by its class and place, and those of its causes."""
-    found = event.pop("exc_info", None)
-    error = sys.exc_info()[1] if found is True else found[1] if isinstance(found, tuple) else found
+    exc_info = event.pop("exc_info", None)
+    error = (
+        sys.exc_info()[1]
+        if exc_info is True
+        else exc_info[1]
+        if isinstance(exc_info, tuple)
+        else exc_info
+    )
     if isinstance(error, BaseException):
         event["exception"] = "\n".join(_places(error))
     return event
@@ -140,11 +146,11 @@ def configure_logging(level: str, *, secrets: Collection[str] = ()) -> None:
 def secrets_of(settings: Settings) -> set[str]:
     """Return the texts that no line may contain: keys, and the secret parts of addresses.
 
-    The path of a webhook may be its only secret, as Slack and others issue them.
+    The path of a webhook may be its only secret, as with Slack's webhooks.
     """
     held = [getattr(settings, name) for name in Settings.model_fields]
-    found = {*_find_secrets(held), *settings.otlp_headers().values()}
-    return {form for secret in found for form in (secret, unquote(secret)) if form}
+    secrets = {*_find_secrets(held), *settings.otlp_headers().values()}
+    return {form for secret in secrets for form in (secret, unquote(secret)) if form}
 
 
 def _process(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
@@ -169,8 +175,8 @@ def _find_secrets(value: object) -> Iterator[str]:
     elif isinstance(value, Mapping):
         yield from _find_secrets(list(value.values()))
     elif isinstance(value, Collection):
-        for one in value:
-            yield from _find_secrets(one)
+        for item in value:
+            yield from _find_secrets(item)
 
 
 def _find_in_address(text: str) -> Iterator[str]:
@@ -265,8 +271,8 @@ def _hiding(hide: Callable[[str], str], render: Processor) -> Processor:
 
 
 def _make_pattern(secret: str) -> re.Pattern[str]:
-    """Return a pattern of a secret; a short one, such as the key `x` of a local server, is hidden
-    as a whole word only, because other words contain it.
+    """Return a pattern for a secret; a short one, such as the key `x` of a local server, is hidden
+    only as a whole word, because other words contain it.
     """
     exact = re.escape(secret)
     return re.compile(exact if len(secret) >= _SHORTEST_SECRET else rf"(?<!\w){exact}(?!\w)")

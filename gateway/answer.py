@@ -252,7 +252,7 @@ _WORDS_OF_MODELS = frozenset(
 
 
 class ShownPicture(BaseModel, frozen=True, extra="ignore"):
-    """A picture that stands in a cited section, as this desk shows it."""
+    """A picture of a cited section, as served by this desk."""
 
     link: str = Field(description="the picture at this desk; the link is valid for one day")
     caption: str = Field("", description="its caption or alternative text, in plain words")
@@ -309,7 +309,7 @@ class SourcePage:
 
 
 class Passage(BaseModel, frozen=True, extra="ignore"):
-    """A part of a document, as it stands there; `number` is that of its source."""
+    """A part of a document, unchanged; `number` is that of its source."""
 
     number: int = Field(examples=[1])
     place: str = Field(description="title and headings", examples=["Rate plans > Prices"])
@@ -325,7 +325,9 @@ class Passage(BaseModel, frozen=True, extra="ignore"):
 
 
 class Passages(BaseModel, frozen=True, extra="ignore"):
-    """What the search found, where no model wrote an answer; `text` of the answer holds it all."""
+    """Results of the search if no model wrote an answer; the answer's `text` contains all of
+    them.
+    """
 
     notice: str = Field(
         description="Markdown: why no model wrote an answer, as a text for the person who asked"
@@ -482,9 +484,9 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
 
 
 def split_off_passages(answer: Answer) -> tuple[str, str]:
-    """Return the text without the further passages, and these.
+    """Return the text without the further passages, and these passages.
 
-    A channel that can fold a text folds them. Text below them, such as other questions of the
+    Channels that support it show them folded. Text below them, such as other questions of the
     message, stays with the first passage.
     """
     shown = () if answer.passages is None else answer.passages.shown
@@ -551,7 +553,7 @@ def group_sources(sources: Iterable[Source], separator: str = " › ") -> list[S
             _name_page(next(iter(sections.values()))[0]),
             tuple(
                 CitedSection(
-                    "".join(f"[{one.number}]" for one in cited),
+                    "".join(f"[{source.number}]" for source in cited),
                     separator.join(part for part in cited[0].heading_path if part != cited[0].title)
                     or cited[0].title,
                     cited[0],
@@ -567,12 +569,12 @@ def safe_reply(
     reply: Named, opens: Opens = _nowhere, link_hosts: Collection[str] = ()
 ) -> tuple[dict[str, JsonValue], tuple[str, ...]]:
     """Return a reply with safe texts, and the parts that were removed from its text."""
-    sources = [_source(one, opens, link_hosts) for one in read_objects(reply.get("sources"))]
+    sources = [_source(source, opens, link_hosts) for source in read_objects(reply.get("sources"))]
     linked = {str(address) for source in sources for address in read_list(source.get("links"))}
     written = _list_written(reply)
-    opened = sorted(one for one in written if _web(one))
+    opened = sorted(source for source in written if _web(source))
     linked.update(opened)
-    actions = [_action(one, opens) for one in read_objects(reply.get("suggested_actions"))]
+    actions = [_action(source, opens) for source in read_objects(reply.get("suggested_actions"))]
     actions += _list_reports(reply, opens)
     allowed = _collect_allowed(sources, actions, reply, written)
     kept = keep_links(str(reply.get("text") or ""), allowed)
@@ -629,10 +631,10 @@ def _source(source: Named, opens: Opens, link_hosts: Collection[str]) -> dict[st
 
 def _pictures(source: Named, opens: Opens) -> Iterator[dict[str, JsonValue]]:
     """Yield the pictures of a source that this desk can show, with their links."""
-    for one in read_objects(source.get("pictures")):
-        link = opens({"chunk_id": source.get("chunk_id"), PICTURE: one.get("id")})
+    for picture in read_objects(source.get("pictures")):
+        link = opens({"chunk_id": source.get("chunk_id"), PICTURE: picture.get("id")})
         if link is not None:
-            yield {"link": link, "caption": plain_line(str(one.get("caption") or ""))}
+            yield {"link": link, "caption": plain_line(str(picture.get("caption") or ""))}
 
 
 def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:
@@ -664,22 +666,22 @@ def _question(question: Named) -> dict[str, JsonValue]:
     shown: dict[str, JsonValue] = {
         **question,
         "text": plain_line(str(question.get("text") or "")),
-        "suggestions": [plain_line(str(one)) for one in read_list(question.get("suggestions"))],
+        "suggestions": [plain_line(str(text)) for text in read_list(question.get("suggestions"))],
     }
     if isinstance(field := question.get("field"), dict):
-        choices = [plain_line(str(one)) for one in read_list(field.get("choices"))]
+        choices = [plain_line(str(text)) for text in read_list(field.get("choices"))]
         shown["field"] = {**field, "choices": [*choices]}
     return shown
 
 
 def _unlink(value: JsonValue) -> JsonValue:
-    """Return a value whose texts have no link and no address, wherever they are in it."""
+    """Return a value without links and addresses in any of its texts."""
     if isinstance(value, str):
         return keep_links(value, Allowed(any_host=True)).text
     if isinstance(value, list):
-        return [_unlink(one) for one in value]
+        return [_unlink(item) for item in value]
     if isinstance(value, dict):
-        return {name: _unlink(one) for name, one in value.items()}
+        return {name: _unlink(item) for name, item in value.items()}
     return value
 
 
@@ -687,12 +689,14 @@ def _passages(passages: Named, allowed: Allowed, linked: Collection[str]) -> dic
     """Return passages whose links lead to their own sources, as those of the whole text do."""
     shown: list[JsonValue] = [
         {
-            **one,
-            "place": plain_line(str(one.get("place") or "")),
-            "warning": plain_line(str(one.get("warning") or "")),
-            "text": link_addresses(keep_links(str(one.get("text") or ""), allowed).text, linked),
+            **passage,
+            "place": plain_line(str(passage.get("place") or "")),
+            "warning": plain_line(str(passage.get("warning") or "")),
+            "text": link_addresses(
+                keep_links(str(passage.get("text") or ""), allowed).text, linked
+            ),
         }
-        for one in read_objects(passages.get("shown"))
+        for passage in read_objects(passages.get("shown"))
     ]
     return {
         "notice": keep_links(str(passages.get("notice") or ""), allowed).text,
@@ -712,10 +716,10 @@ def _collect_allowed(
     offered.
     """
     pages = [
-        LinkedPage(address, str(one.get("title") or one.get("label") or ""))
-        for one in (*sources, *actions)
+        LinkedPage(address, str(target.get("title") or target.get("label") or ""))
+        for target in (*sources, *actions)
         for name in ("url", "link")
-        if isinstance(address := one.get(name), str)
+        if isinstance(address := target.get(name), str)
     ]
     held = frozenset(
         str(address)

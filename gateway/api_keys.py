@@ -61,7 +61,8 @@ without a key, even if Redis has lost its keys. Remove it only if no key is need
 """
 MINUTE_SECONDS = 60
 PUBLIC_PER_MINUTE = 600
-"""The default limit of a public key in requests per minute: everybody can read such a key."""
+"""The default limit of a public key in requests per minute, because everybody can read such a
+key."""
 
 
 class Key(BaseModel, frozen=True, extra="forbid"):
@@ -106,8 +107,8 @@ class Key(BaseModel, frozen=True, extra="forbid"):
     def _public_keys_have_origins(self) -> "Key":
         if self.kind == "public" and not self.origins:
             raise ValueError("a public key needs the origins of its websites")
-        if self.kind == "public" and (found := sorted(self.scopes & OPERATOR_SCOPES)):
-            raise ValueError(f"a public key must not have the scope {found[0].value}")
+        if self.kind == "public" and (scopes := sorted(self.scopes & OPERATOR_SCOPES)):
+            raise ValueError(f"a public key must not have the scope {scopes[0].value}")
         if self.kind == "secret" and (self.origins or self.visitor_questions_per_day):
             raise ValueError("only public keys have origins and limits for a visitor")
         if self.kind == "public" and self.groups:
@@ -168,7 +169,7 @@ class StoredKeys:
         return None if stored is None else _read_key(stored)
 
     async def all(self) -> Sequence[Key]:
-        """Return every key that can be read, including revoked ones, oldest first."""
+        """Return all readable keys, including revoked ones, oldest first."""
         keys = map(_read_key, await self._keys.all())
         return sorted((key for key in keys if key is not None), key=lambda key: key.created_at)
 
@@ -207,11 +208,11 @@ class StoredKeys:
             self._history.note()
 
     async def link_secret(self) -> bytes:
-        """Return the secret by which all HTTP processes on this Redis sign links."""
+        """Return the secret with which all HTTP processes on this Redis sign links."""
         return await self._keys.link_secret(secrets.token_bytes(32))
 
     async def handover_secret(self) -> bytes:
-        """Return the secret by which all processes on this Redis sign where people answer."""
+        """Return the secret with which all processes on this Redis sign hand-over addresses."""
         return await self._keys.handover_secret(secrets.token_bytes(32))
 
 
@@ -226,9 +227,9 @@ def make_key(kind: Literal["secret", "public"], **fields: object) -> tuple[Key, 
 
 
 def id_of(token: str) -> str | None:
-    """Return the id in a token, or None for a text that is no token."""
-    found = _TOKEN.fullmatch(token)
-    return found[1] if found else None
+    """Return the id in a token, or None for an invalid token."""
+    match = _TOKEN.fullmatch(token)
+    return match[1] if match else None
 
 
 def origin_in(text: str) -> str | None:

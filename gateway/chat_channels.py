@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ChatChannelSpec:
-    """A chat channel as the parts around its adapter know it.
+    """The facts about a chat channel that the code around its adapter needs.
 
-    `name` is the verb of the command, the first part of the conversations' ids, and the name of
-    the pod. `secrets` maps the settings that the channel's pod receives to examples. `pod_note`
-    says how the pods connect, and how many may run.
+    `name` is the verb of the command, the first part of the conversations' ids, and the name of the
+    pod. `secrets` maps the settings that the channel's pod receives to examples. `pod_note` states
+    how the pods connect, and how many may run.
     """
 
     name: str

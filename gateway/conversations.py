@@ -22,7 +22,7 @@ KEPT_TURNS = 50
 class Conversations(RedisSessionStore):
     """The sessions, turns, pauses, ratings and posts of conversations.
 
-    A conversation is identified by any `Question` of it. `on_rated` is told of ratings,
+    A conversation is identified by any `Question` of it. `on_rated` receives ratings,
     `forget_recorded` deletes the records of a conversation and returns their number.
     """
 
@@ -82,8 +82,8 @@ class Conversations(RedisSessionStore):
         return conversation_keys(question, self._shards).all
 
     async def forget_threads(self, question: Question) -> int:
-        """Delete the digests of the conversation's histories, and the address to which people
-        answer by e-mail; return the number of digests.
+        """Delete the digests of the conversation's histories, and its reply address for e-mail;
+        return the number of digests.
         """
         await self._addresses.forget(question)
         return await super().forget_threads(question)

@@ -50,7 +50,7 @@ class JobOrder:
 
     @property
     def accepted_fields(self) -> Fields:
-        """What the journal records of the order with the acceptance of the message."""
+        """Fields of the order that the journal records with the acceptance of the message."""
         noted: Fields = {}
         if self.deadline_seconds is not None:
             noted[DEADLINE_FIELD] = self.deadline_seconds
@@ -119,8 +119,8 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Where the work on a message begins instead of at the start: a stage, its role, and what the
-    stages before it wrote.
+    """Start of the work on a message at a later stage: the stage, its role, and the writes of the
+    stages before it.
     """
 
     flow: str
@@ -133,8 +133,8 @@ class Desk:
     """Submits messages for one tenant and assistant, and waits for their outcomes.
 
     `keep_seconds`: how long replies and journals are kept; None: the default. `flow`: name and
-    version of the flow that the messages begin with, `ways` that of other ways by their names.
-    With `names_people` the journal has the names of people, and not their digests alone.
+    version of the flow with which messages start, `ways`: those of other ways by name. With
+    `names_people`, the journal contains the names of people, and not only their digests.
     """
 
     def __init__(
@@ -327,7 +327,7 @@ class Desk:
         """Return the one reply of a submitted message, from this or another process.
 
         Waits while Redis does not answer. Raises `BrokerUnavailableError` if that lasts beyond the
-        deadline, and `StoppingError` if this process stops meanwhile.
+        deadline, and `StoppingError` if this process stops in the meantime.
         """
         until = self._find_end(deadline_seconds)
         while (seconds := until - time.monotonic()) > 0:
@@ -439,16 +439,15 @@ class Desk:
 
 def read_deadline(accepted: JournalEntry) -> float | None:
     """Return the time limit of an accepted message; None: that of the desk."""
-    found = accepted.fields.get(DEADLINE_FIELD)
-    return float(found) if isinstance(found, int | float) else None
+    deadline = accepted.fields.get(DEADLINE_FIELD)
+    return float(deadline) if isinstance(deadline, int | float) else None
 
 
 async def erase(eraser: Eraser, conversations: Conversations, question: Question) -> Erased:
     """Erase the question's conversation; return the counts of the erased data.
 
-    No worker needs to run. When it returns, neither Redis nor the database of
-    the records contains text of the conversation. If it fails
-    or is interrupted, repeat it, which is no error.
+    No worker needs to run. Afterwards, neither Redis nor the database of the records contains text
+    of the conversation. If it fails or is interrupted, it can safely be repeated.
     """
     # First the data that only the conversation's keys lead to, because these are deleted next.
     await conversations.forget_threads(question)
@@ -489,7 +488,7 @@ def make_trace_parent() -> str:
 
 
 def make_last_resort(question: Question, words: Words, language: str) -> Fields:
-    """Return the reply at the deadline of a question that nobody has begun to answer."""
+    """Return the reply at the deadline of a question that no worker has started."""
     return {
         "outcome": Outcome.FAILED.value,
         "text": words("deadline", language),
@@ -503,12 +502,14 @@ def make_last_resort(question: Question, words: Words, language: str) -> Fields:
 
 
 def make_dead_letter_changes(words: Words, language: str) -> Fields:
-    """Return the fields by which the reply of a dead letter differs: a fault ended the question."""
+    """Return the fields in which the reply of a dead letter differs: a fault ended the question."""
     return {"text": words("apology", language), "termination_reason": DEAD_LETTER}
 
 
 async def list_cancelled(replies: ReplyReader, question: Question) -> Fields:
-    """Return what the reply of a cancelled question has: its tasks, the open ones cancelled."""
+    """Return the additional fields of a cancelled question's reply: its tasks, the open ones
+    cancelled.
+    """
     entries = await replies.read_journal(question)
     tasks = read_cancelled(entry.fields for entry in entries if entry.kind == "agent_run")
     return {"tasks": [*tasks]} if tasks else {}

@@ -34,4 +34,4 @@ class HandOverLimitedError(GatewayError):
 
 
 class StoppingError(GatewayError):
-    """This process stops; the message is processed by others."""
+    """This process is stopping; other processes handle the message."""

@@ -169,12 +169,12 @@ class DraftFollower:
 
 def place_of(event_id: str) -> EventCursor:
     """Return the cursor for an event's id; raises `MessageError` for any other text."""
-    found = _ID.fullmatch(event_id)
-    if found is None or int(found[2]) > _LARGEST:
+    match = _ID.fullmatch(event_id)
+    if match is None or int(match[2]) > _LARGEST:
         raise MessageError(
             "expected the id of an event, such as '1700000000000-0.0', found something else"
         )
-    return EventCursor(f"{found[1]}-{found[2]}", int(found[3]))
+    return EventCursor(f"{match[1]}-{match[2]}", int(match[3]))
 
 
 def events_of(

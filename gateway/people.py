@@ -1,4 +1,4 @@
-"""What the desk knows of one person: what they chose, how their questions ended, its erasure."""
+"""The desk's data about one person: preferences, results of their questions, and their erasure."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from envelope.question import Question
 from records.store import PersonFigures, RecordStore, Selection
 
 AT_ONCE = 100
-"""Conversations that one request erases; whoever has more is forgotten in several."""
+"""Number of conversations that one request erases; larger erasures take several requests."""
 
 Assistants = Sequence[tuple[str, str]]
 """Pairs of tenant and assistant."""
@@ -21,20 +21,20 @@ Forget = Callable[[Question], Awaitable[Erased]]
 
 
 class Choices(Protocol):
-    """Stores what people chose; of a question only tenant and assistant are read."""
+    """Stores preferences of people; only tenant and assistant of a question are read."""
 
     async def read(self, question: Question, person: str) -> Preferences:
-        """Return what a person chose for all their conversations."""
+        """Return the preferences of a person for all of their conversations."""
         ...
 
     async def forget(self, question: Question, person: str) -> bool:
-        """Delete what a person chose; return whether they had chosen anything."""
+        """Delete the preferences of a person; return whether there were any."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ForgottenPerson:
-    """What an erasure deleted; `has_more`: the person has further conversations."""
+    """The data deleted by an erasure; `has_more`: the person has further conversations."""
 
     conversations: int
     had_choice: bool
@@ -45,7 +45,7 @@ class ForgottenPerson:
 class PersonalData:
     """Reads and erases the data of people, who are named by their pseudonyms in the records.
 
-    `store` is None where no records are kept; nothing is known of conversations then.
+    `store` is None if no records are kept; conversations are unknown in that case.
     """
 
     store: RecordStore | None
@@ -53,13 +53,13 @@ class PersonalData:
     forget_conversation: Forget
 
     async def read_choice(self, assistant: tuple[str, str], person: str) -> Preferences:
-        """Return what a person chose for an assistant."""
+        """Return a person's preferences for an assistant."""
         return await self.choices.read(_name(assistant), person)
 
     async def list_figures(
         self, assistants: Assistants, *, person: str = "", offset: int = 0, limit: int
     ) -> Sequence[PersonFigures]:
-        """Return the figures of people, who asked last first; or those of one `person`."""
+        """Return the figures of people, the most recent first; or those of one `person`."""
         if self.store is None:
             return ()
         selection = Selection(assistants=tuple(assistants))
@@ -68,16 +68,16 @@ class PersonalData:
         )
 
     async def forget(self, assistants: Assistants, person: str) -> ForgottenPerson:
-        """Erase what a person chose, and their conversations, `AT_ONCE` of them at most."""
+        """Erase the preferences of a person, and at most `AT_ONCE` of their conversations."""
         chosen = [await self.choices.forget(_name(assistant), person) for assistant in assistants]
-        found: Sequence[Question] = ()
+        questions: Sequence[Question] = ()
         if self.store is not None:
             find = self.store.find_conversations_of
             selection = Selection(tuple(assistants), includes_copies=True)
-            found = await run_in_threadpool(find, person, selection, limit=AT_ONCE + 1)
-        for question in found[:AT_ONCE]:
+            questions = await run_in_threadpool(find, person, selection, limit=AT_ONCE + 1)
+        for question in questions[:AT_ONCE]:
             await self.forget_conversation(question)
-        return ForgottenPerson(min(len(found), AT_ONCE), any(chosen), len(found) > AT_ONCE)
+        return ForgottenPerson(min(len(questions), AT_ONCE), any(chosen), len(questions) > AT_ONCE)
 
 
 def _name(assistant: tuple[str, str]) -> Question:

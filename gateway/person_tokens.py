@@ -33,10 +33,11 @@ class PersonTokenError(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class StatedPerson:
-    """What a token states: groups (those that its key has too), end in Unix seconds, person's id.
+    """The content of a token: groups (limited to those of its key), expiry in Unix seconds,
+    person's id.
 
-    The id is empty if the token names nobody. `issuer` is the identity provider that gave the id;
-    it is empty for a token that a website signed.
+    The id is empty if the token names nobody. `issuer` is the identity provider that issued the id;
+    it is empty for a token signed by a website.
     """
 
     groups: tuple[str, ...] = ()
@@ -63,10 +64,10 @@ class PersonTokens:
         self._issuers = {(issuer.tenant, issuer.issuer): issuer for issuer in issuers}
 
     async def read(self, token: str, key: Key) -> StatedPerson:
-        """Return what a token states.
+        """Return the content of a token.
 
         Raises `PersonTokenError` if it is not valid for this key, and `ProviderUnavailableError` if
-        the keys of its provider cannot be had.
+        the keys of its provider are unavailable.
         """
         issuer = self._find_issuer(token, key) if self._issuers else None
         if issuer is None:
@@ -86,7 +87,7 @@ class PersonTokens:
         return replace(_state_person(claims, groups, key), issuer=issuer.issuer)
 
     def _find_issuer(self, token: str, key: Key) -> TrustedIssuer | None:
-        """Return the provider that a token names, by what is not verified yet."""
+        """Return the provider named in a token, before the token is verified."""
         import jwt
 
         if len(token) > LONGEST_TOKEN:
@@ -103,7 +104,7 @@ class PersonTokens:
 
 
 def read_person_token(token: str, key: Key) -> StatedPerson:
-    """Return what a token states; raises `PersonTokenError` if it is not valid for this key."""
+    """Return the content of a token; raises `PersonTokenError` if it is not valid for this key."""
     import jwt  # only keys with such tokens need it
 
     if not key.person_secret:

@@ -31,8 +31,8 @@ class SubmittedQuestion:
 class ReadableSection:
     """The blocks (Markdown) below one heading of a document, and whether it is `cited`.
 
-    `pictures` are the ids and captions of those that stand in it, `links` the labels and addresses
-    of its links to the web, of which the text has the labels.
+    `pictures` are the ids and captions of its pictures, `links` the labels and addresses of its
+    links to the web, whose labels are part of the text.
     """
 
     heading_path: tuple[str, ...]
@@ -111,9 +111,9 @@ class CatalogSelection:
 
 @dataclass(frozen=True, slots=True)
 class CatalogUpload:
-    """The result of a file that was written into an index; `failures` name what was not read.
+    """The result of writing a file into an index; `failures` name parts that could not be read.
 
-    `written` counts new and changed documents. `refused` says why nothing was stored.
+    `written` counts new and changed documents. `refused` states why nothing was stored.
     """
 
     written: int = 0
@@ -179,7 +179,7 @@ class SearchableLibrary(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpenCase:
-    """A conversation that waits for a person: what was said, oldest first."""
+    """A conversation that waits for a person: its messages, oldest first."""
 
     turns: tuple[tuple[str, str], ...]
 

@@ -44,11 +44,11 @@ class DocumentRefusedError(GatewayError):
 
 
 class DocumentUnknownError(GatewayError):
-    """A name leads to no document that the caller may read, or to more than one."""
+    """A name matches no document that the caller may read, or more than one."""
 
 
 class ReportForm(StrEnum):
-    """A form in which people get a report."""
+    """A format of a report."""
 
     MARKDOWN = "md"
     HTML = "html"
@@ -75,10 +75,10 @@ class ReportRenderer(Protocol):
     async def render(
         self, question: Question, report: Mapping[str, JsonValue], form: ReportForm, opens: Opens
     ) -> bytes | None:
-        """Return a report in a form, or None where it is no longer kept.
+        """Return a report in a format, or None if it is no longer stored.
 
         `report` is the attribute `review_report` of the reply to `question`; `opens` returns the
-        link of a place. Raises `DocumentRefusedError` for a form that is not installed.
+        link of a place. Raises `DocumentRefusedError` for a format that is not installed.
         """
         ...
 

@@ -33,11 +33,11 @@ _KEY_TYPES = {"RS256": "RSA", "ES256": "EC"}
 
 
 class TokenError(GatewayError):
-    """A token that is not valid; the message says why, without its content."""
+    """An invalid token; the message states why, without its content."""
 
 
 class ProviderUnavailableError(GatewayError):
-    """An identity provider does not answer, or answers what cannot be used."""
+    """An identity provider does not answer, or returns unusable data."""
 
 
 class Fetch(Protocol):
@@ -98,14 +98,14 @@ async def fetch_json(
                 body += part
                 if len(body) > _MOST_BYTES:
                     raise ProviderUnavailableError(f"{host} answered more than {_MOST_BYTES} bytes")
-        found = json.loads(body)
+        content = json.loads(body)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise ProviderUnavailableError(f"{host}: {type(error).__name__}") from error
     except (ValueError, RecursionError) as error:
         raise ProviderUnavailableError(f"{host} did not answer with valid JSON") from error
-    if not isinstance(found, dict) or answer.status_code >= 500:
+    if not isinstance(content, dict) or answer.status_code >= 500:
         raise ProviderUnavailableError(f"{host} answered with status {answer.status_code}")
-    return answer.status_code, found
+    return answer.status_code, content
 
 
 def _has(host: str, property_name: str) -> bool:
@@ -139,19 +139,19 @@ class SigningKeys:
     async def find(self, key_id: str | None, algorithm: str) -> "PyJWK":
         """Return a key for an algorithm; raises `TokenError` or `ProviderUnavailableError`."""
         now = self._clock()
-        found = self._choose(key_id, algorithm)
-        if found is None or self._is_due(now):
+        jwk = self._choose(key_id, algorithm)
+        if jwk is None or self._is_due(now):
             async with self._turn:
                 # Another call may have fetched the keys while this one waited.
                 is_old = now - self._fetched_at >= FRESH_SECONDS
                 if is_old or self._choose(key_id, algorithm) is None:
                     await self._refresh(now)
-                found = self._choose(key_id, algorithm)
-        if self._problem and (found is None or now - self._fetched_at >= STALE_SECONDS):
+                jwk = self._choose(key_id, algorithm)
+        if self._problem and (jwk is None or now - self._fetched_at >= STALE_SECONDS):
             raise ProviderUnavailableError(self._problem)
-        if found is None:
+        if jwk is None:
             raise TokenError("the token is signed with a key that the provider does not publish")
-        return found
+        return jwk
 
     def _is_due(self, now: float) -> bool:
         """Return whether known keys must be fetched again before they are used.
@@ -173,12 +173,12 @@ class SigningKeys:
             return
         self._tried_at = now
         try:
-            status, found = await self._fetch(await self._find_address())
+            status, key_set = await self._fetch(await self._find_address())
             if status != 200:
                 raise ProviderUnavailableError(
                     f"the request for the keys was answered with status {status}"
                 )
-            self._keys = _read_keys(found)
+            self._keys = _read_keys(key_set)
         except ProviderUnavailableError as error:
             self._problem = str(error)
             return
@@ -219,19 +219,19 @@ async def read_token(
     return claims
 
 
-def _read_keys(found: Mapping[str, Any]) -> "list[PyJWK]":
+def _read_keys(key_set: Mapping[str, Any]) -> "list[PyJWK]":
     from jwt import PyJWK, PyJWTError
 
-    listed = found.get("keys")
+    listed = key_set.get("keys")
     if not isinstance(listed, list):
         raise ProviderUnavailableError("the provider does not publish a list of keys")
     keys = []
-    for one in listed[:_MOST_KEYS]:
-        algorithm = _find_algorithm(one) if isinstance(one, dict) else None
+    for key in listed[:_MOST_KEYS]:
+        algorithm = _find_algorithm(key) if isinstance(key, dict) else None
         if algorithm is None:
             continue
         try:
-            keys.append(PyJWK(one, algorithm))
+            keys.append(PyJWK(key, algorithm))
         except (PyJWTError, ValueError, TypeError):
             continue  # a key that cannot be read verifies nothing
     return keys

@@ -13,14 +13,13 @@ Assistant = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """A source, and how its last reading went; `is_running`: it is being read now.
+    """A source, and the result of its last ingestion; `is_running`: it is being read now.
 
-    `progress` says how far that has come.
-
-    `left_out` are sentences on what its files contain and the index does not. Times are Unix
-    seconds; `read_at` is 0 before the first reading, `next_at` is None for a source without a
-    schedule. `has_fault`: it cannot be read by its schedule, as the first reason says. `is_own`: it
-    is the folder of the files that people added here.
+    `progress` describes the current ingestion. `left_out` are sentences about content of its files
+    that the index does not contain. Times are Unix seconds; `read_at` is 0 before the first
+    ingestion, `next_at` is None for a source without a schedule. `has_fault`: it cannot be read by
+    its schedule, as the first reason states. `is_own`: it is the folder of the files that people
+    added here.
     """
 
     assistant: Assistant
@@ -39,12 +38,12 @@ class SourceState:
 
     @property
     def name(self) -> str:
-        """What people read: the place, except for the folder of this server's own files."""
+        """The readable name: the place, except for the folder of this server's own files."""
         return "Pages and files added here" if self.is_own else self.place
 
 
 class NewSource(BaseModel, extra="forbid"):
-    """A source to add; the setting SOURCES_OVER_HTTP says which ones may be."""
+    """A source to add; the setting SOURCES_OVER_HTTP defines which ones are allowed."""
 
     source: str = Field(
         min_length=1,
@@ -73,7 +72,7 @@ class SourceKeeper(Protocol):
         ...
 
     async def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
-        """Add a source, or change its schedule; raise `ValueError` for one that is refused."""
+        """Add a source, or change its schedule; raises `ValueError` for an invalid one."""
         ...
 
     def forget_source(self, assistant: Assistant, place: str) -> bool:
@@ -85,7 +84,9 @@ class SourceKeeper(Protocol):
         ...
 
     def stop_reading(self, assistant: Assistant, place: str) -> bool:
-        """Stop reading a source; what was read stays. False if it is not being read."""
+        """Stop reading a source; documents that were read are kept. False if it is not being
+        read.
+        """
         ...
 
     async def remove_source(self, assistant: Assistant, place: str) -> int:

@@ -38,7 +38,7 @@ from notifications.handover import (
 log = structlog.get_logger("gateway")
 
 FIXED = "person"
-"""The kind of a post in a chat that no model and no search wrote: it has no buttons to rate it."""
+"""The kind of a chat post that neither a model nor a search wrote: it has no rating buttons."""
 MOST_TURNS = 40
 SENDING_SECONDS = 5.0
 """When a request that finds its conversation being sent may be repeated."""
@@ -204,10 +204,10 @@ class StoredHandOver:
         return self._tickets.read(ticket) is not None
 
     async def read(self, ticket: str) -> OpenCase | None:
-        found = self._read_of_staff(ticket)
-        if found is None or not await self._is_kept(found.question):
+        opened = self._read_of_staff(ticket)
+        if opened is None or not await self._is_kept(opened.question):
             return None
-        return OpenCase(await self._list_turns(found.question))
+        return OpenCase(await self._list_turns(opened.question))
 
     async def reply(self, ticket: str, text: str, *, reply_id: str = "") -> bool:
         try:
@@ -217,10 +217,10 @@ class StoredHandOver:
 
     async def deliver(self, ticket: str, text: str, reply_id: str) -> bool:
         """Show an answer, as `reply` does; raises `BusyError` where it may be repeated later."""
-        found = self._read_of_staff(ticket)
-        if found is None or not await self._is_kept(found.question):
+        opened = self._read_of_staff(ticket)
+        if opened is None or not await self._is_kept(opened.question):
             return False
-        return await self._submit(found.question, found.language, text, reply_id)
+        return await self._submit(opened.question, opened.language, text, reply_id)
 
     async def answer(self, question: Question, text: str, language: str) -> bool:
         if not await self._is_kept(question):

@@ -21,12 +21,12 @@ LONGEST_CONTENT = 500
 _HALLUCINATION = "hallucination"
 _TOOL = "tool"
 _THOUGHTS = (("triage", "reasoning"), ("routing", "reasoning"), ("extracted", "analysis"))
-"""Attributes with a text that says why, and its name there."""
+"""Attributes with a text about the reasons, and its name there."""
 _RULES = "offline"
 
 
 class StepKind(StrEnum):
-    """What a step of a trajectory is."""
+    """The kind of a step of a trajectory."""
 
     THOUGHT = "thought"
     ACTION = "action"
@@ -49,7 +49,7 @@ class TrajectoryStep(BaseModel, frozen=True):
 
 
 class TrajectoryMetrics(BaseModel, frozen=True):
-    """What a trajectory comes to; rates are 0.0 without a call."""
+    """The totals of a trajectory; rates are 0.0 without a call."""
 
     steps: int = 0
     thoughts: int = 0
@@ -143,17 +143,17 @@ class AgentTotals(BaseModel, frozen=True):
 
 def read_trajectory(entries: Sequence[JournalEntry]) -> Trajectory:
     """Return the trajectory of a message from its journal, which may still grow."""
-    found = Trajectory()
+    trajectory = Trajectory()
     if not entries:
-        return found
+        return trajectory
     began, turns = entries[0].at, Counter[tuple[str, str]]()
-    found.duration_ms = (entries[-1].at - began) * 1000
+    trajectory.duration_ms = (entries[-1].at - began) * 1000
     for entry in entries:
         if is_vendor_call(entry):
-            _count_call(found, entry.fields)
+            _count_call(trajectory, entry.fields)
         elif entry.kind == "agent_run" and isinstance(entry.fields.get("writes"), dict):
-            _read_run(found, entry, max(0.0, entry.at - began) * 1000, turns)
-    return found
+            _read_run(trajectory, entry, max(0.0, entry.at - began) * 1000, turns)
+    return trajectory
 
 
 def is_vendor_call(entry: JournalEntry) -> bool:
@@ -181,20 +181,20 @@ def sum_agents(entries: Iterable[JournalEntry]) -> list[AgentTotals]:
     return sorted(totals, key=lambda one: (-one.total_time_ms, one.agent))
 
 
-def _count_call(found: Trajectory, fields: Mapping[str, JsonValue]) -> None:
-    found.model_calls += 1
+def _count_call(trajectory: Trajectory, fields: Mapping[str, JsonValue]) -> None:
+    trajectory.model_calls += 1
     for name in ("input_tokens", "output_tokens"):
         value = fields.get(name)
-        found.tokens += value if isinstance(value, int) else 0
+        trajectory.tokens += value if isinstance(value, int) else 0
     price = fields.get("cost_usd")
-    if price is None or found.cost_usd is None:
-        found.cost_usd = None
+    if price is None or trajectory.cost_usd is None:
+        trajectory.cost_usd = None
     else:
-        found.cost_usd += Decimal(str(price))
+        trajectory.cost_usd += Decimal(str(price))
 
 
 def _read_run(
-    found: Trajectory, entry: JournalEntry, at: float, turns: Counter[tuple[str, str]]
+    trajectory: Trajectory, entry: JournalEntry, at: float, turns: Counter[tuple[str, str]]
 ) -> None:
     writes, role = entry.fields["writes"], str(entry.fields.get("role"))
     branch = str(entry.fields.get("branch") or "")
@@ -203,9 +203,11 @@ def _read_run(
         return
     if role == _TOOL:
         caller = branch.rpartition("/")[0]
-        for one in read_objects(writes.get("tool_executions")):
-            agent = str(one.get("agent_name") or _TOOL)
-            _add_execution(found, one, max(1, turns[agent, caller]), agent=agent, **place)
+        for execution in read_objects(writes.get("tool_executions")):
+            agent = str(execution.get("agent_name") or _TOOL)
+            _add_execution(
+                trajectory, execution, max(1, turns[agent, caller]), agent=agent, **place
+            )
         return
     thoughts, calls = list(_list_thoughts(writes)), read_objects(writes.get("tool_calls"))
     if not thoughts and not calls:
@@ -213,28 +215,28 @@ def _read_run(
     turns[role, branch] += 1
     iteration = turns[role, branch]
     for text in thoughts:
-        found.add_thought(text, iteration, agent=role, **place)
+        trajectory.add_thought(text, iteration, agent=role, **place)
     for call in calls:
         tool = str(call.get("tool"))
-        found.add_action(tool, call.get("arguments"), iteration, agent=role, **place)
+        trajectory.add_action(tool, call.get("arguments"), iteration, agent=role, **place)
 
 
 def _add_execution(
-    found: Trajectory, one: Mapping[str, JsonValue], iteration: int, **place: Any
+    trajectory: Trajectory, execution: Mapping[str, JsonValue], iteration: int, **place: Any
 ) -> None:
-    has_succeeded = one.get("success") is True
-    found.add_observation(
-        str(one.get("result_summary") or one.get("error") or ""),
+    has_succeeded = execution.get("success") is True
+    trajectory.add_observation(
+        str(execution.get("result_summary") or execution.get("error") or ""),
         has_succeeded,
         iteration,
-        tool_name=str(one.get("tool_name")),
-        error_type=None if has_succeeded else str(one.get("error_type")),
+        tool_name=str(execution.get("tool_name")),
+        error_type=None if has_succeeded else str(execution.get("error_type")),
         **place,
     )
 
 
 def _list_thoughts(writes: Mapping[str, JsonValue]) -> Iterable[str]:
-    """Yield what an agent wrote about its reasons: with its calls, and in its decisions."""
+    """Yield an agent's texts about its reasons: with its calls, and in its decisions."""
     for message in read_objects(writes.get("plan_messages")):
         if message.get("text"):
             yield str(message["text"])

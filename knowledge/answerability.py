@@ -1,25 +1,25 @@
 """Computes from the features of a search whether the documents answer and cover a question.
 
-Two small logistic models with global weights. They were fitted, with a ridge, on searches over
-seven collections (cloud and government pages, finance, Wikipedia, a programming framework, a law)
-and questions with human labels: answered or not; inside, or about other software, other trades,
-small talk. No weight belongs to a collection.
+Two small logistic models with global weights. They were fitted, with ridge regularisation, on
+searches over seven collections (cloud and government pages, finance, Wikipedia, a programming
+framework, a law) and questions with human labels: answered or not; inside the subject, or about
+other software, other trades, small talk. No weight belongs to a collection.
 
-- *Answerability* is a probability as if half of the questions had an answer.
-- *Coverage* is placed so that about 95 % of real questions have at least 0.5, and in each
+- *Answerability* is a probability under the assumption that half of the questions have an answer.
+- *Coverage* is scaled so that about 95 % of real questions have at least 0.5, and in each
   collection at most one of 200 has less than 0.05.
-- In a collection of few chunks a question is also covered if its own words occur together in one
+- In a collection of few chunks, a question is also covered if its own words occur together in one
   chunk, and not by chance, because similarity alone would refuse short questions and codes ("error
   4029"). In large collections the words of any question occur together somewhere, so similarity
   decides.
 
 The scale of cosines differs between embedding models and languages. The weights were fitted on
-those of the shipped model on English documents, `CALIBRATED`. Those of another model are brought to
-its scale by a calibration that ingestion learns from the documents, see `knowledge.calibration`.
-Without a calibration, or if the model failed, cosines are not used: the weights are those that were
+those of the shipped model on English documents, `CALIBRATED`. Those of another model are converted
+to its scale by a calibration that ingestion learns from the documents, see `knowledge.calibration`.
+Without a calibration, or if the model failed, cosines are not used: the weights are then those
 fitted on words and places only.
 
-The module `knowledge.search.features` defines the features. One that is missing counts as 0.
+The module `knowledge.search.features` defines the features. A missing feature counts as 0.
 """
 
 import math
@@ -34,8 +34,8 @@ from knowledge.index.calibration import Calibrations
 class Assessment:
     """Probabilities, 0 to 1.
 
-    `answerability`: the documents hold an answer. `coverage`: the question is about what they
-    cover.
+    `answerability`: the documents contain an answer. `coverage`: the question is about their
+    subject.
     """
 
     answerability: float
@@ -92,7 +92,7 @@ BY_WORDS = AssessmentModels(
 COVERED_IN_FEW = 0.6
 ANSWERED_IN_FEW = 0.35
 FEW_CHUNKS = 300
-"""The chunks up to which a collection is small."""
+"""Maximum number of chunks of a small collection."""
 _HARDLY_ANY = 20
 _ENOUGH_WORDS = 0.35
 _ALL_WORDS = 0.9
@@ -103,7 +103,7 @@ _ONE_FACT_TWICE = -0.7
 def find_uncalibrated(
     embedding: str, languages: Iterable[str], calibrations: Calibrations
 ) -> tuple[str, ...]:
-    """Return the languages of the documents in which the cosines of a model decide nothing."""
+    """Return the languages of the documents in which the cosines of a model are not used."""
     return tuple(
         language
         for language in languages
@@ -112,7 +112,9 @@ def find_uncalibrated(
 
 
 def find_assess(embedding: str, language: str, calibrations: Calibrations) -> Assess:
-    """Return what may judge searches in a language of the documents: cosines, or words alone."""
+    """Return the function that assesses searches in a language of the documents: by cosines, or
+    only by words.
+    """
     if (embedding, language) in CALIBRATED:
         return assess
     calibration = calibrations.get(language)
@@ -122,7 +124,7 @@ def find_assess(embedding: str, language: str, calibrations: Calibrations) -> As
 
 
 def assess(features: Mapping[str, float]) -> Assessment:
-    """Return the probabilities; a search that found nothing has no features and is refused."""
+    """Return the probabilities; a search without results has no features and is refused."""
     return _assess(features, BY_COSINES if "dense1" in features else BY_WORDS)
 
 
@@ -132,20 +134,20 @@ def assess_by_words(features: Mapping[str, float]) -> Assessment:
 
 
 def leave_undecided(features: Mapping[str, float]) -> Assessment:
-    """Return that nothing is known: of a search whose best page is in another language.
+    """Return undecided probabilities, for a search whose best page is in another language.
 
-    Cosines across languages have a scale for each pair. Those of questions that a page answers and
-    of questions that none does lie too close together to refuse any (areas of .72 to .97 under the
-    curve, in eleven languages), and words say nothing.
+    Cosines across languages have a scale for each pair. Those of answered and of unanswered
+    questions are too close together to refuse any (areas of .72 to .97 under the curve, in eleven
+    languages), and words are not comparable.
     """
     return Assessment(0.5, 0.5) if features else Assessment(0.0, 0.0)
 
 
 def accept_by_words(features: Mapping[str, float]) -> Assessment:
-    """Return what words show to be covered, and leave all else undecided.
+    """Return the coverage proved by words, and leave everything else undecided.
 
-    It is for a model without a scale that compares the question with what it found: where words
-    show nothing, the passages may say it in others.
+    This is for an uncalibrated model that compares the question with the results: if words prove
+    nothing, the passages may answer in other words.
     """
     words, undecided = assess_by_words(features), leave_undecided(features)
     return words if words.coverage > undecided.coverage else undecided
@@ -161,7 +163,7 @@ def _assess(features: Mapping[str, float], models: AssessmentModels) -> Assessme
 
 
 def _stands_together(features: Mapping[str, float]) -> bool:
-    """Return whether the words of the question stand together in a chunk, and not by chance."""
+    """Return whether the words of the question occur together in a chunk, and not by chance."""
     if features.get("chunks", math.inf) > FEW_CHUNKS:
         return False
     best, surprise = features.get("subject_best", 0.0), features.get("surprise", 0.0)

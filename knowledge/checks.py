@@ -32,7 +32,7 @@ STATES: tuple[State, ...] = ("broken", "changed", "unchanged")
 _CONCURRENT_SEARCHES = 4
 """The engine and the ranking use different threads."""
 _RUN = 4
-"""Words of a sequence by which a moved text is recognised."""
+"""Number of consecutive words by which a moved text is recognised."""
 _MOVED_SHARE = 0.5
 _WORD = re.compile("[\u3040-\u30ff\u3400-\u9fff]|[^\\W\u3040-\u30ff\u3400-\u9fff]+")
 
@@ -49,7 +49,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class CheckQuestion:
-    """A question and what is expected of the documents.
+    """A question and its expected results.
 
     `facts` are texts that the context of an answer must contain. `pages` are ends of a path or URL;
     any of them answers. `citations` are the places that an earlier answer cited. `asked` counts the
@@ -80,10 +80,10 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search returned for a question.
+    """The results of a search for a question.
 
     `sections` maps the ids of the documents, best first, to the best section of each. `facts` are
-    the places of the facts that the context contains, by the number of the fact.
+    the places of the facts in the context, by the number of the fact.
     """
 
     sections: Mapping[str, Citation]
@@ -112,7 +112,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class SectionChange:
-    """What happened to a section or a page; `target` is where it stands now, if it moved.
+    """The change of a section or a page; `target` is its new place, if it moved.
 
     `file` is the path or address of the document before the change.
     """
@@ -130,12 +130,11 @@ class SectionChange:
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
-    """What a change of the documents does to a question.
+    """The effect of a change of the documents on a question.
 
     Ranks count pages from 1; None if no expected page was returned. `lost` are the facts that the
     context no longer contains, `missing` those that it did not contain before either.
-    `newly_answered`: the documents seem to answer it now, and did not before; `no_longer_found` is
-    the reverse.
+    `newly_answered`: the documents seem to answer it only now; `no_longer_found` is the reverse.
     """
 
     question: CheckQuestion
@@ -150,7 +149,7 @@ class QuestionResult:
 
     @property
     def reasons(self) -> list[str]:
-        """What happened to the question, one sentence each."""
+        """The changes that affect the question, one sentence each."""
         reasons = [f"no longer in the context: “{fact}”" for fact in self.lost]
         reasons += map(str, self.sections)
         if self.rank_before != self.rank_after:
@@ -165,7 +164,7 @@ class QuestionResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The results by question, the broken ones first, and how many documents differ."""
+    """The results by question, the broken ones first, and the number of changed documents."""
 
     results: tuple[QuestionResult, ...]
     added: int = 0
@@ -198,7 +197,7 @@ class _Comparison:
         """The ids of the documents to which places moved."""
 
     def judge(self, question: CheckQuestion) -> QuestionResult:
-        """Return what became of a question."""
+        """Return the result for a question."""
         before, after = self._before.results[question.id], self._after.results[question.id]
         lost = before.facts.keys() - after.facts.keys()
         cited = self._find_changes(question.citations)
@@ -244,7 +243,9 @@ class _Comparison:
         )
 
     def _find_changes(self, places: Iterable[Citation]) -> dict[Citation, SectionChange | None]:
-        """Return what happened to the places that existed before the change; None: nothing."""
+        """Return the changes of the places that existed before the change; None if there are
+        none.
+        """
         existing = (place for place in places if _read_texts(self._sections, place))
         return {place: self._find_change(place) for place in existing}
 
@@ -276,7 +277,9 @@ class _Comparison:
         )
 
     def _find_moved(self, text: str) -> str:
-        """Return the document that has most of a text, if added or changed ones have half of it."""
+        """Return the added or changed document that contains most of a text, if it contains at
+        least half of it.
+        """
         runs = _list_runs(text)
         owners = [self._owners[run] for run in runs if run in self._owners]
         if not runs or len(owners) < _MOVED_SHARE * len(runs):
@@ -304,7 +307,7 @@ async def take_snapshot(
     Reads the documents that the questions rely on; with `since`, those that were added or changed
     after that snapshot.
     """
-    groups = tuple({*options.groups, *(name for one in questions for name in one.groups)})
+    groups = tuple({*options.groups, *(name for question in questions for name in question.groups)})
     listed = {document.id: document for document in await opened.library.list_documents(groups)}
     slots = asyncio.Semaphore(_CONCURRENT_SEARCHES)
 
@@ -344,7 +347,7 @@ async def take_snapshot(
 
 
 def compare(questions: Sequence[CheckQuestion], before: Snapshot, after: Snapshot) -> CheckResult:
-    """Return what became of each question between two snapshots."""
+    """Return the result for each question by comparing two snapshots."""
     different = _list_different(before.listed, after.listed)
     added = sum(document.id not in before.listed for document in different)
     comparison = _Comparison(before, after)

@@ -1,14 +1,14 @@
-"""Cuts a page into chunks of about 75 words that overlap by about 20.
+"""Splits a page into chunks of about 75 words that overlap by about 20.
 
 A chunk never crosses a heading. Code fences stay whole up to `LARGEST_CODE` words; a longer one is
 split between lines, and each part is a separate fence. A table stays whole up to `LARGEST_TABLE`
-words; a longer one is cut between rows, and each part repeats the header, unless the header is as
-long as a passage. Text is cut between sentences; a sentence longer than a chunk between words; a
+words; a longer one is split between rows, and each part repeats the header, unless the header is as
+long as a passage. Text is split between sentences; a sentence longer than a chunk between words; a
 word longer than a chunk between characters.
 
-Writing without spaces is measured by characters (`weight`). All steps take linear time. What is
-repeated is bounded, so that a small hostile page cannot become a large amount of text: the header
-of a table, the headings above a chunk, and the links of a chunk.
+Writing without spaces is measured in characters (`weight`). All steps take linear time. Repeated
+content is limited, so that a small hostile page cannot become a large amount of text: the header of
+a table, the headings above a chunk, and the links of a chunk.
 """
 
 import re
@@ -161,12 +161,12 @@ def _list_links(text: str, pieces: Sequence[_Piece]) -> tuple[Link, ...]:
     for piece in pieces:
         for link in piece.links:
             stands[link] = stands.get(link, 0) + sum(1 for _ in find_label(piece.text, link[0]))
-    found = (
+    links = (
         link
         for link, count in stands.items()
         if 0 < count == sum(1 for _ in find_label(text, link[0]))
     )
-    return tuple(islice(found, MOST_LINKS))
+    return tuple(islice(links, MOST_LINKS))
 
 
 def _sections(page: Page) -> Iterator[_PageSection]:
@@ -198,9 +198,9 @@ def _titles(path: Sequence[tuple[int, str]], title: str) -> tuple[str, ...]:
 
 
 def _keep_innermost(place: Sequence[str]) -> Sequence[str]:
-    """Return the last parts of a place that together are no longer than a chunk.
+    """Return the last parts of a place whose total length does not exceed a chunk.
 
-    Every chunk repeats them. The last part is kept whatever its length.
+    Every chunk repeats them. The last part is kept regardless of its length.
     """
     words = 0
     for kept, part in enumerate(reversed(place)):
@@ -286,7 +286,7 @@ def _pieces(block: Block, links: tuple[Link, ...]) -> Iterator[_Piece]:
 
 
 def _join_after(part: str, joint: str) -> str:
-    """Return what follows a part: nothing after a full stop of a script without spaces."""
+    """Return the separator after a part: none after a full stop of a script without spaces."""
     return "" if joint == " " and part.endswith(_WIDE_STOPS) else joint
 
 
@@ -342,7 +342,7 @@ def _table_parts(text: str) -> Iterator[str]:
     above = 2 if len(rows) > 2 and _DELIMITER_ROW.match(rows[1]) else 1
     length = sum(map(len, rows[:above]))
     if sum(map(_row_weight, rows[:above])) > WORDS or length > WORDS * _LONGEST_WORD:
-        # As long as a passage itself: it is no header to repeat.
+        # As long as a passage itself, so it is not repeated as a header.
         above = length = 0
     header, body = rows[:above], rows[above:]
     room = max(WORDS - sum(map(_row_weight, header)), WORDS // 3)

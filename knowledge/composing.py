@@ -25,7 +25,7 @@ def compose(
     path: str = "",
     kind: str = "",
 ) -> Document:
-    """Return the document; raise `NoTextError` when the page has no passage to be found by."""
+    """Return the document; raises `NoTextError` if the page has no searchable passage."""
     if not passages:
         raise NoTextError("expected text, found none")
     return Document(
@@ -55,9 +55,9 @@ def compose(
 
 
 def document_id(page: Page, language: str, default_language: str) -> str:
-    """Return what names one version of a page: its id, else its name and its language.
+    """Return the id of one version of a page: its own id, otherwise its name and language.
 
-    A stated region or script stays in it: two versions may differ in nothing else.
+    A stated region or script is part of it, because two versions may differ in nothing else.
     """
     if page.id is not None or language == default_language:
         return page.id or page.name
@@ -66,7 +66,7 @@ def document_id(page: Page, language: str, default_language: str) -> str:
 
 
 def _join_stated_text(page: Page) -> str:
-    """Return what the source says about the page besides its content and its keywords."""
+    """Return the source's statements about the page besides its content and its keywords."""
     prepared = page.prepared or Prepared()
     return "\n".join(filter(None, (page.description, prepared.summary, *prepared.keypoints)))
 
@@ -81,7 +81,9 @@ def _web_address(url: str | None) -> str | None:
 
 
 def _label(source: str) -> str:
-    """Return a source without what would lead out of a folder if somebody took it for a path."""
+    """Return a source without the parts that would lead out of a folder if it were used as a
+    path.
+    """
     scheme, mark, rest = source.partition("://")
     is_address = bool(mark) and scheme.isalnum()
     path = (rest if is_address else source).replace("\\", "/")
@@ -91,5 +93,5 @@ def _label(source: str) -> str:
 
 
 def _anchors(page: Page) -> tuple[str, ...]:
-    found = (block.anchor for block in page.blocks if block.kind is BlockKind.HEADING)
-    return tuple(anchor for anchor in found if anchor)
+    anchors = (block.anchor for block in page.blocks if block.kind is BlockKind.HEADING)
+    return tuple(anchor for anchor in anchors if anchor)

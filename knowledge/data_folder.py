@@ -18,28 +18,28 @@ LEAST_FREE_BYTES = 128 * 1024 * 1024
 
 
 def protect_data_folder(folder: Path) -> None:
-    """Create a data folder that only its owner can enter, or make an existing one so.
+    """Create a data folder accessible only to its owner, or restrict an existing one.
 
-    A folder of another owner stays as it is, and a warning is logged.
+    A folder of another owner is not changed, and a warning is logged.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=OWNER_ALONE)
     mode = stat.S_IMODE(folder.stat().st_mode)
     if not mode & OTHERS:
         return
-    found = {"folder": str(folder), "found": f"{mode:o}", "expected": f"{OWNER_ALONE:o}"}
+    described = {"folder": str(folder), "found": f"{mode:o}", "expected": f"{OWNER_ALONE:o}"}
     try:
         folder.chmod(mode & ~OTHERS)
     except OSError as error:
-        log.warning("data_folder_permissions_insecure", **found, error=str(error))
+        log.warning("data_folder_permissions_insecure", **described, error=str(error))
     else:
-        log.warning("data_folder_permissions_fixed", **found)
+        log.warning("data_folder_permissions_fixed", **described)
 
 
 def check_space(folder: Path) -> None:
     """Raise `IndexUnavailable` if the disk is nearly full.
 
-    The engine writes through mapped files: where the disk has no room for them, the operating
-    system ends the process with SIGBUS, and every question that it is answering.
+    The engine writes through mapped files: if the disk has no room for them, the operating system
+    ends the process with SIGBUS, together with every question that it is answering.
     """
     free = shutil.disk_usage(folder).free
     if free < LEAST_FREE_BYTES:

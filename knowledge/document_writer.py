@@ -80,9 +80,9 @@ class DocumentWriter:
 
     async def _write(self, batch: Sequence[_Waiting]) -> None:
         texts = [
-            chunking.text_to_embed(one.document, chunk)
-            for one in batch
-            for chunk, vector in zip(one.document.chunks, one.vectors, strict=True)
+            chunking.text_to_embed(waiting.document, chunk)
+            for waiting in batch
+            for chunk, vector in zip(waiting.document.chunks, waiting.vectors, strict=True)
             if vector is None
         ]
         embedded: list[Sequence[float]] = []
@@ -90,12 +90,12 @@ class DocumentWriter:
             part = texts[start : start + CHUNKS_PER_BATCH]
             embedded.extend(await self._embedder.embed_documents(part))
         computed = iter(embedded)
-        for one in batch:
-            own = [next(computed) if vector is None else vector for vector in one.vectors]
-            await self._index.put(one.document, own, one.root)
-            one.is_written = True
-            if one in self._waiting:
-                self._waiting.remove(one)
+        for waiting in batch:
+            own = [next(computed) if vector is None else vector for vector in waiting.vectors]
+            await self._index.put(waiting.document, own, waiting.root)
+            waiting.is_written = True
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
 
 
 def measure(document: Document) -> int:

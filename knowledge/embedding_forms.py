@@ -1,7 +1,7 @@
-"""The texts that embedding models expect before questions and before documents.
+"""The prefixes that embedding models expect before questions and documents.
 
 Some models were trained with such a prefix, as their authors document; without it they find less.
-The table knows widespread ones by their name; settings name the prefixes of others.
+The table contains common models by name; settings define the prefixes of others.
 """
 
 import ast
@@ -57,7 +57,7 @@ FORMS = (
 
 
 class VectorIdentity(NamedTuple):
-    """What vectors must have in common to be compared: a model, a length, and forms of texts."""
+    """The properties that vectors must share to be compared: model, length, and forms of texts."""
 
     model: str
     dimensions: int

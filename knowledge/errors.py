@@ -27,7 +27,7 @@ class IndexOwned(IndexUnavailable):
 
 
 class IngestionStopped(KnowledgeError):  # noqa: N818 - as above
-    """An ingestion was stopped; what it has written stays."""
+    """An ingestion was stopped; everything written until then is kept."""
 
 
 class IndexMismatch(KnowledgeError):  # noqa: N818 - as above

@@ -1,13 +1,13 @@
 """Brings documents into the index: reads, describes, splits, embeds and writes them.
 
-Files are read ahead, one in each reader process; what was read is described, embedded and written
-in the order of the files meanwhile.
+Files are read ahead, one in each reader process; in the meantime, the results are described,
+embedded and written in the order of the files.
 
 Only changed documents are read again: the content hash of a document covers its bytes, its location
 and the versions of all steps that process it. Each document is written completely or not at all,
 soon after it was read: after a kill, the next ingestion reads only those that were not written.
-Documents that disappeared from an ingested path are removed from the index; documents that cannot
-be read keep their last version.
+Documents that disappeared from an ingested path are removed from the index; unreadable documents
+keep their last version.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ from knowledge.rule_descriptions import Description
 
 READING_VERSION = "13"
 HASH_SEPARATOR = "-"
-"""What separates the hash of a text from that of its place."""
+"""Separator between content hash and location hash."""
 AHEAD_PER_READER = 4
 """For each reader, the documents, and ends of files, that are read or wait for their turn."""
 AHEAD_PER_CALL = 4
@@ -55,7 +55,7 @@ AHEAD_PER_CALL = 4
 PROVISIONAL = "provisional:"
 """Marks the hash of a document whose description is to be made again."""
 MOST_FAILURES = 100
-"""The most reasons for which lines of one file are reported; further lines are only counted."""
+"""Maximum number of reasons reported for the lines of one file; further lines are only counted."""
 
 
 BeforeChange = Callable[[], Awaitable[None]]
@@ -193,7 +193,7 @@ class _Ingestion:
     async def bring(self, path: Path | SurveySource, replaced: Sequence[ListedDocument]) -> None:
         listed = await self._index.list_documents()
         try:
-            found = await asyncio.to_thread(self._survey, path, listed)
+            survey = await asyncio.to_thread(self._survey, path, listed)
         except OSError as error:
             reason = f"expected a file or a folder, found none: {error.strerror}"
             self._ledger.fail(str(path), reason)
@@ -210,19 +210,19 @@ class _Ingestion:
             for listed_document in replaced
             if listed_document.groups_chosen
         }
-        self._ledger.open(found.root, find_owned(listed, found), len(found.walk.files))
-        self._note(found.walk)
+        self._ledger.open(survey.root, find_owned(listed, survey), len(survey.walk.files))
+        self._note(survey.walk)
         repeated: dict[str, tuple[str, ...]] = {}
         for family in (furniture.WEBSITES, furniture.MARKUP):
-            texts = await asyncio.to_thread(self._find_repeated, found, family)
+            texts = await asyncio.to_thread(self._find_repeated, survey, family)
             repeated.update(dict.fromkeys(family, texts))
-        for file in found.walk.files:
-            place = found.locations[file.path]
+        for file in survey.walk.files:
+            place = survey.locations[file.path]
             if texts := repeated.get(file.path.suffix.lower(), ()):
                 place = replace(place, repeated=texts)
-            await self._file(file, place, found.root)
+            await self._file(file, place, survey.root)
         await self._reading.finish()
-        self._note_missing_files(found.root)
+        self._note_missing_files(survey.root)
         await self._describing.finish()
         await self._room.wait_until_empty()
         gone = self._ledger.gone()
@@ -237,44 +237,44 @@ class _Ingestion:
             return path(listed, self._reader.title, self._language_of)
         return survey_part(path, listed, self._reader.title, self._language_of)
 
-    def _find_repeated(self, found: Survey, family: frozenset[str]) -> tuple[str, ...]:
-        """Return the texts that most pages of some formats have: `knowledge.documents.furniture`.
+    def _find_repeated(self, survey: Survey, family: frozenset[str]) -> tuple[str, ...]:
+        """Return the texts that most pages of some formats share: `knowledge.documents.furniture`.
 
-        Pages that certain groups alone may read are not compared.
+        Pages restricted to groups are not compared.
         """
         files = [
             file
-            for file in found.walk.files
-            if file.path.suffix.lower() in family and not found.locations[file.path].groups
+            for file in survey.walk.files
+            if file.path.suffix.lower() in family and not survey.locations[file.path].groups
         ]
         step = max(1, len(files) // furniture.MOST_SAMPLED)
         pages = []
         for file in files[::step][: furniture.MOST_SAMPLED]:
             try:
                 item = Item(str(file.path), file.read(), str(file.path))
-                place = found.locations[file.path]
+                place = survey.locations[file.path]
                 pages.append(self._reader.prepare(item, file.path, place).page)
             except (OSError, ReadingError):
                 # The file is reported when it is read as a document.
                 continue
         return furniture.find_repeated(pages)
 
-    def _note(self, found: FolderListing) -> None:
-        for place, reason in found.skipped:
+    def _note(self, listing: FolderListing) -> None:
+        for place, reason in listing.skipped:
             self._ledger.skip(str(place), reason)
-        for place, reason in found.warnings:
+        for place, reason in listing.warnings:
             self._ledger.warn(str(place), reason)
-        for place, reason in found.failures:
+        for place, reason in listing.failures:
             self._ledger.fail(str(place), reason)
             self._ledger.keep_all()
-        for name, reason in found.unreachable:
+        for name, reason in listing.unreachable:
             self._ledger.fail(name, reason)
             self._ledger.keep(name)
-        if found.is_partial:
+        if listing.is_partial:
             self._ledger.keep_all()
 
     async def _file(self, file: FoundFile, place: Location, root: str) -> None:
-        """Have the documents of a file read; what became of it is noted when it is its turn."""
+        """Have the documents of a file read; the result is recorded in the order of the files."""
         items: Iterable[Item] = ()
         beside: Mapping[str, bytes] = {}
         error: Exception | None = None
@@ -330,7 +330,7 @@ class _Ingestion:
                 self._lose(opened.file, opened.place, read.place, error)
 
     async def _close(self, _: None, opened: _OpenFile, error: Exception | None) -> None:
-        """Note what became of a file."""
+        """Record the result of a file."""
         file, place, source = opened.file, opened.place, str(opened.file.path)
         if isinstance(error, NoDocumentError):
             self._ledger.skip(source, str(error))
@@ -356,7 +356,9 @@ class _Ingestion:
             self._ledger.fail(str(file.path), f"{left} more of its lines could not be read")
 
     def _note_missing_files(self, root: str) -> None:
-        """Note the files to which pages refer; many become one note that says what to ingest."""
+        """Record missing files to which pages refer; many become one note that states what to
+        ingest.
+        """
         missing, self._missing_files = self._missing_files, []
         if len(missing) <= formats.MOST_NAMED:
             for page, name in missing:

@@ -93,13 +93,13 @@ class Ledger:
         self._report.record_warning(source, reason)
 
     def leave_out(self, source: str, left_out: LeftOut) -> None:
-        """Record what the page of a document does not contain of its file."""
+        """Record content of a file that the page of a document does not contain."""
         source = _one_line(source)
         self._left_out.append((source, left_out))
         self._report.record_warning(source, _one_line(str(left_out)))
 
     def skip(self, source: str, reason: str) -> None:
-        """Record a file that is no document."""
+        """Record a file that is not a document."""
         source, reason = _one_line(source), _one_line(reason)
         self._skipped.append((source, reason))
         self._report.record_skip(source, reason)

@@ -75,15 +75,15 @@ class LimitWaits:
 
 @dataclass(frozen=True, slots=True)
 class IngestionResult:
-    """The result of an ingestion; `failed`, `warned` and `skipped` have sources with the reason.
+    """The result of an ingestion; `failed`, `warned` and `skipped` are sources with the reason.
 
-    `left_out` has what documents contain and their pages do not, each with the source.
+    `left_out` is content of documents that their pages do not contain, each with the source.
 
     `added`, `changed`, `unchanged` and `removed` count documents; `chunks` counts written chunks.
     `descriptions` is None if no model describes pages, `embedding` if no vendor embeds them,
-    `waits` if no request waited. `replacement` says what became of an index that is written to
-    replace the one of another embedding model. `linked_hosts` are the hosts that the written
-    documents link to most, with the number of these documents.
+    `waits` if no request waited. `replacement` describes the state of an index that replaces the
+    one of another embedding model. `linked_hosts` are the hosts that the written documents link to
+    most, with the number of these documents.
     """
 
     added: int = 0
@@ -103,7 +103,7 @@ class IngestionResult:
     linked_hosts: tuple[tuple[str, int], ...] = ()
 
     def sum_left_out(self) -> list[LeftOut]:
-        """Return what is missing from the index, files and parts of files, by kind and reason."""
+        """Return the files and parts of files missing from the index, by kind and reason."""
         counts = LeftOutCounts()
         for _, reason in self.skipped:
             counts.add("file", reason)
@@ -144,7 +144,7 @@ class Report(Protocol):
         ...
 
     def record_skip(self, source: str, reason: str) -> None:
-        """Report a file that is no document, or has a format without a reader."""
+        """Report a file that is not a document, or whose format has no reader."""
         ...
 
     def finish(self, result: IngestionResult) -> None:

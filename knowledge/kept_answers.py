@@ -1,8 +1,8 @@
-"""Keeps the paid answers of models in a file, until their ingestion has ended.
+"""Stores the paid answers of models in a file until their ingestion has ended.
 
-After a kill the next ingestion takes them from there. Only answers for documents that are not yet
-in the index matter, so the last ones suffice: of vectors those of a long document, of descriptions
-those of the pages that wait for `knowledge.document_writer.CHUNKS_PER_BATCH` chunks, twice.
+After a kill, the next ingestion uses them. Only answers for documents that are not yet in the index
+matter, so the last ones suffice: vectors of one long document, and descriptions of twice the pages
+that wait for `knowledge.document_writer.CHUNKS_PER_BATCH` chunks.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ MOST_VECTORS = 20_000
 
 
 class KeptAnswers:
-    """A file in the data folder; one that cannot be used is logged and keeps nothing.
+    """A file in the data folder; an unusable one is logged and stores nothing.
 
     Answers before the last `most` are dropped.
     """

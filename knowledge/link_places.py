@@ -1,9 +1,9 @@
-"""Finds where the links of a page stand in its text.
+"""Finds the positions of a page's links in its text.
 
-A reader gives the links of a page in their order, each with its label. A label such as "here" or
-"1" also stands where it is no link. The address of a link is given only at places that are proved:
-where a label stands as often as there are links with it, in the whole page or between two links
-whose places are known.
+A reader provides the links of a page in their order, each with its label. A label such as "here" or
+"1" also occurs outside of links. The address of a link is inserted only at proved positions: a
+label that occurs as often as there are links with it, in the whole page or between two links with
+known positions.
 """
 
 import re
@@ -28,9 +28,9 @@ _INSIDE_NAMES = frozenset("./@-")
 
 
 def find_label(text: str, label: str) -> Iterator[int]:
-    """Yield where a label stands in a text as words of its own.
+    """Yield the positions of a label in a text as separate words.
 
-    It does not stand in longer words, addresses and names: "beta" is no label in "imap.beta.org".
+    Longer words, addresses and names do not count: "beta" is not a label in "imap.beta.org".
     """
     start = text.find(label) if label else -1
     while start >= 0:
@@ -40,8 +40,8 @@ def find_label(text: str, label: str) -> Iterator[int]:
 
 
 def find_linked(blocks: Sequence[Block], links: Sequence[Link]) -> Mapping[int, Sequence[Link]]:
-    """Return the links of each block by its number, whose label is a link wherever the block has
-    it, and leads to one address. Code has no links.
+    """Return the links of each block by its number whose label is always a link in the block, and
+    leads to one address. Code has no links.
     """
     places = _list_places(blocks, {label for label, _ in links})
     stands = Counter((number, label) for label, own in places.items() for number, _ in own)
@@ -52,15 +52,15 @@ def find_linked(blocks: Sequence[Block], links: Sequence[Link]) -> Mapping[int, 
         label, address = links[at]
         addresses[place[0], label].add(address)
         counts[place[0], label] += 1
-    found: dict[int, list[Link]] = defaultdict(list)
+    placed: dict[int, list[Link]] = defaultdict(list)
     for (block, label), own in addresses.items():
         if len(own) == 1 and counts[block, label] == stands[block, label]:
-            found[block].append((label, min(own)))
-    return found
+            placed[block].append((label, min(own)))
+    return placed
 
 
 def _stands(text: str, label: str, start: int) -> bool:
-    """Return whether a label stands at this place, as words of its own."""
+    """Return whether a label occurs at this position as separate words."""
     end = start + len(label)
     return (
         text.startswith(label, start)
@@ -85,25 +85,25 @@ def _is_word(character: str) -> bool:
 def _list_places(
     blocks: Sequence[Block], labels: Collection[str]
 ) -> Mapping[str, Sequence[_Place]]:
-    """Return where each label stands; the time does not grow by labels times text.
+    """Return the positions of each label in time that does not grow with labels times text.
 
-    The beginnings of words and signs are sorted by what follows, so that those of a label are
+    The beginnings of words and signs are sorted by the following text, so that those of a label are
     neighbours.
     """
     starts = sorted(
-        (block.text[found.start() : found.start() + _COMPARED], number, found.start())
+        (block.text[match.start() : match.start() + _COMPARED], number, match.start())
         for number, block in enumerate(blocks)
         if block.kind is not BlockKind.CODE
-        for found in _BEGINNING.finditer(block.text)
+        for match in _BEGINNING.finditer(block.text)
     )
     alike: dict[str, list[str]] = defaultdict(list)
     for label in labels:
         alike[label[:_COMPARED]].append(label)
     places: dict[str, list[_Place]] = {label: [] for label in labels}
     for beginning, same in alike.items():
-        first, last = (bisect_left(starts, (one,)) for one in (beginning, beginning + _LAST))
+        first, last = (bisect_left(starts, (start,)) for start in (beginning, beginning + _LAST))
         lengths = {len(label) for label in same if label}
-        for number, start in sorted(one[1:] for one in starts[first:last] if lengths):
+        for number, start in sorted(start[1:] for start in starts[first:last] if lengths):
             for length in lengths:
                 label = blocks[number].text[start : start + length]
                 _add_place(places, label, blocks[number].text, (number, start))

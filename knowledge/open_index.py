@@ -1,4 +1,4 @@
-"""An open index with what searches and reads it."""
+"""An open index with its searcher and library."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class OpenIndex:
     """The documents of the index, with the names in them once these were read."""
 
     def __post_init__(self) -> None:
-        """Make the library, which keeps what it has read."""
+        """Make the library, which caches documents."""
         self.library = Library(self.index)
 
     def of(self, tenant: str, assistant: str, *, own: tuple[str, str]) -> "OpenIndex | None":
@@ -80,7 +80,7 @@ class OpenIndex:
             other.library.attach(attachments)
 
     async def warm(self) -> None:
-        """Load what the first question needs."""
+        """Load everything that the first question needs."""
         # Warming the model of a vendor would cost a call.
         try:
             if isinstance(self.embedder, LocalEmbedder):

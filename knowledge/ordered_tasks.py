@@ -13,9 +13,9 @@ Deliver = Callable[[T], Awaitable[None]]
 
 
 class OrderedTasks(Generic[T]):
-    """Pieces of work of which `at_once` run, and at most `most` wait for their turn.
+    """Tasks of which at most `at_once` run and `most` wait for their turn.
 
-    Where only one runs at once, it is delivered before the next one begins.
+    If only one runs at once, it is delivered before the next one starts.
     """
 
     def __init__(self, tasks: asyncio.TaskGroup, *, at_once: int, most: int) -> None:
@@ -78,7 +78,9 @@ class Room:
 
 @asynccontextmanager
 async def open_tasks() -> AsyncIterator[asyncio.TaskGroup]:
-    """Provide a group of tasks that raises what its block or a task raised, and not a group."""
+    """Provide a group of tasks that raises the error of its block or of a task, not an exception
+    group.
+    """
     try:
         async with asyncio.TaskGroup() as tasks:
             yield tasks

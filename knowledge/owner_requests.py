@@ -40,16 +40,16 @@ MOST_CHARACTERS = 400_000
 
 
 class OwnerRequest(BaseModel, frozen=True, extra="ignore", populate_by_name=True):
-    """What a process asks about the documents of an index, mostly the one that owns it.
+    """A request about the documents of an index, usually to the process that owns it.
 
-    - `list`, `remove`, `restrict`: the documents of these `ids`; else those that `names` select by
-      id, source and web address; else those whose title, id, source or web address has the `text`;
-      else those that `patterns` select, which may be paths of this
-      machine from `folder` on. `restrict` sets who may read them: `groups`, or None for what the
-      source states.
+    - `list`, `remove`, `restrict`: the documents of these `ids`; otherwise those that `names`
+      select by id, source and web address; otherwise those whose title, id, source or web address
+      contains `text`; otherwise those that `patterns` select, which may be paths of this machine
+      relative to `folder`. `restrict` sets their readers: `groups`, or None for the statement of
+      the source.
     - `copy`: the files of the index are copied below the folder `new`.
     - `check`: the notes about the index, and the identity of its vectors.
-    - `search` by `query`, `read` of `id`, `browse`: what people of `groups` may read.
+    - `search` by `query`, `read` of `id`, `browse`: limited to what people of `groups` may read.
 
     A list has at most `limit` documents, whose ids are greater than `after`.
     """
@@ -86,23 +86,23 @@ async def act_on_documents(index: Index, request: OwnerRequest) -> "Fields":
     if request.action == "check":
         notes: list[JsonValue] = [[*note] for note in await find_notes(index)]
         return {"notes": notes, "vectors": [*(await index.info()).vectors]}
-    found = await _select(index, request)
+    documents = await _select(index, request)
     if request.action == "remove":
         selects = request.ids or request.names or request.text or request.patterns
-        await index.remove([document.id for document in found] if selects else [])
+        await index.remove([document.id for document in documents] if selects else [])
     if request.action == "restrict":
-        await index.choose_groups([document.id for document in found], request.groups)
-        return {"total": len(found)}
-    page = [document for document in found if document.id > request.after][: request.limit]
+        await index.choose_groups([document.id for document in documents], request.groups)
+        return {"total": len(documents)}
+    page = [document for document in documents if document.id > request.after][: request.limit]
     listed: list[JsonValue] = [{**asdict(document), "file": document.file} for document in page]
-    return {"documents": listed, "total": len(found)}
+    return {"documents": listed, "total": len(documents)}
 
 
 async def act_on_library(knowledge: "OpenIndex", request: OwnerRequest) -> "Fields":
     """Search, read or browse the documents that the groups of a request may read."""
     groups = request.groups or ()
     if request.action == "search":
-        found = await knowledge.search(
+        findings = await knowledge.search(
             SearchRequest(
                 question=request.query,
                 text=request.query,
@@ -111,7 +111,7 @@ async def act_on_library(knowledge: "OpenIndex", request: OwnerRequest) -> "Fiel
                 reranked=True,
             )
         )
-        return {"found": _show_findings(found).model_dump(mode="json")}
+        return {"found": _show_findings(findings).model_dump(mode="json")}
     await knowledge.follow()
     if request.action == "read":
         document = await _read(knowledge, request.id, groups)
@@ -173,13 +173,13 @@ def _write_heading(path: Sequence[str]) -> str:
     return f"{'#' * min(len(path) + 1, 6)} {path[-1]}" if path else ""
 
 
-def _show_findings(found: Findings) -> LibraryFindings:
+def _show_findings(findings: Findings) -> LibraryFindings:
     return LibraryFindings(
-        passages=tuple(map(_show_hit, found.hits)),
-        quality=found.quality,
-        total=max(found.total, len(found.hits)),
-        corrected=found.corrected,
-        fallbacks=found.fallbacks,
+        passages=tuple(map(_show_hit, findings.hits)),
+        quality=findings.quality,
+        total=max(findings.total, len(findings.hits)),
+        corrected=findings.corrected,
+        fallbacks=findings.fallbacks,
     )
 
 

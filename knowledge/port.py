@@ -13,9 +13,8 @@ ANSWER_CHARACTERS = 500
 CALIBRATION = "calibration"
 """The fallback of a search whose embedding model is not calibrated."""
 MATCHES_NOTHING = "The search found nothing in the documents that clearly matches the question."
-"""The reasons that a rule can give for a question without matches; they say nothing about its
-topic.
-"""
+"""The reasons that a rule can give for a question without matches; they do not concern its
+topic."""
 RERANKING = "reranking"
 """The fallback of a search whose reranker failed: the order is that of the levels."""
 _MATCHES_NOTHING = 0.05
@@ -27,13 +26,13 @@ class SearchRequest:
     """A question with the relevant parts of its conversation.
 
     `question` is the canonical question; `text` is the user's text, in `language`; `related` are
-    the earlier user turns that it refers to, newest first; `exclude` has the ids of chunks that an
-    earlier attempt used. `context_tokens` is the size of the context that the findings have; 0:
-    they have none. `groups` are those of the person who asks: only documents that they may read
-    take part in the search. `limit` is that of the hits, and of the sections of the context.
-    `run` is the run for which a vendor embeds; it changes nothing in what is found. `by_words`
-    searches without a vector. `reranked` has the best chunks ordered by the reranker, if
-    there is one: for a search from which a question is answered.
+    the earlier user turns that it refers to, newest first; `exclude` are the ids of chunks that an
+    earlier attempt used. `context_tokens` is the size of the context in the findings; 0 for none.
+    `groups` are those of the person who asks: only documents that they may read take part in the
+    search. `limit` applies to the hits, and to the sections of the context. `run` is the run for
+    which a vendor embeds; it does not affect the results. `by_words` searches without a vector.
+    `reranked` has the reranker order the best chunks, if there is one: for a search from which a
+    question is answered.
     """
 
     question: str
@@ -56,7 +55,7 @@ class SearchRequest:
 class Hit:
     """A found chunk with its location and the levels that found it.
 
-    `pictures` are the ids and captions of the pictures that stand in it.
+    `pictures` are the ids and captions of its pictures.
     """
 
     chunk_id: str
@@ -80,11 +79,10 @@ class FoundSpan:
 
 @dataclass(frozen=True, slots=True)
 class ContextSection:
-    """Chunks of one section as one text, without what the chunks share; `is_cut`: not all of them.
+    """Chunks of one section as one text, without their overlap; `is_cut`: some chunks are missing.
 
-    `best` is the chunk for whose sake the section is given; `found` are the hits in the text;
-    `pictures` are the ids and captions of the pictures that stand in it. `is_release_notes`: it
-    stands in a changelog.
+    `best` is the chunk for which the section is given; `found` are the hits in the text; `pictures`
+    are the ids and captions of its pictures. `is_release_notes`: it is part of a changelog.
     """
 
     best: Hit
@@ -115,16 +113,15 @@ class CandidatePlace:
 class Findings:
     """The result of a search, best hits first.
 
-    `context` has what a reader needs to answer: see `knowledge.search.composer`.
-    `answerability` and `coverage` are calibrated probabilities, 0 to 1: that the documents contain
-    an answer, and that they cover the topic of the question. `fallbacks` names levels that failed,
-    the search ran without them;
-    `CALIBRATION` when the likeness of texts could not be judged, and `RERANKING`.
-    `documents` is the number of documents in the index, `languages` their languages; None and empty
-    if they were not counted. `total` counts the chunks that were found, of which `limit` are
-    hits. `from_cache`: an equal search found them before. `uncompared` are the languages of
-    documents with whose meaning the question was not compared: only their words were. `common`
-    are the terms of the question that stand in many chunks, so that they tell none apart.
+    `context` contains the text for an answer: see `knowledge.search.composer`. `answerability` and
+    `coverage` are calibrated probabilities, 0 to 1: that the documents contain an answer, and that
+    they cover the topic of the question. `fallbacks` names failed levels, without which the search
+    ran; `CALIBRATION` if the similarity of texts could not be judged, and `RERANKING`. `documents`
+    is the number of documents in the index, `languages` their languages; None and empty if they
+    were not counted. `total` counts the chunks found, of which `limit` are hits. `from_cache`: an
+    equal search found them before. `uncompared` are the languages of documents whose meaning was
+    not compared with the question, only their words. `common` are the terms of the question that
+    occur in many chunks and therefore do not distinguish them.
     """
 
     hits: tuple[Hit, ...]
@@ -145,10 +142,10 @@ class Findings:
 
     @property
     def match_nothing(self) -> bool:
-        """Whether nothing in the documents is like the question, by its words or its meaning.
+        """Whether nothing in the documents resembles the question, by its words or its meaning.
 
-        It is no statement about the topic: two of 251 answerable questions are below the limit.
-        Where meaning was not compared, a single content word is a match.
+        This is not a statement about the topic: two of 251 answerable questions are below the
+        limit. If meaning was not compared, a single content word is a match.
         """
         if not self.are_calibrated and self.features.get("touches"):
             return not self.hits
@@ -156,12 +153,12 @@ class Findings:
 
     @property
     def are_calibrated(self) -> bool:
-        """Whether the likeness of texts was judged too: words alone are never certain."""
+        """Whether the similarity of texts was judged too, because words alone are never certain."""
         return not set(self.fallbacks) - {RERANKING}
 
 
 class Searcher(Protocol):
-    """Looks a question up; raises `knowledge.errors.IndexUnavailable` when there is no index."""
+    """Searches for a question; raises `knowledge.errors.IndexUnavailable` if there is no index."""
 
     async def search(self, request: SearchRequest) -> Findings: ...
 
@@ -188,7 +185,9 @@ def find_refusal_reason(
 def find_uncompared(findings: Findings, *, text: str, text_eng: str) -> tuple[str, ...]:
     """Return the languages of documents whose meaning was not compared with the question.
 
-    English ones were, where the question has a translation.
+    English documents were compared if the question has a translation.
     """
     is_translated = text_eng not in ("", text)
-    return tuple(one for one in findings.uncompared if not (is_translated and one == "en"))
+    return tuple(
+        language for language in findings.uncompared if not (is_translated and language == "en")
+    )

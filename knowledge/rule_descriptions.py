@@ -44,8 +44,8 @@ _WORD = re.compile(r"[^\W\d_][\w-]{3,39}")
 class Description:
     """The description, summary, key points and keywords of a page.
 
-    `problem` says why another method than the describer's made it; if it `is_provisional`, the next
-    ingestion describes the page again.
+    `problem` states why a method other than the describer's made it; if it `is_provisional`, the
+    next ingestion describes the page again.
     """
 
     description: str = ""
@@ -78,7 +78,7 @@ def describe(page: Page) -> Description:
 
 
 def complete_description(page: Page, made: Description) -> Description:
-    """Return `made` with the existing descriptions of the page instead of generated ones."""
+    """Return `made`, in which existing descriptions of the page replace generated ones."""
     prepared = page.prepared if page.prepared is not None else Prepared()
     return replace(
         made,
@@ -97,14 +97,14 @@ def definitions(text: str) -> tuple[str, ...]:
 def keywords(page: Page) -> tuple[str, ...]:
     """Return stated keywords, defined terms, identifiers, headings and frequent words."""
     prose = [block.text for block in page.blocks if block.kind is not BlockKind.CODE]
-    found = (
+    words = (
         *page.keywords,
         *islice(_definitions(prose), _MOST_DEFINITIONS),
         *islice(_once(_identifiers(prose)), _MOST_IDENTIFIERS),
         *islice(_once(_headings(page)), _MOST_HEADINGS),
         *_frequent(prose),
     )
-    return tuple(_once(found))
+    return tuple(_once(words))
 
 
 def _lead(page: Page) -> str:
@@ -153,11 +153,11 @@ def _first_sentence(block: Block) -> str:
 
 
 def _definitions(texts: Iterable[str]) -> Iterator[str]:
-    return (found[1].strip() for text in texts for found in _DEFINITION.finditer(text))
+    return (match[1].strip() for text in texts for match in _DEFINITION.finditer(text))
 
 
 def _identifiers(texts: Iterable[str]) -> Iterator[str]:
-    codes = (found[1].strip() for text in texts for found in _INLINE_CODE.finditer(text))
+    codes = (match[1].strip() for text in texts for match in _INLINE_CODE.finditer(text))
     counts = Counter(code.removesuffix("()") for code in codes if _IDENTIFIER.match(code))
     return (code for code, _ in counts.most_common())
 

@@ -38,8 +38,8 @@ class JoinedText:
 class Section:
     """The text below one heading, blocks as in Markdown, and the ids of its chunks.
 
-    `pictures` are those that stand in it, by id and caption, `links` its links to the web, by label
-    and address.
+    `pictures` are its pictures, by id and caption, `links` its links to the web, by label and
+    address.
     """
 
     heading_path: tuple[str, ...]
@@ -73,8 +73,8 @@ async def read_document(index: "ReadableIndex", document_id: str) -> Sections | 
     """
     for document in await index.load([document_id]):
         points = [chunk.point for chunk in document.chunks]
-        found = await index.passages(points)
-        passages = [found[point] for point in points if point in found]
+        stored = await index.passages(points)
+        passages = [stored[point] for point in points if point in stored]
         if passages:
             first = passages[0]
             chunks = sorted((passage.chunk for passage in passages), key=lambda one: one.ordinal)

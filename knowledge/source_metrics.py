@@ -37,7 +37,7 @@ class SourceMetrics(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges; none where no source was read."""
-        # One that was only added has no time of a reading.
+        # A source that was only added has no time of an ingestion.
         sources = [source for source in self._registry.read().sources if source.read_at]
         if not sources:
             return

@@ -43,8 +43,8 @@ class SourceSpec(BaseModel, frozen=True, extra="forbid"):
     """A source: `place` is an absolute path, a web address, the address of a store or a service
     such as `s3://bucket/folder` or `confluence://host/SPACE`, or `git:` and an absolute path.
 
-    `revision` and `folder` are those of a repository; `web_address` makes web addresses of paths,
-    see `knowledge.documents.exports.make_address`. None: the usual limits.
+    `revision` and `folder` are those of a repository; `web_address` turns paths into web addresses,
+    see `knowledge.documents.exports.make_address`. Limits that are None have their defaults.
     `is_public`: a website that is read only at public addresses.
     """
 
@@ -89,14 +89,14 @@ class SourceSpec(BaseModel, frozen=True, extra="forbid"):
 
 
 class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
-    """A source; `read_at` are Unix seconds of the last time, 0 before the first one.
+    """A source; `read_at` is the time of the last ingestion in Unix seconds, 0 before the first
+    one.
 
-    `failed` counts the documents that could not be read then, `reasons` are some of the reasons.
-    `left_out` is what its files contain and the index does not, summed up over the readings since
-    all documents were read.
-    `schedule` is a cron expression in UTC; empty: the source is read when it is asked for, and by
-    `--refresh`. `fault`: why the source is not read by its schedule. `entry`: an entry of the
-    list that cannot be read, as it stands there; such a source is only listed and removed.
+    `failed` counts its unreadable documents, `reasons` are some of the reasons. `left_out` is
+    content of its files that the index does not contain, summed up over the ingestions since all
+    documents were read. `schedule` is a cron expression in UTC; empty: the source is read on
+    request and by `--refresh`. `fault`: why the source is not read by its schedule. `entry`: an
+    unreadable entry of the list, unchanged; such a source can only be listed and removed.
     """
 
     tenant: str
@@ -112,7 +112,7 @@ class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def id(self) -> str:
-        """What names the source in addresses."""
+        """The id of the source in addresses."""
         return hashlib.sha256(self.spec.root.encode()).hexdigest()[:16]
 
     def next_at(self, every_seconds: float | None = None) -> float | None:
@@ -149,7 +149,7 @@ class SourceListFile(BaseModel, extra="forbid"):
 class FetchedSource(BaseModel, frozen=True, extra="forbid"):
     """A source that is ready to be ingested; `outcome` is that of its crawl, if it is a website.
 
-    `copied` is what copying it came to, if it is a store.
+    `copied` is the result of copying it, if it is a store.
     """
 
     spec: SourceSpec
@@ -158,7 +158,7 @@ class FetchedSource(BaseModel, frozen=True, extra="forbid"):
 
 
 def locate_copy(data: Path, tenant: str, assistant: str, kind: str, place: str) -> Path:
-    """Return the folder in which the copy of a source is kept; `kind` is one of its kind."""
+    """Return the folder that contains the copy of a source; `kind` is one of its kind."""
     named = "\n".join((tenant, assistant, place))
     return data.resolve() / kind / hashlib.sha256(named.encode()).hexdigest()[:16]
 
@@ -186,10 +186,10 @@ def parse_source(text: str, **options: str | float | None) -> SourceSpec:
 
 
 def admit_over_http(spec: SourceSpec, prefixes: Sequence[str]) -> SourceSpec:
-    """Return a source that somebody adds over HTTP; raise `SourceError` for one that may not be.
+    """Return a source that is added over HTTP; raises `SourceError` if it is not allowed.
 
-    `prefixes` are the beginnings of addresses that may be added. A website that none of them
-    names by its host must have a public address: the key is not one of this network.
+    `prefixes` are the allowed beginnings of addresses. A website whose host none of them names must
+    have a public address, because the key does not grant access to this network.
     """
     folder = os.path.realpath(spec.repository) if spec.is_local else ""
     place = f"{GIT * spec.is_repository}{folder}" if folder else spec.place
@@ -201,7 +201,7 @@ def admit_over_http(spec: SourceSpec, prefixes: Sequence[str]) -> SourceSpec:
             f"{spec.root} may not be added over HTTP, where sources may begin with: {shown}; an "
             "operator adds it with refdesk sources add, or extends SOURCES_OVER_HTTP"
         )
-    is_public = spec.is_website and all(one in WEB for one in named)
+    is_public = spec.is_website and all(place in WEB for place in named)
     return spec.model_copy(update={"is_public": is_public})
 
 
@@ -288,7 +288,7 @@ def _read_entry(entry: object) -> RegisteredSource:
 
 
 def _salvage(entry: object) -> RegisteredSource:
-    """Return what an entry says of its owner and its place, to list and remove it."""
+    """Return the owner and place stated in an unreadable entry, to list and remove it."""
     fields = entry if isinstance(entry, dict) else {}
     spec = fields.get("spec")
     place = spec.get("place") if isinstance(spec, dict) else None
@@ -331,9 +331,9 @@ class SourceRegistry:
         self._record([spec], 1, (str(error),))
 
     def add(self, spec: SourceSpec, schedule: str) -> None:
-        """Add a source that is read later, or change the schedule of one that is known.
+        """Add a source that is read later, or change the schedule of a known one.
 
-        One that is known keeps the limits of its crawl.
+        A known source keeps the limits of its crawl.
         """
         check_schedule(schedule)
         with self._changing() as listed:
@@ -406,7 +406,11 @@ class SourceRegistry:
                     for registered_source in listed.sources
                     if self._is_own(registered_source, spec.root)
                 ]
-                before = [] if is_whole else [part for one in known for part in one.left_out]
+                before = (
+                    []
+                    if is_whole
+                    else [part for known_source in known for part in known_source.left_out]
+                )
                 update = {
                     "schedule": known[0].schedule if known else "",
                     "left_out": _merge(before, left_out),
@@ -478,7 +482,7 @@ def _begins_with(place: str, prefix: str) -> bool:
 
 
 def _merge(before: Sequence[LeftOut], now: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
-    """Return what is left out after a reading that did not read documents without changes."""
+    """Return the omitted content after an ingestion that did not read unchanged documents."""
     counts = {(left_out.what, left_out.reason): left_out for left_out in before}
     for left_out in now:
         known = counts.get((left_out.what, left_out.reason), left_out)

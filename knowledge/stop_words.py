@@ -74,7 +74,7 @@ ASKING_WORDS = {
     "uk": "а в де для до же за з і із й коли кого кому котрий ли мені ми на не о об по при "
     "скільки коштує та так те то у хто це чи чому що щоб я як яка яке який які",
 }
-"""Words by language that ask for a kind of answer, and are no subject of a question."""
+"""Words by language that ask for a kind of answer, and do not name the subject of a question."""
 
 STOP_WORDS = frozenset(word for words in _BY_LANGUAGE.values() for word in words.split())
 
@@ -87,9 +87,11 @@ for _language, _words in _LISTS.items():
 
 @cache
 def list_small_words(language: str) -> frozenset[str]:
-    """Return the words of a language that name no subject: function words, and those that ask."""
+    """Return the words of a language that name no subject: function words and question words."""
     lists = (_LISTS, _BY_LANGUAGE, ASKING_WORDS)
-    return frozenset(word for one in lists for word in one.get(language, "").split())
+    return frozenset(
+        word for words_by_language in lists for word in words_by_language.get(language, "").split()
+    )
 
 
 def function_words(words: Iterable[str]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Hands a conversation over to a person: by e-mail, to a channel of Slack, or to a webhook.
 
-Nothing of the conversation is stored here. The person answers by a link, which is signed and names
-the conversation: who has the link may answer, until it expires or the conversation is erased.
+Nothing of the conversation is stored here. The person answers through a signed link that names the
+conversation: everybody with the link may answer until it expires or the conversation is erased.
 """
 
 import asyncio
@@ -69,9 +69,9 @@ class Case:
         return " ".join((self.note or (asked[-1] if asked else "")).split())[:LONGEST_SUBJECT]
 
     def write(self, how: str = NO_REPLIES) -> str:
-        """Return the conversation as plain text; `how` says what else than the link may be used.
+        """Return the conversation as plain text; `how` states alternatives to the link.
 
-        Each line of the conversation is quoted, so that none can be mistaken for one of this
+        Each line of the conversation is quoted, so that none can be mistaken for a line of this
         message.
         """
         names = {"user": "Visitor", "assistant": "Refdesk"}
@@ -182,11 +182,11 @@ class SlackReceiver:
                 answer = await client.post(
                     f"{self.url.rstrip('/')}/chat.postMessage", json=body, headers=headers
                 )
-            found = answer.json()
+            reply = answer.json()
         except (httpx2.HTTPError, ValueError) as error:
             raise HandOverError(type(error).__name__) from error
-        if not isinstance(found, dict) or found.get("ok") is not True:
-            reason = found.get("error") if isinstance(found, dict) else None
+        if not isinstance(reply, dict) or reply.get("ok") is not True:
+            reason = reply.get("error") if isinstance(reply, dict) else None
             raise HandOverError(f"Slack refuses it: {reason or answer.status_code}")
 
 
@@ -242,7 +242,7 @@ class Ticket(BaseModel):
 
 
 class Tickets:
-    """Signs and reads tickets (HMAC-SHA256); the signature holds for this purpose alone."""
+    """Signs and reads tickets (HMAC-SHA256); the signature is valid only for this purpose."""
 
     def __init__(self, secret: bytes, *, now: Callable[[], float] = time.time) -> None:
         self._secret = secret
@@ -307,6 +307,8 @@ def _quote(text: str) -> str:
 
 
 def _make_post(text: str) -> dict[str, Any]:
-    """Return a message of Slack in plain text: a visitor's words are no mentions and no links."""
+    """Return a message of Slack in plain text, so that a visitor's words are not mentions or
+    links.
+    """
     block = {"type": "plain_text", "text": text[:LONGEST_POST], "emoji": False}
     return {"text": "Refdesk", "blocks": [{"type": "section", "text": block}]}

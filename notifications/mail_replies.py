@@ -1,10 +1,10 @@
-"""Brings back what people answer by e-mail: reads a mailbox by IMAP, and finds their words.
+"""Receives replies by e-mail: reads a mailbox by IMAP, and extracts the reply texts.
 
-What a mail says is data: it is parsed in a process of its own, and read only if it was sent to the
-signed address of a conversation by somebody who may answer, and no automatic mail is read. A mail
-is marked as read and flagged before it is parsed, and again as unread before its answer is stored:
-a mail that ends the process stays flagged, and an answer that was not stored is read again. Its id
-keeps it from appearing twice.
+The content of a mail is data: it is parsed in a separate process, and accepted only if it was sent
+to the signed address of a conversation by somebody who may answer; automatic mails are ignored. A
+mail is marked as read and flagged before it is parsed, and marked as unread again before its answer
+is stored: a mail that ends the process stays flagged, and an answer that was not stored is read
+again. Its id prevents duplicates.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from knowledge.documents.interchange.mail_parsing import ParsedMail
 log = structlog.get_logger("handover")
 
 MARK = "=== Refdesk: write your answer above this line ==="
-"""The first line of an e-mail; what a reply quotes begins with it."""
+"""The first line of an e-mail; the quotation in a reply begins with it."""
 POLL_SECONDS = 30.0
 TIMEOUT_SECONDS = 20.0
 MOST_MAILS = 50
@@ -53,7 +53,7 @@ MOST_NAMED = 10
 Deliver = Callable[[str, str, str], Awaitable[bool]]
 """Stores an answer: token of its address, text, id of the mail; False: it never can be stored."""
 IsKnown = Callable[[str], Awaitable[bool]]
-"""Whether the token is that of an address to which people may answer now."""
+"""Returns whether the token is that of an address to which people may answer now."""
 
 
 class MailboxError(Exception):
@@ -61,11 +61,11 @@ class MailboxError(Exception):
 
 
 class MailIgnoredError(Exception):
-    """A mail is no answer; the message says why."""
+    """A mail is not an answer; the message states why."""
 
 
 class MailUnreadableError(Exception):
-    """A mail cannot be read, although it may be an answer; the message says why."""
+    """A mail cannot be read, although it may be an answer; the message states why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +120,14 @@ class MailReader(Protocol):
 
 
 class MailReplies:
-    """Reads a mailbox every `POLL_SECONDS`, and delivers what `people` answer to `address`.
+    """Reads a mailbox every `POLL_SECONDS`, and delivers the answers of `people` to `address`.
 
-    Nobody can guess a known address: mails to others are marked as read by their recipients alone,
-    many at a time, so that they do not delay answers, however many there are.
+    Known addresses cannot be guessed: mails to other addresses are marked as read by their
+    recipients only, many at a time, so that they do not delay answers, however many there are.
 
-    `unavailable` are the errors after which a mail is read again later. `open_reader` provides
-    what parses the mails of one poll. `report` receives what operators should know about mails that
-    could not be read; empty if there are none.
+    `unavailable` are the errors after which a mail is read again later. `open_reader` provides the
+    parser for the mails of one poll. `report` receives a notice for operators about unreadable
+    mails; empty if there are none.
     """
 
     def __init__(
@@ -244,8 +244,8 @@ class MailReplies:
 
     def _search(self, client: imaplib.IMAP4, criterion: str) -> list[str]:
         local = self._address.partition("@")[0]
-        found = _expect(client.uid("SEARCH", criterion, "TO", f'"{local}+"'))
-        return [uid.decode() for part in found for uid in (part or b"").split()]
+        parts = _expect(client.uid("SEARCH", criterion, "TO", f'"{local}+"'))
+        return [uid.decode() for part in parts for uid in (part or b"").split()]
 
 
 def read_reply(mail: ParsedMail, *, address: str, people: Iterable[str]) -> MailReply:
@@ -260,16 +260,16 @@ def read_reply(mail: ParsedMail, *, address: str, people: Iterable[str]) -> Mail
 
 
 def cut_reply(text: str, address: str) -> str:
-    """Return what a person wrote in a reply, without what it quotes and without the signature.
+    """Return the text of a reply, without its quotation and signature.
 
-    What is quoted begins with our own first line. Above it, a mail program says whom it quotes, in
-    any language, with our address.
+    The quotation begins with our own first line. Above it, a mail program names the quoted sender,
+    in any language, with our address.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     at = next((at for at, line in enumerate(lines) if MARK in line), None)
     if at is None:
         return _join(lines, "")
-    # A person who writes below what they quote has left nothing above it.
+    # If a person writes below the quotation, there is nothing above it.
     return _join(lines[:at], address) or _join(lines[at:], "")
 
 
@@ -293,20 +293,24 @@ def _join(lines: list[str], address: str) -> str:
 
 
 def _trim_end(lines: list[str]) -> list[str]:
-    """Return the lines without the empty ones and the rules at their end."""
+    """Return the lines without empty lines and rules at their end."""
     end = next((at for at in range(len(lines), 0, -1) if lines[at - 1].strip(_RULE)), 0)
     return lines[:end]
 
 
 def _find_attribution(lines: list[str], address: str) -> int:
-    """Return where the last paragraph begins to say who is quoted: with our address."""
+    """Return the index at which the last paragraph begins to name the quoted sender by our
+    address.
+    """
     blank = (at for at in range(len(lines), 0, -1) if not lines[at - 1].strip())
     begin = next(blank, 0)
-    found = next((at for at in range(begin, len(lines)) if address in lines[at].lower()), None)
-    if found is None:
+    attribution = next(
+        (at for at in range(begin, len(lines)) if address in lines[at].lower()), None
+    )
+    if attribution is None:
         return len(lines)
     # Where the line was wrapped before the address, the next one begins with it.
-    return max(begin, found - lines[found].startswith("<"))
+    return max(begin, attribution - lines[attribution].startswith("<"))
 
 
 def _find_objection(mail: ParsedMail, people: frozenset[str]) -> str:
@@ -323,8 +327,10 @@ def _find_objection(mail: ParsedMail, people: frozenset[str]) -> str:
 
 def _find_token(mail: ParsedMail, address: str) -> str:
     local, _, domain = address.lower().partition("@")
-    for one in (one for name in _RECIPIENTS for one in mail.addresses.get(name, [])):
-        name, _, place = one.partition("@")
+    for recipient in (
+        recipient for name in _RECIPIENTS for recipient in mail.addresses.get(name, [])
+    ):
+        name, _, place = recipient.partition("@")
         token = name.removeprefix(f"{local}+")
         if place == domain and token != name and _TOKEN.fullmatch(token):
             return token
@@ -358,10 +364,10 @@ def _fetch_tokens(client: imaplib.IMAP4, uids: Sequence[str], address: str) -> d
 def _fetch(client: imaplib.IMAP4, uid: str) -> bytes | None:
     """Return a mail; None if it is too large.
 
-    A server may send other responses between those that were asked for, such as new flags.
+    A server may send other responses between the requested ones, such as new flags.
     """
     described = _expect(client.uid("FETCH", uid, "(RFC822.SIZE)"))
-    sizes = [found for part in described if (found := _SIZE.search(_join_parts(part)))]
+    sizes = [match for part in described if (match := _SIZE.search(_join_parts(part)))]
     if len(sizes) != 1 or int(sizes[0][1]) > LONGEST_MAIL:
         return None
     parts = _expect(client.uid("FETCH", uid, "(BODY.PEEK[])"))
@@ -378,7 +384,7 @@ def _flag(client: imaplib.IMAP4, uid: str, change: str, *flags: str) -> None:
 
 
 def _expect(answer: tuple[str, list[Any]]) -> list[Any]:
-    status, found = answer
+    status, data = answer
     if status != "OK":
-        raise imaplib.IMAP4.error(f"expected OK, found {status}: {found!r:.200}")
-    return found
+        raise imaplib.IMAP4.error(f"expected OK, found {status}: {data!r:.200}")
+    return data

@@ -83,7 +83,7 @@ class WebhookTarget:
 
 
 class WebhookSender:
-    """Collects what happened, and delivers it; `run` it in one process or in several."""
+    """Collects events and delivers them; `run` it in one process or in several."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class WebhookSender:
         await _repeat(self.collect_next)
 
     async def deliver(self) -> None:
-        """Deliver what is due, until cancelled."""
+        """Deliver due events, until cancelled."""
         await _repeat(self._deliver_or_wait)
 
     async def collect_next(self, *, block_seconds: float = BLOCK_SECONDS) -> int:
@@ -130,7 +130,7 @@ class WebhookSender:
         return len(taken)
 
     async def deliver_due(self) -> int:
-        """Deliver what is due; return how many deliveries were tried."""
+        """Deliver due events; return the number of attempted deliveries."""
         due = await self._queue.claim(count=AT_ONCE, lease_seconds=LEASE_SECONDS)
         async with asyncio.TaskGroup() as tasks:
             for delivery in due:
@@ -138,7 +138,7 @@ class WebhookSender:
         return len(due)
 
     async def _handle_alone(self, delivery: WebhookDelivery) -> None:
-        """Handle a delivery without ending the others by its failure.
+        """Handle a delivery; its failure does not end the others.
 
         While Redis does not answer, nothing is counted: the delivery is claimed after its lease.
         """
@@ -205,7 +205,7 @@ class WebhookSender:
         await self._queue.put_off(failed, seconds=self._delays_seconds[failed.attempts - 1])
 
     async def _write(self, delivery: WebhookDelivery) -> str | None:
-        """Return the body of an event; None if nothing is left of its message."""
+        """Return the body of an event; None if its message was erased."""
         data: Mapping[str, JsonValue] | None = delivery.data
         if (question := delivery.question) is not None:
             data = await self._describe_message(question, delivery.kind)
@@ -240,10 +240,10 @@ class WebhookSender:
             "seconds": record.seconds,
         }
         if kind == RATED:
-            found = await self._find_rating(question)
-            if found is None:
+            rating = await self._find_rating(question)
+            if rating is None:
                 return None
-            data |= {"rating": found[0], "rating_reason": self._redact(found[1])}
+            data |= {"rating": rating[0], "rating_reason": self._redact(rating[1])}
         return data
 
 
@@ -264,8 +264,8 @@ async def announce(
 ) -> None:
     """Announce an event that belongs to no message, once; raises `MemoryUnavailableError`.
 
-    `subject` names what happened, such as the id of a gap or a source with the time: the same
-    subject is one event. `data` must have no text of a conversation, because it is stored here.
+    `subject` identifies the event, such as the id of a gap or a source with the time: the same
+    subject is one event. `data` must not contain text of a conversation, because it is stored here.
     """
     event_id = name_event(kind, tenant, assistant, subject)
     await queue.add_once(

@@ -178,12 +178,16 @@ class ClarificationAgent(Agent[Reads, Writes]):
             own = own.replace(name, "")
         if self._detector is None or len(own) < _SURE_OF_LANGUAGE:
             return ""
-        found = (await asyncio.to_thread(self._detector.detect, own)).language
+        language_fault = (await asyncio.to_thread(self._detector.detect, own)).language
         wanted = primary_of(inputs.language)
-        return "" if found in (None, wanted) else f"it is in {found!r}, expected {wanted!r}"
+        return (
+            ""
+            if language_fault in (None, wanted)
+            else f"it is in {language_fault!r}, expected {wanted!r}"
+        )
 
     def _say_unjudged(self, text: str, reads: Reads) -> str:
-        """Return the text; if the search alone ended the question, the text says so."""
+        """Return the text, with a notice if only the search decided the question."""
         if _choose_text(_find_reason(reads), reads) != "decline_unmatched":
             return text
         return join_sentences(text, self._texts.text("search_alone", reads.reply_language))
@@ -225,13 +229,15 @@ class ClarificationAgent(Agent[Reads, Writes]):
         return ", ".join(names or reads.document_languages)
 
     def _note_uncompared(self, reads: Reads) -> str:
-        """Say which documents the question was not compared with."""
+        """Return a notice about the documents that could not be compared with the question."""
         named = self._name_languages(reads)
         note = self._texts.text("not_compared", reads.reply_language, document_languages=named)
         return join_sentences(self._explain_failure(reads), note)
 
     def _explain_failure(self, reads: Reads) -> str:
-        """Say why no model interpreted the question; empty if one did, or none is set up."""
+        """Return a notice about why no model interpreted the question; empty if one did or none is
+        set up.
+        """
         if not reads.model_failure:
             return ""
         reason = self._texts.text(f"reason_{reads.model_failure}", reads.reply_language)
@@ -252,7 +258,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
             return ()
         is_unread = reads.asking_stage in _UNREAD
         if reason in REFUSALS and is_unread and reads.search_quality == "poor":
-            # The calibration says that what the search found is not about the question.
+            # The calibration shows that the search results are unrelated to the question.
             return ()
         if reason in REFUSALS:
             return list_nearest_pages(reads.search_results) or tuple(
@@ -300,7 +306,9 @@ def find_fault(text: str, inputs: ClarifyInputs) -> str:
 
 
 def _choose_quoted(reads: Reads) -> str:
-    """Return the question as it is quoted to the person: the canonical one is in English."""
+    """Return the question as it is quoted to the person, because the canonical question is in
+    English.
+    """
     is_typed = reads.language != ENGLISH and reads.context_type != "clarification"
     return (reads.text if is_typed else "") or reads.canonical_question
 
@@ -317,7 +325,7 @@ def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
         message, is_unread = reads.clarification_message, reads.asking_stage in _UNREAD
         if message == MATCHES_NOTHING or (is_unread and not message):
             return "decline_unmatched"
-        # Where the rounds are over, it was the question that was unclear.
+        # No rounds are left, so the question itself was unclear.
         return "decline_unclear" if is_unread else "decline_missing"
     if reason is not _Reason.MISSING_DETAILS or reads.unknown_documents is None:
         return _WORDING[reason][1]

@@ -118,7 +118,7 @@ class CommandAgent(Agent[Reads, Writes]):
         return self._texts.text(f"language_{code}", code) if code in self._texts.languages else code
 
     def _statistics(self, reads: Reads, language: str) -> str:
-        """Return the counts of the conversation, and what the person chose."""
+        """Return the counts of the conversation and the person's preferences."""
         lines = [
             f"- {self._texts.text(f'statistic_{name}', language)}: {reads.statistics[name]:.10g}"
             for name in STATISTICS

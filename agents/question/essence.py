@@ -67,7 +67,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(MayAsk, frozen=True):
-    """The question as it can be understood alone, and its relation to the conversation."""
+    """The standalone form of the question, and its relation to the conversation."""
 
     canonical_question: str
     context_type: ContextType
@@ -90,14 +90,15 @@ class Writes(MayAsk, frozen=True):
 
 
 class EssenceAgent(Agent[Reads, Writes]):
-    """Makes the last turn understandable alone, or reads it as a reply to an open question.
+    """Rewrites the last turn so that it can be understood alone, or reads it as a reply to an open
+    question.
 
-    A pressed button, the number of an option and a stop word are unambiguous and need no model. All
-    else is decided by the combined call, or by a call of this agent. A request to rephrase the last
-    answer repeats the question of that answer unchanged. A turn that a model recognises to be about
-    something else leaves an open question open. If no model decides, the turn is used as it was
-    typed. A short turn, and one that follows an open question, is searched for together with
-    the previous question; thanks, greetings and the like are recognised by fixed words.
+    A pressed button, the number of an option and a stop word are unambiguous and need no model.
+    Everything else is decided by the combined call or by a call of this agent. A request to
+    rephrase the last answer repeats the question of that answer unchanged. A turn about a different
+    topic, as recognised by a model, leaves an open question open. If no model decides, the turn is
+    used as typed: a short turn, and one that follows an open question, is searched together with
+    the previous question; thanks and greetings are recognised by fixed words.
     """
 
     role = Role.ESSENCE
@@ -135,16 +136,16 @@ class EssenceAgent(Agent[Reads, Writes]):
             return Wrote(_keep_as_typed(reads))
         try:
             inputs = _make_inputs(reads, await self._find_foreign_languages(reads))
-            found = (await self._model.ask(ESSENCE, inputs, self.run)).output
+            output = (await self._model.ask(ESSENCE, inputs, self.run)).output
         except ModelError as error:
             writes = _keep_as_typed(reads)
             described = f"{type(error).__name__}: {error}"
             note = {"model_error": described, "model_failure": name_failure(error)}
             return Wrote(writes.model_copy(update=note))
-        return Wrote(_read(reads, _as_understanding(found), "own_call"))
+        return Wrote(_read(reads, _as_understanding(output), "own_call"))
 
     async def _find_foreign_languages(self, reads: Reads) -> tuple[str, ...]:
-        """Return the languages of the documents into which the question has to be translated."""
+        """Return the languages of the documents into which the question must be translated."""
         if self._read_languages is None:
             return ()
         counts = await self._read_languages(reads.groups)
@@ -163,15 +164,15 @@ def _make_inputs(reads: Reads, document_languages: tuple[str, ...]) -> EssenceIn
     )
 
 
-def _as_understanding(found: EssenceOutput) -> Understanding:
-    act = None if found.act in {None, "exit"} else ConversationAct(str(found.act))
+def _as_understanding(output: EssenceOutput) -> Understanding:
+    act = None if output.act in {None, "exit"} else ConversationAct(str(output.act))
     return Understanding(
-        **found.model_dump(exclude={"act"}), act=act, wants_exit=found.act == "exit"
+        **output.model_dump(exclude={"act"}), act=act, wants_exit=output.act == "exit"
     )
 
 
 def _find_question(reads: Reads) -> Pause | None:
-    """Return the pause that waits for an answer, except one that only offers further questions."""
+    """Return the pause that waits for an answer, unless it only offers further questions."""
     pause = reads.open_pause
     return None if pause is None or pause.is_offer else pause
 
@@ -216,31 +217,33 @@ def _resume(
     )
 
 
-def _read(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writes:
-    """Return the output of the model, limited to what is possible in the conversation."""
-    act = _check_act(reads, found)
+def _read(reads: Reads, understanding: Understanding, decided_by: DecidedBy) -> Writes:
+    """Return the output of the model, limited to what the conversation allows."""
+    act = _check_act(reads, understanding)
     if act is ConversationAct.REPHRASE:
-        return _rephrase(reads, found, decided_by)
+        return _rephrase(reads, understanding, decided_by)
     question = _find_question(reads)
-    if found.wants_exit and question is not None:
+    if understanding.wants_exit and question is not None:
         return _resume(question, ClarificationReply("exit")).model_copy(
             update={"decided_by": decided_by}
         )
-    context_type = _check_context(reads, found.context_type)
+    context_type = _check_context(reads, understanding.context_type)
     is_reply = context_type == "clarification"
     related = list_earlier(reads.history)[:1] if context_type == "follow_up" else ()
     if is_reply and question is not None:
         related = (question.original_text,)
     return Writes(
-        canonical_question=found.canonical_question.strip() or reads.text,
+        canonical_question=understanding.canonical_question.strip() or reads.text,
         context_type=context_type,
-        question_parts=found.questions if len(found.questions) > 1 and act is None else (),
-        question_translations=_check_translations(found.translations),
+        question_parts=understanding.questions
+        if len(understanding.questions) > 1 and act is None
+        else (),
+        question_translations=_check_translations(understanding.translations),
         related_history=related,
-        assumption=found.assumption if is_reply else "",
+        assumption=understanding.assumption if is_reply else "",
         remaining_questions=_keep_offered(reads, act, context_type),
         decided_by=decided_by,
-        **_list_changes(found, act, is_reply=is_reply),
+        **_list_changes(understanding, act, is_reply=is_reply),
         **_leave_open(question, is_open=not is_reply and act is not ConversationAct.CORRECTION),
     )
 
@@ -249,7 +252,7 @@ def _check_translations(
     given: tuple[QuestionTranslation, ...],
 ) -> tuple[QuestionTranslation, ...]:
     """Return the translations that can be searched for: in a known language, and not empty."""
-    found = (
+    translations = (
         QuestionTranslation(
             language=primary_of(read_tag(translation.language)),
             question=translation.question.strip(),
@@ -257,7 +260,7 @@ def _check_translations(
         for translation in given[:MOST_TRANSLATED]
     )
     return tuple(
-        translation for translation in found if translation.language and translation.question
+        translation for translation in translations if translation.language and translation.question
     )
 
 
@@ -267,7 +270,7 @@ def _leave_open(question: Pause | None, *, is_open: bool) -> dict[str, object]:
 
 
 def _list_changes(
-    found: Understanding, act: ConversationAct | None, *, is_reply: bool
+    understanding: Understanding, act: ConversationAct | None, *, is_reply: bool
 ) -> dict[str, object]:
     """Return the attributes that only some turns change."""
     changes: dict[str, object] = {}
@@ -275,53 +278,53 @@ def _list_changes(
         changes["clarification_result"] = "search_again"
     if act is not None:
         changes["conversation_act"] = act
-    if found.style:
-        changes["answer_style"] = found.style
-    if (chosen := _find_choice(found)) is not None:
+    if understanding.style:
+        changes["answer_style"] = understanding.style
+    if (chosen := _find_choice(understanding)) is not None:
         changes["remember_preferences"] = chosen
-    return {**changes, **_choose_language(found.answer_language)}
+    return {**changes, **_choose_language(understanding.answer_language)}
 
 
 def _choose_language(wanted: str) -> dict[str, object]:
-    """Return the language in which the user wants the answer, and that of the texts around it."""
+    """Return the language of the answer, and the language of the fixed texts around it."""
     tag = read_tag(wanted)
     return {"language": primary_of(tag), "texts_language": tag} if tag else {}
 
 
-def _find_choice(found: Understanding) -> Preferences | None:
-    """Return what the user wants of all further answers; None if they said nothing about it."""
-    if not (found.from_now_on or found.act is ConversationAct.PREFERENCE):
+def _find_choice(understanding: Understanding) -> Preferences | None:
+    """Return preferences that apply to all further answers; None if the user stated none."""
+    if not (understanding.from_now_on or understanding.act is ConversationAct.PREFERENCE):
         return None
-    language = read_tag(found.answer_language) or None
+    language = read_tag(understanding.answer_language) or None
     chosen = Preferences(
-        language=language, explicit=language is not None, style=found.style or None
+        language=language, explicit=language is not None, style=understanding.style or None
     )
     return None if chosen == Preferences() else chosen
 
 
-def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
+def _check_act(reads: Reads, understanding: Understanding) -> ConversationAct | None:
     """Return the act that the model recognised, if it is possible: "why?" after an answer is a
     question.
     """
-    if found.wants_exit:
+    if understanding.wants_exit:
         return ConversationAct.EXIT
     is_answered = _find_last_answer(reads.history) is not None
-    if found.act is ConversationAct.WHY and is_answered:
+    if understanding.act is ConversationAct.WHY and is_answered:
         return None
-    if found.act is ConversationAct.CORRECTION and not reads.history:
+    if understanding.act is ConversationAct.CORRECTION and not reads.history:
         return None
-    if found.act is ConversationAct.PREFERENCE and _find_choice(found) is None:
+    if understanding.act is ConversationAct.PREFERENCE and _find_choice(understanding) is None:
         return None
-    return found.act
+    return understanding.act
 
 
-def _check_context(reads: Reads, found: ContextType) -> ContextType:
+def _check_context(reads: Reads, context_type: ContextType) -> ContextType:
     """Return the relation that the model recognised, if there is an earlier turn to relate to."""
-    if found == "clarification" and _find_question(reads) is None:
-        found = "follow_up"
-    if found == "follow_up" and not reads.history:
+    if context_type == "clarification" and _find_question(reads) is None:
+        context_type = "follow_up"
+    if context_type == "follow_up" and not reads.history:
         return "new_topic"
-    return found
+    return context_type
 
 
 def _keep_offered(
@@ -336,7 +339,7 @@ def _keep_offered(
     return pause.options if act is not None or context_type == "follow_up" else ()
 
 
-def _rephrase(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writes:
+def _rephrase(reads: Reads, understanding: Understanding, decided_by: DecidedBy) -> Writes:
     """Return the last question again, to be answered in another form or another language.
 
     Without a previous answer, there is nothing to rephrase.
@@ -344,9 +347,9 @@ def _rephrase(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writ
     earlier = list_earlier(reads.history)
     is_answered = _find_last_answer(reads.history) is not None
     declined = bool(reads.history) and reads.history[-1].outcome is not None and not is_answered
-    changes = _choose_language(found.answer_language)
+    changes = _choose_language(understanding.answer_language)
     wants_language = bool(changes)
-    if (chosen := _find_choice(found)) is not None:
+    if (chosen := _find_choice(understanding)) is not None:
         changes["remember_preferences"] = chosen
     if not earlier or (declined and not wants_language):
         return Writes(
@@ -361,8 +364,8 @@ def _rephrase(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writ
     return Writes(
         canonical_question=earlier[0],
         context_type="follow_up",
-        question_translations=_check_translations(found.translations),
-        answer_style=found.style,
+        question_translations=_check_translations(understanding.translations),
+        answer_style=understanding.style,
         remaining_questions=_keep_offered(reads, ConversationAct.REPHRASE, "follow_up"),
         decided_by=decided_by,
         **changes,
@@ -379,7 +382,7 @@ def _find_last_answer(history: tuple[Turn, ...]) -> Turn | None:
 
 
 def _keep_as_typed(reads: Reads) -> Writes:
-    """Return the turn as it was typed, in English where it was translated."""
+    """Return the turn as typed, or its English translation if there is one."""
     act, language = _read_act(reads)
     typed = reads.text_eng.strip() or reads.text
     pause = _find_question(reads)
@@ -404,7 +407,7 @@ def _keep_as_typed(reads: Reads) -> Writes:
 
 
 def _read_act(reads: Reads) -> tuple[ConversationAct | None, str]:
-    """Return the act of a turn that consists of fixed words alone, and their language."""
+    """Return the act of a turn that consists only of fixed words, and their language."""
     known = read_act(reads.text, reads.language)
     if known is not None:
         return known

@@ -60,7 +60,7 @@ FindNamed = Callable[[str, Sequence[str]], Awaitable["NamedInText"]]
 
 
 class Reads(ReadsLanguage, frozen=True):
-    """The question as typed, and as it can be understood alone."""
+    """The question as typed, and its standalone form."""
 
     canonical_question: str
     question_parts: tuple[str, ...] = ()
@@ -198,18 +198,18 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         )
         return await match_verified(asked, self._find_verified, self._matcher, self.run)
 
-    def _give_verified(self, found: VerifiedAnswer, language: str) -> Writes:
+    def _give_verified(self, answer: VerifiedAnswer, language: str) -> Writes:
         note = "" if self._texts is None else self._texts.text(
-            "verified_note", language, question=plain_line(found.question)
+            "verified_note", language, question=plain_line(answer.question)
         )  # fmt: skip
-        note = f"{note} ({found.date})" if note and found.date else note
+        note = f"{note} ({answer.date})" if note and answer.date else note
         return Writes(
             within_scope=True,
-            guardrails_analysis=f"the owner has answered this question: {found.question}",
+            guardrails_analysis=f"the owner has answered this question: {answer.question}",
             decided_by="own_call",
-            verified_answer=found.id,
-            response="\n\n".join(filter(None, (note, found.answer))),
-            sources_used=found.list_sources(),
+            verified_answer=answer.id,
+            response="\n\n".join(filter(None, (note, answer.answer))),
+            sources_used=answer.list_sources(),
         )
 
     async def _judge_scope(self, reads: Reads) -> Writes:
@@ -265,7 +265,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         nearest = tuple(dict.fromkeys(map(find_section, findings.hits)))
         try:
             inputs = self._inputs(reads, nearest, signs)
-            found = (await model.ask(SCOPE, inputs, self.run)).output
+            output = (await model.ask(SCOPE, inputs, self.run)).output
         except ModelError as error:
             failure = name_failure(error)
             reads = reads.model_copy(update={"model_failure": failure or reads.model_failure})
@@ -277,20 +277,22 @@ class GuardrailsAgent(Agent[Reads, Writes]):
                 update={"model_error": described, "model_failure": reads.model_failure}
             )
         known = (reads.text, reads.canonical_question, self._domain_name, self._domain_scope)
-        meanings = word_meanings(found.meanings, nearest, known)
-        writes = self._apply_verdict(found.verdict, found.analysis, meanings)
-        changes = {"decided_by": "own_call", "guardrails_confidence": found.confidence}
+        meanings = word_meanings(output.meanings, nearest, known)
+        writes = self._apply_verdict(output.verdict, output.analysis, meanings)
+        changes = {"decided_by": "own_call", "guardrails_confidence": output.confidence}
         return writes.model_copy(update=changes)
 
     def _stop_unjudged(self, writes: Writes, error: str) -> Writes:
-        """Return a question to the user if the documents alone would let the question pass."""
+        """Ask the user back if only the documents would let the question pass."""
         analysis = f"{writes.guardrails_analysis}; the model gave no usable verdict: {error}"
         if writes.within_scope and not writes.needs_clarification:
             writes = self._ask_back("", ())
         return writes.model_copy(update={"guardrails_analysis": analysis})
 
     async def _judge_without_model(self, reads: Reads, findings: Findings) -> Writes:
-        """Return the verdict without a model, from what the search found and could compare."""
+        """Return the verdict without a model, based on what the search found and was able to
+        compare.
+        """
         writes = await self._judge_findings(reads, findings)
         if writes.clarification_reason is ClarificationReason.NO_TRANSLATION:
             return writes
@@ -365,7 +367,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         )
 
     def _find_last_question(self, reads: Reads) -> tuple[str, ...]:
-        """Return the last question where no model says whether this one refers to it."""
+        """Return the last question if no model has stated whether this one refers to it."""
         if self._find_model(reads) is not None:
             return ()
         asked = (turn.text for turn in reversed(reads.history) if turn.speaker == "user")
@@ -416,7 +418,7 @@ def _judges_words_alone(findings: Findings, language: str) -> bool:
 
 
 def _list_offered(pause: Pause) -> tuple[ClarificationOption, ...]:
-    """Return what the desk offered when it asked which of several is meant, to offer it again."""
+    """Return the options that were offered earlier, to offer them again."""
     pairs = zip(pause.options, pause.places, strict=False)
     return tuple(
         ClarificationOption(label=label, crumbs=place, is_worded=True) for label, place in pairs

@@ -49,13 +49,15 @@ class Writes(MayAsk, frozen=True):
 
 
 class LangAgent(Agent[Reads, Writes]):
-    """Returns the language that the request or the user chose, else detects it, without a model.
+    """Returns the language that the request or the user chose; otherwise detects it, without a
+    model.
 
-    The shorter the text, the more the languages of the conversation count. Without a conversation a
-    text of at most `SHORT_WORDS` words leans on the languages of the documents: "validation" is
-    English where the documents are. A text without words (an emoji, a path, an address) has the
-    language of the conversation, else the stored preference, else `default_language`. The texts
-    around an answer are in the script in which the person writes Chinese.
+    The shorter the text, the more weight the languages of the conversation have. Without a
+    conversation, a text of at most `SHORT_WORDS` words leans towards the languages of the
+    documents: "validation" is English if the documents are. A text without words (an emoji, a path,
+    an address) has the language of the conversation, otherwise the stored preference, otherwise
+    `default_language`. The fixed texts around an answer use the script in which the person writes
+    Chinese.
     """
 
     role = Role.LANG
@@ -83,10 +85,10 @@ class LangAgent(Agent[Reads, Writes]):
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        found = await self._find(reads)
+        writes = await self._find(reads)
         chosen = reads.preferences.language if reads.preferences.explicit else ""
-        script = chosen or self._find_script(found.language, reads)
-        return Wrote(found.model_copy(update={"texts_language": script}))
+        script = chosen or self._find_script(writes.language, reads)
+        return Wrote(writes.model_copy(update={"texts_language": script}))
 
     async def _find(self, reads: Reads) -> Writes:
         if reads.review is not None and reads.review.language:
@@ -96,21 +98,21 @@ class LangAgent(Agent[Reads, Writes]):
             return Writes(language=primary_of(chosen), confidence=1.0)
         prior = self._prior(reads)
         if prior:
-            found = self._detector.detect(reads.text, prior=prior)
+            detection = self._detector.detect(reads.text, prior=prior)
         else:
             documents = await self._languages_for(reads)
             share = DOCUMENTS_SHARE if len(reads.text.split()) > 1 else WORD_SHARE
-            found = self._detector.detect(reads.text, prior=documents, prior_share=share)
-        if found.confidence > 0:
-            return Writes(language=found.language, confidence=found.confidence)
+            detection = self._detector.detect(reads.text, prior=documents, prior_share=share)
+        if detection.confidence > 0:
+            return Writes(language=detection.language, confidence=detection.confidence)
         if prior:
             expected = max(prior, key=prior.__getitem__)
             return Writes(language=expected, confidence=_BY_CONTEXT)
         return Writes(language=primary_of(self._default_language), confidence=_BY_DEFAULT)
 
     def _find_script(self, language: str, reads: Reads) -> str:
-        """Return the language of the texts: in the script of the latest message that shows one,
-        else that which is known of the person, else that of the desk.
+        """Return the language of the fixed texts: the script of the latest message that shows one,
+        otherwise the script known for the person, otherwise that of the desk.
         """
         turns = (turn.text for turn in reversed(reads.history) if turn.speaker == "user")
         known = reads.preferences.language or read_tag(self._default_language)

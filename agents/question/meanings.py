@@ -1,4 +1,4 @@
-"""What an unclear question could mean: options that a model words and links to places."""
+"""Possible meanings of an unclear question: options that a model words and links to places."""
 
 from collections.abc import Iterator, Sequence
 
@@ -25,12 +25,12 @@ def list_places(hits: Sequence[Hit], most: int) -> tuple[ClarificationOption, ..
     return tuple(
         make_place(path)
         for page in pages
-        for path in (page, *(one for one in sections if (page, one) in paths))
+        for path in (page, *(section for section in sections if (page, section) in paths))
     )
 
 
 def find_section(hit: Hit) -> ClarificationOption:
-    """Return the section in which a hit stands."""
+    """Return the section that contains a hit."""
     return make_place(_list_paths(hit)[1])
 
 
@@ -49,11 +49,11 @@ def word_meanings(
     places: Sequence[ClarificationOption],
     known_texts: Sequence[str],
 ) -> tuple[ClarificationOption, ...]:
-    """Return the options that a model worded, each with its place if `places` has it.
+    """Return the options that a model worded, each with its place if `places` contains it.
 
-    `known_texts` are the question and what the desk is about. An option that nobody may be asked,
-    such as one with an address that neither they nor the places have, gets the name of its place
-    instead; without a place it is left out.
+    `known_texts` are the question and the subject of the desk. An option that must not be shown,
+    such as one with an address that occurs in neither the texts nor the places, is replaced by the
+    name of its place; without a place it is left out.
     """
     return choose_alternatives(list(_word(meanings, places, known_texts)), MOST_MEANINGS)
 

@@ -37,7 +37,7 @@ _WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
 
 @dataclass(frozen=True, slots=True)
 class ClarificationReply:
-    """What a reply asks for; `option` is the position of the chosen option, from 0."""
+    """The request of a reply; `option` is the position of the chosen option, from 0."""
 
     kind: Literal["exit", "skip", "option"]
     option: int = 0
@@ -52,7 +52,9 @@ def normalise(text: str) -> str:
 
 
 def plain_reply(text: str, pause: Pause) -> ClarificationReply | None:
-    """Return what `text` says without doubt (a button, a number, a stop word), else None."""
+    """Return the unambiguous meaning of `text` (a button, a number, a stop word), otherwise
+    None.
+    """
     if len(text) > _LONGEST_REPLY:
         return _find_option(text, pause.options)
     spoken = normalise(text)
@@ -78,7 +80,7 @@ def read_act(text: str, language: str) -> tuple[ConversationAct, str] | None:
     """Return the act of a turn that is nothing but its fixed words, and the words' language."""
     spoken = normalise(text)
     for act, by_language in ACTS.items():
-        known = [one for one, words in by_language.items() if spoken in words]
+        known = [act for act, words in by_language.items() if spoken in words]
         if known and len(text) <= _LONGEST_REPLY:
             return act, language if language in known else known[0]
     return None
@@ -106,9 +108,9 @@ def _find_position(spoken: str, count: int) -> int | None:
     words = [word for word in said if word not in _AROUND_A_CHOICE] or said
     if len(words) != 1 or len(said) > _CHOICE_WORDS:
         return None
-    found = next((at for at, names in enumerate(ORDINALS) if words[0] in names), None)
+    position = next((at for at, names in enumerate(ORDINALS) if words[0] in names), None)
     if words[0].isdecimal():
-        found = int(words[0]) - 1
+        position = int(words[0]) - 1
     if words[0] in _LAST:
-        found = count - 1
-    return found if found is not None and 0 <= found < count else None
+        position = count - 1
+    return position if position is not None and 0 <= position < count else None

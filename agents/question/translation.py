@@ -108,7 +108,7 @@ class CombinedCall:
     read_languages: ReadLanguages | None = None
 
     async def find_foreign_languages(self, reads: Reads) -> tuple[str, ...]:
-        """Return the languages of the documents into which the question has to be translated."""
+        """Return the languages of the documents into which the question must be translated."""
         if self.read_languages is None:
             return ()
         return choose_foreign(await self.read_languages(reads.groups), reads.language)
@@ -195,8 +195,8 @@ class TranslationAgent(Agent[Reads, Writes]):
                 return await self._understand(self._combined, reads, protected)
             if self._model is not None:
                 inputs = TranslateInputs(text=protected.text, language=reads.language)
-                found = (await self._model.ask(TRANSLATE, inputs, self.run)).output
-                return _restore(reads, protected, found)
+                output = (await self._model.ask(TRANSLATE, inputs, self.run)).output
+                return _restore(reads, protected, output)
         except ModelError as error:
             return self._keep_failed(reads, error)
         return _keep_typed(reads)
@@ -232,15 +232,15 @@ class TranslationAgent(Agent[Reads, Writes]):
             reviews_documents=combined.reviews_documents,
             document_languages=await combined.find_foreign_languages(reads),
         )
-        found, early = await _ask(combined, reads, protected, inputs, self.run)
-        writes = _take(reads, protected, found, places, inputs)
+        output, early = await _ask(combined, reads, protected, inputs, self.run)
+        writes = _take(reads, protected, output, places, inputs)
         return writes.model_copy(update={"early_embedding": early}) if early else writes
 
 
 async def _ask(
     combined: CombinedCall, reads: Reads, protected: Protected, inputs: UnderstandInputs, run: Run
 ) -> tuple[UnderstandOutput, EarlyResult]:
-    """Return the output, and whether the question that was embedded meanwhile can be used."""
+    """Return the output, and whether the question embedded in the meantime can be used."""
     embedding = combined.early_embedding
     if embedding is None:
         return (await combined.model.ask(UNDERSTAND, inputs, run)).output, ""
@@ -263,12 +263,12 @@ async def _ask(
 async def _find_places(
     combined: CombinedCall, reads: Reads, run: Run
 ) -> Sequence[ClarificationOption] | None:
-    """Return the pages and sections that are most similar to the turn, the best page first.
+    """Return the pages and sections most similar to the turn, the best page first.
 
-    None: there are no documents, so nothing can be answered. Pages whose meaning was compared with
-    the turn come before those that only share words with it. The search stage reuses this search if
-    the question does not change. If a vendor embeds, only words are compared, because an embedding
-    takes as long as the call that waits for it.
+    None if there are no documents, so nothing can be answered. Pages whose meaning was compared
+    with the turn precede those that only share words with it. The search stage reuses this search
+    if the question does not change. If a vendor embeds, only words are compared, because an
+    embedding takes as long as the call that waits for it.
     """
     earlier = list_earlier(reads.history)
     request = SearchRequest(
@@ -303,13 +303,13 @@ def _find_reply(reads: Reads) -> ClarificationReply | None:
 
 
 def _find_question(reads: Reads) -> Pause | None:
-    """Return the pause that waits for an answer; one that only offers questions does not."""
+    """Return the pause that waits for an answer, unless it only offers further questions."""
     pause = reads.open_pause
     return None if pause is None or pause.is_offer else pause
 
 
 def _keep_typed(reads: Reads, model_error: str = "", *, confidence: float | None = None) -> Writes:
-    """Return the text as it was typed; English text needs no translation."""
+    """Return the text as typed; English text needs no translation."""
     is_english = reads.language == ENGLISH
     return Writes(
         text_eng=reads.text,
@@ -330,14 +330,14 @@ def _predict_search(reads: Reads, protected: Protected, question: str, run: Run)
     )
 
 
-def _restore(reads: Reads, protected: Protected, found: TranslateOutput) -> Writes:
-    """Return the output of a call for the translation alone."""
+def _restore(reads: Reads, protected: Protected, output: TranslateOutput) -> Writes:
+    """Return the output of a translation-only call."""
     text_eng, error = reads.text, ""
     try:
-        text_eng = protected.restore(found.text_eng)
+        text_eng = protected.restore(output.text_eng)
     except PlaceholderLost as lost:
         error = str(lost)
-    if not found.text_eng.strip():
+    if not output.text_eng.strip():
         error = "the model gave no text"
     if error:
         return Writes(
@@ -346,10 +346,10 @@ def _restore(reads: Reads, protected: Protected, found: TranslateOutput) -> Writ
             translation_error=error,
             decided_by="own_call",
         )
-    corrections = tuple(map(protected.restore_some, found.corrections))
+    corrections = tuple(map(protected.restore_some, output.corrections))
     return Writes(
         text_eng=text_eng,
-        translation_confidence=found.confidence,
+        translation_confidence=output.confidence,
         corrections_made=bool(corrections),
         corrections=corrections,
         decided_by="own_call",
@@ -359,16 +359,16 @@ def _restore(reads: Reads, protected: Protected, found: TranslateOutput) -> Writ
 def _take(
     reads: Reads,
     protected: Protected,
-    found: UnderstandOutput,
+    output: UnderstandOutput,
     places: Sequence[ClarificationOption],
     inputs: UnderstandInputs,
 ) -> Writes:
     """Return the results of a combined call."""
-    more = found.details or RareDetails()
+    more = output.details or RareDetails()
     is_english = reads.language == ENGLISH
-    question, error = _restore_question(reads, protected, found.canonical_question)
+    question, error = _restore_question(reads, protected, output.canonical_question)
     # A turn that leans on others is in English what was typed, if that is English.
-    leans = found.context_type != "new_topic"
+    leans = output.context_type != "new_topic"
     text_eng = reads.text if error or (leans and is_english) else question
     corrections = tuple(map(protected.restore_some, more.corrections))
     is_changed = is_english and not leans and normalise(text_eng) != normalise(reads.text)
@@ -379,8 +379,8 @@ def _take(
         corrections=corrections,
         understanding=Understanding(
             canonical_question=question,
-            context_type=found.context_type,
-            verdict=found.verdict,
+            context_type=output.context_type,
+            verdict=output.verdict,
             analysis=protected.restore_some(more.reason),
             meanings=word_meanings(
                 _restore_labels(protected, more.meanings),
@@ -421,7 +421,9 @@ def _restore_translations(
 
 
 def _restore_question(reads: Reads, protected: Protected, given: str) -> tuple[str, str]:
-    """Return the canonical question, and why it is not what the model wrote; empty: it is."""
+    """Return the canonical question, and the reason if it differs from the model's output
+    (otherwise empty).
+    """
     if not given.strip():
         return reads.text, ""
     try:

@@ -21,7 +21,9 @@ first, which a person of these groups may read. The run pays for vectors.
 
 @dataclass(frozen=True, slots=True)
 class VerifiedMatch:
-    """What was found: the answer, else those that the user may mean; `error`: no model decided."""
+    """The matching answer, otherwise the answers that the user may mean. `error` states why no
+    model decided.
+    """
 
     answer: VerifiedAnswer | None = None
     candidates: tuple[VerifiedAnswer, ...] = ()
@@ -33,7 +35,9 @@ NOTHING = VerifiedMatch()
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question as it can be understood alone, and as typed, perhaps in reply to a pause."""
+    """The standalone form of a question, and the question as typed, possibly in reply to a
+    pause.
+    """
 
     canonical: str
     text: str
@@ -49,27 +53,27 @@ async def match_verified(
         return NOTHING
     chosen = _find_chosen(asked)
     texts = [chosen] if chosen else list(dict.fromkeys(filter(None, (asked.canonical, asked.text))))
-    found = await find(texts, asked.groups, run)
-    if not found:
+    answers = await find(texts, asked.groups, run)
+    if not answers:
         return NOTHING
     wanted = {normalise(text) for text in texts}
-    same = next((answer for answer in found if normalise(answer.question) in wanted), None)
+    same = next((answer for answer in answers if normalise(answer.question) in wanted), None)
     if same is not None:
         return VerifiedMatch(same)
     if chosen or model is None:
         # The user has already chosen when asked before.
-        return NOTHING if asked.pause is not None else VerifiedMatch(candidates=tuple(found))
-    return await _ask_model(asked, found, model, run)
+        return NOTHING if asked.pause is not None else VerifiedMatch(candidates=tuple(answers))
+    return await _ask_model(asked, answers, model, run)
 
 
 async def _ask_model(
-    asked: AskedQuestion, found: Sequence[VerifiedAnswer], model: Model, run: Run
+    asked: AskedQuestion, answers: Sequence[VerifiedAnswer], model: Model, run: Run
 ) -> VerifiedMatch:
     listed = tuple(
         AnsweredQuestion(
             number=number, question=answer.question, answer=answer.answer[:LONGEST_ANSWER]
         )
-        for number, answer in enumerate(found, start=1)
+        for number, answer in enumerate(answers, start=1)
     )
     text = "" if asked.text == asked.canonical else asked.text
     try:
@@ -78,7 +82,7 @@ async def _ask_model(
     except ModelError as error:
         return VerifiedMatch(error=f"{type(error).__name__}: {error}")
     number = given.output.number
-    return VerifiedMatch(found[number - 1]) if 0 < number <= len(found) else NOTHING
+    return VerifiedMatch(answers[number - 1]) if 0 < number <= len(answers) else NOTHING
 
 
 def _find_chosen(asked: AskedQuestion) -> str:

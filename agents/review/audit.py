@@ -1,10 +1,10 @@
 r"""Checks whether the citations of an answer exist and support it.
 
-An answer is Markdown that cites by `[1]` with a list of sources, by `\cite{id}`, or by links. The
-list begins with a line such as "Sources" and has a line for each: `[1] Title`, `1. Title`,
-`- [1] [Title](address)`, and perhaps an address in the next one. Footnotes (`[^1]`) and definitions
-(`[1]: address`) are sources wherever they are in the text. What code cannot prove is left to a
-model.
+An answer is Markdown that cites with `[1]` and a list of sources, with `\cite{id}`, or with links.
+The list begins with a line such as "Sources" and has one line per source: `[1] Title`, `1. Title`
+or `- [1] [Title](address)`, optionally followed by a line with the address. Footnotes (`[^1]`) and
+definitions (`[1]: address`) are sources anywhere in the text. A model judges what code cannot
+prove.
 """
 
 import re
@@ -50,10 +50,11 @@ _MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class CitedClaim:
-    """A sentence and one citation in it.
+    """A sentence with one of its citations.
 
-    `label` is the citation as it is written; `names` are the texts by which it names its source:
-    the id, or title and address of the list of sources. Empty `names`: the number is in no list.
+    `label` is the citation as written; `names` are the texts that identify its source: the id, or
+    title and address from the list of sources. `names` is empty if the number is missing from the
+    list.
     """
 
     claim: str
@@ -73,9 +74,10 @@ class ReadAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CitablePassage:
-    """A passage that may be cited, with the names by which a citation may name it.
+    """A passage that may be cited, with the names by which a citation may refer to it.
 
-    `names` are exact: ids, titles, addresses; a name of a whole document is one of each passage.
+    `names` are exact: ids, titles, addresses. The name of a whole document applies to each of its
+    passages.
     """
 
     passage_id: str
@@ -86,9 +88,9 @@ class CitablePassage:
 
 
 class AuditedCitation(BaseModel, frozen=True):
-    """One citation, checked; `problems` are sentences for people, empty for a good citation.
+    """One checked citation; `problems` are sentences for people, empty for a correct citation.
 
-    `says` is a model's judgement; `unjudged` where only code has looked.
+    `says` is a model's judgement, or `unjudged` if only code has checked the citation.
     """
 
     label: str
@@ -145,14 +147,14 @@ def read_citations(text: str) -> ReadAnswer:
         if unit.kind in {UnitKind.CODE, UnitKind.HEADING}:
             continue
         is_alone = _stands_alone(unit.text)
-        found = list(_read_unit(unit.text, before if is_alone else unit.text, listed))
-        claims += found
+        cited_claims = list(_read_unit(unit.text, before if is_alone else unit.text, listed))
+        claims += cited_claims
         plain = " ".join(unit.text.split())
-        if found and is_alone and uncited[-1:] == [before]:
+        if cited_claims and is_alone and uncited[-1:] == [before]:
             uncited.pop()
-        if not found and len(plain.split()) >= _LEAST_WORDS:
+        if not cited_claims and len(plain.split()) >= _LEAST_WORDS:
             uncited.append(plain)
-        before = "" if found else plain
+        before = "" if cited_claims else plain
     used = {claim.label for claim in claims}
     unused = tuple(f"[{number}]" for number in listed if f"[{number}]" not in used)
     return ReadAnswer(tuple(claims), tuple(uncited), unused)
@@ -177,14 +179,16 @@ def find_named(
 ) -> list[CitablePassage]:
     """Return the passages that a citation names, each once."""
     names = dict.fromkeys(map(normalise_name, claim.names))
-    found = [passage for name in names for passage in by_name.get(name, ())]
-    return list({citable_passage.passage_id: citable_passage for citable_passage in found}.values())
+    passages = [passage for name in names for passage in by_name.get(name, ())]
+    return list(
+        {citable_passage.passage_id: citable_passage for citable_passage in passages}.values()
+    )
 
 
 def audit_citation(
     claim: CitedClaim, named: Sequence[CitablePassage], *, is_mixed: bool = False
 ) -> AuditedCitation:
-    """Return what code proves about a citation and the passages that it names."""
+    """Return the findings of the code about a citation and the passages that it names."""
     problems = list(_check_format(claim, is_mixed))
     is_formatted = not problems
     best = choose_closest(claim.claim, named)
@@ -219,8 +223,8 @@ def choose_closest(claim: str, named: Sequence[CitablePassage]) -> CitablePassag
             for at, passage in enumerate(named)
         ]
     )
-    found = search.find(claim, named[0].language, 1)
-    return named[int(found[0].id)] if found else named[0]
+    passages = search.find(claim, named[0].language, 1)
+    return named[int(passages[0].id)] if passages else named[0]
 
 
 def check_facts(
@@ -272,7 +276,7 @@ def find_cited_documents(listed: Iterable[ListedDocument], wanted: set[str]) -> 
 def list_citable_passages(document: WholeDocument) -> Iterator[CitablePassage]:
     """Yield the chunks of a document with the names of each: of the chunk, section and document."""
     listed = document.listed
-    of_document = [one for one in (listed.id, listed.title, listed.source, listed.file) if one]
+    of_document = [name for name in (listed.id, listed.title, listed.source, listed.file) if name]
     of_document += [listed.url] if listed.url else []
     for vector in document.chunks:
         chunk = vector.chunk
@@ -286,9 +290,10 @@ def list_citable_passages(document: WholeDocument) -> Iterator[CitablePassage]:
 
 
 def _read_definitions(body: str, listed: dict[int, tuple[str, ...]]) -> str:
-    """Return a text in which footnotes and links with numbers are `[n]`; `listed` gets their names.
+    """Return a text in which footnotes and numbered links are written as `[n]`; adds their names to
+    `listed`.
 
-    Links to a definition (`[law][act]`) become links. A footnote with a name gets a free number.
+    Links to a definition (`[law][act]`) become links. A named footnote gets a free number.
     """
     numbers: dict[str, int] = {}
     targets: dict[str, str] = {}
@@ -352,7 +357,7 @@ def _split_sources(text: str) -> tuple[str, dict[int, tuple[str, ...]]]:
 
 
 def _read_entries(lines: Sequence[str]) -> dict[int, tuple[str, ...]]:
-    found: dict[int, tuple[str, ...]] = {}
+    entries: dict[int, tuple[str, ...]] = {}
     numbers: tuple[int, ...] = ()
     for line in lines:
         entry = _ENTRY.match(line)
@@ -364,8 +369,8 @@ def _read_entries(lines: Sequence[str]) -> dict[int, tuple[str, ...]]:
         else:
             numbers, names = (), ()
         for number in numbers:
-            found[number] = (*found.get(number, ()), *names)
-    return found
+            entries[number] = (*entries.get(number, ()), *names)
+    return entries
 
 
 def _list_names(text: str) -> tuple[str, ...]:
@@ -376,14 +381,16 @@ def _list_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, cleaned)))
 
 
-def _compare(one: Measure, closest: Sequence[Measure], every: Sequence[Measure]) -> Iterator[str]:
-    same = [known for known in closest if known.family == one.family]
-    if same and all(known.value != one.value for known in same):
-        yield f"the claim says “{one.text}”, but the source says “{same[0].text}”"
-    elif not (same or one.family.startswith(COUNT)) and all(
-        (known.family, known.value) != (one.family, one.value) for known in every
+def _compare(
+    measure: Measure, closest: Sequence[Measure], every: Sequence[Measure]
+) -> Iterator[str]:
+    same = [known for known in closest if known.family == measure.family]
+    if same and all(known.value != measure.value for known in same):
+        yield f"the claim says “{measure.text}”, but the source says “{same[0].text}”"
+    elif not (same or measure.family.startswith(COUNT)) and all(
+        (known.family, known.value) != (measure.family, measure.value) for known in every
     ):
-        yield f"“{one.text}” does not occur in the source"
+        yield f"“{measure.text}” does not occur in the source"
 
 
 def _check_format(claim: CitedClaim, is_mixed: bool) -> Iterator[str]:

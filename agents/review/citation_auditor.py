@@ -69,8 +69,8 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
     writes = Writes
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
-        found = reads.extracted if reads.extracted is not None else Extracted()
-        names = [document.document_id for document in found.documents]
+        extracted = reads.extracted if reads.extracted is not None else Extracted()
+        names = [document.document_id for document in extracted.documents]
         documents = await self.toolbox.read_documents(names, reads.groups)
         if not documents:
             text = "expected a document whose citations are checked, found none"
@@ -84,7 +84,8 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
                 question=reads.question,
                 language=reads.language,
                 statements=tuple(
-                    _make_statement(at, *one) for at, one in enumerate(proved[:_MOST_STATEMENTS])
+                    _make_statement(at, *audited)
+                    for at, audited in enumerate(proved[:_MOST_STATEMENTS])
                 ),
             )
             given = await self.toolbox.consult(CITATION_AUDITOR, inputs, turns, reads)
@@ -118,8 +119,8 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
     async def _prove(
         self, claims: Sequence[CitedClaim], groups: Sequence[str]
     ) -> list[tuple[AuditedCitation, CitablePassage | None]]:
-        """Return what code proves about each claim, and the passage closest to it."""
-        wanted = {normalise_name(name) for one in claims for name in one.names}
+        """Return the findings of the code about each claim, and the passage closest to it."""
+        wanted = {normalise_name(name) for claim in claims for name in claim.names}
         listed = await self.toolbox.library.list_documents(groups) if wanted else []
         read = await self.toolbox.read_documents(find_cited_documents(listed, wanted), groups)
         by_name: dict[str, list[CitablePassage]] = {}
@@ -130,11 +131,11 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
         ):
             for name in passage.names:
                 by_name.setdefault(normalise_name(name), []).append(passage)
-        found = []
+        audited = []
         for claim in claims:
             named = find_named(claim, by_name)
-            found.append((audit_citation(claim, named), choose_closest(claim.claim, named)))
-        return found
+            audited.append((audit_citation(claim, named), choose_closest(claim.claim, named)))
+        return audited
 
     async def _compare_places(self, reads: Reads) -> list[AuditedCitation]:
         """Return whether each piece of evidence is at its place word for word."""
@@ -148,15 +149,17 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
         ]
         names = {read.place.document_id for _, read in evidence}
         read = await self.toolbox.read_documents(sorted(names), reads.groups)
-        texts = {unit.unit_id: unit.text for one in read for unit in cut_document(one).units}
+        texts = {
+            unit.unit_id: unit.text for document in read for unit in cut_document(document).units
+        }
         titles = {document.listed.id: document.listed.title for document in read}
-        found = []
+        citations = []
         for name, verdict_evidence in evidence:
             stands = verdict_evidence.text in texts.get(verdict_evidence.place.unit_id, "")
             place = " > ".join(verdict_evidence.place.heading_path)
             title = titles.get(verdict_evidence.place.document_id, "the document")
             problem = f"the quotation is no longer in {title}, {place}"
-            found.append(
+            citations.append(
                 AuditedCitation(
                     label=name,
                     claim=verdict_evidence.text,
@@ -167,7 +170,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
                     problems=() if stands else (problem,),
                 )
             )
-        return found
+        return citations
 
 
 def _name(at: int) -> str:
@@ -189,7 +192,7 @@ def _make_statement(
 
 
 def _add_judgement(proved: AuditedCitation, checked: CheckedStatement | None) -> AuditedCitation:
-    """Return a citation with a model's judgement; what code has proved stays."""
+    """Return a citation with a model's judgement; the findings of the code are kept."""
     if checked is None or not proved.exists:
         return proved
     problems = checked.problems

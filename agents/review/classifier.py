@@ -38,12 +38,12 @@ class Writes(LoopWrites, frozen=True):
 
 
 class ClassifierAgent(SpecialistAgent[Reads, Writes]):
-    """Reads each document in parts, up to a limit; a question without a document, those of its
-    passages.
+    """Reads each document in parts, up to a limit; for a question without a document, the passages
+    found.
 
-    A document of which not all was read states which share was; documents beyond the eighth are
-    named in an entry of `errors`. Without a model there is only the language, as the index detected
-    it.
+    If a document was only partly read, the result states which share was read; documents beyond the
+    eighth are named in an entry of `errors`. Without a model, only the language is known, as
+    detected by the index.
     """
 
     role = Role.CLASSIFIER
@@ -54,11 +54,12 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
     writes = Writes
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
-        found = reads.extracted if reads.extracted is not None else Extracted()
+        extracted = reads.extracted if reads.extracted is not None else Extracted()
         titles = {
-            document.document_id: document.title for document in (*found.documents, *found.against)
+            document.document_id: document.title
+            for document in (*extracted.documents, *extracted.against)
         }
-        titles = titles or {passage.document_id: passage.title for passage in found.chunks_data}
+        titles = titles or {passage.document_id: passage.title for passage in extracted.chunks_data}
         chosen, beyond = [*titles][:_MOST_DOCUMENTS], [*titles.values()][_MOST_DOCUMENTS:]
         documents = await self.toolbox.read_documents(chosen, reads.groups)
         if not documents:
@@ -187,5 +188,5 @@ def _rank_sensitivity(name: str) -> int:
     return _SENSITIVITIES.index(plain) if plain in _SENSITIVITIES else -1
 
 
-def _name_language(one: WholeDocument) -> dict[str, JsonValue]:
-    return {"document_id": one.listed.id, "language": one.listed.language}
+def _name_language(document: WholeDocument) -> dict[str, JsonValue]:
+    return {"document_id": document.listed.id, "language": document.listed.language}

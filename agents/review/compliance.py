@@ -149,15 +149,17 @@ class _Material:
         return self.law_languages.get(rule.place.document_id, "en")
 
     def find_closest(self, rule: Requirement, most: int) -> tuple[RulePassage, ...]:
-        """Return the passages closest to a requirement, to what fulfils it, and what breaks it."""
-        # The statement is in the language of the reader, the quotation in that of the law.
-        # The number of an article says nothing: the clause of that number is about something else.
-        heading = (word for one in rule.place.heading_path for word in one.split())
+        """Return the passages closest to a requirement, to its fulfilment, and to its violation."""
+        # The statement is in the reader's language, the quotation in that of the law. The article
+        # number is not used: the clause with that number is about something else.
+        heading = (word for heading in rule.place.heading_path for word in heading.split())
         named = (word for word in heading if any(sign.isalpha() for sign in word))
         asked = " ".join((*named, rule.quotation))
-        found = [self.search.find(asked, self.language_of(rule), most, _read_subject(rule.place))]
-        found += [self.search.find(wording, self.language, most) for wording in rule.wordings]
-        return tuple({passage.id: passage for own in found for passage in own}.values())
+        passages = [
+            self.search.find(asked, self.language_of(rule), most, _read_subject(rule.place))
+        ]
+        passages += [self.search.find(wording, self.language, most) for wording in rule.wordings]
+        return tuple({passage.id: passage for own in passages for passage in own}.values())
 
 
 def _read_subject(place: TextPlace) -> str:
@@ -199,12 +201,12 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         return Wrote(await self._join(reads, material))
 
     async def _collect(self, reads: Reads, checklist: StoredChecklist) -> _Material:
-        found = reads.extracted if reads.extracted is not None else Extracted()
-        names = [document.document_id for document in found.documents]
+        extracted = reads.extracted if reads.extracted is not None else Extracted()
+        names = [document.document_id for document in extracted.documents]
         read = await self.toolbox.read_documents(names, reads.groups)
         documents = tuple(map(cut_document, read))
         extraction = await self.toolbox.load(checklist.reference, Extraction)
-        languages = {document.document_id: document.language for document in found.against}
+        languages = {document.document_id: document.language for document in extracted.against}
         passages = cut_passages(list_units(documents))
         return _Material(extraction.rules, documents, passages, languages)
 
@@ -256,7 +258,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         if not given.outputs:
             return _fail_part(part, given)
         names, ids = {passage.id for passage in own}, {rule.id for rule in rules}
-        found = ReadClauses(
+        clauses = ReadClauses(
             readings=tuple(
                 reading
                 for output in given.outputs
@@ -265,7 +267,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
             ),
             notes=tuple(note for output in given.outputs for note in output.notes),
         )
-        return await self._store_part(part, found, len(own), given)
+        return await self._store_part(part, clauses, len(own), given)
 
     async def _decide(self, reads: Reads, part: PartPlan, material: _Material) -> Writes:
         own = material.rules[part.first : part.last + 1]
@@ -296,12 +298,12 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
     async def _store_part(
         self,
         part: PartPlan,
-        found: BaseModel,
+        content: BaseModel,
         items: int,
         given: BatchOutputs[ComplianceInputs, ComplianceOutput],
     ) -> Writes:
         stored = StoredPart(
-            reference=await self.toolbox.store(found), items=items, decided_by=given.decided_by
+            reference=await self.toolbox.store(content), items=items, decided_by=given.decided_by
         )
         return Writes(stored_parts={part.key: stored}, errors=given.errors)
 
@@ -410,7 +412,7 @@ def _fail_part(part: PartPlan, given: BatchOutputs[ComplianceInputs, ComplianceO
 def _list_reasons(
     parts: Sequence[PartPlan], stored: Mapping[str, StoredPart], material: _Material
 ) -> dict[str, str]:
-    """Return for each requirement why it would have no verdict."""
+    """Return for each requirement the reason why it would have no verdict."""
     late = StoredPart(failure=_TOO_LATE)
     return {
         rule.id: stored.get(part.key, late).failure or _NO_VERDICT
@@ -515,22 +517,24 @@ def _choose_rules(own: Sequence[RulePassage], material: _Material) -> tuple[Requ
     ]
     search = PassageSearch(worded)
     texts = [passage.text for passage in own]
-    found = search.find_each(texts, material.language, _PER_TEXT, 2 * _MOST_SHOWN)
-    names = {passage.id for passage in found}
+    passages = search.find_each(texts, material.language, _PER_TEXT, 2 * _MOST_SHOWN)
+    names = {passage.id for passage in passages}
     return tuple(rule for rule in material.rules if rule.id in names)
 
 
 def _choose_passages(
     own: Sequence[Requirement], readings: Sequence[ClauseReading], material: _Material
 ) -> tuple[RulePassage, ...]:
-    """Return the whole document, or what may matter: by search, by the clauses, and beside them."""
+    """Return the whole document, or the relevant passages: by search, by clauses, and their
+    neighbours.
+    """
     every = material.passages
     if sum(len(passage.text) for passage in every) <= _WHOLE_CHARACTERS:
         return every
-    found = [material.find_closest(requirement, _PER_TEXT) for requirement in own]
+    passages = [material.find_closest(requirement, _PER_TEXT) for requirement in own]
     names: dict[str, None] = dict.fromkeys(reading.passage for reading in readings)
-    for rank in range(max((len(one) for one in found), default=0)):
-        for closest in found:
+    for rank in range(max((len(one) for one in passages), default=0)):
+        for closest in passages:
             if rank < len(closest) and len(names) < _MOST_SHOWN:
                 names.setdefault(closest[rank].id)
     at = {place for place, passage in enumerate(every) if passage.id in names}
@@ -576,9 +580,9 @@ def _decide_verdicts(
     material: _Material,
     reasons: Mapping[str, str],
 ) -> DecidedPart:
-    """Return the model's verdicts, as far as code finds their passages.
+    """Return the model's verdicts whose passages were located by code.
 
-    `reasons` states for some requirements why no model gave a verdict.
+    `reasons` states why no model gave a verdict for certain requirements.
     """
     by_id = {verdict.requirement_id: verdict for output in outputs for verdict in output.verdicts}
     names = {passage.id for passage in inputs.passages}
@@ -609,14 +613,14 @@ def _find_evidence(
         passage = shown.get(quoted_passage.passage)
         if passage is None:
             continue
-        found = (
+        evidence = (
             passage.find_quotation(quoted_passage.quotation)
             if quoted_passage.quotation.strip()
             else None
         )
-        if found is None and quoted_passage.quotation.strip():
+        if evidence is None and quoted_passage.quotation.strip():
             notes.append(_NOT_VERBATIM.format(name=rule.id))
-        yield passage.evidence if found is None else found
+        yield passage.evidence if evidence is None else evidence
 
 
 def _make_verdict(

@@ -1,4 +1,4 @@
-"""Estimates what a review takes before it begins: model calls, tokens, money and time."""
+"""Estimates the model calls, tokens, money and time of a review before it starts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,9 +43,9 @@ def estimate_cost(
     price: Callable[[Usage], Decimal | None] | None = None,
     tokens_per_second: float | None = None,
 ) -> ReviewCost:
-    """Return the estimate for a law and a document; most laws have a requirement for each chunk.
+    """Return the estimate for a law and a document; most laws have one requirement per chunk.
 
-    `tokens_per_second` is what the model writes in a second of its calls.
+    `tokens_per_second` is the output speed of the model during its calls.
     """
     reading = ceil(law_chunks / _PART_CHUNKS)
     clauses = ceil(document_chunks / _CLAUSES_CHUNKS)
@@ -56,7 +56,7 @@ def estimate_cost(
     chunks = 2 * law_chunks + document_chunks + clauses * law_chunks + deciding * shown
     chunks += min(law_chunks + document_chunks, classifying * _CLASSIFIED_CHUNKS)
     usage = Usage(calls * _PROMPT_TOKENS + chunks * _CHUNK_TOKENS, calls * _WRITTEN_TOKENS)
-    steps = sum(ceil(one / _AT_ONCE) for one in (reading, clauses, deciding)) + _OTHER_STEPS
+    steps = sum(ceil(calls / _AT_ONCE) for calls in (reading, clauses, deciding)) + _OTHER_STEPS
     return ReviewCost(
         calls=calls,
         tokens=usage.input_tokens + usage.output_tokens,

@@ -39,7 +39,8 @@ _MOST_CANDIDATES = 40
 _MOST_NAMED = 160
 """A law with a file for each article is named as a whole."""
 _MOST_READ = 12
-"""Documents whose beginning is shown, so that a law can be told from a contract."""
+"""Number of documents whose beginning is shown, so that a law can be distinguished from a
+contract."""
 _BEGINNING = 300
 _SEARCHES = ("hybrid_search", "search")
 _MOST_CHARACTERS = 12_000
@@ -64,10 +65,10 @@ class Writes(LoopWrites, frozen=True):
 
 
 class ExtractorAgent(SpecialistAgent[Reads, Writes]):
-    """Documents that the request names are taken as they are; others are found by their titles.
+    """Documents named in the request are taken as they are; others are found by their titles.
 
-    Only documents and passages that the person may read are seen, and ids that a model invents are
-    left out.
+    Only documents and passages that the person may read are used; ids invented by a model are left
+    out.
     """
 
     role = Role.EXTRACTOR
@@ -177,13 +178,13 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
             documents=request.documents or output.documents,
             against=request.against or output.against,
         )
-        found = await self._take(scope, reads.groups)
+        extracted = await self._take(scope, reads.groups)
         wanted = frozenset(output.chunk_ids)
         kept = [passage for passage in passages if passage.citation.chunk_id in wanted] or list(
             passages
         )
         data = _bound_passages(kept)
-        return found.model_copy(
+        return extracted.model_copy(
             update={
                 "analysis": output.analysis[:2_000],
                 "chunk_ids": tuple(passage.chunk_id for passage in data),
@@ -191,7 +192,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
                 "citations": tuple(
                     describe_place(passage_text.citation) for passage_text in kept[: len(data)]
                 ),
-                "notes": (*output.notes, *found.notes),
+                "notes": (*output.notes, *extracted.notes),
                 "decided_by": decided_by,
             }
         )
@@ -238,13 +239,13 @@ def _list_passages(turns: LoopTurns) -> list[PassageText]:
 
 
 def _bound_passages(passages: Sequence[PassageText]) -> tuple[ExtractedPassage, ...]:
-    found: list[ExtractedPassage] = []
+    extracted_passages: list[ExtractedPassage] = []
     room = _MOST_CHARACTERS
     for passage in passages:
         room -= len(passage.text)
-        if room < 0 and found:
+        if room < 0 and extracted_passages:
             break
-        found.append(
+        extracted_passages.append(
             ExtractedPassage(
                 chunk_id=passage.citation.chunk_id,
                 document_id=passage.citation.document_id,
@@ -254,4 +255,4 @@ def _bound_passages(passages: Sequence[PassageText]) -> tuple[ExtractedPassage, 
                 score=passage.citation.score,
             )
         )
-    return tuple(found)
+    return tuple(extracted_passages)

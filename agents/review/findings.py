@@ -27,9 +27,9 @@ _MOST_CLOSEST = 2
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence for the answer, and the places that show it.
+    """A sentence for the answer, and the places that prove it.
 
-    `is_verdict`: it also says what the review decided, and why.
+    `is_verdict`: the sentence also states the decision of the review and its reason.
     """
 
     text: str
@@ -72,10 +72,10 @@ class _Names:
 
 
 def translate_note(note: str, language: str) -> str:
-    """Return a note of the rules in a language; text without a translation stays as it is.
+    """Return a fixed note in a language; text without a translation is returned unchanged.
 
-    Several notes on one line are translated one by one; of an error, `[id] specialist: text`, the
-    text is translated.
+    Several notes on one line are translated one by one; of an error, `[id] specialist: text`, only
+    the text is translated.
     """
     if language == _ENGLISH:
         return note
@@ -86,7 +86,7 @@ def translate_note(note: str, language: str) -> str:
     if whole is not None:
         return whole
     pieces = [(one, _translate(one, language)) for one in note.split(_SEPARATOR)]
-    return _SEPARATOR.join(one if found is None else found for one, found in pieces)
+    return _SEPARATOR.join(one if translated is None else translated for one, translated in pieces)
 
 
 def describe_review(
@@ -99,10 +99,11 @@ def describe_review(
     order: Sequence[str] = (),
     gaps: Sequence[SynthesizedGap] = (),
 ) -> tuple[Finding, ...]:
-    """Return the counts and what was not decided, then violations and gaps, then what is fulfilled.
+    """Return the counts and the undecided requirements, then violations and gaps, then what is
+    fulfilled.
 
-    Violations and gaps whose ids `order` has come first. Further `gaps`, such as two clauses that
-    contradict each other, come last.
+    Violations and gaps whose ids are in `order` come first. `gaps` that are not single
+    requirements, such as two contradictory clauses, come last.
     """
     known = {requirement.id: requirement for requirement in extraction.requirements}
     names = _Names(extraction.rules, law, document, language)
@@ -171,9 +172,9 @@ def describe_closest(
 def describe_checklist(
     extraction: Extraction, *, law: str, language: str, read: int, unread: int
 ) -> tuple[Finding, ...]:
-    """Return how many requirements the units that were read have, and the first of them.
+    """Return the number of requirements of the units that were read, and the first of them.
 
-    Units that nobody read are counted apart: it is not known what they require.
+    Unread units are counted separately, because their requirements are unknown.
     """
     texts = load_finding_texts(language)
     rules = extraction.rules
@@ -218,7 +219,7 @@ def quote(text: str) -> str:
 
 
 def load_finding_texts(language: str) -> Mapping[str, str]:
-    """Return the sentences of a language; English ones where it has none."""
+    """Return the sentences of a language, in English if it has none."""
     tables = _load()
     return {**tables["en"], **tables.get(language, {})}
 
@@ -327,8 +328,8 @@ def _name_place(place: TextPlace, title: str) -> str:
 
     Without a number in any heading, the last one; without headings, the title of the document.
     """
-    path = [one for one in place.heading_path if one != title]
-    numbered = [at for at, one in enumerate(path) if any(sign.isdigit() for sign in one)]
+    path = [part for part in place.heading_path if part != title]
+    numbered = [at for at, part in enumerate(path) if any(sign.isdigit() for sign in part)]
     return " > ".join(path[numbered[-1] if numbered else -1 :]) or title
 
 

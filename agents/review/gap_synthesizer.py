@@ -57,10 +57,11 @@ def _read_date() -> date:
 
 
 class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
-    """Each verdict of a gap is a gap; a model reads all passages, in batches, for the other kinds.
+    """Each gap verdict is a gap; a model reads all passages in batches to find the other kinds.
 
-    Without a model the list is empty, and the report says that nobody looked. If the model answers
-    no batch, there is no list: an empty one would say that there are no gaps.
+    Without a model, the list is empty and the report states that no search for gaps took place. If
+    the model answers none of the batches, there is no list: an empty list would claim that there
+    are no gaps.
     """
 
     role = Role.GAP_SYNTHESIZER
@@ -79,7 +80,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
             text = "no gaps were collected, because the output of compliance is missing"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         if self.toolbox.is_offline:
-            # The report says that nobody looked for them.
+            # The report states that nobody searched for them.
             return Wrote(Writes(gaps=FindingList(items=0)))
         extraction = await self.toolbox.load(reads.checklist.reference, Extraction)
         review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
@@ -97,8 +98,8 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
             return Wrote(Writes(**asked.as_writes()))
         if not given.outputs:
             return Wrote(Writes(errors=given.errors))
-        found = [gap for output in given.outputs for gap in output.gaps]
-        gaps = [*_list_regulatory(review, extraction), *_convert(found, extraction, passages)]
+        found_gaps = [gap for output in given.outputs for gap in output.gaps]
+        gaps = [*_list_regulatory(review, extraction), *_convert(found_gaps, extraction, passages)]
         kinds: dict[str, int] = {}
         for gap in gaps:
             kinds[gap.kind] = kinds.get(gap.kind, 0) + 1
@@ -117,7 +118,9 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
     async def _make_inputs(
         self, reads: Reads, extraction: Extraction, review: ReviewResult
     ) -> GapSynthesizerInputs:
-        """Return the inputs without passages: what is not met, and some of what is."""
+        """Return the inputs without passages: all unmet requirements, and some of the fulfilled
+        ones.
+        """
         met = review.of_status(Status.COMPLIANT)[:_MOST_MET]
         verdicts = compress_verdicts((*review.findings, *met))
         names = [verdict.requirement_id for verdict in verdicts]
@@ -131,18 +134,18 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
         )
 
     async def _cut(self, reads: Reads) -> tuple[RulePassage, ...]:
-        found = reads.extracted if reads.extracted is not None else Extracted()
-        names = [document.document_id for document in found.documents]
+        extracted = reads.extracted if reads.extracted is not None else Extracted()
+        names = [document.document_id for document in extracted.documents]
         read = await self.toolbox.read_documents(names, reads.groups)
         return cut_passages(list_units([cut_document(document) for document in read]))
 
     async def _list_wrong(self, audit: FindingList | None) -> tuple[str, ...]:
         if audit is None or not audit.reference:
             return ()
-        found = await self.toolbox.load(audit.reference, CitationAudit)
+        citation_audit = await self.toolbox.load(audit.reference, CitationAudit)
         return tuple(
             f"{citation.label} {'; '.join(citation.problems)}"
-            for citation in found.citations
+            for citation in citation_audit.citations
             if not citation.is_good
         )
 
@@ -153,13 +156,15 @@ def _divide(passages: Sequence[RulePassage]) -> Iterator[Sequence[RulePassage]]:
         yield passages[first : last + 1]
 
 
-def _show(one: RulePassage) -> TextUnit:
-    return TextUnit(id=one.id, heading=one.heading, text=one.text, language=one.language)
+def _show(passage: RulePassage) -> TextUnit:
+    return TextUnit(
+        id=passage.id, heading=passage.heading, text=passage.text, language=passage.language
+    )
 
 
 def _list_regulatory(review: ReviewResult, extraction: Extraction) -> Iterator[SynthesizedGap]:
     """Yield the requirements that a model found unmet, each with its reason."""
-    known = {one.id: one for one in extraction.requirements}
+    known = {requirement.id: requirement for requirement in extraction.requirements}
     for verdict in review.of_status(Status.GAP):
         requirement = known.get(verdict.requirement_id)
         if requirement is not None:
@@ -172,13 +177,13 @@ def _list_regulatory(review: ReviewResult, extraction: Extraction) -> Iterator[S
 
 
 def _convert(
-    found: Sequence[FoundGap], extraction: Extraction, passages: Sequence[RulePassage]
+    gaps: Sequence[FoundGap], extraction: Extraction, passages: Sequence[RulePassage]
 ) -> Iterator[SynthesizedGap]:
     """Yield the other gaps whose requirements and passages exist, each once."""
     known = {requirement.id for requirement in extraction.requirements}
     places: dict[str, TextPlace] = {passage.id: passage.place for passage in passages}
     seen: set[tuple[object, ...]] = set()
-    for gap in found:
+    for gap in gaps:
         is_known = known.issuperset(gap.requirement_ids)
         key = (gap.kind, gap.requirement_ids, gap.passages or gap.summary)
         if gap.kind == "regulatory" or not is_known or key in seen:

@@ -1,6 +1,6 @@
-"""Finds amounts, percentages, periods and counts in texts, and compares them by value.
+"""Finds amounts, percentages, periods and counts in texts and compares them by value.
 
-What is compared is evidence: whether a longer period breaks a rule is decided by whoever reads it.
+The comparison is evidence; whether a longer period violates a rule is decided by the reader.
 """
 
 import re
@@ -26,14 +26,14 @@ _SENTENCE_ENDS = (". ", "; ", "\n")
 _MOST = 40
 _MOST_LINES = 12
 COUNT = "count of"
-"""The beginning of the families of things that are counted, such as subcontractors."""
+"""Prefix of the families of counted things, such as subcontractors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number with its unit; `value` is in one unit of its family, such as minutes.
+    """A number with its unit; `value` is converted to one unit of its family, such as minutes.
 
-    `text` is how it stands in the text, with some words before it.
+    `text` is the wording in the document, including some preceding words.
     """
 
     family: str
@@ -51,11 +51,13 @@ class _Token:
 
 
 def list_measures(text: str, language: str = "en") -> tuple[Measure, ...]:
-    """Return the numbers of a text with what they count, in order; numbers alone are left out."""
+    """Return the numbers of a text with their units, in order; numbers without a unit are left
+    out.
+    """
     tokens = [_Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
-    found: list[Measure] = []
+    measures: list[Measure] = []
     at = 0
-    while at < len(tokens) and len(found) < _MOST:
+    while at < len(tokens) and len(measures) < _MOST:
         value, after = _read_number(tokens, at)
         if value is None:
             at += 1
@@ -67,19 +69,19 @@ def list_measures(text: str, language: str = "en") -> tuple[Measure, ...]:
             first = tokens[max(0, at - _BEFORE)].start
             shown = " ".join(text[first : max(end, tokens[after - 1].end)].split())
             begin = tokens[at].start
-            found.append(Measure(family, value * factor, shown, begin, max(end, begin + 1)))
+            measures.append(Measure(family, value * factor, shown, begin, max(end, begin + 1)))
         at = after
-    return tuple(found)
+    return tuple(measures)
 
 
 def compare_measures(
     rule: str, document: str, *, rule_language: str = "en", document_language: str = "en"
 ) -> tuple[str, ...]:
-    """Return a line for each number of a rule and each one of a document in the same unit.
+    """Return a line for each pair of a rule's number and a document's number in the same unit.
 
-    A line quotes both, and says whether that of the document is less, equal or more. Where some
-    numbers of the document stand in a sentence that shares a word with that of the rule, the others
-    are left out: they are about something else.
+    A line quotes both and states whether the document's number is less, equal or more. If some
+    numbers of the document are in a sentence that shares a word with the rule's sentence, the
+    others are left out as unrelated.
     """
     lines: dict[str, None] = {}
     own = list_measures(document, document_language)
@@ -108,7 +110,7 @@ def list_numbers(text: str) -> frozenset[Decimal]:
 
 
 def _list_words(text: str, measure: Measure, language: str) -> set[str]:
-    """Return the terms of the sentence of a number, without those of the number itself."""
+    """Return the terms of the sentence around a number, without the number's own terms."""
     start = max(text.rfind(end, 0, measure.start) for end in _SENTENCE_ENDS) + 1
     ends = [at for end in _SENTENCE_ENDS if (at := text.find(end, measure.end)) != -1]
     before, after = text[start : measure.start], text[measure.end : min(ends, default=len(text))]
@@ -135,7 +137,7 @@ def _parse_digits(text: str) -> Decimal | None:
     plain = re.sub(r"['’\u00a0\u202f ]", "", text)
     groups = re.split(r"[.,]", plain)
     if len(groups) > 1:
-        signs = [one for one in plain if one in ".,"]
+        signs = [sign for sign in plain if sign in ".,"]
         is_thousands = len(groups[-1]) == 3 and len(set(signs)) == 1
         is_decimal = not is_thousands
         whole = "".join(groups[:-1]) if is_decimal else "".join(groups)
@@ -157,7 +159,7 @@ def _multiply(tokens: Sequence[_Token], value: Decimal, after: int) -> tuple[Dec
 def _find_unit(
     text: str, tokens: Sequence[_Token], at: int, after: int, language: str
 ) -> tuple[str, Decimal, int] | None:
-    """Return family, factor and end of what a number counts: a unit after it, or before it."""
+    """Return family, factor and end of a number's unit, which may follow or precede it."""
     units = _load_units()
     before = units.get(tokens[at - 1].text.lower()) if at > 0 else None
     if before is not None and before[0].startswith("currency"):
@@ -168,7 +170,8 @@ def _find_unit(
             return known[0], known[1], token.end
     if not following or text[tokens[after - 1].end : following[0].start].strip():
         return None
-    # A function word, such as in "by 2030 the", counts nothing: it is no term beside another one.
+    # A function word, such as in "by 2030 the", is not a unit: it is not a term next to another
+    # one.
     _, *stems = terms(f"9 {following[0].text}", language)
     is_word = len(following[0].text) > 2 and bool(stems)
     return (f"{COUNT} {stems[0]}", Decimal(1), following[0].end) if is_word else None
@@ -177,11 +180,11 @@ def _find_unit(
 @cache
 def _load_numbers() -> Mapping[str, Decimal]:
     """Return the words for numbers; German ones below a hundred are composed."""
-    found = dict(_read_words("numbers"))
+    numbers = dict(_read_words("numbers"))
     ones, tens = _read_words("german_ones"), _read_words("german_tens")
-    for (one, low), (ten, high) in product(ones.items(), tens.items()):
-        found[f"{one}und{ten}"] = low + high
-    return found
+    for (unit, low), (ten, high) in product(ones.items(), tens.items()):
+        numbers[f"{unit}und{ten}"] = low + high
+    return numbers
 
 
 @cache

@@ -65,8 +65,8 @@ _SHOWN_TITLES = 3
 _LONGEST_TITLE = 120
 _MOST_TITLE_WORDS = 8
 _MOST_TITLES = 2
-"""Titles that stand directly above each other, such as those of a chapter and of its first clause.
-"""
+"""Maximum number of titles directly above each other, such as those of a chapter and its first
+clause."""
 _SENTENCE_ENDS = (".", "!", "?", ";", ":")
 
 
@@ -81,7 +81,7 @@ class RuleSegment:
 
 @dataclass(frozen=True, slots=True)
 class RulePassage:
-    """A clause of a document; `context` is what introduces it."""
+    """A clause of a document; `context` is its introductory text."""
 
     id: str
     place: TextPlace
@@ -100,7 +100,7 @@ class RulePassage:
         return VerdictEvidence(place=self.place, text=self.text)
 
     def find_quotation(self, quotation: str) -> VerdictEvidence | None:
-        """Return the words of a quotation as they stand in the passage; None: they do not."""
+        """Return a quotation with the exact wording of the passage; None if it does not occur."""
         span = find_words(self.text, quotation)
         if span is None:
             return None
@@ -126,9 +126,10 @@ class PassageSearch:
     def find(
         self, text: str, language: str, most: int, heading: str = ""
     ) -> tuple[RulePassage, ...]:
-        """Return the passages closest to a text, the best first; none that shares no word.
+        """Return the passages closest to a text, best first; passages that share no word are left
+        out.
 
-        The words of the `heading` above the text say what it is about, and weigh more.
+        The words of the `heading` above the text describe its subject and therefore weigh more.
         """
         scores = self._score(text, language)
         if heading:
@@ -139,14 +140,15 @@ class PassageSearch:
     def find_each(
         self, texts: Iterable[str], language: str, most: int, at_most: int
     ) -> tuple[RulePassage, ...]:
-        """Return the passages closest to any of the texts in document order.
+        """Return the passages closest to any of the texts, in document order.
 
-        Each text has its best first, so that none is left out where there is no room for all.
+        Each text contributes its best passages first, so that every text is represented if space is
+        limited.
         """
-        found = [self.find(text, language, most) for text in texts]
+        passages = [self.find(text, language, most) for text in texts]
         chosen: dict[str, RulePassage] = {}
         for rank in range(most):
-            for own in found:
+            for own in passages:
                 if rank < len(own) and len(chosen) < at_most:
                     chosen.setdefault(own[rank].id, own[rank])
         return tuple(passage for passage in self.passages if passage.id in chosen)
@@ -156,8 +158,8 @@ class PassageSearch:
         for word in sorted(set(terms(text, language)) & self._documents.keys()):
             count = self._documents[word]
             idf = math.log(1 + (len(self.passages) - count + 0.5) / (count + 0.5))
-            found = np.array([own.get(word, 0) for own in self._counts], dtype=float)
-            scores += idf * found * (K + 1) / (found + self._norms)
+            occurrences = np.array([own.get(word, 0) for own in self._counts], dtype=float)
+            scores += idf * occurrences * (K + 1) / (occurrences + self._norms)
         return scores
 
 
@@ -182,35 +184,39 @@ class DocumentUnits:
         unit = next(
             (rule_unit for rule_unit in self.units if rule_unit.unit_id == place.unit_id), None
         )
-        found = self.chunks.get(place.unit_id, ())
-        if unit is None or not found:
+        chunk = self.chunks.get(place.unit_id, ())
+        if unit is None or not chunk:
             return ""
         wanted = _plain(unit.text[place.start : place.end])[:_KEY]
-        return next((name for name, text in found if wanted in _plain(text)), found[0][0])
+        return next((name for name, text in chunk if wanted in _plain(text)), chunk[0][0])
 
 
 def split_segments(text: str) -> tuple[RuleSegment, ...]:
     """Return the sentences and items of a text in order, without the spaces around them."""
-    found: list[RuleSegment] = []
+    segments: list[RuleSegment] = []
     lead: tuple[int, int] | None = None
     for start, end, begins in _list_pieces(text):
         if begins in {"number", "line"}:
             lead = None
         is_item = begins in {"item", "bullet"}
-        found.append(RuleSegment(start, end, lead if is_item else None))
+        segments.append(RuleSegment(start, end, lead if is_item else None))
         if not is_item and text[start:end].endswith((":", "—", "–")):
             lead = (start, end)
-    return tuple(found)
+    return tuple(segments)
 
 
 def count_mark(text: str) -> int:
-    """Return the length of the mark that a sentence begins with, such as "(a) " or "2. "."""
-    found = _MARK.match(text)
-    return found.end() if found else 0
+    """Return the length of the enumeration mark at the beginning of a sentence, such as "(a) " or
+    "2. ".
+    """
+    match = _MARK.match(text)
+    return match.end() if match else 0
 
 
 def find_words(text: str, quotation: str) -> tuple[int, int] | None:
-    """Return where a quotation stands in a text; spaces, typographic quotes and case may differ."""
+    """Return the position of a quotation in a text; spaces, typographic quotes and case may
+    differ.
+    """
     wanted = _fold(quotation)[0].strip()
     if not wanted:
         return None
@@ -251,7 +257,7 @@ def cut_document(document: WholeDocument) -> DocumentUnits:
     chunks: dict[str, tuple[tuple[str, str], ...]] = {}
     for section in document.sections:
         if _plain(section.text) == _plain(listed.title):
-            continue  # a page with a title alone
+            continue  # a page that contains only a title
         named = sorted(section.chunk_ids, key=ranks.__getitem__)
         own = tuple((name, texts[name]) for name in named)
         for text in cut_text_at_sentences(section.text):
@@ -295,10 +301,10 @@ def cut_text_at_sentences(text: str, longest: int = LONGEST_UNIT) -> Iterator[st
 
 
 def plan_parts(documents: Sequence[DocumentUnits]) -> tuple[PartPlan, ...]:
-    """Return parts that have every unit of the documents exactly once, in order.
+    """Return parts that contain every unit of the documents exactly once, in order.
 
-    Documents in the same language share parts, so that a law with a file for each article has no
-    more parts than one in a single file.
+    Documents in the same language share parts, so that a law with one file per article needs no
+    more parts than a law in a single file.
     """
     sizes = [len(unit.text) for document in documents for unit in document.units]
     longest = max(PART_CHARACTERS, 2 * sum(sizes) // MOST_PARTS)
@@ -334,9 +340,10 @@ def name_documents(titles: Sequence[str]) -> str:
 
 
 def divide_sizes(sizes: Sequence[int], longest: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last place of each group: at most `most` items, and `longest` in all.
+    """Yield the first and the last index of each group of at most `most` items and `longest` in
+    total.
 
-    An item that is longer by itself is a group.
+    An item that exceeds `longest` forms its own group.
     """
     first = total = 0
     for place, size in enumerate(sizes):
@@ -349,7 +356,7 @@ def divide_sizes(sizes: Sequence[int], longest: int, most: int) -> Iterator[tupl
 
 
 def _list_pieces(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield start and end of each piece, and what it begins with; an item goes on after ";"."""
+    """Yield start, end and beginning of each piece; an item continues after ";"."""
     start, begins = 0, "line"
     for cut, mark in _list_cuts(text):
         yield from _trim(text, start, cut, begins)
@@ -360,16 +367,16 @@ def _list_pieces(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _list_cuts(text: str) -> Iterator[tuple[int, str]]:
     """Yield each place to cut at, and which mark is there."""
-    for found in _BREAK.finditer(text):
-        match found.lastgroup:
-            case "item" if not _opens_item(text, found.start()):
+    for match in _BREAK.finditer(text):
+        match match.lastgroup:
+            case "item" if not _opens_item(text, match.start()):
                 continue
-            case "stop" if _ends_abbreviation(text, found.start()):
+            case "stop" if _ends_abbreviation(text, match.start()):
                 continue
             case "item" | "bullet" | "number":
-                yield found.start(), found.lastgroup
+                yield match.start(), match.lastgroup
             case _:
-                yield found.end(), str(found.lastgroup)
+                yield match.end(), str(match.lastgroup)
 
 
 def _ends_abbreviation(text: str, at: int) -> bool:
@@ -422,9 +429,10 @@ def _cut_unit(unit: RuleUnit, longest: int) -> Iterator[tuple[RuleUnit, int, int
 
 
 def _take_titles(text: str, group: list[RuleSegment]) -> list[RuleSegment]:
-    """Remove the titles from the end of a group and return them: they belong to what follows.
+    """Remove the titles from the end of a group and return them, because they belong to the next
+    group.
 
-    One segment stays in any case, so that a text of short lines is divided, too.
+    At least one segment remains, so that a text of short lines is divided as well.
     """
     titles: list[RuleSegment] = []
     while len(group) > 1 and len(titles) < _MOST_TITLES and _is_title(text, group[-1]):
@@ -433,10 +441,11 @@ def _take_titles(text: str, group: list[RuleSegment]) -> list[RuleSegment]:
 
 
 def _is_title(text: str, segment: RuleSegment) -> bool:
-    """Return whether a segment names the text below it: "5. Term.", or a line without a full stop.
+    """Return whether a segment is the title of the text below it: "5. Term.", or a line without a
+    full stop.
 
-    A short numbered clause of one word or two has the same form; it then stands with the clause
-    below it.
+    A short numbered clause of one or two words has the same form and is then grouped with the next
+    clause.
     """
     own = text[segment.start : segment.end]
     if segment.lead is not None or len(own) > _LONGEST_TITLE:
@@ -479,9 +488,9 @@ def _name_range(*ends: tuple[DocumentUnits, RuleUnit]) -> str:
 
 def _list_pages(document: WholeDocument) -> Iterator[tuple[str, int]]:
     for chunk in document.chunks:
-        found = _PAGE.fullmatch(chunk.chunk.anchor or "")
-        if found is not None:
-            yield chunk.chunk.chunk_id, int(found[1])
+        match = _PAGE.fullmatch(chunk.chunk.anchor or "")
+        if match is not None:
+            yield chunk.chunk.chunk_id, int(match[1])
 
 
 def _plain(text: str) -> str:

@@ -62,7 +62,7 @@ _CLASSES = ("document_type", "domain", "complexity", "language", "sensitivity")
 
 
 class Reads(SpecialistReads, frozen=True):
-    """What all others have found, and what went wrong."""
+    """The results and errors of all other specialists."""
 
     extracted: Extracted | None = None
     classification: tuple[dict[str, JsonValue], ...] = ()
@@ -88,10 +88,10 @@ def _read_date() -> date:
 
 
 class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
-    """The findings are composed; a model adds a summary, and a recommendation for each of them.
+    """Composes the findings; a model adds a summary and a recommendation for each of them.
 
-    A link of the report is `#` and the id of the passage that it leads to. What specialists could
-    not do is named in the report.
+    A link in the report is `#` followed by the id of its passage. Tasks that specialists could not
+    complete are named in the report.
     """
 
     role = Role.REPORT_GENERATOR
@@ -149,9 +149,9 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
     async def _write(
         self, reads: Reads, inputs: ReportInputs
     ) -> tuple[ReportGeneratorOutput, tuple[SpecialistError, ...]]:
-        """Return what a model writes about the findings; nothing without a model.
+        """Return the model's texts about the findings; None without a model.
 
-        The summary is that of the first batch: the most serious findings.
+        The summary is taken from the first batch, which contains the most serious findings.
         """
         if self.toolbox.is_offline:
             return ReportGeneratorOutput(), ()
@@ -165,8 +165,8 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
         return ReportGeneratorOutput(summary=summary, recommendations=advice), given.errors
 
     async def _cut(self, reads: Reads) -> dict[str, DocumentUnits]:
-        found = reads.extracted if reads.extracted is not None else Extracted()
-        names = [document.document_id for document in (*found.documents, *found.against)]
+        extracted = reads.extracted if reads.extracted is not None else Extracted()
+        names = [document.document_id for document in (*extracted.documents, *extracted.against)]
         read = await self.toolbox.read_documents(names, reads.groups)
         return {document.listed.id: cut_document(document) for document in read}
 
@@ -177,8 +177,8 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
         verdicts: StoredVerdicts,
         documents: Mapping[str, DocumentUnits],
     ) -> ReportInputs:
-        load, found = self.toolbox.load, reads.extracted
-        found = found if found is not None else Extracted()
+        load, extracted = self.toolbox.load, reads.extracted
+        extracted = extracted if extracted is not None else Extracted()
         extraction = await load(checklist.reference, Extraction)
         review = await load(verdicts.reference, ReviewResult)
         risks, gaps, audit = RankedRisks(risks=()), CollectedGaps(gaps=()), None
@@ -189,14 +189,14 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
         if reads.citation_audit is not None and reads.citation_audit.reference:
             audit = await load(reads.citation_audit.reference, CitationAudit)
         document = name_documents(
-            [reviewed_document.title for reviewed_document in found.documents]
+            [reviewed_document.title for reviewed_document in extracted.documents]
         )
         return ReportInputs(
             title=name_review(document, checklist.target_law, reads.language),
             law=checklist.target_law,
             document=document,
-            documents=found.documents,
-            against=found.against,
+            documents=extracted.documents,
+            against=extracted.against,
             extraction=extraction,
             review=review,
             risks=risks.risks,
@@ -215,7 +215,7 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
             },
             units_unread=checklist.units_unread,
             notes=(
-                *found.notes, *extraction.notes, *review.notes, *reads.sequence_notes,
+                *extracted.notes, *extraction.notes, *review.notes, *reads.sequence_notes,
                 *list_errors(reads.errors),
             ),
             is_judged=not self.toolbox.is_offline or bool(verdicts.decided_by),
@@ -231,7 +231,7 @@ def _describe_sections(
     output: ReportGeneratorOutput,
     errors: Sequence[SpecialistError],
 ) -> dict[str, ReportedSection]:
-    """Return for each section whether its specialist ran, and with what result."""
+    """Return for each section whether its specialist ran and with which result."""
     names = SpecialistName
     audit = inputs.audit
     own = _find_state(reads, names.REPORT_GENERATOR, output, output.recommendations, errors)
@@ -265,8 +265,8 @@ def _describe_sections(
 def _limit_by_verdicts(
     name: str, section: ReportedSection, sections: Mapping[str, ReportedSection]
 ) -> ReportedSection:
-    """Return a section; one that has nothing because verdicts are missing is not empty but
-    unknown, like these.
+    """Return a section; if it is empty because verdicts are missing, its state is that of the
+    verdicts.
     """
     findings = sections["findings"]
     is_made = findings.state in (SectionState.RESULT, SectionState.NOTHING)
@@ -360,11 +360,13 @@ def _find_page(place: TextPlace, documents: Mapping[str, DocumentUnits]) -> int 
 def _list_classes(reads: Reads) -> dict[str, dict[str, str]]:
     """Return the five classes of each document by its id, and the share that was read of it."""
     classes = {
-        str(one.get("document_id")): {name: str(one[name]) for name in _CLASSES if one.get(name)}
-        for one in reads.classification
+        str(classified.get("document_id")): {
+            name: str(classified[name]) for name in _CLASSES if classified.get(name)
+        }
+        for classified in reads.classification
     }
-    for one in reads.classification:
-        share = one.get("share_read")
+    for classified in reads.classification:
+        share = classified.get("share_read")
         if isinstance(share, float) and share < 1:
-            classes[str(one.get("document_id"))]["share_read"] = f"{share:.0%}"
+            classes[str(classified.get("document_id"))]["share_read"] = f"{share:.0%}"
     return classes

@@ -39,7 +39,9 @@ class _Layout:
         return self._texts[key].format(**names)
 
     def _name(self, group: str, value: str) -> str:
-        """Return the name of a category, a kind or a class; a value without a name as it is."""
+        """Return the name of a category, kind or class; a value without a name is returned
+        unchanged.
+        """
         return self._texts.get(f"{group}_{value.lower().replace(' ', '_')}", value)
 
     def _name_place(self, place: QuotedPlace) -> str:
@@ -62,7 +64,7 @@ class _Layout:
         return ReportPart(
             self.say("summary"),
             tuple(map(ReportText, lines)),
-            tuple(ReportText(one) for one in self._list_unjudged()),
+            tuple(ReportText(number) for number in self._list_unjudged()),
         )
 
     def _print_confidence(self) -> str:
@@ -75,14 +77,14 @@ class _Layout:
         )
         return self.say("overall_confidence", value=self._print_share(value), count=measured)
 
-    def _describe_kind(self, one: ReportedRequirement) -> str:
-        """Return whether a requirement is mandatory, who has to act, and when it applies.
+    def _describe_kind(self, requirement: ReportedRequirement) -> str:
+        """Return whether a requirement is mandatory, who must act, and when it applies.
 
-        Empty for a whole unit of a law, of which nobody has read who has to do what.
+        Empty for a whole unit of a law that no model has read.
         """
-        named = {"addressee": one.addressee, "condition": one.applicability}
-        is_read = one.severity != "unjudged"
-        parts = [self._name("severity", one.severity)] if is_read else []
+        named = {"addressee": requirement.addressee, "condition": requirement.applicability}
+        is_read = requirement.severity != "unjudged"
+        parts = [self._name("severity", requirement.severity)] if is_read else []
         parts += [f"{self.say(key)}: {value}" for key, value in named.items() if value]
         return "; ".join(parts)
 
@@ -102,23 +104,23 @@ class _Layout:
         """
         if not self._report.is_judged:
             return [ReportText(self.say("nobody_judged"))]
-        one = self._report.sections.get(name)
-        state = SectionState.NOTHING if one is None else one.state
-        if one is None or state is SectionState.NOTHING:
+        section = self._report.sections.get(name)
+        state = SectionState.NOTHING if section is None else section.state
+        if section is None or state is SectionState.NOTHING:
             lines = [self.say(f"no_{name}")]
             if name != "citations" and (undecided := len(self._report.undecided)):
                 lines.append(self.say("unknown", undecided=undecided))
             return list(map(ReportText, lines))
         if state is SectionState.RESULT:
             return []
-        reason = self._translate(one.reason)
+        reason = self._translate(section.reason)
         if has_items and state is SectionState.FAILED:
             state = SectionState.INCOMPLETE
-        shown = self.say(f"explain_{state.value}", specialist=one.specialist, reason=reason)
+        shown = self.say(f"explain_{state.value}", specialist=section.specialist, reason=reason)
         return [ReportText(shown)]
 
     def _list_unjudged(self) -> Iterator[str]:
-        """Yield what was not judged, and why."""
+        """Yield everything that was not judged, with the reasons."""
         if self._report.is_judged:
             by_reason: dict[str, list[ReportedRequirement]] = {}
             for requirement in self._report.undecided:
@@ -147,28 +149,36 @@ class _Layout:
 
     def _is_lacking(self, name: str) -> bool:
         """Return whether a section is missing or incomplete."""
-        one = self._report.sections.get(name)
-        return one is not None and one.state not in (SectionState.RESULT, SectionState.NOTHING)
-
-    def _print_finding(self, one: ReportedRequirement) -> Iterator[ReportText]:
-        status = self._name("status", one.status)
-        yield ReportText(
-            self.say("finding", number=one.number, status=status, requirement=one.requirement)
+        section = self._report.sections.get(name)
+        return section is not None and section.state not in (
+            SectionState.RESULT,
+            SectionState.NOTHING,
         )
-        if kind := self._describe_kind(one):
+
+    def _print_finding(self, requirement: ReportedRequirement) -> Iterator[ReportText]:
+        status = self._name("status", requirement.status)
+        yield ReportText(
+            self.say(
+                "finding",
+                number=requirement.number,
+                status=status,
+                requirement=requirement.requirement,
+            )
+        )
+        if kind := self._describe_kind(requirement):
             yield ReportText(kind, is_detail=True)
-        yield self._cite("law_says", one.law)
-        for read in one.evidence:
+        yield self._cite("law_says", requirement.law)
+        for read in requirement.evidence:
             yield self._cite("document_says", read)
-        if not one.evidence:
-            closest = "; ".join(dict.fromkeys(map(self._name_place, one.closest))) or "–"
+        if not requirement.evidence:
+            closest = "; ".join(dict.fromkeys(map(self._name_place, requirement.closest))) or "–"
             yield ReportText(self.say("nothing_found", places=closest), is_detail=True)
-        if one.reason:
-            yield ReportText(self.say("reason", reason=one.reason), is_detail=True)
-        for line in one.comparisons:
+        if requirement.reason:
+            yield ReportText(self.say("reason", reason=requirement.reason), is_detail=True)
+        for line in requirement.comparisons:
             yield ReportText(self.say("numbers", line=self._translate(line)), is_detail=True)
-        if one.confidence is not None:
-            shown = self.say("confidence_is", value=self._print_share(one.confidence))
+        if requirement.confidence is not None:
+            shown = self.say("confidence_is", value=self._print_share(requirement.confidence))
             yield ReportText(shown, is_detail=True)
 
     def _cite_gap(self, place: QuotedPlace) -> ReportText:
@@ -286,7 +296,7 @@ class _Layout:
 
     def print_recommendations(self) -> ReportPart:
         items = []
-        # Findings that only have what lessens their risk come after the model's recommendations.
+        # Findings that only mention what lessens their risk follow the model's recommendations.
         ordered = [finding for finding in self._report.findings if finding.urgency is not None]
         ordered.sort(key=lambda one: one.urgency or 0)
         others = [finding for finding in self._report.findings if finding.urgency is None]
@@ -355,7 +365,7 @@ class _Layout:
 
 
 def find_duty_words(text: str, language: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each such word; nothing in a language without a list."""
+    """Yield start and end of each such word; nothing for languages without a list."""
     words = _load_duty_words(language)
     for match in _ONE_WORD.finditer(text):
         if match[0].lower() in words:
@@ -363,7 +373,7 @@ def find_duty_words(text: str, language: str) -> Iterator[tuple[int, int]]:
 
 
 def lay_out(report: ReviewReport) -> PrintedReport:
-    """Return a report in its language; English where a language has no texts."""
+    """Return a report in its language, in English if the language has no texts."""
     layout = _Layout(report)
     return PrintedReport(
         title=report.title,
@@ -382,7 +392,7 @@ def lay_out(report: ReviewReport) -> PrintedReport:
 
 
 def load_texts(language: str) -> Mapping[str, str]:
-    """Return the fixed texts of a language; English ones where it has none."""
+    """Return the fixed texts of a language, in English if it has none."""
     tables = _load()
     return {**tables["en"], **tables.get(language, {})}
 

@@ -1,9 +1,9 @@
-"""Renders a report as DOCX, HTML and PDF; the same report gives the same bytes.
+"""Renders a report as DOCX, HTML and PDF; the same report always yields the same bytes.
 
-DOCX is a package of WordprocessingML, without macros, fields or pictures; HTML is one page without
-scripts, pictures or foreign links. PDF needs the optional `reportlab` (the extra `pdf`). Its font
-has the Latin letters of Western languages: letters that it lacks become "?", and the last line of
-the report says how many.
+DOCX is a WordprocessingML package without macros, fields or pictures; HTML is one page without
+scripts, pictures or external links. PDF needs the optional `reportlab` (the extra `pdf`). Its font
+contains the Latin letters of Western languages: missing letters become "?", and the last line of
+the report states how many.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -46,8 +46,8 @@ _STYLES = (
 )
 """Names, sizes in half points, bold, space before and after in twentieths of a point.
 
-Word processors have own formats for some names, such as "Text": "Normal" is the plain one in all.
-"""
+Word processors define their own formats for some names, such as "Text"; "Normal" is the plain style
+in all of them."""
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
     "overflow-wrap:anywhere}.table{overflow-x:auto;overflow-wrap:normal}"
@@ -281,7 +281,7 @@ def _make_style(name: str, size: int, bold: int, before: int, after: int, langua
 
 
 def _render_items(items: Sequence[ReportText], base: Base) -> str:
-    """Return a list, in which details are a list below their item."""
+    """Return a list whose details are nested lists below their items."""
     parts: list[str] = []
     for is_detail, own in groupby(items, key=lambda one: one.is_detail):
         listed = "".join(f"<li>{_render_html(report_text, base)}</li>" for report_text in own)

@@ -106,8 +106,8 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
         return Wrote(await self._join(laws, parts, reads.stored_parts))
 
     async def _cut_laws(self, reads: Reads) -> list[DocumentUnits]:
-        found = reads.extracted if reads.extracted is not None else Extracted()
-        names = [document.document_id for document in found.against]
+        extracted = reads.extracted if reads.extracted is not None else Extracted()
+        names = [document.document_id for document in extracted.against]
         return [
             cut_document(document)
             for document in await self.toolbox.read_documents(names, reads.groups)
@@ -137,11 +137,11 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
             )
             outputs += [] if isinstance(again, NoOutput) else [again.output]
             errors += again.errors
-        found = read_listed(outputs, units)
+        extracted_part = read_listed(outputs, units)
         stored = StoredPart(
-            reference=await self.toolbox.store(found),
-            items=len(found.requirements),
-            units=len(found.units),
+            reference=await self.toolbox.store(extracted_part),
+            items=len(extracted_part.requirements),
+            units=len(extracted_part.units),
             decided_by=given.decided_by,
         )
         return Writes(stored_parts={part.key: stored}, errors=errors)
@@ -149,7 +149,7 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
     def _make_inputs(
         self, reads: Reads, laws: Sequence[DocumentUnits], units: Sequence[RuleUnit]
     ) -> RequirementExtractorInputs:
-        found = reads.extracted if reads.extracted is not None else Extracted()
+        extracted = reads.extracted if reads.extracted is not None else Extracted()
         return RequirementExtractorInputs(
             question=reads.question,
             language=reads.language,
@@ -163,7 +163,9 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
                 )
                 for unit in units
             ),
-            document_language=found.documents[0].language if found.documents else reads.language,
+            document_language=extracted.documents[0].language
+            if extracted.documents
+            else reads.language,
         )
 
     async def _join(
@@ -207,8 +209,8 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
 def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
     """Return every unit with text as one requirement, in order, for use without a model.
 
-    What stands above the first heading of a law in one document introduces it: it is accounted for,
-    and is no requirement.
+    Text above the first heading of a law introduces it: it is accounted for, but is not a
+    requirement.
     """
     texts = [rule_unit for rule_unit in units if rule_unit.text.strip()]
     above = _count_introduction(texts)
@@ -250,9 +252,9 @@ def list_unaccounted(
 def read_listed(
     outputs: Sequence[RequirementExtractorOutput], units: Sequence[RuleUnit]
 ) -> ExtractedPart:
-    """Return the requirements in the order of their units, and the account of every unit.
+    """Return the requirements in the order of their units, and an account of every unit.
 
-    An entry that names no unit, or stands twice, is left out, and a note says so.
+    Entries that name no unit, and duplicates, are left out with a note.
     """
     listed = [requirement for output in outputs for requirement in output.checklist]
     reasons = {
@@ -288,9 +290,9 @@ def read_listed(
 
 
 def _count_introduction(units: Sequence[RuleUnit]) -> int:
-    """Return how many units stand above the first heading; 0 where there is none.
+    """Return the number of units above the first heading; 0 if there are none.
 
-    A law with a file for each article has no introduction: the text below a title is the article.
+    A law with one file per article has no introduction: the text below a title is the article.
     """
     if len({unit.document_id for unit in units}) > 1:
         return 0
@@ -298,20 +300,22 @@ def _count_introduction(units: Sequence[RuleUnit]) -> int:
 
 
 def _make_requirement(
-    one: ListedRequirement, unit: RuleUnit, span: tuple[int, int] | None, name: str
+    requirement: ListedRequirement, unit: RuleUnit, span: tuple[int, int] | None, name: str
 ) -> Requirement:
     start, end = (0, len(unit.text)) if span is None else span
     return Requirement(
         id=name,
-        kind=RuleKind(one.kind),
-        statement=" ".join(one.requirement.split()),
+        kind=RuleKind(requirement.kind),
+        statement=" ".join(requirement.requirement.split()),
         quotation=unit.text[start:end],
         place=_make_place(unit, start, end),
-        addressee=one.addressee,
-        condition=one.applicability,
-        severity=one.severity,
-        granularity=one.granularity,
-        wordings=tuple(filter(None, (one.fulfilled_by.strip(), one.broken_by.strip()))),
+        addressee=requirement.addressee,
+        condition=requirement.applicability,
+        severity=requirement.severity,
+        granularity=requirement.granularity,
+        wordings=tuple(
+            filter(None, (requirement.fulfilled_by.strip(), requirement.broken_by.strip()))
+        ),
     )
 
 

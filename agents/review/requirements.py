@@ -15,11 +15,11 @@ class ReviewError(Exception):
 
 
 class ReportFormatError(ReviewError):
-    """A stored report that is no report; the message states the expected."""
+    """Raised for an invalid stored report; the message states what was expected."""
 
 
 class RuleKind(StrEnum):
-    """What a rule does; `UNIT` is a whole unit of a law that no model has read."""
+    """The kind of a rule; `UNIT` is a whole unit of a law that no model has read."""
 
     DUTY = "duty"
     BAN = "ban"
@@ -43,7 +43,7 @@ class RuleUnit:
 
 
 class TextPlace(BaseModel, frozen=True):
-    """Where a text stands: the characters from `start` to before `end` of a unit."""
+    """The position of a text: the characters from `start` up to, but excluding, `end` of a unit."""
 
     document_id: str
     unit_id: str
@@ -56,9 +56,9 @@ class Requirement(BaseModel, frozen=True):
     """One verifiable rule.
 
     `quotation` is the unchanged text at `place`; `statement` is the rule in one sentence in the
-    language of the reader, and the text of a whole unit where no model has read it. `wordings` are
-    sentences of a model as a document would have them: one that fulfils the rule, and one that
-    breaks it.
+    reader's language, or the text of a whole unit if no model has read it. `wordings` are two
+    sentences by a model in the style of a document: one that fulfils the rule and one that violates
+    it.
     """
 
     id: str
@@ -79,7 +79,7 @@ class Requirement(BaseModel, frozen=True):
 
 
 class UnitAccount(BaseModel, frozen=True):
-    """What became of one unit: its requirements, or the reason why it has none."""
+    """The result for one unit: its requirements, or the reason why it has none."""
 
     unit_id: str
     requirement_ids: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class Checklist(BaseModel, frozen=True):
 
 
 def make_checklist(requirements: Sequence[Requirement], target_law: str) -> Checklist:
-    """Return requirements as a checklist; definitions are no obligations, and are left out."""
+    """Return requirements as a checklist; definitions are not obligations and are left out."""
     return Checklist(
         target_law=target_law,
         checklist=tuple(

@@ -1,7 +1,8 @@
-"""The report of a review as values: every finding with the words of both sides and their places.
+"""The report of a review as values: every finding with quotations from both sides and their places.
 
-It is what `--report FILE.json` and the HTTP interface return. `agents.review.report_layout` prints
-it; all texts are safe by then, and links lead to passages of the documents.
+These values are returned by `--report FILE.json` and the HTTP interface, and printed by
+`agents.review.report_layout`. All texts are already safe, and links lead to passages of the
+documents.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,15 +31,15 @@ _BROKEN = str.maketrans({".": "[.]", ":": "[:]", "@": "[@]"})
 LinkMaker = Callable[[TextPlace], str]
 """Returns the address of a place in our own reader, or an empty text."""
 PageFinder = Callable[[TextPlace], int | None]
-"""Returns the page of a place in its file, or None where the file has no pages."""
+"""Returns the page of a place in its file, or None if the file has no pages."""
 _PRINTED = TypeAdapter(PrintedReport)
 _OBJECT = TypeAdapter(dict[str, object])
 _PARTS = "parts"
-"""An attribute that only reports of earlier versions have: they were stored as they are printed."""
+"""An attribute that only reports of earlier versions have, which were stored as printed."""
 
 
 class QuotedPlace(BaseModel, frozen=True):
-    """Words of a document and where they stand; `page` is that of its file, from 1."""
+    """A quotation from a document and its place; `page` is the page of its file, from 1."""
 
     document_id: str
     document: str
@@ -88,7 +89,7 @@ class ReportedRequirement(BaseModel, frozen=True):
 
 
 class ReportedGap(BaseModel, frozen=True):
-    """A gap that is no single requirement, such as a contradiction within the document."""
+    """A gap other than a single requirement, such as a contradiction within the document."""
 
     kind: str
     summary: str
@@ -119,14 +120,14 @@ class ReportedDocument(BaseModel, frozen=True):
 
 
 class UnitWithoutDuty(BaseModel, frozen=True):
-    """A unit of a law from which no requirement was made, with the reason."""
+    """A unit of a law without requirements, with the reason."""
 
     heading: str
     reason: str
 
 
 class SectionState(StrEnum):
-    """How a section of a report came about: an empty section is not a finding by itself.
+    """The state of a section of a report: an empty section alone is not a finding.
 
     `nothing` means that the specialist ran and had nothing to report.
     """
@@ -148,11 +149,11 @@ class ReportedSection(BaseModel, frozen=True):
 
 
 class ReviewReport(BaseModel, frozen=True):
-    """All that a review found. `is_judged` is false where no model is in use.
+    """All results of a review. `is_judged` is false if no model is in use.
 
-    `confidence` is the mean of what the model states for each verdict, 0 to 1; None: not measured.
-    `sections` states of each part of the review whether it was made; reports of earlier versions
-    have none.
+    `confidence` is the mean of the model's confidence in each verdict, 0 to 1; None if it was not
+    measured. `sections` states for each part of the review whether it was carried out; reports of
+    earlier versions have none.
     """
 
     title: str
@@ -302,25 +303,27 @@ class _Composer:
             link=self._link(place),
         )
 
-    def _report(self, number: int, one: Requirement, verdict: RuleVerdict) -> ReportedRequirement:
-        risk = self._risks.get(one.id)
+    def _report(
+        self, number: int, requirement: Requirement, verdict: RuleVerdict
+    ) -> ReportedRequirement:
+        risk = self._risks.get(requirement.id)
         return ReportedRequirement(
             number=number,
-            id=one.id,
-            kind=one.kind.value,
-            severity=one.severity,
-            addressee=clean_words(one.addressee),
-            applicability=clean_words(one.condition),
-            requirement=clean_quotation(one.statement),
-            law=self.point_to(one.place, one.quotation),
+            id=requirement.id,
+            kind=requirement.kind.value,
+            severity=requirement.severity,
+            addressee=clean_words(requirement.addressee),
+            applicability=clean_words(requirement.condition),
+            requirement=clean_quotation(requirement.statement),
+            law=self.point_to(requirement.place, requirement.quotation),
             status=verdict.status.value,
             confidence=verdict.confidence,
             reason=clean_words(verdict.note),
             evidence=tuple(self._quote(verdict.evidence)),
             closest=tuple(self._quote(verdict.closest)),
             comparisons=tuple(map(clean_quotation, verdict.comparisons)),
-            recommendation=clean_words(self._inputs.recommendations.get(one.id, "")),
-            urgency=self._urgency.get(one.id),
+            recommendation=clean_words(self._inputs.recommendations.get(requirement.id, "")),
+            urgency=self._urgency.get(requirement.id),
             risk=None if risk is None else _convert(risk),
         )
 
@@ -340,13 +343,13 @@ def clean_quotation(text: str) -> str:
 
 
 def break_addresses(text: str) -> str:
-    """Return a text in which addresses are broken, so that no viewer makes links of them:
+    """Return a text in which addresses are broken, so that no viewer turns them into links:
     `example[.]com`.
     """
     parts, end = [], 0
-    for found in find_addresses(text):
-        parts += [text[end : found.start], found.text.translate(_BROKEN)]
-        end = found.end
+    for address in find_addresses(text):
+        parts += [text[end : address.start], address.text.translate(_BROKEN)]
+        end = address.end
     return "".join((*parts, text[end:])) if parts else text
 
 
@@ -417,13 +420,13 @@ def encode_report(report: ReviewReport) -> bytes:
 def decode_report(value: bytes | str | Mapping[str, object]) -> ReviewReport | PrintedReport:
     """Return the report of a JSON text or object; raises `ReportFormatError`.
 
-    Reports of earlier versions are returned as they are printed.
+    Reports of earlier versions are returned as printed.
     """
     try:
-        found = value if isinstance(value, Mapping) else _OBJECT.validate_json(value)
-        if _PARTS in found:
-            return _PRINTED.validate_python(found)
-        return ReviewReport.model_validate(found)
+        report = value if isinstance(value, Mapping) else _OBJECT.validate_json(value)
+        if _PARTS in report:
+            return _PRINTED.validate_python(report)
+        return ReviewReport.model_validate(report)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "a report"
@@ -441,5 +444,5 @@ def _convert(risk: Risk) -> ReportedRisk:
     )
 
 
-def _rank(one: ReportedRequirement) -> tuple[int, int]:
-    return -(0 if one.risk is None else one.risk.score), one.number
+def _rank(requirement: ReportedRequirement) -> tuple[int, int]:
+    return -(0 if requirement.risk is None else requirement.risk.score), requirement.number

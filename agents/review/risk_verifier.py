@@ -46,7 +46,9 @@ class Writes(LoopWrites, frozen=True):
 
 
 class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
-    """Ranks findings; what a model leaves out has no risk, and an entry of `errors` says so."""
+    """Ranks findings; findings omitted by the model have no risk, and an entry of `errors` says
+    so.
+    """
 
     role = Role.RISK_VERIFIER
     step = ProgressStep.CHECK
@@ -60,7 +62,7 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
             text = "no risks were ranked, because the output of compliance is missing"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         if self.toolbox.is_offline:
-            # The report says that nobody ranked the findings.
+            # The report states that the findings were not ranked.
             return Wrote(Writes(risks=FindingList(items=0)))
         extraction = await self.toolbox.load(reads.checklist.reference, Extraction)
         review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
@@ -83,7 +85,7 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
         if (asked := given.calls) is not None:
             return Wrote(Writes(**asked.as_writes()))
         if not given.outputs:
-            # No list of risks at all: an empty one would say that there are none.
+            # No list of risks instead of an empty one, which would claim that there are no risks.
             return Wrote(Writes(errors=given.errors))
         own = {risk.requirement_id: risk for output in given.outputs for risk in output.risks}
         risks = [
@@ -116,5 +118,5 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
         return (self.toolbox.make_error(text, ErrorSeverity.MEDIUM),)
 
 
-def _convert(one: RankedRisk) -> Risk:
-    return Risk.model_validate(one.model_dump())
+def _convert(risk: RankedRisk) -> Risk:
+    return Risk.model_validate(risk.model_dump())

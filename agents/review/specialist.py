@@ -95,7 +95,7 @@ class GivenOutput(Generic[O]):
 
 @dataclass(frozen=True, slots=True)
 class BatchOutputs(Generic[I, O]):
-    """What became of each batch, or of each half of one that failed as a whole."""
+    """The result of each batch, or of each half of a batch that failed as a whole."""
 
     outcomes: tuple[tuple[I, NoOutput | GivenOutput[O]], ...]
 
@@ -117,11 +117,11 @@ class BatchOutputs(Generic[I, O]):
     @property
     def errors(self) -> tuple[SpecialistError, ...]:
         """All errors."""
-        return tuple(error for _, one in self.outcomes for error in one.errors)
+        return tuple(error for _, outcome in self.outcomes for error in outcome.errors)
 
     @property
     def failed(self) -> list[tuple[I, NoOutput]]:
-        """The inputs that have no output."""
+        """The inputs without an output."""
         return [(own, output) for own, output in self.outcomes if isinstance(output, NoOutput)]
 
     @property
@@ -144,12 +144,14 @@ class LoopTurns:
         """Return the turns of a payload, with the results in the order of their calls."""
         parsed = tuple(ModelMessage.model_validate(one) for one in messages)
         order = [use.call_id for message in parsed for use in message.calls]
-        found = tuple(ToolResult.model_validate(results[one]) for one in order if one in results)
-        return cls(parsed, found)
+        tool_results = tuple(
+            ToolResult.model_validate(results[one]) for one in order if one in results
+        )
+        return cls(parsed, tool_results)
 
 
 class SpecialistReads(BaseModel, frozen=True):
-    """What every specialist reads: the question, the person's groups, the reason for the round."""
+    """Input of every specialist: the question, the person's groups, the reason for the round."""
 
     canonical_question: str
     text: str = ""
@@ -166,7 +168,7 @@ class SpecialistReads(BaseModel, frozen=True):
 
 
 class LoopReads(SpecialistReads, frozen=True):
-    """What a specialist reads that calls tools: also the loop of tools so far."""
+    """Input of a specialist that calls tools, including the current state of the tool loop."""
 
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
     multi_tool_results: dict[str, JsonValue] = {}
@@ -178,7 +180,7 @@ class LoopReads(SpecialistReads, frozen=True):
 
 
 class LoopWrites(BaseModel, frozen=True):
-    """What every specialist writes that calls tools: what went wrong, or the next calls."""
+    """Output of every specialist that calls tools: errors, or the next calls."""
 
     errors: tuple[SpecialistError, ...] = ()
     tool_calls: tuple[dict[str, JsonValue], ...] = ()
@@ -188,17 +190,17 @@ class LoopWrites(BaseModel, frozen=True):
 async def expand_search(
     calls: Sequence[ToolUse], model: Model | None, question: str, language: str, run: Run
 ) -> list[ToolUse]:
-    """Return the calls, the first search with other wordings; raises `ModelError`.
+    """Return the calls, the first search with additional wordings; raises `ModelError`.
 
-    A search to which somebody gave parts or wordings stays as it is.
+    A search that already has parts or wordings is left unchanged.
     """
     place = next((number for number, use in enumerate(calls) if read_query(use)), None)
     if model is None or model.name == OFFLINE or place is None:
         return [*calls]
     use = calls[place]
     inputs = HydeExpansionInputs(query=read_query(use), question=question, language=language)
-    found = (await model.ask(HYDE_EXPANSION, inputs, run)).output
-    texts = [query.strip()[:_LONGEST_WORDING] for query in (found.passage, *found.queries)]
+    output = (await model.ask(HYDE_EXPANSION, inputs, run)).output
+    texts = [query.strip()[:_LONGEST_WORDING] for query in (output.passage, *output.queries)]
     wordings: list[JsonValue] = [*list(dict.fromkeys(filter(None, texts)))[:_MOST_WORDINGS]]
     if not wordings or not isinstance(use.arguments, dict):
         return [*calls]
@@ -234,7 +236,7 @@ class Toolbox:
 
     @classmethod
     def make(cls, parts: AgentParts, task: str) -> "Toolbox":
-        """Return what the specialist of a task works with."""
+        """Return the toolbox for the specialist of a task."""
         profile = parts.settings.specialists[task]
         tools = parts.tools if profile.tools else None
         expander = parts.model(EXPANSION) if profile.expands_queries else None
@@ -242,7 +244,7 @@ class Toolbox:
 
     @property
     def is_offline(self) -> bool:
-        """Whether there is no model: documents are shown as a search finds them, unjudged."""
+        """Whether there is no model: documents are then shown as a search finds them, unjudged."""
         return self.model.name == OFFLINE
 
     async def store(self, value: BaseModel) -> str:
@@ -266,9 +268,9 @@ class Toolbox:
     def make_error(
         self, error: object, severity: ErrorSeverity = ErrorSeverity.HIGH
     ) -> SpecialistError:
-        """Return an entry of `errors`; its id is in the log with the ids of the message.
+        """Return an entry of `errors`; its id is logged together with the ids of the message.
 
-        The log has no text: `refdesk trace --errors` shows it, with the question.
+        The log does not contain the text: `refdesk trace --errors` shows it with the question.
         """
         text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
         now = datetime.now(UTC)
@@ -296,10 +298,11 @@ class Toolbox:
         turns: LoopTurns | None = None,
         reads: BaseModel | None = None,
     ) -> NoOutput | GivenOutput[O]:
-        """Return the output of the specialist, or the calls of tools that it wants before.
+        """Return the output of the specialist, or the tool calls that it requests first.
 
-        At a limit of the loop the output is written from the results so far. If the model fails,
-        there is no output, and an entry of `errors` says so; `waits` has when it may succeed.
+        At a limit of the loop, the output is written from the results so far. If the model fails,
+        there is no output, and an entry of `errors` says so; `waits` states when a retry may
+        succeed.
         """
         inputs = add_context(inputs, reads)
         known = LoopTurns() if turns is None else turns
@@ -340,10 +343,11 @@ class Toolbox:
         *,
         by: str = "requirements",
     ) -> BatchOutputs[I, O]:
-        """Return the outputs of batches, some at a time; only a single batch may call tools.
+        """Return the outputs of batches, with limited concurrency; only a single batch may call
+        tools.
 
-        A batch that fails because of what it contains is asked again in halves of the items of its
-        field `by`. Finished calls are stored: a redelivered envelope pays for none of them again.
+        A batch that fails because of its content is retried in halves of the items of its field
+        `by`. Finished calls are stored: a redelivered envelope pays for none of them again.
         """
         limit = asyncio.Semaphore(_BATCHES_AT_ONCE)
         own_turns = turns if len(batches) == 1 else None
@@ -354,7 +358,7 @@ class Toolbox:
                 return await self._consult_halves(task, inputs, given, reads, by)
 
         outcomes = await asyncio.gather(*map(consult, batches))
-        return BatchOutputs(tuple(one for own in outcomes for one in own))
+        return BatchOutputs(tuple(output for own in outcomes for output in own))
 
     async def _consult_halves(
         self,
@@ -385,7 +389,7 @@ class Toolbox:
         return outcomes
 
     def _may_call(self, dialogue: Dialogue) -> bool:
-        """Return whether the loop goes on; the model judges itself whether it has enough."""
+        """Return whether the loop continues; the model decides whether it has enough."""
         if self.tools is None or not isinstance(self.model, ConversationModel):
             return False
         return dialogue.find_end() is None
@@ -416,7 +420,7 @@ class Toolbox:
     async def _expand(
         self, calls: list[ToolUse], inputs: BaseModel
     ) -> tuple[list[ToolUse], tuple[SpecialistError, ...]]:
-        """Return the calls with the wordings of a model, or as they are with the reason."""
+        """Return the calls with the model's wordings, or unchanged calls with the reason."""
         known = inputs if isinstance(inputs, SpecialistInputs) else SpecialistInputs(question="")
         try:
             expanded = await expand_search(
@@ -465,11 +469,11 @@ class Toolbox:
 
 
 class SpecialistAgent(Agent[R, W]):
-    """An agent that works with a toolbox: the task of its model has the name of its role.
+    """An agent that works with a toolbox: the model task has the name of the role.
 
-    If the model is only unavailable for some time, the specialist works again after it, as long as
-    the message has time. Answered calls are stored, so they are not paid again. What it has by then
-    is written if there is no time left.
+    If the model is temporarily unavailable, the specialist is retried as long as the message has
+    time. Finished calls are stored, so they are not paid for again. When no time is left, it writes
+    the results that it has.
     """
 
     needs_index = True
@@ -495,7 +499,7 @@ class SpecialistAgent(Agent[R, W]):
 
     @abstractmethod
     async def examine(self, reads: R) -> Wrote[W]:
-        """Return the result of the specialist as far as the model answers now."""
+        """Return the result of the specialist, as far as the model is available now."""
 
 
 def _halve(inputs: I, by: str) -> tuple[I, ...]:
@@ -508,7 +512,7 @@ def _halve(inputs: I, by: str) -> tuple[I, ...]:
 
 
 def _keep(inputs: I, by: str, items: Sequence[BaseModel]) -> I:
-    """Return inputs with some items of a field, and with what belongs to these."""
+    """Return inputs with some items of a field, and with everything that belongs to them."""
     if by != "requirements":
         return _update(inputs, **{by: items})
     names = {getattr(item, "id", None) for item in items}

@@ -61,7 +61,7 @@ _CITE = re.compile(r"\\cite\{([^{}\n]{1,1000})\}")
 _MOST = 100
 _LONGEST_FOCUS = 500
 REVIEW = f"{TOOL_SOURCE}compliance_review"
-"""The source of counts and of statuses: the review itself."""
+"""The source of counts and statuses: the review itself."""
 _REVIEW_TITLE = "review"
 _MOST_SOURCES = 30
 _BETWEEN = "\n\n"
@@ -70,14 +70,14 @@ _LEVEL = "specialists"
 
 @dataclass(frozen=True, slots=True)
 class NumberedAnswer:
-    """An answer with `[n]` in place of its citations, and what became of them."""
+    """An answer with `[n]` in place of its citations, and the result for each citation."""
 
     text: str
     check: CitationCheck
 
 
 class Reads(ReadsLanguage, frozen=True):
-    """What all specialists have found, and what went wrong."""
+    """The results and errors of all specialists."""
 
     canonical_question: str
     groups: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ class _AnswerMaterial:
     notes: tuple[str, ...]
 
     def list_all(self) -> SynthesisOutput:
-        """Return the findings and notes as a list, or the passages as they stand."""
+        """Return the findings and notes as a list, or the passages unchanged."""
         if not self.findings:
             passages = (f"{source.text} \\cite{{{name}}}" for name, source in self.sources.items())
             return SynthesisOutput(answer="\n\n".join(passages))
@@ -146,9 +146,9 @@ class _AnswerMaterial:
 
 
 class SynthesisAgent(SpecialistAgent[Reads, Writes]):
-    """Only passages that were really read can be cited; a claim without one is left out.
+    """Only passages that were read can be cited; a claim without one is left out.
 
-    Without the documents that a review needs, the person is asked which are meant.
+    If documents that the review needs are missing, the person is asked which ones are meant.
     """
 
     role = Role.SYNTHESIS
@@ -247,8 +247,9 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
                 FindingText(text=finding.text, sources=(*cited, REVIEW) if is_own else cited)
             )
         if findings:
-            # What only a place shows is cited by its place. A verdict with its reason is the
-            # review's: without it a check could not tell where "there is no such clause" is from.
+            # Facts shown only by a place are cited by that place. A verdict with its reason is
+            # cited as the review's: otherwise a check could not find the source of "there is no
+            # such clause".
             own_texts = [text.text for text in texts if REVIEW in text.sources]
             sources[REVIEW] = _make_review_source((*own_texts, *noted), reads)
         else:
@@ -258,15 +259,15 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
         return _AnswerMaterial(tuple(texts) if findings else (), sources, noted)
 
     async def _read(self, reads: Reads) -> list[WholeDocument]:
-        found = reads.extracted if reads.extracted is not None else Extracted()
-        scope = [document.document_id for document in (*found.documents, *found.against)]
-        names = scope if reads.checklist is not None else [*scope, *_list_found(found)]
+        extracted = reads.extracted if reads.extracted is not None else Extracted()
+        scope = [document.document_id for document in (*extracted.documents, *extracted.against)]
+        names = scope if reads.checklist is not None else [*scope, *_list_found(extracted)]
         return await self.toolbox.read_documents(names, reads.groups)
 
     async def _describe(self, reads: Reads) -> tuple[tuple[Finding, ...], list[str]]:
         """Return the findings in the person's language, and the notes about them."""
-        found = reads.extracted if reads.extracted is not None else Extracted()
-        notes = [*found.notes]
+        extracted = reads.extracted if reads.extracted is not None else Extracted()
+        notes = [*extracted.notes]
         findings: tuple[Finding, ...] = ()
         if reads.checklist is not None:
             extraction = await self.toolbox.load(reads.checklist.reference, Extraction)
@@ -285,7 +286,9 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
                 notes += [note for note in review.notes if note not in notes]
                 named = {
                     "law": reads.checklist.target_law,
-                    "document": name_documents([document.title for document in found.documents]),
+                    "document": name_documents(
+                        [document.title for document in extracted.documents]
+                    ),
                     "language": reads.reply_language,
                 }
                 if self._is_unjudged(reads):
@@ -313,8 +316,8 @@ def number_citations(answer: str, numbers: Mapping[str, int]) -> NumberedAnswer:
     used: dict[str, None] = {}
     invalid: dict[str, None] = {}
 
-    def show(found: re.Match[str]) -> str:
-        names = [name.strip() for name in found[1].split(",") if name.strip()]
+    def show(match: re.Match[str]) -> str:
+        names = [name.strip() for name in match[1].split(",") if name.strip()]
         used.update(dict.fromkeys(name for name in names if name in numbers))
         invalid.update(dict.fromkeys(name for name in names if name not in numbers))
         return "".join(f"[{numbers[name]}]" for name in names if name in numbers)
@@ -334,7 +337,7 @@ def may_ask_again(reads: "Reads") -> bool:
 
 
 def plan_further(wanted: FurtherWork | None, reads: "Reads") -> FurtherRound | None:
-    """Return the round that a model asks for; None: it asks for none, or for one that cannot be."""
+    """Return the round that a model requests; None if it requests none or an impossible one."""
     name = wanted.specialist.strip().lower() if wanted is not None else ""
     is_known = name in set(SpecialistName) and name != SpecialistName.SYNTHESIS
     if wanted is None or not is_known or not may_ask_again(reads):
@@ -344,13 +347,16 @@ def plan_further(wanted: FurtherWork | None, reads: "Reads") -> FurtherRound | N
 
 
 def _find_missing_scope(reads: Reads) -> str:
-    """Return what the person must specify before a review is possible, or ""."""
-    planned, found = reads.triage.agent_sequence, reads.extracted
-    if "compliance" not in planned or found is None or reads.verdicts is not None:
+    """Return what the person must specify before a review is possible, otherwise ""."""
+    planned, extracted = reads.triage.agent_sequence, reads.extracted
+    if "compliance" not in planned or extracted is None or reads.verdicts is not None:
         return ""
-    if found.documents and found.against:
+    if extracted.documents and extracted.against:
         return ""
-    return "; ".join(found.notes) or "It is unclear which document is meant, and against which law."
+    return (
+        "; ".join(extracted.notes)
+        or "It is unclear which document is meant, and against which law."
+    )
 
 
 def _ask(message: str, reason: ClarificationReason = ClarificationReason.MISSING_DETAILS) -> Writes:
@@ -362,16 +368,17 @@ def _ask(message: str, reason: ClarificationReason = ClarificationReason.MISSING
 
 
 def _list_summaries(reads: Reads) -> list[str]:
-    """Return a summary of what the other specialists found."""
-    found = reads.extracted if reads.extracted is not None else Extracted()
+    """Return a summary of the other specialists' results."""
+    extracted = reads.extracted if reads.extracted is not None else Extracted()
     titles = {
-        document.document_id: document.title for document in (*found.documents, *found.against)
+        document.document_id: document.title
+        for document in (*extracted.documents, *extracted.against)
     }
     notes = [
-        f"{titles.get(str(one.get('document_id')), one.get('document_id'))}: "
-        f"{one.get('document_type')}, {one.get('domain')}, "
-        f"{one.get('sensitivity')}"
-        for one in reads.classification
+        f"{titles.get(str(classified.get('document_id')), classified.get('document_id'))}: "
+        f"{classified.get('document_type')}, {classified.get('domain')}, "
+        f"{classified.get('sensitivity')}"
+        for classified in reads.classification
     ]
     if reads.citation_audit is not None:
         notes += reads.citation_audit.summary
@@ -380,14 +387,14 @@ def _list_summaries(reads: Reads) -> list[str]:
     return notes
 
 
-def _list_found(found: Extracted) -> list[str]:
-    return list(dict.fromkeys(passage.document_id for passage in found.chunks_data))
+def _list_found(extracted: Extracted) -> list[str]:
+    return list(dict.fromkeys(passage.document_id for passage in extracted.chunks_data))
 
 
 def _list_passages(reads: Reads, documents: Sequence[WholeDocument]) -> Iterable[_QuotedSource]:
-    """Yield the passages that the extractor chose, as far as their documents still have them."""
-    found = reads.extracted if reads.extracted is not None else Extracted()
-    for passage in found.chunks_data[:_MOST_SOURCES]:
+    """Yield the passages chosen by the extractor that still exist in their documents."""
+    extracted = reads.extracted if reads.extracted is not None else Extracted()
+    for passage in extracted.chunks_data[:_MOST_SOURCES]:
         document = next((each for each in documents if each.listed.id == passage.document_id), None)
         if document is not None:
             yield _find_source(passage.chunk_id, [document], passage.content)
@@ -471,6 +478,6 @@ def _lay_out(sources: Mapping[str, _QuotedSource]) -> tuple[str, tuple[SourceRef
     return _BETWEEN.join(source.text for source in sources.values()), tuple(references)
 
 
-def _make_result(one: _QuotedSource, reference: SourceReference) -> SearchResult:
-    fields = one.citation.model_dump()
+def _make_result(source: _QuotedSource, reference: SourceReference) -> SearchResult:
+    fields = source.citation.model_dump()
     return SearchResult.model_validate({**fields, "levels": (_LEVEL,), "span": reference.span})

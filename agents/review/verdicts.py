@@ -1,6 +1,7 @@
 """The values that specialists store: parts of a checklist, verdicts, risks and gaps.
 
-What specialists leave for each other is shortened here, and each one gets its context.
+This module also shortens the outputs that specialists pass to each other, and selects the context
+of each specialist.
 """
 
 import json
@@ -30,7 +31,7 @@ _FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
 OUTPUTS = (
     "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",
 )  # fmt: skip
-"""Attributes with what specialists have left, in their order."""
+"""Attributes with the outputs of specialists, in their order."""
 LAST_TURNS = 3
 _LONGEST_TURN, _LONGEST_TEXT, _LONGEST_OUTPUTS = 300, 300, 4_000
 _MOST_DOCUMENTS, _MOST_PLACES = 20, 10
@@ -55,10 +56,10 @@ class VerdictEvidence(BaseModel, frozen=True):
 
 
 class RuleVerdict(BaseModel, frozen=True):
-    """A status with its evidence and its reason; `confidence` is the model's, 0 to 1.
+    """A status with its evidence and reason; `confidence` is the model's, 0 to 1.
 
-    `closest` are the passages that a search found for it, where nobody has judged it or where it
-    is a gap. `comparisons` are amounts and periods of both texts, compared by code.
+    `closest` are the passages that a search found, if the requirement was not judged or is a gap.
+    `comparisons` are amounts and periods of both texts, compared by code.
     """
 
     requirement_id: str
@@ -123,7 +124,7 @@ class SynthesizedGap(BaseModel, frozen=True):
 
 
 class ExtractedPart(BaseModel, frozen=True):
-    """What a part of a law demands, and the account of each of its units, in order."""
+    """The requirements of a part of a law, and an account of each of its units, in order."""
 
     requirements: tuple[Requirement, ...]
     units: tuple[UnitAccount, ...]
@@ -158,11 +159,11 @@ class CollectedGaps(BaseModel, frozen=True):
 
 
 def join_extractions(parts: Sequence[ExtractedPart]) -> Extraction:
-    """Return the parts as one, with requirements numbered in order; every unit is there once.
+    """Return the parts as one, with requirements numbered in order and every unit exactly once.
 
-    Definitions have numbers of their own, so that those of the requirements have no holes.
+    Definitions are numbered separately, so that the numbers of the requirements have no gaps.
 
-    Raises `ValueError` if a unit is there twice.
+    Raises `ValueError` if a unit occurs twice.
     """
     requirements: list[Requirement] = []
     accounts: list[UnitAccount] = []
@@ -185,7 +186,7 @@ def join_extractions(parts: Sequence[ExtractedPart]) -> Extraction:
         ]
     seen = [account.unit_id for account in accounts]
     if len(set(seen)) != len(seen):
-        twice = next(one for one in seen if seen.count(one) > 1)
+        twice = next(requirement_id for requirement_id in seen if seen.count(requirement_id) > 1)
         raise ValueError(f"expected every unit once, found {twice!r} twice")
     notes = _list_once(note for part in parts for note in part.notes)
     return Extraction(requirements=tuple(requirements), units=tuple(accounts), notes=notes)
@@ -209,10 +210,10 @@ def compress_output(value: JsonValue, longest: int = LONGEST) -> JsonValue:
     if isinstance(value, str):
         return shorten_middle(value, longest)
     if isinstance(value, list):
-        return [compress_output(one, longest) for one in value]
+        return [compress_output(item, longest) for item in value]
     if isinstance(value, dict):
-        kept = ((name, one) for name, one in value.items() if name not in REMOVED)
-        return {name: compress_output(one, longest) for name, one in kept}
+        kept = ((name, item) for name, item in value.items() if name not in REMOVED)
+        return {name: compress_output(item, longest) for name, item in kept}
     return value
 
 
@@ -227,7 +228,9 @@ def shorten_middle(text: str, longest: int = LONGEST) -> str:
 def compress_requirements(
     requirements: Iterable[Requirement], wanted: Iterable[str] | None = None
 ) -> tuple[KnownRequirement, ...]:
-    """Return requirements as others read them; all, or those with these ids."""
+    """Return requirements in the form that other specialists read: all, or those with the given
+    ids.
+    """
     names = None if wanted is None else frozenset(wanted)
     return tuple(
         KnownRequirement(
@@ -271,7 +274,9 @@ def describe_risk(risk: Risk) -> str:
 
 
 def add_context(inputs: I, reads: BaseModel | None) -> I:
-    """Return the inputs of a specialist with its context, as far as it reads the attributes."""
+    """Return the inputs of a specialist with its context, limited to the attributes that it
+    reads.
+    """
     if reads is None or not isinstance(inputs, SpecialistInputs):
         return inputs
     values: dict[str, object] = {name: getattr(reads, name) for name in type(reads).model_fields}
@@ -289,7 +294,7 @@ def add_context(inputs: I, reads: BaseModel | None) -> I:
 
 
 def write_outputs(values: Mapping[str, object]) -> str:
-    """Return the outputs of the others as compact JSON without unused fields, or ""."""
+    """Return the other specialists' outputs as compact JSON without unused fields, or ""."""
     shown: dict[str, JsonValue] = {}
     for name in OUTPUTS:
         value = values.get(name)
@@ -299,7 +304,7 @@ def write_outputs(values: Mapping[str, object]) -> str:
         plain: JsonValue = json.loads(json.dumps(dumped))
         kept = compress_output(plain, _LONGEST_TEXT)
         if isinstance(kept, dict):
-            kept = {key: one for key, one in kept.items() if one and key not in _NOT_SHOWN}
+            kept = {key: item for key, item in kept.items() if item and key not in _NOT_SHOWN}
         shown[name] = kept
     if not shown:
         return ""
@@ -326,12 +331,12 @@ def _list_turns(history: object) -> Iterator[str]:
             yield f"{turn.speaker}: {shorten_middle(' '.join(meant.split()), _LONGEST_TURN)}"
 
 
-def _list_retrieved(found: Extracted) -> Iterator[str]:
+def _list_retrieved(extracted: Extracted) -> Iterator[str]:
     """Yield a line for each document of the review, and for the places of passages."""
-    for role, documents in (("document", found.documents), ("rules", found.against)):
+    for role, documents in (("document", extracted.documents), ("rules", extracted.against)):
         for document in documents[:_MOST_DOCUMENTS]:
             yield f"{role}: {document.title} ({document.units} units, {document.language})"
-    for place in found.citations[:_MOST_PLACES]:
+    for place in extracted.citations[:_MOST_PLACES]:
         yield f"passage: {place}"
 
 

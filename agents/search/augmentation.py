@@ -1,7 +1,7 @@
 """Numbers the sources and combines them with the question.
 
-The prompt of the response agent contains `augmented_prompt` as it is. The text of each source, and
-every text of the user, is in a data block of its own: only what is outside of the blocks names a
+The prompt of the response agent contains `augmented_prompt` unchanged. The text of each source and
+every text of the user is in a data block of its own; only text outside of these blocks can name a
 source. The search has assembled the context for the smallest context window of the models.
 """
 

@@ -12,7 +12,7 @@ _ITEM = re.compile(r"[ \t]{0,24}(?:[-*+\u2022]|(\d{1,3})[.)])[ \t]")
 
 
 class BlockType(Enum):
-    """What a block is."""
+    """The kind of a block."""
 
     PROSE = auto()
     LIST = auto()
@@ -63,7 +63,7 @@ def place_sentences(paragraph: str) -> Iterator[tuple[int, int]]:
 
 
 def place_items(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each outermost item of a list, with what hangs under it."""
+    """Yield start and end of each outermost item of a list, including its nested content."""
     start: int | None = None
     at = 0
     for line in text.split("\n"):
@@ -145,6 +145,6 @@ def _last_number(text: str, block: TextBlock) -> int:
 
 def _numbers(text: str, block: TextBlock) -> Iterator[int]:
     for line in text[block.start : block.end].split("\n"):
-        found = None if line[:1].isspace() else _ITEM.match(line)
-        if found is not None and found[1]:
-            yield int(found[1])
+        match = None if line[:1].isspace() else _ITEM.match(line)
+        if match is not None and match[1]:
+            yield int(match[1])

@@ -1,9 +1,8 @@
-"""Selects the sources that the judge reads of all that the writer had.
+"""Selects the sources that the judge reads from all sources of the writer.
 
-The judge reads the sources that the answer cites, the sections next to them, the first ones of the
-search, and for each sentence those that share most with it: the source of a sentence without a
-mark, the right source of a wrong citation, or one that contradicts it, has words, numbers or names
-of the sentence.
+The judge reads the cited sources, their neighbouring sections, the first results of the search, and
+for each sentence the sources that share most with it: the source of an unmarked sentence, the right
+source of a wrong citation, or a contradicting one shares words, numbers or names with the sentence.
 """
 
 from collections import Counter, defaultdict
@@ -32,7 +31,7 @@ def number_sources(
 ) -> dict[int, SourceReference]:
     """Return all sources of the prompt under the numbers that the judge sees.
 
-    Those that the answer cites have their numbers in the answer, the others follow.
+    Cited sources keep their numbers from the answer; the others follow.
     """
     numbered = references_by_number(used, references)
     cited = {reference.chunk_id for reference in numbered.values()}

@@ -1,8 +1,8 @@
-"""Composes the passages that are shown when no model wrote an answer. The parts of the sources that
-the search found are shown unchanged and are not judged. Prose is shown in whole sentences; a list
-or a code block whole, below its lead-in; of a long table the rows that hold words of the question,
-below its header. The words of the question are bold, but for common ones.
-A passage with instructions to an assistant is marked, and is never the first.
+"""Composes the passages that are shown if no model wrote an answer. The relevant parts of the
+sources are shown unchanged and unjudged: prose in whole sentences, a list or code block completely
+and below its lead-in, and of a long table the rows with words of the question below the header. The
+words of the question are bold, except common ones. A passage with instructions to an assistant is
+marked and never comes first.
 """
 
 import re
@@ -28,8 +28,8 @@ MOST_HITS = 3
 """The number of hits that are shown, in at most `MOST_PASSAGES` sections."""
 HITS_PER_SECTION = 2
 LEAST_SHARE = 1 / 3
-"""A further passage is left out if it holds no more of the question's words than this share of
-those that the first one holds."""
+"""A further passage is left out if it contains less than this share of the question's words that
+the first passage contains."""
 STUB_WORDS = 6
 """A passage of fewer words, such as "See Install.", is left out if there is another."""
 LONGEST_LIST = 250
@@ -76,7 +76,7 @@ class Say(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SelectedPassage:
-    """The parts of one source that are shown, and the words of the question that they hold."""
+    """The visible parts of one source, and the words of the question in them."""
 
     source: SourceReference
     text: str
@@ -86,7 +86,9 @@ class SelectedPassage:
 
 @dataclass(frozen=True, slots=True)
 class ShownPassages:
-    """Passages as they are shown, the numbers of their sources, and links that were removed."""
+    """Passages in their displayed form, the numbers of their sources, and the links that were
+    removed.
+    """
 
     shown: tuple[ShownPassage, ...] = ()
     numbers: tuple[int, ...] = ()
@@ -124,13 +126,13 @@ class _Marker:
         self.marked.update(_MARKED.findall(marked))
         return restore(marked.translate(_BOLD), aside)
 
-    def _replace(self, found: re.Match[str]) -> str:
-        if found["signs"]:
-            return self._mark_signs(found["signs"])
-        word = found["word"]
+    def _replace(self, match: re.Match[str]) -> str:
+        if match["signs"]:
+            return self._mark_signs(match["signs"])
+        word = match["word"]
         if word and self._asked.intersection(terms(word, self._language)):
             return f"{_BEGIN}{word}{_END}"
-        return found[0]
+        return match[0]
 
     def _mark_signs(self, run: str) -> str:
         """Mark the pairs of signs that the question holds, in writing without spaces."""
@@ -153,9 +155,9 @@ def show_passages(
     common: Collection[str],
     say: Say,
 ) -> ShownPassages:
-    """Return the best passages of the sources with the words around them; see `compose_passages`.
+    """Return the best passages of the sources with their surrounding text; see `compose_passages`.
 
-    Links lead only to their own source, and from one that gives orders to an assistant nowhere.
+    Links lead only to their own source; a source with instructions to an assistant gets no links.
     """
     removed: list[str] = []
 
@@ -257,19 +259,19 @@ def _list_shared_terms(question: str, source: SourceReference, text: str = "") -
 
 def _compose(
     question: str,
-    found: _Found,
+    section: _Found,
     counted_rows: CountedRows,
     make_safe: MakeSafe,
     is_suspicious: Callable[[str], bool],
     common: Collection[str],
 ) -> SelectedPassage:
-    asked = frozenset(terms(question, found.source.language or "en"))
-    shown = _show(found, asked, counted_rows)
-    marker = _Marker(asked.difference(common) or asked, found.source.language or "en")
+    asked = frozenset(terms(question, section.source.language or "en"))
+    shown = _show(section, asked, counted_rows)
+    marker = _Marker(asked.difference(common) or asked, section.source.language or "en")
     gives_orders = is_suspicious("\n\n".join(part for _, part in shown))
-    safe = [(is_code, make_safe(found.source, part, gives_orders)) for is_code, part in shown]
+    safe = [(is_code, make_safe(section.source, part, gives_orders)) for is_code, part in shown]
     text = "\n\n".join(part if is_code else marker.mark(part) for is_code, part in safe)
-    return SelectedPassage(found.source, text, frozenset(marker.marked), gives_orders)
+    return SelectedPassage(section.source, text, frozenset(marker.marked), gives_orders)
 
 
 def _is_exact(term: str) -> bool:
@@ -279,10 +281,10 @@ def _is_exact(term: str) -> bool:
 def _choose_sections(
     question: str, references: Sequence[SourceReference], context: str
 ) -> list[_Found]:
-    """Return the sections of the best hits; a section takes part with two hits at most.
+    """Return the sections of the best hits, with at most two hits per section.
 
-    A short text is a hit only if its heading has a number or identifier of the question, or if
-    there are no longer ones.
+    A short text is a hit only if its heading contains a number or identifier of the question, or if
+    there are no longer texts.
     """
     hits = sorted(
         ((part, reference) for reference in references for part in reference.found),
@@ -299,10 +301,10 @@ def _choose_sections(
     taken = 0
     for part, reference in ordered:
         text = _text_of(reference, context)
-        found = chosen.setdefault(reference.number, _Found(reference, text))
-        if len(found.spans) >= HITS_PER_SECTION:
+        section = chosen.setdefault(reference.number, _Found(reference, text))
+        if len(section.spans) >= HITS_PER_SECTION:
             continue
-        found.spans.append((part.start, part.end))
+        section.spans.append((part.start, part.end))
         taken += 1
         if taken == MOST_HITS:
             break
@@ -332,48 +334,48 @@ def _is_stub(text: str) -> bool:
 
 
 def _show(
-    found: _Found, asked: frozenset[str], counted_rows: CountedRows
+    section: _Found, asked: frozenset[str], counted_rows: CountedRows
 ) -> list[tuple[bool, str]]:
     """Return the shown parts of a section in order; True marks code."""
-    blocks = split_blocks(found.text)
+    blocks = split_blocks(section.text)
     parts: list[tuple[bool, str]] = []
     shown_to: int | None = None
     for place, block in enumerate(blocks):
-        if not block.overlap(found.spans) or found.text.startswith(MARK, block.start):
+        if not block.overlap(section.spans) or section.text.startswith(MARK, block.start):
             continue
-        start, part = _show_block(found, block, asked, counted_rows)
-        lead = _find_lead(found.text, blocks, place)
+        start, part = _show_block(section, block, asked, counted_rows)
+        lead = _find_lead(section.text, blocks, place)
         if lead is not None and (shown_to is None or shown_to < lead.end):
-            parts += _make_gap(found.text, shown_to, lead.start)
-            parts.append((False, found.text[lead.start : lead.end]))
+            parts += _make_gap(section.text, shown_to, lead.start)
+            parts.append((False, section.text[lead.start : lead.end]))
         else:
-            parts += _make_gap(found.text, shown_to, start)
+            parts += _make_gap(section.text, shown_to, start)
         parts.append((block.kind is BlockType.CODE, part))
         shown_to = block.end
     return parts
 
 
 def _make_gap(text: str, shown_to: int | None, start: int) -> list[tuple[bool, str]]:
-    """Return the sign for text that is left out between two parts, if there is any."""
+    """Return the sign for text left out between two parts; empty if nothing was left out."""
     if shown_to is None or not text[shown_to:start].strip():
         return []
     return [(False, _GAP)]
 
 
 def _show_block(
-    found: _Found, block: TextBlock, asked: frozenset[str], counted_rows: CountedRows
+    section: _Found, block: TextBlock, asked: frozenset[str], counted_rows: CountedRows
 ) -> tuple[int, str]:
     """Return where the shown part of a block begins, and the part."""
-    text = found.text[block.start : block.end]
+    text = section.text[block.start : block.end]
     if block.kind is BlockType.TABLE:
-        return block.start, _show_table(text, asked, found.source.language or "en", counted_rows)
-    spans = [(max(0, s - block.start), e - block.start) for s, e in found.spans]
+        return block.start, _show_table(text, asked, section.source.language or "en", counted_rows)
+    spans = [(max(0, s - block.start), e - block.start) for s, e in section.spans]
     spans = [(start, min(end, len(text))) for start, end in spans if start < min(end, len(text))]
     if block.kind is BlockType.PROSE:
         units = list(place_sentences(text))
     else:
         is_short = len(text.split()) <= LONGEST_LIST
-        if block.kind is BlockType.CODE or (is_short and _is_meant(block, found.spans)):
+        if block.kind is BlockType.CODE or (is_short and _is_meant(block, section.spans)):
             return block.start, text
         units = list(place_items(text))
     kept = [unit for unit in units if TextBlock(block.kind, *unit).overlap(spans)]
@@ -383,7 +385,9 @@ def _show_block(
 
 
 def _is_meant(block: TextBlock, spans: Sequence[tuple[int, int]]) -> bool:
-    """Return whether a block is a large part of a hit, and not what a chunk repeats of another."""
+    """Return whether a block is a large part of a hit, and not a repetition from a neighbouring
+    chunk.
+    """
     shared = block.overlap(spans)
     return 2 * shared >= block.end - block.start or any(
         3 * block.overlap([span]) >= span[1] - span[0] for span in spans
@@ -391,7 +395,7 @@ def _is_meant(block: TextBlock, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _join_units(text: str, units: Sequence[tuple[int, int]]) -> str:
-    """Return the units of a block as they stand, with a sign where others are left out."""
+    """Return the units of a block unchanged, with a sign where others are left out."""
     parts = [text[slice(*units[0])]]
     for before, (start, end) in pairwise(units):
         between = text[before[1] : start]
@@ -431,11 +435,11 @@ def _show_table(table: str, asked: frozenset[str], language: str, counted_rows: 
 
 
 def _match_rows(rows: Sequence[str], asked: frozenset[str], language: str) -> list[int]:
-    """Return the rows that hold the rarest words of the question; none if no row differs."""
+    """Return the rows with the rarest words of the question; none if the rows do not differ."""
     held = [asked.intersection(terms(row, language)) for row in rows]
-    counts = {term: sum(term in one for one in held) for term in asked}
+    counts = {term: sum(term in words for words in held) for term in asked}
     weights = {term: log(len(rows) / count) for term, count in counts.items() if count}
-    scores = [sum(weights[term] for term in one) for one in held]
+    scores = [sum(weights[term] for term in words) for words in held]
     best = max(scores, default=0.0)
     if best <= 0.0:
         return []
@@ -457,5 +461,7 @@ def _heads_group(row: str) -> bool:
 
 
 def _is_word(piece: str) -> bool:
-    """Return whether marked signs may be a word: letters of alphabets say less than characters."""
+    """Return whether the marked characters may be a word: a few alphabetic letters carry less
+    meaning than ideographs.
+    """
     return len(piece) >= _SHORTEST_OF_LETTERS or not _LETTERS_UNSPACED.match(piece)

@@ -111,7 +111,7 @@ class _Rejection:
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """The findings of rules and judge; `output` is None if there was no judge."""
+    """The findings of rules and judge; `output` is None if no judge was used."""
 
     rejected: tuple[_Rejection, ...]
     output: JudgeOutput | None
@@ -129,10 +129,10 @@ class _Judgement:
 
 
 class QualityAgent(Agent[Reads, Writes]):
-    """Sends the parts that sources support, and reports what was left out.
+    """Sends the parts that are supported by sources, and reports what was left out.
 
-    A judge that fails is replaced by the next model of its chain. A quotation of the search itself,
-    which no model wrote, needs no judge.
+    A judge that fails is replaced by the next model of its chain. A quotation by the search itself,
+    without a model, needs no judge.
     """
 
     role = Role.QUALITY
@@ -250,7 +250,9 @@ class QualityAgent(Agent[Reads, Writes]):
         return _ask_user(writes, judgement.output)
 
     def _add_notices(self, text: str, reads: Reads, judgement: _Judgement) -> str:
-        """Return the answer, followed by what was left out, not found, or not judged."""
+        """Return the answer followed by notices about parts that were left out, not found or not
+        judged.
+        """
         notices = list_notices(
             text,
             self._texts,
@@ -310,7 +312,7 @@ def _read(reads: Reads) -> tuple[CheckedAnswer, tuple[Fault, ...]]:
 
 
 def _move_marks(answer: CheckedAnswer, output: JudgeOutput | None) -> CheckedAnswer:
-    """Return the answer with the sources that the judge names in place of wrong ones."""
+    """Return the answer in which the sources named by the judge replace wrong ones."""
     numbered = number_sources(answer.used, answer.references)
     moves = [
         MovedMark(place[0], verdict.quote, verdict.source)
@@ -332,7 +334,7 @@ def _move_marks(answer: CheckedAnswer, output: JudgeOutput | None) -> CheckedAns
 
 
 def _find_silence(output: JudgeOutput, answer: CheckedAnswer, faults: Sequence[Fault]) -> str:
-    """Return why an output is no judgement, or an empty text."""
+    """Return why an output is not a judgement, or an empty text."""
     if not output.claims_read:
         return "the judge read no claim"
     heard = {verdict.passage for verdict in output.verdicts}
@@ -352,7 +354,7 @@ def _collect_rejected(
     faults: Sequence[Fault],
     proved: Sequence[_Rejection],
 ) -> tuple[_Rejection, ...]:
-    found = list(proved)
+    rejections = list(proved)
     known = {rejection.block: rejection for rejection in proved}
     for verdict in output.verdicts:
         if verdict.supported:
@@ -364,19 +366,21 @@ def _collect_rejected(
             place, quoted = (fault.block, fault.cell), None
         block, cell = place if place is not None else (None, None)
         if block not in known:
-            found.append(_Rejection(verdict.quote, verdict.reason, block, cell))
+            rejections.append(_Rejection(verdict.quote, verdict.reason, block, cell))
         elif quoted is not None:
-            # The judge quotes the sentence and says what is wrong; a rule rejects its whole block.
-            one = known.pop(block)
-            reason = "; ".join(filter(None, (verdict.reason, one.reason)))
-            found[found.index(one)] = replace(one, quote=verdict.quote, reason=reason)
-    return tuple(dict.fromkeys(found))
+            # The judge quotes the sentence and states the fault; a rule rejects its whole block.
+            rejected = known.pop(block)
+            reason = "; ".join(filter(None, (verdict.reason, rejected.reason)))
+            rejections[rejections.index(rejected)] = replace(
+                rejected, quote=verdict.quote, reason=reason
+            )
+    return tuple(dict.fromkeys(rejections))
 
 
 def _without_rejected(
     answer: CheckedAnswer, rejected: Sequence[_Rejection]
 ) -> tuple[SourcedText, float]:
-    """Return the answer without what is rejected, and the share of its blocks that is left."""
+    """Return the answer without rejected blocks, and the share of blocks that remain."""
     whole = {
         rejection.block
         for rejection in rejected
@@ -397,7 +401,7 @@ def _without_rejected(
 
 
 def _score(judgement: _Judgement, share: float) -> float | None:
-    """Return the score of what is left, or None if it was not judged."""
+    """Return the score of the remaining answer, or None if it was not judged."""
     output = judgement.output
     if output is None:
         return None
@@ -410,7 +414,7 @@ def _score(judgement: _Judgement, share: float) -> float | None:
 
 
 def _decide(judgement: _Judgement, reads: Reads) -> Decision:
-    """Return the decision about an answer of which something is left."""
+    """Return the decision about an answer of which a part remains."""
     output = judgement.output
     if output is None:
         return "approve"
@@ -426,9 +430,10 @@ def _decide(judgement: _Judgement, reads: Reads) -> Decision:
 
 
 def _is_complete(output: JudgeOutput, reads: Reads) -> bool:
-    """Return whether an approval is taken for what it leaves open.
+    """Return whether an approved answer counts as complete.
 
-    What the writer did not find is told to the reader: the judge, who knows of it, approved.
+    Parts that the writer did not find are stated in the answer: the judge knew of them and
+    approved.
     """
     return output.completeness >= LEAST_COMPLETENESS or bool(reads.missing)
 

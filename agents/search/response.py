@@ -1,4 +1,4 @@
-"""Answers the question from the sources alone and cites a source for every claim."""
+"""Answers the question only from the sources and cites a source for every claim."""
 
 import asyncio
 from collections.abc import Callable
@@ -121,7 +121,7 @@ class _WrittenAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _OutgoingAnswer:
-    """An answer as it is sent: its sources are numbered, its links lead to their pages."""
+    """An answer in its final form: its sources are numbered and its links lead to their pages."""
 
     text: str
     used: tuple[SourceUsed, ...]
@@ -135,16 +135,16 @@ def _read_clock() -> datetime:
 class ResponseAgent(Agent[Reads, Writes]):
     """Writes the answer, which is sent as the model wrote it.
 
-    Rules add marks where a source is proved, remove those of sources that do not exist, and let
-    links lead only to the pages of cited sources: see `citations.citing` and `citations.links`. An
-    answer without any source is an error of the model.
+    Rules add citation marks where a source is proved, remove marks of sources that do not exist,
+    and allow links only to the pages of cited sources: see `citations.citing` and
+    `citations.links`. An answer without any source is an error of the model.
 
-    While the model writes, what is finished is checked by rules. If the channel shows drafts, what
-    passes is published as a draft of the answer: the flow leads here only after the guardrails, or
-    to put the last answer into other words.
+    While the model writes, finished parts are checked by rules. If the channel shows drafts,
+    accepted parts are published as a draft of the answer: the flow reaches this agent only after
+    the guardrails, or to rephrase the last answer.
 
-    The model is called once. After a judge's complaint it sees its earlier answer and what was
-    wrong with it; after a failure the next attempt uses the next model of the chain.
+    The model is called once. After a complaint by the judge, it sees its earlier answer and the
+    faults; after a failure, the next attempt uses the next model of the chain.
     """
 
     role = Role.RESPONSE
@@ -247,21 +247,21 @@ class ResponseAgent(Agent[Reads, Writes]):
         """Show the passages as a draft until the model begins to write, which replaces them."""
         if reads.judged_answer is not None or reads.best_answer is not None:
             return
-        found = await asyncio.to_thread(self._show_passages, reads, MEANWHILE)
-        await self._publish_found(reads, found, writing=0)
+        writes = await asyncio.to_thread(self._show_passages, reads, MEANWHILE)
+        await self._publish_found(reads, writes, writing=0)
 
-    async def _publish_found(self, reads: Reads, found: Writes, *, writing: int) -> None:
+    async def _publish_found(self, reads: Reads, writes: Writes, *, writing: int) -> None:
         publisher = self._find_publisher(reads)
-        if publisher is None or found.passages is None:
+        if publisher is None or writes.passages is None:
             return
         await publisher.publish(
             AnswerDraft(
-                text=found.response,
+                text=writes.response,
                 language=reads.language,
                 attempt=reads.attempt,
                 writing=writing,
                 is_quoted=True,
-                sources=found.sources_used,
+                sources=writes.sources_used,
             )
         )
 
@@ -272,7 +272,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     async def _publish(
         self, reads: Reads, keep: Callable[[str], _CitedText], finished: str, writing: int
     ) -> None:
-        """Publish what is finished and passes the checks without a model."""
+        """Publish finished parts that pass the checks without a model."""
         await self._publish_answer(reads, writing, lambda: self._make_answer(keep(finished), reads))
 
     async def _publish_answer(
@@ -340,14 +340,14 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     def _show_passages(self, reads: Reads, reason: str) -> Writes:
         references, context = reads.source_references, reads.search_context
-        found = show_passages(
+        passages = show_passages(
             reads.canonical_question,
             references,
             context,
             reads.common_terms,
             lambda key, **values: self._look_up_text(key, reads.reply_language, **values),
         )
-        if not found.shown:
+        if not passages.shown:
             return _report_nothing_to_show(reason)
         frame = "passages_poor" if reads.search_quality == "poor" else "passages_found"
         notice = join_sentences(
@@ -356,21 +356,22 @@ class ResponseAgent(Agent[Reads, Writes]):
             self._look_up_text(frame, reads.reply_language),
         )
         notice = self._add_assumption(notice, reads)
-        text = "\n\n".join((notice, found.text))
-        used = _select_used(found.numbers, references)
+        text = "\n\n".join((notice, passages.text))
+        used = _select_used(passages.numbers, references)
         return Writes(
             response=text,
             sources_used=with_addresses(used, references, context, text),
-            removed_links=found.removed,
+            removed_links=passages.removed,
             answered_by="search",
             fallback_reason=reason,
-            passages=FoundPassages(notice=notice, shown=found.shown, marked=found.marked),
+            passages=FoundPassages(notice=notice, shown=passages.shown, marked=passages.marked),
         )
 
     def _note_uncompared(self, reads: Reads) -> tuple[str, ...]:
-        """Say which documents the question was not compared with, where nothing clear was found.
+        """Return a notice about documents that could not be compared with the question, if nothing
+        clear was found.
 
-        Searches of tools do not say how clear their passages are.
+        Searches of tools do not state how clearly their passages match.
         """
         is_clear = "search_quality" in reads.model_fields_set and reads.search_quality != "poor"
         if is_clear or not reads.document_languages:
@@ -447,7 +448,9 @@ def _keep_original(written: str, answer: _OutgoingAnswer, reads: Reads) -> Writt
 
 
 def _collect_texts(reads: Reads) -> SourceTexts:
-    """Return the texts of the sources, with the names by which an answer may list them."""
+    """Return the texts of the sources, with the names that an answer may use in its list of
+    sources.
+    """
     return SourceTexts(
         ProofSource(
             number=reference.number,
@@ -472,13 +475,15 @@ def _collect_texts(reads: Reads) -> SourceTexts:
 
 
 def _list_said(reads: Reads) -> tuple[str, ...]:
-    """Return what the person said: text in it is not invented by the model."""
+    """Return the person's own texts: the model did not invent words that occur in them."""
     turns = (turn.text for turn in reads.history)
     return (reads.canonical_question, reads.assumption, *turns)
 
 
 def _list_typed(reads: Reads) -> tuple[str, ...]:
-    """Return what the person typed: no address of an earlier answer, or of a model, is theirs."""
+    """Return the text that the person typed; addresses from earlier answers or from a model are not
+    theirs.
+    """
     return (reads.text, *(turn.text for turn in reads.history if turn.speaker == "user"))
 
 
@@ -522,8 +527,9 @@ def _report_no_claims(reads: Reads, output: RespondOutput, model: str) -> Writes
 
 
 def _ask_or_search(reads: Reads, output: RespondOutput, model: str) -> Writes:
-    """Return what the model misses. If no source of the first search answers the question, the
-    documents are searched once more for it before it is declined.
+    """Return the details that the model asks for. If no source of the first search answers the
+    question, the documents are searched once more for these details before the question is
+    declined.
     """
     writes = _asks(output.status, output.missing, model)
     if output.status != "insufficient_context" or reads.attempt:

@@ -52,12 +52,11 @@ _SHORT_QUESTION = 6
 """Maximum number of words of a short question."""
 _ALIKE = 0.75
 """A short question is ambiguous if the second page has this share of the best page's score, and of
-the best score by keywords: ranks alone do not show how well the second page fits.
-"""
+the best keyword score; ranks alone do not show how well the second page fits."""
 _MOST_FURTHER = 12
 """The sources that one repeated search adds: a writer has to read them all."""
 _MOST_TERMS = 3
-"""The terms of one repeated search that are searched alone."""
+"""Maximum number of terms that one repeated search looks up separately."""
 _MISSING = re.compile(r"[\"“«„]([^\"”»“]{3,120})[\"”»“]")
 
 
@@ -107,9 +106,9 @@ class Writes(MayAsk, frozen=True):
 class SearchAgent(Agent[Reads, Writes]):
     """Searches, assembles the context within its limit, and reports insufficient results.
 
-    A repeated search keeps the sources of the earlier attempts and adds others. The terms that the
-    judge missed are searched alone, and what they find comes first; then the question is searched
-    without the chunks that were tried. The first source keeps its position in the context, and
+    A repeated search keeps the sources of earlier attempts and adds others. Terms that the judge
+    missed are searched separately, and their results come first; then the question is searched
+    without the chunks of earlier attempts. The first source keeps its position in the context, and
     therefore its number.
     """
 
@@ -179,7 +178,7 @@ class SearchAgent(Agent[Reads, Writes]):
     async def _search_again(
         self, reads: Reads, kept: "_GivenContext"
     ) -> tuple["_GivenContext", Findings]:
-        """Return the context with what was found for each missing term, then for the question."""
+        """Return the context with the results for each missing term, then for the question."""
         request = self._request(reads)
         room = self._count_room(kept)
         terms = _list_missing(reads)
@@ -187,10 +186,10 @@ class SearchAgent(Agent[Reads, Writes]):
         for place, term in enumerate(terms):
             share = max(0, room) // (len(terms) + 1 - place)
             asked = replace(request, exclude=exclude, context_tokens=share)
-            found = await self._searcher.search(_ask_term(asked, term))
-            given = given.add_some(found.context, _MOST_FURTHER // (len(terms) + 1))
-            exclude = (*exclude, *_list_chunks(found))
-            room -= _count_tokens_of(found)
+            term_findings = await self._searcher.search(_ask_term(asked, term))
+            given = given.add_some(term_findings.context, _MOST_FURTHER // (len(terms) + 1))
+            exclude = (*exclude, *_list_chunks(term_findings))
+            room -= _count_tokens_of(term_findings)
         further = replace(request, exclude=exclude, context_tokens=max(0, room))
         findings = await search_all(self._searcher, _list_requests(reads, further))
         added = len(given.results) - len(kept.results)
@@ -215,7 +214,7 @@ class SearchAgent(Agent[Reads, Writes]):
         )
 
     def _find_last_question(self, reads: Reads) -> tuple[str, ...]:
-        """Return the last question where no model says whether this one refers to it."""
+        """Return the last question if no model has stated whether this one refers to it."""
         if self._uses_model:
             return ()
         asked = (turn.text for turn in reversed(reads.history) if turn.speaker == "user")
@@ -264,7 +263,7 @@ class SearchAgent(Agent[Reads, Writes]):
         reason = _find_reason_to_stop(reads, findings, uses_model=self._uses_model)
         message = MATCHES_NOTHING
         if self._uses_model and findings.hits and reason in _NOTHING_MATCHES:
-            # The writer reads what was found, and says itself if it does not answer the question.
+            # The writer reads all results, and states itself if they do not answer the question.
             reason = None
         if reason is None and not self._uses_model:
             reason, message = _find_unclear(reads, findings)
@@ -333,8 +332,8 @@ class _GivenContext:
 
 
 def _continue(writes: Writes, reads: Reads, *, is_larger: bool) -> Writes:
-    """Return what a further search writes: with further sources, or to correct an answer, the
-    model writes once more. If no source answered the question and there are no others, it ends.
+    """Return the writes of a further search. If it found further sources, or if an answer is to be
+    corrected, the model writes again; otherwise the question ends.
     """
     if not reads.searches_again:
         # The earlier answer was written from these sources: they suffice for another attempt.
@@ -360,7 +359,7 @@ def _find_asked_language(reads: Reads) -> str:
 
 
 def _wording(reads: Reads) -> str:
-    """Return the user's words, unless they only say "2" or "shorter" about a question."""
+    """Return the user's words, unless they only refer to a question, such as "2" or "shorter"."""
     if reads.conversation_act is ConversationAct.REPHRASE:
         return ""
     if len(reads.text) * _MERE_REPLY < len(reads.canonical_question):
@@ -369,15 +368,17 @@ def _wording(reads: Reads) -> str:
 
 
 def _list_missing(reads: Reads) -> list[str]:
-    """Return what the writer missed, or the terms that the judge quotes in its analysis."""
+    """Return the details that the writer missed, or the terms that the judge quotes in its
+    analysis.
+    """
     if reads.searches_again and not reads.quality_analysis:
         return [reads.missing] if reads.missing.strip() else []
     return list(dict.fromkeys(_MISSING.findall(reads.quality_analysis)))[:_MOST_TERMS]
 
 
 def _list_requests(reads: Reads, request: SearchRequest) -> list[SearchRequest]:
-    """Return the searches for a message: as it was typed, for each of its questions, and for the
-    questions in the languages of the documents.
+    """Return the searches for a message: as typed, for each of its questions, and for its
+    translations into the languages of the documents.
     """
     alone = replace(request, text="", text_eng="", related=(), previous_answer="")
     parts = [replace(alone, question=part) for part in reads.question_parts]
@@ -389,7 +390,7 @@ def _list_requests(reads: Reads, request: SearchRequest) -> list[SearchRequest]:
 
 
 def _ask_term(request: SearchRequest, term: str) -> SearchRequest:
-    """Return a search for a term alone."""
+    """Return a search for a single term."""
     return replace(request, question=term, text="", text_eng="", related=(), previous_answer="")
 
 
@@ -415,7 +416,7 @@ def _find_reason_to_stop(
         uses_model=uses_model,
     )
     if reason is None and (not findings.hits or findings.are_calibrated):
-        # What no model interpreted says nothing about the documents.
+        # A message that no model interpreted proves nothing about the documents.
         is_interpreted = not reads.model_failure
         return (
             ClarificationReason.INSUFFICIENT_CONTEXT

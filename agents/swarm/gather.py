@@ -27,7 +27,7 @@ _INPUT_TYPES: Mapping[FieldType, str] = {
 
 
 class CollectedInfo(BaseModel, frozen=True, extra="ignore"):
-    """The facts that were given, by field, and the questions for those that were not."""
+    """The facts given so far, by field, and the questions for missing ones."""
 
     values: dict[str, JsonValue] = {}
     questions: tuple[TypedQuestion, ...] = ()
@@ -49,8 +49,8 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The facts so far, and the questions for those that are missing; or what a message says about
-    the fields of a pause.
+    """The facts given so far and the questions for missing ones, or the values that a message gives
+    for the fields of a pause.
     """
 
     required_info: dict[str, JsonValue] = {}
@@ -65,10 +65,10 @@ def gather(
     known: Mapping[str, JsonValue],
     said: Sequence[str] = (),
 ) -> CollectedInfo:
-    """Return the facts that are known, and one list of questions for the others.
+    """Return the known facts, and one list of questions for the missing ones.
 
-    `fields` are those of each worker, by its id: a field that several workers need is asked once. A
-    choice that the user has named, and no other one of it, in a message (`said`) is not asked for.
+    `fields` are those of each worker, by its id; a field that several workers need is asked once. A
+    choice that the user has already named unambiguously in a message (`said`) is not asked for.
     """
     values = dict(known)
     asked: dict[str, TypedQuestion] = {}
@@ -118,9 +118,10 @@ def _read_date() -> date:
 
 
 class GatherAgent(Agent[Reads, Writes]):
-    """Asks a field once, even if several workers need it, and nothing that the user has given.
+    """Asks for each field once, even if several workers need it, and never for facts that the user
+    has given.
 
-    A model reads a reply in the user's own words. If none can, the message is left to the rules.
+    A model reads a reply in the user's own words. If no model is available, rules read the message.
     """
 
     role = Role.GATHER
@@ -157,7 +158,7 @@ class GatherAgent(Agent[Reads, Writes]):
         )
 
     async def _read_reply(self, text: str, pause: Pause) -> Writes:
-        """Return what a message says about the open fields of a pause."""
+        """Return the values that a message gives for the open fields of a pause."""
         asked = _list_asked(pause)
         inputs = ReadFactsInputs(
             question=pause.original_question,
@@ -174,7 +175,7 @@ class GatherAgent(Agent[Reads, Writes]):
             return Writes(reply_reading="other")
         names = {fact.field.name for fact in asked}
         values: dict[str, str | int | float | None] = {
-            one: None for one in given.declined if one in names
+            name: None for name in given.declined if name in names
         }
         values |= {fact.name: fact.value for fact in given.facts if fact.name in names}
         reply = PauseReply(pause_id=pause.pause_id, fields=values)
@@ -214,10 +215,10 @@ def _ask(question: TypedQuestion) -> PauseQuestion:
     )
 
 
-def _read_fields(found: Mapping[str, JsonValue]) -> dict[str, Sequence[RequiredInfoField]]:
+def _read_fields(stored: Mapping[str, JsonValue]) -> dict[str, Sequence[RequiredInfoField]]:
     return {
         name: [RequiredInfoField.model_validate(field) for field in fields]
-        for name, fields in found.items()
+        for name, fields in stored.items()
         if isinstance(fields, list)
     }
 

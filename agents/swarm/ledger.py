@@ -38,7 +38,7 @@ LEAST_SHARE = 0.5
 
 
 class NextStep(StrEnum):
-    """What a swarm does after a round."""
+    """The next step of a swarm after a round."""
 
     CONTINUE = "continue"
     REPLAN = "replan"
@@ -57,7 +57,7 @@ class SwarmProgress(BaseModel, frozen=True, extra="ignore"):
 
 
 class ProgressDecision(BaseModel, frozen=True, extra="ignore"):
-    """The counters after a round, and what follows."""
+    """The counters after a round, and the next step."""
 
     progress: SwarmProgress
     step: NextStep
@@ -97,7 +97,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The ledger after the round, the tasks that begin, and what follows."""
+    """The ledger after the round, the tasks that start, and the next step."""
 
     ledger_step: LedgerStep
     task_ledger: dict[str, JsonValue]
@@ -107,11 +107,10 @@ class Writes(BaseModel, frozen=True):
 
 
 class LedgerAgent(Agent[Reads, Writes]):
-    """Begins every task whose dependencies have ended, and retries failed ones within their limit.
+    """Starts every task whose dependencies have ended, and retries failed ones within their limit.
 
     A worker that lists items adds a task for each of them. Tasks that wait for the user wait until
-    nothing else can be done. A round without progress counts as a stall; two stalls lead to a new
-    plan.
+    nothing else can run. A round without progress counts as a stall; two stalls lead to a new plan.
     """
 
     role = Role.LEDGER
@@ -179,8 +178,8 @@ def note_round(
 ) -> ProgressDecision:
     """Return the decision after a round.
 
-    `score` is the judge's, None: nobody judged; `is_open`: workers of the plan have not run yet.
-    Progress is a passage that no earlier round had, or a better score.
+    `score` is the judge's score, None if there was no judge; `is_open` states that workers of the
+    plan have not run yet. Progress means a new passage or a better score.
     """
     shown = {
         passage.citation.chunk_id for output in outputs.values() for passage in output.passages
@@ -207,11 +206,11 @@ def settle_round(
     enough_share: float = 1.0,
     is_left: bool = False,
 ) -> SettledRound:
-    """Return the ledger with the ends of all tasks in progress.
+    """Return the ledger with the results of all tasks in progress.
 
     A missing branch is not started again: its time is over, or enough others have completed. In the
-    first case, tasks that have not begun are skipped, too. If the user changed the topic, all open
-    tasks are cancelled.
+    first case, tasks that have not started are skipped as well. If the user changed the topic, all
+    open tasks are cancelled.
     """
     running = [task_info for task_info in ledger.tasks if task_info.state is TaskState.IN_PROGRESS]
     done = sum(
@@ -297,9 +296,9 @@ def _decide(
     *,
     may_replan: bool,
 ) -> LedgerStep:
-    """Return what follows when no task can begin.
+    """Return the next step if no task can start.
 
-    A further plan is for what nobody has found. Workers that failed are no reason for one.
+    A further plan serves only to find missing facts; failed workers are not a reason for one.
     """
     if reads.needs_input and list_waiting(ledger):
         asks_values = any(question.field is not None for question in reads.needs_input)

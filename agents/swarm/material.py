@@ -59,9 +59,11 @@ class NumberedSource(BaseModel, frozen=True, extra="ignore"):
 
 
 class WrittenFinding(BaseModel, frozen=True, extra="ignore"):
-    """What one worker wrote, with the numbers of its sources; `problem`: why it has no result.
+    """The text of one worker with the numbers of its sources; `problem` states why it has no
+    result.
 
-    `is_failed`: it could not look, so nobody knows whether the documents say it.
+    `is_failed`: the worker could not search, so it is unknown whether the documents contain the
+    fact.
     """
 
     worker: str
@@ -112,8 +114,8 @@ def find_closest(
     for worker in plan.workers:
         output = outputs.get(worker.id)
         if worker.subject and closest.get(worker.subject) is None:
-            found = output.passages if output is not None else ()
-            named = (passage for passage in found if names_subject(worker.subject, passage))
+            passages = output.passages if output is not None else ()
+            named = (passage for passage in passages if names_subject(worker.subject, passage))
             closest[worker.subject] = next(named, None)
     return closest
 
@@ -123,7 +125,7 @@ def choose_shown(
 ) -> tuple[FoundPassage, ...]:
     """Return at most `most` passages of different documents.
 
-    Each worker has its turn, best passages first, in the order of the plan; those on which others
+    The workers take turns in the order of the plan, best passages first; workers on which others
     depend come later.
     """
     leading = {other for worker in plan.workers for other in worker.depends_on}
@@ -148,10 +150,11 @@ def choose_shown(
 def gather_material(
     plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], room: int = USUAL_ROOM
 ) -> SwarmMaterial:
-    """Return the findings of all workers, with as many of their passages as have room.
+    """Return the findings of all workers, with as many of their passages as fit.
 
-    Passages that a text names come first, then each worker's best, its second, and so on. A worker
-    without a result is left out where another one looked up the same item or had the same brief.
+    Passages named in a text come first, then the best passage of each worker, the second, and so
+    on. A worker without a result is left out if another one looked up the same item or had the same
+    brief.
     """
     passages = _order_passages(plan, outputs)
     sources: list[NumberedSource] = []
@@ -178,10 +181,10 @@ def gather_material(
 def cite_by_number(text: str, numbers: Mapping[str, int]) -> str:
     """Return a text whose ids of passages became their numbers; ids without one are left out."""
 
-    def replace(found: re.Match[str]) -> str:
-        number = numbers.get(found[1])
-        is_id = "#" in found[1]
-        return f"[{number}]" if number is not None else "" if is_id else found[0]
+    def replace(match: re.Match[str]) -> str:
+        number = numbers.get(match[1])
+        is_id = "#" in match[1]
+        return f"[{number}]" if number is not None else "" if is_id else match[0]
 
     return _ID.sub(replace, text)
 
@@ -201,11 +204,13 @@ def _list_passages(outputs: Mapping[str, WorkerOutput], worker_id: str) -> Seque
 
 
 def _take_turns(own: Sequence[Sequence[FoundPassage]], turns: int) -> list[list[FoundPassage]]:
-    return [[one[turn] for one in own if len(one) > turn] for turn in range(turns)]
+    return [[passages[turn] for passages in own if len(passages) > turn] for turn in range(turns)]
 
 
 def _name_part(worker: WorkerPlan) -> str:
-    """Return what a worker is to find out: workers of one item, or of one brief, do the same."""
+    """Return the part that a worker looks up; workers with the same item or the same brief share a
+    part.
+    """
     return worker.subject or worker.objective
 
 
@@ -239,8 +244,8 @@ def _take_in_turn(lists: Sequence[Sequence[FoundPassage]]) -> Iterator[FoundPass
 def _make_finding(
     name: str, objective: str, output: WorkerOutput | None, numbers: Mapping[str, int]
 ) -> WrittenFinding:
-    found = output.passages if output is not None else ()
-    ids = [passage.citation.chunk_id for passage in found]
+    passages = output.passages if output is not None else ()
+    ids = [passage.citation.chunk_id for passage in passages]
     return WrittenFinding(
         worker=name,
         objective=objective[:500],

@@ -79,7 +79,7 @@ class Reads(ReadsLanguage, BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The plan and what follows it; a question where a person has to approve it."""
+    """The plan and the next step; a question if a person must approve the plan."""
 
     routing: dict[str, JsonValue]
     plan_step: PlanStep
@@ -89,12 +89,12 @@ class Writes(BaseModel, frozen=True):
 
 
 class PlanAgent(Agent[Reads, Writes]):
-    """Asks a model for a plan, and accepts only one that can run.
+    """Asks a model for a plan and accepts only a plan that can run.
 
-    A plan that is rejected is planned once more with its problems. If the judge asks for more
-    research, the workers that failed are repeated. If none has failed, a further plan adds workers
-    for the missing parts, and without any it gives up. Without a model, each thing that the
-    question lists gets a worker.
+    A rejected plan is sent back once with its problems. If the judge asks for more research, failed
+    workers are repeated. If none has failed, a further plan adds workers for the missing parts;
+    without any, the agent gives up. Without a model, each item listed in the question gets a
+    worker.
     """
 
     role = Role.PLAN
@@ -231,7 +231,7 @@ class PlanAgent(Agent[Reads, Writes]):
 
     async def _make_inputs(self, reads: Reads, before: SwarmPlan | None) -> PlanSwarmInputs:
         chosen = reads.chosen_strategy or (self._configured if self._configured != AUTO else "")
-        # What is missing is a part of the analysis.
+        # The missing part belongs to the analysis.
         problems = (reads.quality_analysis or reads.missing,) if before is not None else ()
         outputs = (
             {} if before is None else read_ends(reads.worker_outputs, reads.task_ledger, before)
@@ -242,7 +242,7 @@ class PlanAgent(Agent[Reads, Writes]):
             question=reads.canonical_question,
             active_question=_find_active_question(reads),
             language=reads.language,
-            earlier_turns=tuple(one[:_LONGEST_TURN] for one in said[-_MOST_TURNS:]),
+            earlier_turns=tuple(turn[:_LONGEST_TURN] for turn in said[-_MOST_TURNS:]),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
             documents=describe_documents(listed, reads.canonical_question),
@@ -303,7 +303,7 @@ class PlanAgent(Agent[Reads, Writes]):
     ) -> HopOutcome[Writes]:
         """Return the plan with further workers for the missing parts.
 
-        As with a first plan, one that cannot run is sent back once.
+        Like a first plan, one that cannot run is sent back once.
         """
         output = given.output
         if not output.workers:

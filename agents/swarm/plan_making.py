@@ -1,4 +1,6 @@
-"""Makes a plan: from the decision of a model, or without one from what a question lists."""
+"""Makes a plan from the decision of a model, or without one from the items that a question
+lists.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +30,7 @@ _ITEM_PASSAGES = 20
 
 
 class OfferedTool(BaseModel, frozen=True, extra="ignore"):
-    """A tool that a plan may use, as far as planning needs to know it."""
+    """A tool that a plan may use, with the properties that planning needs."""
 
     name: str
     description: str = ""
@@ -36,7 +38,7 @@ class OfferedTool(BaseModel, frozen=True, extra="ignore"):
 
 
 class Allocation(BaseModel, frozen=True, extra="ignore"):
-    """The tools of a worker, and those that it was not given, with the reason for each."""
+    """The tools of a worker, and the withheld tools with the reason for each."""
 
     tools: tuple[str, ...]
     withheld: dict[str, str] = {}
@@ -45,11 +47,12 @@ class Allocation(BaseModel, frozen=True, extra="ignore"):
 def allocate_tools(
     worker: WorkerPlan, usual: Sequence[str], offered: Mapping[str, OfferedTool]
 ) -> Allocation:
-    """Return the tools of a worker: those that its plan names, else the `usual` ones of its type.
+    """Return the tools of a worker: those named in its plan, otherwise the `usual` ones of its
+    type.
 
-    A worker from which everything was withheld has the usual tools. A tool that changes something
-    is given only to a worker whose brief names it, and still needs the approval of a person if it
-    is dangerous. Names that nobody offers are withheld.
+    If all named tools were withheld, the worker gets the usual tools. A tool with effects is given
+    only to a worker whose brief names it, and still needs a person's approval if it is dangerous.
+    Unknown names are withheld.
     """
     wanted = dict.fromkeys(worker.tools or tuple(usual))
     withheld: dict[str, str] = {}
@@ -77,7 +80,7 @@ def allocate_plan(
 ) -> SwarmPlan:
     """Return the plan with the tools of every worker; `usual` are those of each role.
 
-    A note says which tool was withheld from whom.
+    A note states which tool was withheld from which worker.
     """
     by_name = {tool.name: tool for tool in offered}
     workers, notes = [], []
@@ -94,7 +97,7 @@ def allocate_plan(
 def list_risky(
     workers: Sequence[WorkerPlan], offered: Mapping[str, OfferedTool]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the dangerous tools by worker: such a plan needs the approval of a person."""
+    """Return the dangerous tools by worker; a plan with any of them needs a person's approval."""
     risky = {
         worker.id: tuple(
             name
@@ -118,9 +121,9 @@ def accept_plan(
 
 
 def merge_overlapping(plan: SwarmPlan) -> SwarmPlan:
-    """Return the plan without workers whose brief another worker has already.
+    """Return the plan without workers whose brief duplicates that of another worker.
 
-    The one that is kept has the tools and dependencies of both, and the higher priority.
+    The remaining worker has the tools and dependencies of both, and the higher priority.
     """
     if len(plan.workers) > _MOST_COMPARED:
         return plan
@@ -232,9 +235,9 @@ def extend_plan(plan: SwarmPlan, further: SwarmPlan) -> SwarmPlan:
 def repeat_failed(
     plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]
 ) -> tuple[SwarmPlan, tuple[WorkerPlan, ...]]:
-    """Return a plan in which workers that failed are replaced by new ones, and the new ones.
+    """Return a plan in which new workers replace failed ones, and these new workers.
 
-    Workers that have a result are not repeated, nor is one whose part another worker has done.
+    Workers with a result are not repeated, nor those whose part another worker has completed.
     """
     done = {
         worker.subject or worker.objective
@@ -323,9 +326,9 @@ def _find_same(
     return None
 
 
-def _are_alike(one: WorkerPlan, other: WorkerPlan) -> bool:
+def _are_alike(plan: WorkerPlan, other: WorkerPlan) -> bool:
     """Return whether two workers differ at most in the words of their briefs."""
-    return (one.role, one.subject, one.specialization) == (
+    return (plan.role, plan.subject, plan.specialization) == (
         other.role,
         other.subject,
         other.specialization,
@@ -349,7 +352,9 @@ def _join(kept: WorkerPlan, other: WorkerPlan) -> WorkerPlan:
             "tools": tuple(dict.fromkeys((*kept.tools, *other.tools))),
             "depends_on": tuple(
                 dict.fromkeys(
-                    one for one in (*kept.depends_on, *other.depends_on) if one != kept.id
+                    dependency
+                    for dependency in (*kept.depends_on, *other.depends_on)
+                    if dependency != kept.id
                 )
             ),
             "priority": max(kept.priority, other.priority),
@@ -359,8 +364,10 @@ def _join(kept: WorkerPlan, other: WorkerPlan) -> WorkerPlan:
 
 
 def _redirect(worker: WorkerPlan, into: Mapping[str, str]) -> WorkerPlan:
-    needs = dict.fromkeys(into.get(one, one) for one in worker.depends_on)
-    return worker.model_copy(update={"depends_on": tuple(one for one in needs if one != worker.id)})
+    needs = dict.fromkeys(into.get(dependency, dependency) for dependency in worker.depends_on)
+    return worker.model_copy(
+        update={"depends_on": tuple(dependency for dependency in needs if dependency != worker.id)}
+    )
 
 
 def _describe_result(output: WorkerOutput | None) -> str:
@@ -385,7 +392,7 @@ def _make_worker(number: int, objective: str, passages: int, subject: str = "") 
 
 def _shorten(texts: Sequence[str], most: int, longest: int) -> tuple[str, ...]:
     plain = (" ".join(text.split())[:longest] for text in texts)
-    return tuple(dict.fromkeys(one for one in plain if one))[:most]
+    return tuple(dict.fromkeys(name for name in plain if name))[:most]
 
 
 def _read_workers(planned: Sequence[PlannedWorker], first: int) -> list[WorkerPlan]:
@@ -394,7 +401,12 @@ def _read_workers(planned: Sequence[PlannedWorker], first: int) -> list[WorkerPl
         name_worker(number, planned_worker.role)[:_LONGEST_ID]
         for number, planned_worker in enumerate(planned, first)
     ]
-    strange = [one for worker in planned for one in worker.depends_on if not 0 <= one < len(ids)]
+    strange = [
+        position
+        for worker in planned
+        for position in worker.depends_on
+        if not 0 <= position < len(ids)
+    ]
     if strange:
         raise PlanRejected(
             [f"expected positions from 0 to {len(ids) - 1} in depends_on, found {strange[:5]}"]

@@ -1,4 +1,4 @@
-"""The strategies of a swarm: how a question is divided, and in which form it is answered."""
+"""The strategies of a swarm: how a question is divided, and the form of its answer."""
 
 from abc import ABC
 from collections.abc import Iterable, Sequence
@@ -13,16 +13,16 @@ USUAL = "intelligent"
 
 
 class SwarmStrategy(ABC):
-    """One way to divide a question; it keeps nothing between questions.
+    """One way to divide a question; it keeps no state between questions.
 
-    The prompt `plan_swarm` tells a planner how to divide by it, `synthesize_findings` tells the
-    writer what to make of what the workers wrote.
+    The prompt `plan_swarm` tells a planner how to divide a question by this strategy,
+    `synthesize_findings` tells the writer how to use the workers' texts.
     """
 
     name: str
 
     def find_problems(self, workers: Sequence[WorkerPlan]) -> Iterable[str]:
-        """Return why workers are no plan by this strategy; by default they always are."""
+        """Return why the workers are not a valid plan for this strategy; none by default."""
         return ()
 
 
@@ -44,7 +44,7 @@ class ParallelStrategy(SwarmStrategy):
 
 
 class CouncilStrategy(SwarmStrategy):
-    """Each member takes a side of its own, or reads other material than the others."""
+    """Each member takes its own side, or reads different material from the others."""
 
     name = "council"
 
@@ -89,10 +89,11 @@ class StrategyRegistry:
     def choose(
         self, *, caller: str = "", planner: str = "", configured: str = AUTO
     ) -> SwarmStrategy:
-        """Return the strategy that the caller names, else the configuration, else the planner.
+        """Return the strategy that the caller names, otherwise the configured one, otherwise the
+        planner's.
 
-        Raises `UnknownName` for a name of the caller; a planner that names none, or one that does
-        not exist, gets the usual one.
+        Raises `UnknownName` for an unknown name from the caller; a planner that names none, or an
+        unknown one, gets the default.
         """
         if caller:
             return self.find(caller)

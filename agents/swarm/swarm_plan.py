@@ -1,8 +1,8 @@
-"""The plan of a swarm: its workers, the facts that it asks for, and what it may cost.
+"""The plan of a swarm: its workers, the facts that it asks for, and its limits.
 
-Its tasks have seven states, legal moves between them, and every move as history. A ledger of tasks
-is a value: each move returns a new ledger, so that an envelope can carry it and a move that was
-made twice after a crash has one effect.
+Tasks have seven states, legal transitions between them, and a history of all transitions. A ledger
+of tasks is a value: each transition returns a new ledger, so that an envelope can carry it and a
+transition repeated after a crash has one effect.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from tools.dialogue import MOST_CALLS
 MOST_WORKERS = 32
 """Maximum number of workers of a plan; further items share workers."""
 MOST_STEPS = 6
-"""The messages of one worker's model, the last of which writes its result."""
+"""Maximum number of messages of one worker's model; the last one writes its result."""
 MOST_RETRIES = 3
 MOST_REASON = 300
 
@@ -25,7 +25,7 @@ MOST_REASON = 300
 class TaskState(StrEnum):
     """The states of a task.
 
-    A failed task is begun again as long as it has retries. `SKIPPED`: the answer is written without
+    A failed task is started again while it has retries. `SKIPPED`: the answer is written without
     it, because enough others have completed or a dependency failed.
     """
 
@@ -77,9 +77,8 @@ class UnknownName(SwarmError):  # noqa: N818 - as above
 class WorkerPlan(BaseModel, frozen=True, extra="ignore"):
     """One worker with its brief.
 
-    `role` is a type of the worker registry, `specialization` a property of this one: a part, a
-    perspective. `subject` is the item of the table that it looks up. `passages` bounds what it may
-    show.
+    `role` is a type of the worker registry, `specialization` an aspect of this worker: a part or a
+    perspective. `subject` is the table item that it looks up. `passages` limits its passages.
     """
 
     id: str = Field(min_length=1, max_length=120)
@@ -125,9 +124,9 @@ class FieldType(StrEnum):
 
 
 class RequiredInfoField(BaseModel, frozen=True, extra="ignore"):
-    """A fact that a worker needs: `cues` are words before or in the value, for extraction.
+    """A fact that a worker needs; `cues` are words before or in the value, for extraction.
 
-    `default` is used when the field is not required and the user does not say anything.
+    `default` is used if the field is not required and the user gives no value.
     """
 
     name: str = Field(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_]*$")
@@ -189,10 +188,10 @@ class TaskLedger(BaseModel, frozen=True, extra="ignore"):
 
     def find(self, task_id: str) -> TaskInfo:
         """Return a task; raises `UnknownName`."""
-        found = next((task for task in self.tasks if task.task_id == task_id), None)
-        if found is None:
+        info = next((task for task in self.tasks if task.task_id == task_id), None)
+        if info is None:
             raise UnknownName(f"expected the id of a task, found {task_id[:80]!r}")
-        return found
+        return info
 
     def follow(self, workers: Iterable[WorkerPlan]) -> "TaskLedger":
         """Return the ledger with one task for each worker of a plan; a new one is pending."""

@@ -58,7 +58,7 @@ _LONGEST_QUOTED = 400
 _MOST_SHOWN = 3
 _LONGEST_REASON = 160
 NAMED_REASONS = frozenset(REASONS) - {NO_MODEL}
-"""The reasons for which there is a text in every language."""
+"""The reasons that have a text in every language."""
 _UNREADABLE = "unreadable"
 """The reason for a model whose text cites nothing."""
 _NUMBER = re.compile(r"\[(\d{1,4})\]")
@@ -67,7 +67,7 @@ _LAID_OUT = re.compile(r"^[ \t]*(?:```|~~~|\||[-*+][ \t]|\d{1,3}[.)][ \t])", re.
 
 
 class Reads(ReadsLanguage, BaseModel, frozen=True):
-    """The plan, what workers wrote, and the complaints about an earlier answer."""
+    """The plan, the workers' texts, and the complaints about an earlier answer."""
 
     canonical_question: str
     persona: str = ""
@@ -82,7 +82,7 @@ class Reads(ReadsLanguage, BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The answer with its sources; without any, nobody found anything."""
+    """The answer with its sources; without sources, nothing was found."""
 
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
@@ -100,7 +100,7 @@ class Writes(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """The sources of an answer, as they are shown and as they are cited."""
+    """The sources of an answer, as displayed and as cited."""
 
     numbered: tuple[NumberedSource, ...]
     references: tuple[SourceReference, ...]
@@ -114,9 +114,9 @@ class _Sources:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A text that cites the given numbers, a table below it, and what stands below that.
+    """A text that cites the given numbers, a table below it, and further text below the table.
 
-    Where passages stand in it as they are, each below its number, no further marks are added.
+    If it quotes passages unchanged, each below its number, no further marks are added.
     """
 
     text: str
@@ -126,10 +126,10 @@ class _Written:
 
 
 class SynthesizeAgent(Agent[Reads, Writes]):
-    """Asks a model to write from what the workers wrote, with their passages as its sources.
+    """Asks a model to write from the workers' texts, with their passages as sources.
 
-    Without a model, and where it fails, the closest passages are shown: for each item one, or that
-    nothing was found. A claim without a source is removed.
+    Without a model, or if it fails, the closest passages are shown: one for each item, or the
+    statement that nothing was found. A claim without a source is removed.
     """
 
     role = Role.SYNTHESIZE
@@ -241,7 +241,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         output: SynthesizeFindingsOutput,
         unread: Mapping[str, str],
     ) -> _Written:
-        """Return the parts of what a model wrote, with the sources that it names."""
+        """Return the parts of a model's text, with the sources that it names."""
         known = {source.number for source in inputs.sources}
         cells = {
             (cell.item, cell.criterion): cell.finding
@@ -263,7 +263,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
     def _describe_unread(
         self, reads: Reads, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]
     ) -> dict[str, str]:
-        """Return the items that no worker could look up, each with what to say about it."""
+        """Return the items that no worker was able to look up, each with its explanation."""
         return {
             item: self._name_failure(reads, error)
             for item, error in list_unread(plan, outputs).items()
@@ -286,9 +286,9 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         material: SwarmMaterial,
         error: ModelError,
     ) -> Wrote[Writes]:
-        """Return what the workers wrote, part by part, if no model can write one answer from it.
+        """Return the workers' texts, part by part, if no model can combine them into one answer.
 
-        Where they wrote nothing, the closest passages are shown.
+        If they wrote nothing, the closest passages are shown.
         """
         fallback = f"{type(error).__name__}: {error}"
         written = Writes()
@@ -322,9 +322,9 @@ class SynthesizeAgent(Agent[Reads, Writes]):
     def _show(
         self, reads: Reads, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], reason: str
     ) -> Writes:
-        """Return the closest passages as they stand: of each item one, else those of all workers.
+        """Return the closest passages unchanged: one for each item, otherwise those of all workers.
 
-        `reason` says why no model wrote, see `llm.errors.REASONS`.
+        `reason` states why no model wrote an answer; see `llm.errors.REASONS`.
         """
         closest = find_closest(plan, outputs)
         passages = [passage for passage in closest.values() if passage is not None]
@@ -339,16 +339,16 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         ]
         if not sources:
             return Writes(missing=reads.canonical_question)
-        # A cell would break code, tables and lists: they stand below their place, as in the
-        # document.
+        # A cell would break code, tables and lists, so they are written below their place, as in
+        # the document.
         fits_cells = closest and not any(_is_laid_out(source.text) for source in sources)
         unread = self._describe_unread(reads, plan, outputs)
         table = self._make_closest(reads, closest, sources, unread) if fits_cells else None
         nothing = self._texts.text("report_nothing", reads.reply_language)
         lost = [
             f"**{plain_line(one)}**: {unread.get(one, nothing)}"
-            for one, found in closest.items()
-            if not found
+            for one, passage in closest.items()
+            if not passage
         ]
         blocks = "\n\n".join((*(_write_block(source, closest) for source in sources), *lost))
         written = _Written(blocks, has_passages=True) if table is None else _Written("", table)
@@ -424,7 +424,9 @@ def _is_laid_out(text: str) -> bool:
 
 
 def _write_block(source: NumberedSource, closest: Mapping[str, FoundPassage | None]) -> str:
-    """Return a passage as it stands, below its place and the items that it is the closest of."""
+    """Return a passage unchanged, below its place and the items for which it is the closest
+    passage.
+    """
     chunk = source.citation.chunk_id
     items = [
         item
@@ -454,7 +456,7 @@ def _list_notes(
 
 
 def _note_parts(parts: Iterable[str]) -> list[dict[str, str]]:
-    """Return a note for each part whose result, or absence, stands in the answer."""
+    """Return a note for each part whose result, or absence, is stated in the answer."""
     return [{"key": SHOWN_PART, "value": part} for part in dict.fromkeys(parts)]
 
 
@@ -480,8 +482,8 @@ def _refer(sources: Sequence[NumberedSource]) -> Iterator[SourceReference]:
         span = (start, start + len(source.text))
         start = span[1] + len(_BETWEEN)
         fields = source.citation.model_dump(exclude={"document_id", "score"})
-        found = (FoundPart(rank=source.number - 1, start=0, end=len(source.text)),)
-        yield SourceReference(number=source.number, span=span, found=found, **fields)
+        parts = (FoundPart(rank=source.number - 1, start=0, end=len(source.text)),)
+        yield SourceReference(number=source.number, span=span, found=parts, **fields)
 
 
 def _describe_result(source: NumberedSource, sources: _Sources) -> SearchResult:

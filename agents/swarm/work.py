@@ -70,7 +70,7 @@ _ASK_TOOL = ToolDescription(
 
 
 class Reads(BaseModel, frozen=True):
-    """The task, the messages so far with their results, and what the user answered."""
+    """The task, the messages so far with their results, and the user's replies."""
 
     worker_task: dict[str, JsonValue]
     tool_calls: tuple[dict[str, JsonValue], ...] = ()
@@ -157,7 +157,8 @@ class WorkAgent(Agent[Reads, Writes]):
     async def _take_step(
         self, model: ConversationModel, task: WorkerTask, dialogue: Dialogue, reads: Reads
     ) -> tuple[DialogueStep, str]:
-        """Return the next step, and why its question to the user must not be asked; empty: it may.
+        """Return the next step, and why its question to the user must not be asked; empty if it
+        may.
 
         Such a question is sent back once.
         """
@@ -216,7 +217,7 @@ class WorkAgent(Agent[Reads, Writes]):
 def plan_worker_searches(
     worker: WorkerPlan, dialogue: Dialogue, objective: str = ""
 ) -> tuple[ToolUse, ...]:
-    """Return the next searches; a worker of an item looks once, others go on along links."""
+    """Return the next searches; a worker with an item searches once, others follow links."""
     return plan_searches(
         objective or worker.objective,
         dialogue,
@@ -237,23 +238,23 @@ def _wait_or_give_up(error: ModelError) -> RetryAfter[Writes] | GaveUp:
 
 
 def _search(task: WorkerTask, dialogue: Dialogue) -> Writes:
-    """Return the next plain searches, or what they found."""
+    """Return the next plain searches, or their results."""
     calls = plan_worker_searches(task.worker, dialogue, task.objective)
-    found = _write(task, dialogue, "")
+    outputs = _write(task, dialogue, "")
     if not calls:
-        return Writes(worker_outputs=found)
+        return Writes(worker_outputs=outputs)
     message = ModelMessage(calls=calls)
     return Writes(
         tool_calls=describe_calls(calls),
         plan_messages=(message.model_dump(mode="json"),),
-        worker_outputs=found,
+        worker_outputs=outputs,
     )
 
 
 def _find_asking_fault(message: ModelMessage, given: str) -> str:
     """Return why a question to the user in a message must not be asked, or "" if it may."""
     asked = (str(call.arguments) for call in message.calls if call.name == ASK_USER)
-    return next((fault for one in asked if (fault := find_asking_fault(one, given))), "")
+    return next((fault for info in asked if (fault := find_asking_fault(info, given))), "")
 
 
 def _go_on(task: WorkerTask, dialogue: Dialogue, message: ModelMessage) -> Writes:
@@ -282,7 +283,7 @@ def _write(
 def _stop(
     task: WorkerTask, dialogue: Dialogue, questions: tuple[PauseQuestion, ...], *, is_new: bool
 ) -> Writes:
-    """Return where the worker stopped, and what it asks if nobody has written that yet."""
+    """Return the final state of the worker, with its question to the user if it has one."""
     progress = WorkerProgress(
         messages=tuple(message.model_dump(mode="json") for message in dialogue.messages),
         results={name: result.model_dump(mode="json") for name, result in dialogue.results.items()},
@@ -313,16 +314,16 @@ def _list_answers(
     answers: Mapping[str, JsonValue],
 ) -> dict[str, ToolResult]:
     """Return a result for each question to the user; an answer that never came is one, too."""
-    found = {}
+    by_call = {}
     for message in messages:
         for use in message.calls:
             if use.name == ASK_USER and use.call_id not in results:
                 given = answers.get(_name_field(task, use.call_id))
-                found[use.call_id] = ToolResult(
+                by_call[use.call_id] = ToolResult(
                     call_id=use.call_id,
                     tool=ASK_USER,
                     success=True,
                     error_type=ToolErrorType.SUCCESS,
                     text=_NO_ANSWER if given is None else str(given)[:2_000],
                 )
-    return found
+    return by_call

@@ -1,7 +1,7 @@
-"""The types of workers, the task of one worker, and the bounds of what it gives back.
+"""The types of workers, the task of one worker, and the limits of its output.
 
-A result of a worker is read from the results of its tool calls. It is data: it is bounded, and a
-text that gives orders to an assistant is left out of it.
+The output of a worker is read from the results of its tool calls. It is data: it is limited in
+size, and texts with instructions to an assistant are left out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,9 +32,10 @@ _OUTSIDE_BRACKETS = "("
 
 @dataclass(frozen=True, slots=True)
 class WorkerType:
-    """What all workers of a type have in common; `tools` are the usual ones.
+    """The common properties of all workers of a type; `tools` are the usual ones.
 
-    The prompt `plan_swarm` says what a type is for, `work_on_task` how its workers proceed.
+    The prompt `plan_swarm` describes the purpose of a type, `work_on_task` the procedure of its
+    workers.
     """
 
     name: str
@@ -69,10 +70,10 @@ class WorkerStatus(StrEnum):
 
 
 class WorkerOutput(BaseModel, frozen=True, extra="ignore"):
-    """What a worker wrote and found: its text, and passages with their sources, best first.
+    """The output of a worker: its text, and passages with their sources, best first.
 
-    `stop_reason` says why it called no further tool, see `tools.dialogue.DialogueEnd`; `effects`
-    are the tools by which it changed something outside.
+    `stop_reason` states why it called no further tool, see `tools.dialogue.DialogueEnd`; `effects`
+    are the tools with which it changed something outside.
     """
 
     worker_id: str
@@ -88,7 +89,7 @@ class WorkerOutput(BaseModel, frozen=True, extra="ignore"):
 
     @property
     def is_usable(self) -> bool:
-        """Whether it has what its part asks for: something found, or something done."""
+        """Whether the output serves its part: something was found or done."""
         return self.status is WorkerStatus.DONE and bool(self.passages or self.effects)
 
 
@@ -131,7 +132,9 @@ class WorkerProgress(BaseModel, frozen=True, extra="ignore"):
 
 
 class WorkerTask(BaseModel, frozen=True, extra="ignore"):
-    """A worker with its brief, facts that the user gave, and what workers before it found."""
+    """A worker with its brief, the facts that the user gave, and the findings of earlier
+    workers.
+    """
 
     worker: WorkerPlan
     question: str = Field(default="", description="of the user")
@@ -149,7 +152,7 @@ class WorkerTask(BaseModel, frozen=True, extra="ignore"):
     @property
     def objective(self) -> str:
         """The brief, with the facts that the user gave."""
-        values = [str(one)[:_LONGEST_VALUE] for one in self.known.values() if one is not None]
+        values = [str(value)[:_LONGEST_VALUE] for value in self.known.values() if value is not None]
         fresh = [
             value for value in values if value.casefold() not in self.worker.objective.casefold()
         ]
@@ -159,12 +162,12 @@ class WorkerTask(BaseModel, frozen=True, extra="ignore"):
 def write_output(
     worker: WorkerPlan, results: Sequence[ToolResult], text: str = "", stop_reason: str = ""
 ) -> WorkerOutput:
-    """Return the output of a worker from the results of its calls; `text` is what it wrote.
+    """Return the output of a worker from the results of its calls; `text` is the worker's text.
 
-    The passages that the text names come first.
+    Passages named in the text come first.
     """
-    found = [_shorten(passage) for passage in _read_passages(worker.id, results)]
-    safe = [passage for passage in found if not is_order_to_assistant(passage.text)]
+    found_passages = [_shorten(passage) for passage in _read_passages(worker.id, results)]
+    safe = [passage for passage in found_passages if not is_order_to_assistant(passage.text)]
     ranked = safe
     if worker.subject and not text:
         # No model has read them: an item that none of them names counts as not found.
@@ -181,7 +184,7 @@ def write_output(
         passages=passages,
         calls=len(results),
         failed_calls=failed,
-        left_out=len(found) - len(safe),
+        left_out=len(found_passages) - len(safe),
         error=next((result.error or "" for result in results if not result.success), "")[:500],
         stop_reason=stop_reason,
         effects=tuple(
@@ -272,9 +275,9 @@ def fit_output(output: WorkerOutput, most_bytes: int = MOST_BYTES) -> WorkerOutp
     return bounded.model_copy(update={"passages": tuple(kept)})
 
 
-def read_outputs(found: Mapping[str, JsonValue]) -> dict[str, WorkerOutput]:
+def read_outputs(stored: Mapping[str, JsonValue]) -> dict[str, WorkerOutput]:
     """Return the outputs of a payload by worker."""
-    return {name: WorkerOutput.model_validate(value) for name, value in found.items()}
+    return {name: WorkerOutput.model_validate(value) for name, value in stored.items()}
 
 
 def dump_outputs(outputs: Iterable[WorkerOutput]) -> dict[str, JsonValue]:
@@ -283,9 +286,9 @@ def dump_outputs(outputs: Iterable[WorkerOutput]) -> dict[str, JsonValue]:
 
 
 def _read_passages(worker_id: str, results: Sequence[ToolResult]) -> Iterator[FoundPassage]:
-    """Yield the passages that results quote, each once.
+    """Yield the passages quoted by results, each once.
 
-    A result that is a source itself, such as a calculation, is a passage with the tool's name.
+    A result that is itself a source, such as a calculation, is a passage with the tool's name.
     """
     seen: set[str] = set()
     for result in results:

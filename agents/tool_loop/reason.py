@@ -61,7 +61,9 @@ _MOST_PASSAGES = 10
 
 
 class Reads(BaseModel, frozen=True):
-    """The question, the rounds before, and what the last answer lacked or its writer asked for."""
+    """The question, the rounds so far, and the parts missing from the last answer or requested by
+    its writer.
+    """
 
     canonical_question: str
     language: str = "en"
@@ -97,7 +99,7 @@ class Writes(MayAsk, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """What one plan may use: calls of a round, and passages where no model is in use."""
+    """Limits of one plan: calls per round, and passages if no model is in use."""
 
     most_calls: int = 8
     most_passages: int = _MOST_PASSAGES
@@ -183,7 +185,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         return Wrote(self._make_writes(message, reads))
 
     def _plan_searches(self, reads: Reads, dialogue: Dialogue) -> Writes:
-        """Return the next searches; what they found is shown without being assessed."""
+        """Return the next searches; their results are shown without an assessment."""
         calls: tuple[ToolUse, ...] = ()
         if reads.continues_planning or not reads.response:
             calls = plan_searches(
@@ -192,7 +194,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         return self._make_writes(ModelMessage(calls=calls), reads)
 
     async def _open(self, reads: Reads) -> Dialogue:
-        """Return the dialogue so far, and what its last answer lacked."""
+        """Return the dialogue so far, and the parts missing from its last answer."""
         remark = _make_remark(reads)
         opening = ToolConversation(
             task=REASON.name,
@@ -231,7 +233,7 @@ class ReasonAgent(Agent[Reads, Writes]):
 
     def _make_writes(self, message: ModelMessage, reads: Reads) -> Writes:
         calls = message.calls
-        before = [ModelMessage.model_validate(one) for one in reads.plan_messages]
+        before = [ModelMessage.model_validate(message) for message in reads.plan_messages]
         planned = PlanRound(
             round=len(before) + 1,
             intent=_find_intent(calls) if self._uses_model else Intent.SEARCH,
@@ -256,9 +258,9 @@ class ReasonAgent(Agent[Reads, Writes]):
 
 
 def _add_stated(tool: ToolDescription) -> ToolDescription:
-    """Return a tool with the arguments by which the model states the purpose of a call.
+    """Return a tool with arguments in which the model states the purpose of a call.
 
-    The tool that ends the question, and one with an argument of that name, stay as they are.
+    The tool that ends the question, and a tool with an argument of the same name, are unchanged.
     """
     properties, required = tool.input_schema["properties"], tool.input_schema["required"]
     if not isinstance(properties, dict) or not isinstance(required, list):
@@ -279,21 +281,23 @@ def _read_stated(use: ToolUse, name: str) -> str:
 
 
 def _find_intent(calls: Sequence[ToolUse]) -> Intent | None:
-    """Return what the model states the calls are for; None where it states nothing known.
+    """Return the intent that the model states for the calls; None if it states no known intent.
 
-    Calls of several intents are `MULTI_TOOL`. A question is out of scope when the model calls
-    nothing but the tool that says so.
+    Calls with several intents are `MULTI_TOOL`. A question is out of scope if the model calls only
+    the tool that says so.
     """
     if calls and {use.name for use in calls} == {OUT_OF_SCOPE}:
         return Intent.OUT_OF_SCOPE
-    stated = {one for use in calls if (one := _read_stated(use, INTENT)) in _INTENTS}
+    stated = {intent for use in calls if (intent := _read_stated(use, INTENT)) in _INTENTS}
     if len(stated) > 1:
         return Intent.MULTI_TOOL
     return Intent(stated.pop()) if stated else None
 
 
 def _list_gaps(reads: Reads) -> tuple[str, ...] | None:
-    """Return what the answer of the last round lacked; None if there was no answer yet."""
+    """Return the parts missing from the answer of the last round; None if there was no answer
+    yet.
+    """
     if not reads.plan_messages or reads.continues_planning:
         return None
     if reads.needs_clarification and reads.clarification_message:
@@ -302,7 +306,7 @@ def _list_gaps(reads: Reads) -> tuple[str, ...] | None:
 
 
 def _make_remark(reads: Reads) -> Remark | None:
-    """Return what the answer of the last round lacked; None if it lacked nothing."""
+    """Return a remark about the parts missing from the last answer; None if nothing was missing."""
     gaps = _list_gaps(reads)
     if gaps is None:
         return None

@@ -58,10 +58,10 @@ class _ChosenSource:
 class ReflectAgent(Agent[Reads, Writes]):
     """Takes the results of each round in turn, so that no call displaces another one.
 
-    The passages of one section are one source, in the order of the document; text that is left out
-    between them is marked. The sources of an earlier round keep their numbers: an answer that was
-    written from them stays valid. Of a passage that several results quote, the longest text is
-    kept. A result that is a source itself, such as a calculation, has the tool's name.
+    The passages of one section form one source, in the order of the document; omitted text between
+    them is marked. Sources of an earlier round keep their numbers, so an answer written from them
+    stays valid. If several results quote a passage, the longest text is kept. A result that is
+    itself a source, such as a calculation, has the tool's name.
     """
 
     role = Role.REFLECT
@@ -136,21 +136,22 @@ class _Source:
 def _list_rounds(reads: Reads) -> Iterator[list[ToolResult]]:
     for value in reads.plan_messages:
         message = ModelMessage.model_validate(value)
-        found = (reads.multi_tool_results.get(use.call_id) for use in message.calls)
-        results = [ToolResult.model_validate(one) for one in found if one is not None]
+        executed = (reads.multi_tool_results.get(use.call_id) for use in message.calls)
+        results = [ToolResult.model_validate(result) for result in executed if result is not None]
         yield [result for result in results if result.success]
 
 
 def _take_in_turn(results: Iterable[ToolResult]) -> Iterator[PassageText]:
-    """Yield the first passages of all results, then the second ones, and so on."""
+    """Yield the first passage of every result, then the second ones, and so on."""
     for row in zip_longest(*map(_list_quoted, results)):
         yield from (passage_text for passage_text in row if passage_text is not None)
 
 
 def _list_quoted(result: ToolResult) -> list[PassageText]:
-    """Return what a result quotes, after its own text where that is a source, too.
+    """Return the passages that a result quotes, preceded by its own text if that is a source as
+    well.
 
-    A comparison names removed documents, of which there is no passage.
+    A comparison names removed documents, which have no passages.
     """
     if not result.is_source:
         return list(result.quoted)
@@ -177,7 +178,9 @@ def _join_sections(chosen: Sequence[_ChosenSource]) -> list[_Source]:
 
 
 def _find_section(citation: CitedPassage) -> object:
-    """Return what identifies the section of a passage; a passage without a number is alone."""
+    """Return the identity of a passage's section; a passage without a number forms its own
+    section.
+    """
     if not _find_ordinal(citation):
         return citation.chunk_id
     return citation.document_id, citation.version, citation.heading_path, citation.anchor

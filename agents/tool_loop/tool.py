@@ -39,7 +39,7 @@ MOST_QUOTED_CHARACTERS = 12_000
 _ARGUMENT_CHARACTERS = 300
 _SHOWN_ARGUMENTS = 800
 _PLANNER = "reason"
-"""Who calls if the call names nobody: the tool loop."""
+"""The caller if the call names none: the tool loop."""
 
 
 class Reads(ReadsLanguage, BaseModel, frozen=True):
@@ -60,10 +60,10 @@ class Writes(BaseModel, frozen=True):
 
 
 class ToolAgent(Agent[Reads, Writes]):
-    """Every call has a result: a failure of the tool, and a denied approval, are results, too.
+    """Every call has a result: a failure of the tool and a denied approval are results as well.
 
-    A call of a dangerous tool asks once. Its approval belongs to the tool and these arguments. The
-    call of a specialist runs only if its profile allows the tool; all others do not exist for it.
+    A call of a dangerous tool asks once. The approval applies to this tool and these arguments. A
+    specialist's call runs only if its profile allows the tool; other tools do not exist for it.
     """
 
     role = Role.TOOL
@@ -102,7 +102,9 @@ class ToolAgent(Agent[Reads, Writes]):
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        asked_call = {name: one for name, one in reads.tool_call.items() if name != "agent"}
+        asked_call = {
+            name: argument for name, argument in reads.tool_call.items() if name != "agent"
+        }
         call = ToolCall.model_validate(asked_call)
         agent, allowed = self._find_caller(reads)
         caller = ToolCaller(
@@ -143,15 +145,15 @@ class ToolAgent(Agent[Reads, Writes]):
         )
 
     def _find_caller(self, reads: Reads) -> tuple[str, frozenset[str]]:
-        """Return the name of who calls, and the tools that it may use.
+        """Return the name of the caller, and the tools that it may use.
 
-        The planner of the tool loop may use all, a specialist those of its profile, and a caller
-        without a profile none.
+        The planner of the tool loop may use all tools, a specialist those of its profile, and a
+        caller without a profile none.
         """
         named = reads.tool_caller.get("tools")
         if isinstance(named, list):
             worker = str(reads.tool_caller.get("agent"))
-            return worker, self._allowed & {str(one) for one in named}
+            return worker, self._allowed & {str(name) for name in named}
         agent = str(reads.tool_call.get("agent") or _PLANNER)
         if agent == _PLANNER:
             return agent, self._allowed
@@ -192,7 +194,7 @@ def write_exactly(value: JsonValue, longest: int) -> str | None:
 
 
 def is_shown_unchanged(text: str) -> bool:
-    """Return whether a reply shows a text as it is."""
+    """Return whether a reply shows a text unchanged."""
     return plain_line(text) == text and keep_links(text, allow(())).text == text
 
 

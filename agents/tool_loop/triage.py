@@ -44,7 +44,7 @@ REVIEW_BY_REQUEST = (
 )
 """The reasoning about a question that may be meant as a review: only a model can tell."""
 _VAGUE = 0.6
-"""Above this vagueness the user is asked, if the judgement says that nobody could begin."""
+"""Above this vagueness, the user is asked if the judgement says that no work can begin."""
 SPECIALISTS_KINDS = frozenset({QueryType.COMPLIANCE, QueryType.RISK, QueryType.REPORTING})
 """The kinds of questions that are about whole documents, which are never divided among workers."""
 
@@ -79,7 +79,7 @@ class WayTable:
 
 
 class Writes(MayAsk, frozen=True):
-    """The decision with the sequence of specialists; a clarification where nobody could begin."""
+    """The decision with the sequence of specialists; a clarification if no work can begin."""
 
     triage: Triage
     agent_sequence: tuple[str, ...] = ()
@@ -89,10 +89,10 @@ class Writes(MayAsk, frozen=True):
 
 
 class TriageAgent(Agent[Reads, Writes]):
-    """Asks a model how much a question needs; a review by request needs all.
+    """Asks a model which specialists a question needs; an explicitly requested review needs all.
 
-    A planned sequence is cleaned of unknown names and completed by what its specialists need.
-    Where a review lacks its documents, those that the person may read are offered.
+    Unknown names are removed from a planned sequence, and the requirements of its specialists are
+    added. If a review lacks its documents, the documents that the person may read are offered.
     """
 
     role = Role.TRIAGE
@@ -158,10 +158,10 @@ class TriageAgent(Agent[Reads, Writes]):
         return Wrote(await self._ask(triage, reads))
 
     async def _choose_without_model(self, reads: Reads) -> Writes:
-        """Return the way by the form of the question.
+        """Return the way according to the form of the question.
 
-        Where it names a document and a rule, a review of them is planned as well: the flow of
-        reviews begins it, and the others say how it is asked for.
+        If it names a document and a rule, a review of them is planned as well: the flow of reviews
+        starts it, and the other flows explain how to request it.
         """
         triage = _choose_by_form(reads.canonical_question)
         if self._library is None:
@@ -232,7 +232,7 @@ def _choose_by_form(question: str) -> Triage:
 
 
 def _plan(output: TriageOutput) -> tuple[str, ...]:
-    """Return the sequence that was planned, or the usual one of the kind of question; what finds
+    """Return the planned sequence, or the usual one of the kind of question; a sequence that finds
     risks or gaps ends with the report.
     """
     names = output.agent_sequence or USUAL_SEQUENCES.get(output.query_type, ())
@@ -242,7 +242,7 @@ def _plan(output: TriageOutput) -> tuple[str, ...]:
 
 def _plan_review(review: ReviewScope) -> Writes:
     """Return the plan of a review whose documents the request names: all specialists, or those
-    that it names with what they need.
+    named with their requirements.
     """
     asked = complete_sequence(review.specialists) if review.specialists else None
     names = FULL_REVIEW if asked is None else asked.names

@@ -1,7 +1,7 @@
 """Prints the figures of a suite on a folder of evaluation data.
 
-`python -m benchmarks.quality SUITE --data FOLDER`. What an owner measures on documents and
-questions of his own is `refdesk evaluate`.
+`python -m benchmarks.quality SUITE --data FOLDER`. Owners measure their own documents and questions
+with `refdesk evaluate`.
 """
 
 import argparse
@@ -27,7 +27,7 @@ _WAYS = ("search", "tools", "swarm")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what is asked for."""
+    """Run the requested measurement."""
     chosen = _parser().parse_args(arguments)
     print(json.dumps(asyncio.run(_evaluate(chosen)), indent=1, ensure_ascii=False))
 

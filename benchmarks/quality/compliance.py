@@ -84,14 +84,14 @@ def _show(
     for name, spans in document.evidence.items():
         text, heading = requirements[name]
         places = [passage.place for passage in search.find(text, "en", SHOWN, heading)]
-        found = [
+        hits = [
             any(
                 place.unit_id == unit and place.start < end and start < place.end
                 for place in places
             )
             for unit, start, end in spans
         ]
-        yield ShownEvidence(position, sum(found) / len(found))
+        yield ShownEvidence(position, sum(hits) / len(hits))
 
 
 def _compute(shown: Sequence[ShownEvidence]) -> Figures:
@@ -128,11 +128,11 @@ def _join_sections(
     """Return the text below each heading as a unit, as documents are read, and its passages."""
     units: list[RuleUnit] = []
     spans: list[Span] = []
-    for crumbs, group in groupby(passages, key=lambda one: tuple(one.get("crumbs") or ())):
+    for crumbs, group in groupby(passages, key=lambda passage: tuple(passage.get("crumbs") or ())):
         unit_id, text = f"{name}#u{len(units)}", ""
-        for one in group:
+        for passage in group:
             start = len(text)
-            text = f"{text}{one['text']}\n\n"
+            text = f"{text}{passage['text']}\n\n"
             spans.append((unit_id, start, len(text)))
         units.append(RuleUnit(name, unit_id, text, crumbs))
     return units, spans
@@ -146,11 +146,11 @@ def _locate(
 
 def _read_labels(folder: Path) -> dict[str, dict[str, list[int]]]:
     """Return the numbers of the passages that are evidence, by document and requirement."""
-    found: dict[str, dict[str, list[int]]] = {}
+    labels: dict[str, dict[str, list[int]]] = {}
     for row in rows(folder / "labels.jsonl"):
-        own = found.setdefault(_need(row, "doc_id"), {})
-        own[_need(row, "req_id")] = [int(one) for one in row.get("evidence") or ()]
-    return found
+        own = labels.setdefault(_need(row, "doc_id"), {})
+        own[_need(row, "req_id")] = [int(number) for number in row.get("evidence") or ()]
+    return labels
 
 
 def _need(row: Mapping[str, Any], key: str) -> str:

@@ -68,23 +68,23 @@ async def _measure(
     pages: Mapping[str, Sequence[Chunk]],
     tokens: int,
 ) -> MeasuredContext:
-    found = await searcher.search(replace(asked.request, context_tokens=tokens))
-    given = {identifier for section in found.context for identifier in section.chunk_ids}
+    findings = await searcher.search(replace(asked.request, context_tokens=tokens))
+    given = {identifier for section in findings.context for identifier in section.chunk_ids}
     kind, answering = _find_sections(asked, pages)
     return MeasuredContext(
         found=any(not given.isdisjoint(section) for section in answering),
         whole=any(given.issuperset(section) for section in answering),
-        page=any(section.best.page in asked.gold for section in found.context),
-        tokens=sum(_count(section) for section in found.context),
-        sections=len(found.context),
-        position=_find_position(found.context, answering),
+        page=any(section.best.page in asked.gold for section in findings.context),
+        tokens=sum(_count(section) for section in findings.context),
+        sections=len(findings.context),
+        position=_find_position(findings.context, answering),
         kind=kind,
     )
 
 
 def _find_position(context: Sequence[ContextSection], answering: Sequence[set[str]]) -> int:
     for position, section in enumerate(context, start=1):
-        if any(not one.isdisjoint(section.chunk_ids) for one in answering):
+        if any(not chunk_ids.isdisjoint(section.chunk_ids) for chunk_ids in answering):
             return position
     return 0
 
@@ -100,7 +100,7 @@ def _find_sections(
     chunks = [chunk for name in sorted(asked.gold) for chunk in pages.get(name, ())]
     quoted = " ".join(asked.text.split())[:_GOLD_TEXT_CHARACTERS]
     if quoted:
-        quoting = [{one.chunk_id} for one in chunks if quoted in " ".join(one.text.split())]
+        quoting = [{chunk.chunk_id} for chunk in chunks if quoted in " ".join(chunk.text.split())]
         if quoting:
             return "text", quoting
     sections = list(_split_sections(chunks))

@@ -1,11 +1,11 @@
-"""Measures whether gaps name the pages that are missing: the suite `gaps`.
+"""The suite `gaps`: measures whether gaps name the missing pages.
 
-The pages that questions need are divided into halves. The pages of a half are taken out of the
-index; the questions that nothing else answers are its gaps, grouped as the console does it. Two
+The pages that questions need are divided into halves. The pages of one half are removed from the
+index; the questions that nothing else answers are its gaps, grouped as in the console. Two
 questions belong together if one page answers both. A group names a page if the page that most of
-its questions need is among the three that they find together in the complete index: an owner who
-reads the group would know what to write. `neighbours`: the nearest page that is left, as the
-console shows it, stands in the chapter of the missing one.
+its questions need is among the three that they find together in the complete index, so that an
+owner who reads the group knows which page to write. `neighbours`: the nearest remaining page, as
+shown in the console, is in the same chapter as the missing one.
 """
 
 import hashlib
@@ -60,12 +60,12 @@ async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
     unrelated = np.array(await model.embed_questions(find_foreign_questions("en")), np.float32)
     halves: Figures = {}
     for number, half in enumerate(HALVES):
-        taken = [replace(one, found=found) for one, found in zip(asked, complete, strict=True)
+        taken = [replace(one, found=pages) for one, pages in zip(asked, complete, strict=True)
                  if _half_of(one) == number]  # fmt: skip
         gone = {page for one in taken for page in one.needs}
         left = [row for row in corpus if pages[_id_of(row)] not in gone]
         nearest = await _search(left, taken, pages, model)
-        taken = [replace(one, nearest=found) for one, found in zip(taken, nearest, strict=True)]
+        taken = [replace(one, nearest=pages) for one, pages in zip(taken, nearest, strict=True)]
         vectors = np.array(
             await model.embed_questions([one.request.question for one in taken]), np.float32
         )
@@ -97,10 +97,12 @@ async def _search(
         path = Path(folder) / name
         path.write_text("\n".join(json.dumps(row) for row in corpus), encoding="utf-8")
         async with open_collection([path], Settings(_env_file=None), model) as knowledge:
-            found = [await knowledge.searcher.search(one.request) for one in asked]
+            results = [
+                await knowledge.searcher.search(gap_question.request) for gap_question in asked
+            ]
     return [
         tuple(dict.fromkeys(pages.get(hit.page, hit.page) for hit in findings.hits))
-        for findings in found
+        for findings in results
     ]
 
 
@@ -111,8 +113,8 @@ def _judge(
     wanted = {(a, b) for a, b in pairs if asked[a].needs & asked[b].needs}
     made = {(a, b) for a, b in pairs if labels[a] == labels[b]}
     groups: defaultdict[int, list[Asked]] = defaultdict(list)
-    for label, one in zip(labels, asked, strict=True):
-        groups[label].append(one)
+    for label, gap_question in zip(labels, asked, strict=True):
+        groups[label].append(gap_question)
     several = [group for group in groups.values() if len(group) > 1]
     return {
         "groups": len(groups),
@@ -121,8 +123,9 @@ def _judge(
         "pairs_that_were_found": _divide(len(wanted & made), len(wanted)),
         "names_its_page": _share(_name_page(group) for group in several),
         "neighbours": _share(
-            _rank(one.nearest for one in group)[:1] != []
-            and chapters[_rank(one.nearest for one in group)[0]] == chapters[_needed(group)]
+            _rank(gap_question.nearest for gap_question in group)[:1] != []
+            and chapters[_rank(gap_question.nearest for gap_question in group)[0]]
+            == chapters[_needed(group)]
             for group in several
             if chapters[_needed(group)]
         ),
@@ -130,19 +133,19 @@ def _judge(
 
 
 def _name_page(group: Sequence[Asked]) -> bool:
-    return _needed(group) in _rank(one.found for one in group)[:_SHOWN]
+    return _needed(group) in _rank(gap_question.found for gap_question in group)[:_SHOWN]
 
 
 def _needed(group: Iterable[Asked]) -> str:
     """Return the page that most questions of a group need."""
-    counts = Counter(page for one in group for page in one.needs)
+    counts = Counter(page for gap_question in group for page in gap_question.needs)
     return min(counts, key=lambda page: (-counts[page], page))
 
 
-def _rank(found: Iterable[Sequence[str]]) -> list[str]:
+def _rank(rankings: Iterable[Sequence[str]]) -> list[str]:
     """Return pages by the sum of their reciprocal ranks, as the console does it."""
     scores: defaultdict[str, float] = defaultdict(float)
-    for pages in found:
+    for pages in rankings:
         for rank, page in enumerate(pages[:_SHOWN], start=1):
             scores[page] += 1 / rank
     return sorted(scores, key=lambda page: (-scores[page], page))
@@ -154,12 +157,12 @@ def _stand_alone(request: SearchRequest) -> SearchRequest:
     return SearchRequest(question=text, text=text, language=request.language, limit=_LIMIT)
 
 
-def _half_of(one: Asked) -> int:
-    return int(hashlib.sha256(_main_page(one).encode()).hexdigest(), 16) % len(HALVES)
+def _half_of(asked: Asked) -> int:
+    return int(hashlib.sha256(_main_page(asked).encode()).hexdigest(), 16) % len(HALVES)
 
 
-def _main_page(one: Asked) -> str:
-    return min(one.needs)
+def _main_page(asked: Asked) -> str:
+    return min(asked.needs)
 
 
 def _id_of(row: Mapping[str, Any]) -> str:

@@ -159,9 +159,9 @@ async def _detect_short(
         languages = {labelled_text.language if documents is None else documents: 1.0}
 
         async def read(
-            _groups: tuple[str, ...], found: Mapping[str, float] = languages
+            _groups: tuple[str, ...], probabilities: Mapping[str, float] = languages
         ) -> Mapping[str, float]:
-            return found
+            return probabilities
 
         agent = LangAgent(detector=detector, read_languages=read)
         outcome = await agent.work(Reads(text=labelled_text.text))
@@ -187,8 +187,8 @@ def _accuracies(spoken: Sequence[LabelledText], right: Sequence[bool]) -> Figure
         "all": _share(right),
         "supported_languages": _share(known),
         **{
-            f"by_{group}": {name: _share(rights) for name, rights in sorted(found.items())}
-            for group, found in groups.items()
+            f"by_{group}": {name: _share(rights) for name, rights in sorted(by_name.items())}
+            for group, by_name in groups.items()
         },
     }
 

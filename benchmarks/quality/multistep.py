@@ -1,7 +1,8 @@
-"""The suite `multistep`: what one search, the tool loop and the swarm find for several steps.
+"""The suite `multistep`: what one search, the tool loop and the swarm find for multi-step
+questions.
 
-The corpus is ingested into a temporary index. The passages that a way shows are bounded in total,
-over all of its steps, so that both ways are compared at the same number.
+The corpus is ingested into a temporary index. The number of passages that a way shows is limited
+over all of its steps, so that the ways are compared at the same number.
 """
 
 import json
@@ -48,9 +49,9 @@ _FILES: Mapping[Kind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class MultistepTask:
-    """One question with its correct pages; `part` is the set or the kind that it belongs to.
+    """One question with its correct pages; `part` is its set or kind.
 
-    `answerable` is None where nobody knows.
+    `answerable` is None if unknown.
     """
 
     name: str
@@ -79,10 +80,10 @@ def load_multistep(folder: Path) -> MultistepData:
     """Return the data of a folder; raises `UnknownFormatError`."""
     for kind, names in _FILES.items():
         if all((folder / name).is_file() for name in names):
-            found = _READERS[kind](folder)
-            if not found.tasks or not found.corpus:
+            data = _READERS[kind](folder)
+            if not data.tasks or not data.corpus:
                 raise UnknownFormatError(f"expected tasks and a corpus in {folder}, found none")
-            return found
+            return data
     expected = "; or ".join(", ".join(names) for names in _FILES.values())
     raise UnknownFormatError(f"expected {expected} in {folder}")
 
@@ -136,7 +137,7 @@ def _need(row: Mapping[str, Any], key: str) -> str:
 
 
 async def run_worker(worker: WorkerPlan, executor: ToolExecutor) -> WorkerOutput:
-    """Return what a worker finds by plain searches."""
+    """Return what a worker finds with plain searches."""
     caller = ToolCaller(agent=worker.id, allowed=frozenset(worker.tools))
     dialogue = Dialogue(open_worker(worker, ()))
     while calls := plan_worker_searches(worker, dialogue):
@@ -144,13 +145,13 @@ async def run_worker(worker: WorkerPlan, executor: ToolExecutor) -> WorkerOutput
             ToolCall(call_id=call.call_id, tool=call.name, arguments=call.arguments)
             for call in calls
         ]
-        found = [await executor.execute(tool_call, caller) for tool_call in made]
+        results = [await executor.execute(tool_call, caller) for tool_call in made]
         dialogue = replace(
             dialogue,
             messages=(*dialogue.messages, ModelMessage(calls=calls)),
             results={
                 **dialogue.results,
-                **{tool_result.call_id: tool_result for tool_result in found},
+                **{tool_result.call_id: tool_result for tool_result in results},
             },
         )
     return write_output(worker, dialogue.ordered_results)
@@ -187,7 +188,7 @@ async def evaluate_multistep(
 
 @dataclass(frozen=True, slots=True)
 class FoundPages:
-    """The documents that a way shows, in their order, at most k, and what it took."""
+    """The documents that a way shows, in order, at most k, and its costs."""
 
     document_ids: tuple[str, ...]
     calls: int = 0
@@ -195,7 +196,7 @@ class FoundPages:
 
 
 class Way(Protocol):
-    """One way of finding what a question needs."""
+    """One way of finding the documents for a question."""
 
     async def find(self, text: str, k: int) -> FoundPages:
         """Return at most `k` documents, over all steps."""
@@ -209,10 +210,10 @@ async def measure_way(data: MultistepData, way: Way, parts: ToolParts, k: int) -
     measured: list[Measured] = []
     calls, rounds, shown = 0, 0, 0
     for task in data.tasks:
-        found = await way.find(task.text, k)
-        calls, rounds = calls + found.calls, rounds + found.rounds
-        shown = max(shown, len(found.document_ids))
-        measured.append(_measure(task, found, pages))
+        found_pages = await way.find(task.text, k)
+        calls, rounds = calls + found_pages.calls, rounds + found_pages.rounds
+        shown = max(shown, len(found_pages.document_ids))
+        measured.append(_measure(task, found_pages, pages))
     seconds = time.perf_counter() - started
     figures = measure_parts(measured, lambda some: compute_retrieval(some, k=k))
     count = len(data.tasks)
@@ -244,13 +245,15 @@ class Measured:
 
 def _measure(
     task: MultistepTask,
-    found: FoundPages,
+    found_pages: FoundPages,
     pages: Mapping[str, str],
 ) -> Measured:
     return Measured(
         part=task.part,
         gold=task.gold,
-        pages=tuple(pages[identifier] for identifier in found.document_ids if identifier in pages),
+        pages=tuple(
+            pages[identifier] for identifier in found_pages.document_ids if identifier in pages
+        ),
         answerable=task.answerable,
     )
 
@@ -267,8 +270,8 @@ class SearchWay:
 
     async def find(self, text: str, k: int) -> FoundPages:
         request = SearchRequest(question=text, text=text, language="en", limit=k * _FURTHER_HITS)
-        found = await self._searcher.search(request)
-        ids = list(dict.fromkeys(hit.document_id for hit in found.hits))[:k]
+        findings = await self._searcher.search(request)
+        ids = list(dict.fromkeys(hit.document_id for hit in findings.hits))[:k]
         return FoundPages(tuple(ids), calls=1, rounds=1)
 
 
@@ -299,13 +302,13 @@ class ToolsWay:
                 for call in calls
             ]
             caller = ToolCaller(agent="reason")
-            found = [await self._executor.execute(tool_call, caller) for tool_call in made]
+            results = [await self._executor.execute(tool_call, caller) for tool_call in made]
             dialogue = replace(
                 dialogue,
                 messages=(*dialogue.messages, ModelMessage(calls=calls)),
                 results={
                     **dialogue.results,
-                    **{tool_result.call_id: tool_result for tool_result in found},
+                    **{tool_result.call_id: tool_result for tool_result in results},
                 },
             )
         cited = list_passages(dialogue.ordered_results)
@@ -319,7 +322,7 @@ class ToolsWay:
 
 
 class SwarmWay:
-    """Plans what a question lists, runs all workers, and gathers their passages."""
+    """Plans the items that a question lists, runs all workers, and gathers their passages."""
 
     def __init__(self, parts: ToolParts) -> None:
         self._executor = ToolExecutor(make_builtin(parts))
@@ -352,30 +355,43 @@ def measure_parts(
 
     Tasks at odd positions are those that nothing was fitted on.
     """
-    parts = sorted({one.part for one in measured})
+    parts = sorted({task_measure.part for task_measure in measured})
     figures: Figures = {"all": compute(measured)}
     if len(parts) > 1:
-        figures |= {part: compute([one for one in measured if one.part == part]) for part in parts}
+        figures |= {
+            part: compute([task_measure for task_measure in measured if task_measure.part == part])
+            for part in parts
+        }
     odd = measured[1::2]
     figures["odd positions"] = {"all": compute(odd)} | {
-        part: compute([one for one in odd if one.part == part]) for part in parts if len(parts) > 1
+        part: compute([task_measure for task_measure in odd if task_measure.part == part])
+        for part in parts
+        if len(parts) > 1
     }
     return figures
 
 
 def compute_retrieval(measured: Sequence[Measured], *, k: int) -> Figures:
     """Return the number of tasks, mean recall, and the share with every correct page among k."""
-    asked = [one for one in measured if one.gold and one.answerable is not False]
+    asked = [
+        task_measure
+        for task_measure in measured
+        if task_measure.gold and task_measure.answerable is not False
+    ]
     return {
         "tasks": len(asked),
-        f"recall@{k}": _mean([count_recall(one.gold, one.pages[:k]) for one in asked]),
-        f"all@{k}": _mean([float(one.gold <= set(one.pages[:k])) for one in asked]),
+        f"recall@{k}": _mean(
+            [count_recall(task_measure.gold, task_measure.pages[:k]) for task_measure in asked]
+        ),
+        f"all@{k}": _mean(
+            [float(task_measure.gold <= set(task_measure.pages[:k])) for task_measure in asked]
+        ),
     }
 
 
-def count_recall(gold: Collection[str], found: Collection[str]) -> float:
+def count_recall(gold: Collection[str], retrieved: Collection[str]) -> float:
     """Return the share of `gold` in `found`."""
-    return len(set(gold) & set(found)) / len(gold)
+    return len(set(gold) & set(retrieved)) / len(gold)
 
 
 def _mean(values: Sequence[float]) -> float:

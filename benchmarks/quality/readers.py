@@ -62,7 +62,7 @@ finish(getattr(found, "content", str(found)))
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader made of a file; `text` is None if it failed."""
+    """The output of a reader for a file; `text` is None if it failed."""
 
     text: str | None
     seconds: float = 0.0
@@ -71,7 +71,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was expected of a file, what was read, and what of it agrees."""
+    """Counts of expected, read and matching content of a file."""
 
     words: tuple[int, int] = (0, 0)
     precision: tuple[int, int] = (0, 0)
@@ -103,7 +103,9 @@ def _evaluate_reader(reader: str, python: str, data: Path, *, by_file: bool) -> 
         counts = compare(expected, reading.text or "", is_whole=is_whole)
         formats[path.suffix.lower()].append((reading, counts))
         files[path.name] = _sum_up([(reading, counts)])
-    figures: dict[str, Any] = {name: _sum_up(found) for name, found in sorted(formats.items())}
+    figures: dict[str, Any] = {
+        name: _sum_up(evaluated) for name, evaluated in sorted(formats.items())
+    }
     return {**figures, **({"files": files} if by_file else {})}
 
 
@@ -116,7 +118,7 @@ def _list_files(data: Path) -> Iterator[tuple[Path, str, bool]]:
 
 
 def read(reader: str, python: str, path: Path) -> Reading:
-    """Read a file in a process of its own."""
+    """Read a file in a separate process."""
     command = [python, "-c", _START + _READERS[reader], str(path)]
     try:
         done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)
@@ -130,10 +132,12 @@ def read(reader: str, python: str, path: Path) -> Reading:
 
 
 def compare(expected: str, text: str, *, is_whole: bool = True) -> Counts:
-    """Return what of an expected text was read; with `is_whole` false, of its tables only."""
+    """Return the share of an expected text that was read; with `is_whole` false, only of its
+    tables.
+    """
     rows = list(_list_rows(expected))
-    found = _IndexedRows(text)
-    kept = sum(found.has(row) for row in rows)
+    indexed_rows = _IndexedRows(text)
+    kept = sum(indexed_rows.has(row) for row in rows)
     if not is_whole:
         return Counts(rows=(kept, len(rows)))
     wanted, had = Counter(_words(expected)), Counter(_words(text))
@@ -212,19 +216,19 @@ def _are_in_order(row: Sequence[str], line: str) -> bool:
     return True
 
 
-def _sum_up(found: Sequence[tuple[Reading, Counts]]) -> dict[str, object]:
-    readings = [reading for reading, _ in found]
+def _sum_up(evaluated: Sequence[tuple[Reading, Counts]]) -> dict[str, object]:
+    readings = [reading for reading, _ in evaluated]
     return {
-        "files": len(found),
+        "files": len(evaluated),
         "failed": sum(reading.text is None for reading in readings),
-        **{name: _sum(found, name) for name in ("words", "precision", "headings", "rows")},
-        "seconds_a_file": round(sum(one.seconds for one in readings) / len(found), 2),
+        **{name: _sum(evaluated, name) for name in ("words", "precision", "headings", "rows")},
+        "seconds_a_file": round(sum(one.seconds for one in readings) / len(evaluated), 2),
         "peak_megabytes": round(max(one.megabytes for one in readings)),
     }
 
 
-def _sum(found: Sequence[tuple[Reading, Counts]], name: str) -> object:
-    parts = [getattr(counts, name) for _, counts in found]
+def _sum(evaluated: Sequence[tuple[Reading, Counts]], name: str) -> object:
+    parts = [getattr(counts, name) for _, counts in evaluated]
     kept, wanted = sum(one for one, _ in parts), sum(other for _, other in parts)
     if name in ("words", "precision"):
         return round(kept / wanted, 3) if wanted else None

@@ -1,1 +1,3 @@
-"""How fast the product is, beside others and over long runs; `make bench` prints the tables."""
+"""Measures the speed of the product, compared with others and in long runs; `make bench` prints the
+tables.
+"""

@@ -21,7 +21,7 @@ from benchmarks.speed.tables import Report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is asked for."""
+    """Run the requested measurement."""
     chosen = _parser().parse_args(arguments)
     # So that what was started is ended too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

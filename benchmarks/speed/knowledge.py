@@ -138,7 +138,7 @@ def make_document(random: np.random.Generator, number: int, more: str = "") -> D
 
 
 async def fill_index(folder: Path, chunks: int) -> None:
-    """Make an index of this size in a folder, or go on with one that was not completed."""
+    """Make an index of this size in a folder, or continue an incomplete one."""
     meanings = Meanings(await embed_pages())
     index = await open_embedded(folder, IDENTITY)
     index.optimize_regularly()

@@ -56,7 +56,7 @@ WAITS = {
     "response": 0.5,
     "quality": 0.3,
 }
-"""Seconds; what a desk waits for models."""
+"""Waiting times of a desk for models, in seconds."""
 PLACES = 128
 TIGHT = {"response": 25}
 TTL_SECONDS = 10.0
@@ -99,7 +99,7 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A goal: a figure, and what it must be."""
+    """A goal: a figure and its expected value."""
 
     name: str
     found: float
@@ -175,7 +175,7 @@ class Answers:
     in_the_time: int = 0
 
     def close(self, seconds: float) -> None:
-        """End the time; what is answered later was not answered in it."""
+        """End the measured time; later answers do not count."""
         self.seconds = seconds
         self.in_the_time = self.outcomes["answered"]
 
@@ -235,7 +235,7 @@ class Askers:
 
 
 async def run(wanted: Overload) -> OverloadResult:
-    """Return what was measured."""
+    """Run the measurement and return its results."""
     with private_redis() as url:
         broker = make_broker(url)
         async with run_worker(url, wanted) as pid:
@@ -264,9 +264,9 @@ def make_broker(url: str) -> RedisBroker:
 
 @dataclass
 class Gauges:
-    """What was read; `memory` are bytes that Redis uses, in order of time.
+    """The readings; `memory` are the bytes used by Redis, in order of time.
 
-    `processors` is the share of all processors that the run used, `machine` what every program did.
+    `processors` is the share of all processors that the run used, `machine` that of all programs.
     """
 
     memory: list[int] = field(default_factory=list)
@@ -358,7 +358,7 @@ async def watching(url: str, pid: int, *, every: float = 0.5) -> AsyncIterator[G
 
 
 def _machine() -> tuple[int, int]:
-    """Return the ticks in which the processors did something, and all ticks; 0 where unknown."""
+    """Return the busy ticks and all ticks of the processors; 0 if unknown."""
     try:
         line = Path("/proc/stat").read_text("ascii").splitlines()[0]
     except OSError:

@@ -89,7 +89,7 @@ all other programs share the processors.
 
 
 def _describe_disturbance(report: Report) -> str:
-    """Warn of a run on a busy machine, whose wall times say little."""
+    """Warn of a run on a busy machine, whose wall times are not meaningful."""
     waited = [row.speeds[1].waited_share for row in report.rows if 1 in row.speeds]
     if not waited or max(waited) < DISTURBED:
         return ""

@@ -1,8 +1,8 @@
-"""What the questions carry: 4 kB of text, 60 kB of passages, or a recorded question.
+"""The content of the questions: 4 kB of text, 60 kB of passages, or a recorded question.
 
-`python -m benchmarks.speed.payload` ingests the example documents into a separate folder, asks
-the English example questions in one conversation, then the first of them again, and keeps of that
-last one what each role wrote and the history that the manager gave it.
+`python -m benchmarks.speed.payload` ingests the example documents into a separate folder, asks the
+English example questions in one conversation, then the first of them again, and stores for that
+last question the writes of each role and the history from the manager.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ OUTCOME_WRITES: dict[str, Fields] = {
     Role.RESPONSE.value: {"response": "Open Routing and choose New rule [1]."},
     Role.QUALITY.value: {"quality_score": 0.9, "quality_decision": "approve"},
 }
-"""What lets a question pass a stage whose outcome depends on what is written."""
+"""Writes that let a question pass a stage whose outcome depends on what is written."""
 ROLES = tuple(stage.name for stage in SEARCH_FLOW.main_path[1:])
 
 
@@ -52,7 +52,7 @@ def _plain_writes(role: str) -> Fields:
 IDLE_WRITES = {
     role: OUTCOME_WRITES[role] if role in OUTCOME_WRITES else _plain_writes(role) for role in ROLES
 }
-"""Just what lets a question pass each stage."""
+"""The minimal writes that let a question pass each stage."""
 FOUND_WRITES = {
     **IDLE_WRITES,
     Role.SEARCH.value: {**IDLE_WRITES[Role.SEARCH.value], "search_context": "A passage. " * 5_500},
@@ -64,7 +64,7 @@ HOPS = 2 * len(ROLES) + 1
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """The user's text, the turns before it, and what each role writes."""
+    """The user's text, the preceding turns, and the writes of each role."""
 
     name: str
     text: str
@@ -148,8 +148,8 @@ def _questions() -> list[str]:
 def main() -> int:
     """Write the file."""
     with tempfile.TemporaryDirectory(prefix="refdesk-recording-") as folder:
-        found = asyncio.run(record(Path(folder)))
-    CONVERSATION.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        recorded = asyncio.run(record(Path(folder)))
+    CONVERSATION.write_text(json.dumps(recorded, ensure_ascii=False, indent=1) + "\n", "utf-8")
     print(f"{CONVERSATION.name}: {CONVERSATION.stat().st_size} bytes")
     return 0
 

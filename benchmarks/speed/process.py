@@ -1,9 +1,9 @@
-"""One process of a system; reads requests from standard input, answers on standard output.
+"""One process of a system; reads requests from standard input and answers on standard output.
 
 `python -m benchmarks.speed.process SYSTEM SETTING` reads lines of JSON: `["alone", {...}]`,
 `["crowd", {...}]` and `["window", {...}]` name the methods of `Questions` in
-`benchmarks.speed.process`; the figures answer each. It prints `"ready"` first, and ends
-with its standard input, whatever it is doing.
+`benchmarks.speed.process`, and their figures are the responses. It prints `"ready"` first and ends
+when its standard input ends.
 """
 
 import asyncio
@@ -40,11 +40,11 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """What one process did while a window was open; seconds.
+    """The work of one process while a window was open, in seconds.
 
-    `answered` counts questions in eighths: every role that worked is one. Questions that started
-    together often end together, and a window would catch a whole crowd or none. `waited_seconds`
-    are those in which the process could have run and had no processor.
+    `answered` counts questions in eighths: one for every role that worked. Questions that started
+    together often end together, so whole questions would be counted in bursts. `waited_seconds` is
+    the time in which the process was ready to run but had no processor.
     """
 
     answered: float
@@ -165,13 +165,13 @@ MEASUREMENTS: dict[str, Callable[..., Awaitable[Any]]] = {
 def find_system(module: str) -> OpenSystem:
     """Return the system of a module of `speed.systems`; raises `ImportError` without it."""
     name, _, function = module.partition(":")
-    found = importlib.import_module(f"benchmarks.speed.systems.{name}")
-    opened: OpenSystem = getattr(found, function or "harness")
+    imported = importlib.import_module(f"benchmarks.speed.systems.{name}")
+    opened: OpenSystem = getattr(imported, function or "harness")
     return opened
 
 
 async def serve(module: str, settings: dict[str, Any], figures: IO[str]) -> None:
-    """Open the system and do what is asked for."""
+    """Open the system and run the requested measurement."""
     setting = Setting(**{**settings, "payload": payloads()[settings["payload"]]})
     lines = await _standard_input()
     async with asyncio.TaskGroup() as tasks:
@@ -181,8 +181,8 @@ async def serve(module: str, settings: dict[str, Any], figures: IO[str]) -> None
         print(json.dumps("ready"), file=figures)
         while line := await lines.readline():
             name, arguments = json.loads(line)
-            found = await MEASUREMENTS[name](questions, **arguments)
-            print(json.dumps(asdict(found)), file=figures)
+            measured = await MEASUREMENTS[name](questions, **arguments)
+            print(json.dumps(asdict(measured)), file=figures)
         # What is in flight goes down with its Redis.
         os._exit(0)
 

@@ -153,7 +153,7 @@ def _kill(process: int) -> None:
 
 
 def main(module: str, lease_seconds: float, seconds: float, lanes: int) -> int:
-    """Run the lanes side by side and print what was found."""
+    """Run the lanes in parallel and print the results."""
     harness = find_system(module)
     until = time.monotonic() + seconds
     with ExitStack() as stack:
@@ -165,7 +165,7 @@ def main(module: str, lease_seconds: float, seconds: float, lanes: int) -> int:
     print(
         json.dumps(
             {
-                "leases": [found for lane in running for found in lane.leases],
+                "leases": [lease for lane in running for lease in lane.leases],
                 "missed": sum(lane.missed for lane in running),
             }
         )

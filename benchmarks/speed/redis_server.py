@@ -1,7 +1,7 @@
-"""A private Redis for one measurement, and a proxy before it that counts round trips.
+"""A private Redis for one measurement, and a proxy in front of it that counts round trips.
 
-A round trip is one turn of a connection: something goes to the server after the server last spoke.
-A pipeline is one turn, and so is a blocking read however long it waits.
+A round trip is one turn of a connection: data is sent to the server after its last reply. A
+pipeline is one turn, and so is a blocking read, however long it waits.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class Count:
 
 
 class _Side(asyncio.Protocol):
-    """One end of a connection; forwards what it receives."""
+    """One end of a connection; forwards the data that it receives."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
@@ -173,9 +173,9 @@ def private_server() -> Iterator[Server]:
     if program is None:
         raise SystemExit("expected a redis-server of 6.2 or newer, found none")
     with tempfile.TemporaryDirectory(prefix="refdesk-bench-") as folder:
-        found = Server(Path(folder), Path(folder) / "redis.sock")
+        redis = Server(Path(folder), Path(folder) / "redis.sock")
         arguments = [
-            "--port", "0", "--unixsocket", str(found.socket), "--dir", folder, "--save", "",
+            "--port", "0", "--unixsocket", str(redis.socket), "--dir", folder, "--save", "",
             "--appendonly", "yes", "--appendfsync", "everysec",
         ]  # fmt: skip
         # A child that rewrites the file outlives its server, and would go on writing to the folder.
@@ -183,9 +183,9 @@ def private_server() -> Iterator[Server]:
             [program, *arguments], stdout=subprocess.DEVNULL, start_new_session=True
         )
         try:
-            while not answers(found.socket):
+            while not answers(redis.socket):
                 time.sleep(0.01)
-            yield found
+            yield redis
         finally:
             os.killpg(server.pid, signal.SIGKILL)
             server.wait(10)

@@ -24,7 +24,7 @@ PLACES = 64
 
 
 class NoTexts:
-    """Fixed texts that nobody reads here."""
+    """Empty fixed texts."""
 
     languages = ("en",)
 
@@ -54,7 +54,7 @@ def process(
 
 
 WRITES: dict[Role, Fields] = {Role(role): writes for role, writes in IDLE_WRITES.items()}
-"""Just what lets a question pass each stage."""
+"""The minimal writes that let a question pass each stage."""
 
 
 def ignore_work() -> None:

@@ -24,7 +24,8 @@ AT_ONCE = 200
 """Questions in flight, of each process."""
 LEASE_SECONDS = 2.0
 SETTLING_SECONDS = 9.0
-"""Before a process counts as idle: as long as its first reads, which each role makes alone."""
+"""Time before a process counts as idle: as long as its first blocking reads, one after another per
+role."""
 SPARSE = 50
 WARMING = 3
 SPARSE_SECONDS = 4.0
@@ -32,7 +33,7 @@ SPARSE_SECONDS = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """How long a run looks, in seconds; `alone` is also a number of questions at most."""
+    """Durations of a run in seconds; `alone` also limits the number of questions."""
 
     alone: float
     questions: int
@@ -45,7 +46,7 @@ class Spans:
 
 @contextmanager
 def record_error(row: Row) -> Iterator[None]:
-    """Keep the error of one system from the others; the table shows it."""
+    """Record the error of one system without affecting the others; the table shows it."""
     try:
         yield
     except (SilentProcessError, ValueError) as error:
@@ -61,7 +62,9 @@ def _reason(error_output: str) -> str:
 
 
 def measure_speed(row: Row, system: System, payload: Payload, number: int, spans: Spans) -> None:
-    """Measure many at once on that many processes; with one, a question alone before that."""
+    """Measure many concurrent questions with this number of processes; with one process, first a
+    single question.
+    """
     with private_server() as server:
         setting = Setting(server.url, server.url, payload, str(server.folder))
         with processes(system, setting, number) as started:
@@ -70,7 +73,7 @@ def measure_speed(row: Row, system: System, payload: Payload, number: int, spans
 
 
 class SilentProcessError(Exception):
-    """A process ended or said nothing; it carries the end of what it wrote about itself."""
+    """A process ended or did not respond; the error contains the end of its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ class ControlledProcess:
             raise self._silent() from None
 
     def receive(self) -> Any:
-        """Return what it found."""
+        """Return the result of the process."""
         if self.process.stdout is None:
             raise RuntimeError("expected a pipe")
         line = self.process.stdout.readline()
@@ -110,12 +113,12 @@ class ControlledProcess:
         return int(resident.split()[1]) * 1024 / 1_000_000
 
 
-def _alone(one: ControlledProcess, spans: Spans) -> Alone:
-    one.request("alone", questions=WARMING, seconds=SPARSE_SECONDS)
-    one.receive()
-    one.request("alone", questions=spans.questions, seconds=spans.alone)
-    found = one.receive()
-    times, picked_up = found["answered_ms"], found["picked_up_ms"]
+def _alone(process: ControlledProcess, spans: Spans) -> Alone:
+    process.request("alone", questions=WARMING, seconds=SPARSE_SECONDS)
+    process.receive()
+    process.request("alone", questions=spans.questions, seconds=spans.alone)
+    measured = process.receive()
+    times, picked_up = measured["answered_ms"], measured["picked_up_ms"]
     return Alone(len(times), quantile(times, 0.5), quantile(times, 0.99), quantile(picked_up, 0.95))
 
 
@@ -126,19 +129,20 @@ def _many(
     for process in started:
         process.request("window", seconds=spans.window)
     began, used = time.perf_counter(), server.processor_seconds()
-    found = [process.receive() for process in started]
+    measured = [process.receive() for process in started]
     redis_share = (server.processor_seconds() - used) / (time.perf_counter() - began)
     if not system.broker:
         redis_share = 0.0
-    rate = sum(one["answered"] / one["seconds"] for one in found)
-    client_share = sum(one["processor_seconds"] / one["seconds"] for one in found)
+    rate = sum(one["answered"] / one["seconds"] for one in measured)
+    client_share = sum(one["processor_seconds"] / one["seconds"] for one in measured)
     return Speed(
         processes=len(started),
         questions_a_second=rate,
         client_ms=1000 * client_share / rate if rate else 0.0,
         redis_ms=1000 * redis_share / rate if rate else 0.0,
         redis_share=redis_share,
-        waited_share=sum(one["waited_seconds"] / one["seconds"] for one in found) / len(found),
+        waited_share=sum(one["waited_seconds"] / one["seconds"] for one in measured)
+        / len(measured),
         megabytes=max(process.resident_megabytes() for process in started),
     )
 
@@ -152,7 +156,7 @@ def _crowd(started: Sequence[ControlledProcess], spans: Spans) -> None:
 
 
 def measure_trips(rows: Sequence[tuple[Row, System]], payload: Payload, spans: Spans) -> None:
-    """Count round trips: all systems idle side by side, then each alone."""
+    """Count round trips: all systems idle in parallel, then each alone."""
     with ExitStack() as stack:
         watched = [
             (row, *stack.enter_context(_behind_proxy(system, payload))) for row, system in rows
@@ -178,22 +182,22 @@ def _behind_proxy(system: System, payload: Payload) -> Iterator[tuple[Controlled
                 yield one, count
 
 
-def _sparse(one: ControlledProcess, count: Count) -> float:
-    one.request("alone", questions=WARMING, seconds=SPARSE_SECONDS)
-    one.receive()
+def _sparse(process: ControlledProcess, count: Count) -> float:
+    process.request("alone", questions=WARMING, seconds=SPARSE_SECONDS)
+    process.receive()
     before = count.turns
-    one.request("alone", questions=SPARSE, seconds=SPARSE_SECONDS)
-    answered = len(one.receive()["answered_ms"])
+    process.request("alone", questions=SPARSE, seconds=SPARSE_SECONDS)
+    answered = len(process.receive()["answered_ms"])
     return (count.turns - before) / answered
 
 
-def _saturate(one: ControlledProcess, count: Count, spans: Spans) -> float:
-    _crowd([one], spans)
+def _saturate(process: ControlledProcess, count: Count, spans: Spans) -> float:
+    _crowd([process], spans)
     before, began = count.turns, time.perf_counter()
-    one.request("window", seconds=spans.window)
-    found = one.receive()
+    process.request("window", seconds=spans.window)
+    measured = process.receive()
     turns = (count.turns - before) / (time.perf_counter() - began)
-    rate = found["answered"] / found["seconds"]
+    rate = measured["answered"] / measured["seconds"]
     return float(turns / rate) if rate else 0.0
 
 
@@ -205,12 +209,12 @@ def start_recovery(system: System, spans: Spans) -> "subprocess.Popen[str]":
 
 
 def read_recovery(killing: "subprocess.Popen[str]") -> Recovery | None:
-    """Return what was found, or None where nothing was."""
+    """Return the recovery figures, or None if there are none."""
     output, _ = killing.communicate()
     if killing.returncode or not output:
         return None
-    found = json.loads(output.splitlines()[-1])
-    leases, missed = found["leases"], int(found["missed"])
+    measured = json.loads(output.splitlines()[-1])
+    leases, missed = measured["leases"], int(measured["missed"])
     kills = len(leases) + missed
     if not leases:
         return Recovery(kills, missed, 0.0, 0.0)
@@ -242,21 +246,23 @@ def _start(stack: ExitStack, command: Sequence[str]) -> ControlledProcess:
 
 
 def _end(process: "subprocess.Popen[str]") -> None:
-    """Kill it: what it holds is thrown away with its Redis."""
+    """Kill the process; its state is discarded with its Redis."""
     process.kill()
     process.communicate()
 
 
 Pair = tuple[Row, System]
 COMPARED = frozenset({"refdesk", "faststream", "raw limit"})
-"""Their ratios are to be reached, and a machine that others share is never twice as fast."""
+"""Systems whose ratios are goals; interleaved turns compensate for the changing speed of a shared
+machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How much is measured, how long, and how many times with one process and the first payload.
+    """The amount and duration of measurements, and the number of turns with one process and the
+    first payload.
 
-    `more_turns` are of those alone whose ratios are to be reached: see `COMPARED`.
+    `more_turns` applies only to systems with goals for their ratios: see `COMPARED`.
     """
 
     name: str
@@ -311,7 +317,9 @@ def run(mode: Mode, systems: Sequence[System]) -> Report:
 
 
 def _turns(mode: Mode, pairs: Sequence[Pair]) -> list[Pair]:
-    """Return who is measured when: all in turn, then those that are compared, there and back."""
+    """Return the order of measurements: all systems in turn, then the compared ones in both
+    directions.
+    """
     compared = [pair for pair in pairs if pair[1].name in COMPARED]
     there_and_back = (compared if turn % 2 else compared[::-1] for turn in range(mode.more_turns))
     return [*list(pairs) * mode.turns, *chain.from_iterable(there_and_back)]
@@ -331,8 +339,8 @@ def _rows(report: Report, systems: Sequence[System], payload: str) -> list[Pair]
 
 def _queue(report: Report, systems: Sequence[System], payload: str) -> list[Pair]:
     """Return the systems on Redis whose speed could be measured."""
-    found = ((report.row(system.name, payload), system) for system in systems if system.broker)
-    return [(row, system) for row, system in found if row is not None and row.speeds]
+    pairs = ((report.row(system.name, payload), system) for system in systems if system.broker)
+    return [(row, system) for row, system in pairs if row is not None and row.speeds]
 
 
 def _recover(pairs: Sequence[Pair], spans: Spans) -> None:

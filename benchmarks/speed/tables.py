@@ -1,4 +1,4 @@
-"""What is measured of a system, and its Markdown tables, for the terminal and for the page."""
+"""The measurements of a system, and its Markdown tables for the terminal and the page."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -40,7 +40,9 @@ class Alone:
 
 @dataclass(frozen=True, slots=True)
 class Trips:
-    """Round trips of the workers: a question alone, among many, and a second without any."""
+    """Round trips of the workers: for a single question, among many, and for a second without
+    questions.
+    """
 
     sparse: float
     saturated: float
@@ -59,9 +61,9 @@ class Recovery:
 
 @dataclass(slots=True)
 class Row:
-    """A system with a payload. `error` says why figures are missing.
+    """A system with a payload. `error` states why figures are missing.
 
-    Of all turns that were measured with that many processes, the median is in `speeds`.
+    `speeds` contains the median of all turns with the given number of processes.
     """
 
     system: str
@@ -76,7 +78,7 @@ class Row:
     error: str = ""
 
     def add(self, speed: Speed, alone: Alone | None) -> None:
-        """Add what one turn found."""
+        """Add the results of one turn."""
         turns = self.turns.setdefault(speed.processes, [])
         turns.append(speed)
         self.speeds[speed.processes] = _middle(turns, lambda turn: turn.questions_a_second)
@@ -145,7 +147,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def speed(report: Report, payload: str) -> str:
-    """Return the table of questions a second and of one question alone."""
+    """Return the table of questions per second and of a single question."""
     rows = [row for row in report.rows if row.payload == payload]
     numbers = sorted({number for row in rows for number in row.speeds})
     raw = next((row.rate() for row in rows if row.system == RAW), None)
@@ -254,7 +256,7 @@ def limit(report: Report, payload: str) -> str:
 
 
 def guarantees(report: Report) -> str:
-    """Return the table of what each system promises, with the versions it was read in."""
+    """Return the table of the systems' guarantees, with the versions in which they were read."""
     named = {row.system: row.versions for row in report.rows}
     rows = [
         [system.name, named[system.name], *(system.guarantees[column] for column in COLUMNS)]

@@ -1,8 +1,8 @@
-"""Asks one question, or talks to the desk in the terminal, and shows the progress of an answer.
+"""Asks one question, or runs a conversation in the terminal, and shows the progress of an answer.
 
 The draft is erased when the answer is printed. Sentences that were shown but are not part of the
-answer stay above it, struck out, so that nobody relies on them. If the output is not a terminal,
-nothing is shown.
+answer stay above it, struck out, so that nobody relies on them. If the output is not a terminal, no
+progress is shown.
 """
 
 import argparse
@@ -102,7 +102,7 @@ class DraftDisplay:
             self._draft = f"{kept}{event.data['text']}"
             self._draw()
         elif event.name == "retracted":
-            self._strike_out([str(one) for one in read_list(event.data["sentences"])])
+            self._strike_out([str(sentence) for sentence in read_list(event.data["sentences"])])
 
     def end(self) -> None:
         """Erase the draft and the stage."""
@@ -243,7 +243,7 @@ def check_strategy(name: str | None) -> str:
 
 
 def report_waiting() -> None:
-    """Say why the command has not ended although its answer is complete."""
+    """Explain why the command is still running although its answer is complete."""
     sys.stderr.write(
         "refdesk: waiting for answers of other commands, whose model calls run in this process; "
         "Ctrl-C stops waiting, and those calls are then made again\n"
@@ -257,7 +257,7 @@ def name_report_command(reply: Mapping[str, JsonValue]) -> str:
         return ""
     if len(documents) != 1 or not against:
         return ""
-    rules = " ".join(f"--against {shlex.quote(one)}" for one in against)
+    rules = " ".join(f"--against {shlex.quote(rule)}" for rule in against)
     return f"refdesk review {shlex.quote(documents[0])} {rules} --report report.md"
 
 
@@ -289,7 +289,7 @@ def run_chat(chosen: argparse.Namespace) -> int:
 
 
 def _select_last(lines: Sequence[str]) -> list[str]:
-    """Return the last lines that a small terminal shows: long ones take several rows."""
+    """Return the last lines that fit on a small terminal; long lines take several rows."""
     rows, first = 0, len(lines)
     while first and rows + _count_rows(lines[first - 1]) <= MOST_ROWS:
         first -= 1
@@ -298,7 +298,7 @@ def _select_last(lines: Sequence[str]) -> list[str]:
 
 
 def _count_rows(line: str) -> int:
-    """Return how many rows of the terminal a line takes, such as a long one of code."""
+    """Return the number of terminal rows of a line, such as a long line of code."""
     return max(1, -(-columns(line) // shutil.get_terminal_size((WIDTH, MOST_ROWS)).columns))
 
 
@@ -311,14 +311,14 @@ def _fit(line: str) -> str:
 
 def _read_completed(decision: Fields) -> dict[str, str]:
     """Return the parts of a plan that earlier branches completed, by numbers below 0."""
-    labels = [clean_text(str(one)) for one in read_list(decision.get("completed"))]
+    labels = [clean_text(str(label)) for label in read_list(decision.get("completed"))]
     return {f"-{number}": label for number, label in enumerate(labels, 1)}
 
 
 def _read_plan(decision: Fields) -> dict[str, str]:
-    """Return what each branch does that begins now, by its name."""
-    names = [str(one) for one in read_list(decision.get("branches"))]
-    labels = [clean_text(str(one)) for one in read_list(decision.get("plan"))]
+    """Return the task of each branch that starts now, by its name."""
+    names = [str(name) for name in read_list(decision.get("branches"))]
+    labels = [clean_text(str(name)) for name in read_list(decision.get("plan"))]
     return dict(zip_longest(names, labels[: len(names)], fillvalue=""))
 
 
@@ -346,7 +346,7 @@ async def _ask(message: Message, *, form: str, way: str | None) -> int:
 
 
 def _list_ids(documents: JsonValue) -> list[str]:
-    return [str(one.get("document_id")) for one in read_objects(documents)]
+    return [str(document.get("document_id")) for document in read_objects(documents)]
 
 
 def _show(reply: dict[str, JsonValue], message: Message, index_location: str, form: str) -> None:
@@ -380,7 +380,9 @@ def _terminal_as_it_was() -> Iterator[None]:
 
 
 async def _chat(first: Message, way: str | None, *, as_markdown: bool) -> None:
-    """Ask what the person types; all messages have the groups, strategy and persona of `first`."""
+    """Ask the questions that the person types; all messages have the groups, strategy and persona
+    of `first`.
+    """
     settings = load_settings(**({} if way is None else {"way": way}))
     async with open_desk(settings, report_waiting=report_waiting) as desk:
         print_line(GREETING)

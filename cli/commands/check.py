@@ -155,7 +155,7 @@ def _make_question(case: "GoldenCase", prefix: str) -> "CheckQuestion":
         text=case.question,
         origin="golden",
         language=case.language,
-        # An answer says what its context says: files for `evaluate answers` need no facts.
+        # The facts of an answer are in its context, so files for `evaluate answers` need none.
         facts=(case.facts or case.must_say) if case.expect == "answer" else (),
         pages=case.pages,
         must_be_declined=case.expect == "refuse",

@@ -112,8 +112,8 @@ async def _demo(settings: Settings) -> None:
 
 async def _show_recording(settings: Settings) -> None:
     """Ask one question of a desk whose model replays a recording."""
-    # The name only has to be one that the settings accept: no vendor is asked.
-    # Workers of others on `REDIS_URL` would answer without the recording.
+    # The settings only have to accept the name: no vendor is called. Workers of other processes on
+    # `REDIS_URL` would answer without the recording.
     like_a_model = {"gen_model": f"{NAME}@openai", "redis_url": None}
     separate = {**like_a_model, "way": WayName.SEARCH, "combine_calls": True}
     settings = settings.model_copy(update=separate)
@@ -136,10 +136,12 @@ async def _describe_models(settings: Settings, command: str) -> None:
 
 
 def _find_command() -> str:
-    """Return what starts this command in a shell: its name if `PATH` leads to it, else its path."""
+    """Return how to start this command in a shell: its name if it is on `PATH`, otherwise its
+    path.
+    """
     started = Path(sys.argv[0])
-    found = shutil.which(started.name)
-    is_on_path = found is not None and Path(found).samefile(started)
+    installed = shutil.which(started.name)
+    is_on_path = installed is not None and Path(installed).samefile(started)
     return started.name if is_on_path else shlex.quote(str(started))
 
 

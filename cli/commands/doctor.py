@@ -1,4 +1,6 @@
-"""Checks an installation: what is configured, what answers, what is slow, what is missing."""
+"""Checks an installation: its settings, the availability and speed of its services, and what is
+missing.
+"""
 
 import argparse
 import asyncio
@@ -73,22 +75,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk doctor`."""
     settings = load_settings()
-    found = hide_secrets(asyncio.run(examine(settings)), secrets_of(settings))
+    findings = hide_secrets(asyncio.run(examine(settings)), secrets_of(settings))
     if chosen.json:
-        say_json([asdict(finding) for finding in found])
+        say_json([asdict(finding) for finding in findings])
     else:
-        for finding in found:
+        for finding in findings:
             for line in _describe(finding):
                 print_line(line)
-    return EXIT_FAULTS if any(finding.state == "fault" for finding in found) else 0
+    return EXIT_FAULTS if any(finding.state == "fault" for finding in findings) else 0
 
 
-def hide_secrets(found: Sequence[SetupFinding], secrets: set[str]) -> list[SetupFinding]:
+def hide_secrets(findings: Sequence[SetupFinding], secrets: set[str]) -> list[SetupFinding]:
     """Return the findings without keys and passwords, which the error messages of clients may
     contain.
     """
     hidden = []
-    for finding in found:
+    for finding in findings:
         text = finding.text
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, HIDDEN)
@@ -98,10 +100,14 @@ def hide_secrets(found: Sequence[SetupFinding], secrets: set[str]) -> list[Setup
 
 async def examine(settings: Settings) -> list[SetupFinding]:
     """Check every part; a part that fails or hangs does not stop the checks of the others."""
-    found = [_check_versions(), *_check_settings(), *_check_disk(settings.refdesk_data.resolve())]
-    found += await _within("redis", lambda: _check_redis(settings))
+    findings = [
+        _check_versions(),
+        *_check_settings(),
+        *_check_disk(settings.refdesk_data.resolve()),
+    ]
+    findings += await _within("redis", lambda: _check_redis(settings))
     # The index is checked first, because the check of the embedding loads the model a second time.
-    found += await _within("index", lambda: _check_index(settings))
+    findings += await _within("index", lambda: _check_index(settings))
     rest: list[tuple[str, Callable[[], Awaitable[Sequence[SetupFinding]]]]] = [
         ("embedding", lambda: _check_embedding(settings)),
         ("models", lambda: _check_models(settings)),
@@ -113,14 +119,14 @@ async def examine(settings: Settings) -> list[SetupFinding]:
         ),
     ]
     async with asyncio.TaskGroup() as tasks:
-        # Each model has a time limit of its own: one that hangs does not hide the others.
+        # Each model has its own time limit, so that one that hangs does not hide the others.
         limits = {"models": None}
         running = [
             tasks.create_task(_within(part, check, limits.get(part, PATIENCE_SECONDS)))
             for part, check in rest
         ]
-    found += [finding for task in running for finding in task.result()]
-    return [*found, *_check_sources(open_source_registry(settings.data_place).read().sources)]
+    findings += [finding for task in running for finding in task.result()]
+    return [*findings, *_check_sources(open_source_registry(settings.data_place).read().sources)]
 
 
 async def _within(
@@ -182,15 +188,15 @@ async def _check_redis(settings: Settings) -> Sequence[SetupFinding]:
         seconds = time.monotonic() - began
         server = await describe_server(runtime)
         state: State = "note" if seconds > SLOW_REDIS_SECONDS else "ok"
-        found = [SetupFinding("redis", state, server, round(seconds, 3))]
+        findings = [SetupFinding("redis", state, server, round(seconds, 3))]
         waiting, dead = (sum(getattr(role, name) for role in roles) for name in ("depth", "dead"))
         if dead:
             text = f"{dead} dead letters: questions that failed; list them with: refdesk dead list"
-            found.append(SetupFinding("queues", "note", text))
+            findings.append(SetupFinding("queues", "note", text))
         else:
-            found.append(SetupFinding("queues", "ok", f"{waiting} entries waiting or running"))
+            findings.append(SetupFinding("queues", "ok", f"{waiting} entries waiting or running"))
         return [
-            *found,
+            *findings,
             *(await _check_clock(runtime)),
             *(await _check_workers(runtime)),
             *(await _check_jobs(runtime)),
@@ -217,31 +223,31 @@ async def _check_workers(runtime: Runtime) -> list[SetupFinding]:
         living = await RedisPresence(client).living()
         notes = [*describe_controls(await RedisControls(client).read())]
     missing = [role for role in ROLES if not any(role in worker.roles for worker in living)]
-    found = [SetupFinding("workers", "note", note) for note in notes]
+    findings = [SetupFinding("workers", "note", note) for note in notes]
     if not living:
         text = "no worker process is running; refdesk serve, ask and up run all roles themselves"
-        return [SetupFinding("workers", "off", text), *found]
+        return [SetupFinding("workers", "off", text), *findings]
     if missing:
         text = (
             f"no worker runs {', '.join(missing)}, so questions wait; "
             "start one with: refdesk worker --role ROLE"
         )
-        return [SetupFinding("workers", "fault", text), *found]
+        return [SetupFinding("workers", "fault", text), *findings]
     return [
         SetupFinding("workers", "ok", f"every role is run by one of {len(living)} processes"),
-        *found,
+        *findings,
     ]
 
 
 async def _check_jobs(runtime: Runtime) -> list[SetupFinding]:
     async with _client(runtime) as client:
         reports = await RedisJobReports(client).list_reports()
-    found = [SetupFinding("jobs", "note", report.notice) for report in reports if report.notice]
+    findings = [SetupFinding("jobs", "note", report.notice) for report in reports if report.notice]
     for report in reports:
         if report.failures:
             state: State = "fault" if report.is_paused else "note"
-            found.append(SetupFinding("jobs", state, report.describe_failure()))
-    return found or [SetupFinding("jobs", "ok", "no background job of a running process failed")]
+            findings.append(SetupFinding("jobs", state, report.describe_failure()))
+    return findings or [SetupFinding("jobs", "ok", "no background job of a running process failed")]
 
 
 @asynccontextmanager
@@ -267,8 +273,8 @@ async def _check_index(settings: Settings) -> Sequence[SetupFinding]:
         return [SetupFinding("index", "note", text, seconds)]
     async with connect_runtime(settings) as runtime:
         notes = await find_notes(settings, runtime.broker)
-    found = [SetupFinding("index", "ok", f"{total} documents in {place}", seconds)]
-    return [*found, *(SetupFinding("index", "note", note) for note in notes)]
+    findings = [SetupFinding("index", "ok", f"{total} documents in {place}", seconds)]
+    return [*findings, *(SetupFinding("index", "note", note) for note in notes)]
 
 
 async def _check_embedding(settings: Settings) -> Sequence[SetupFinding]:
@@ -296,18 +302,18 @@ async def _check_models(settings: Settings) -> Sequence[SetupFinding]:
 
     if not settings.uses_model:
         return [SetupFinding("models", "off", NO_MODEL)]
-    found = []
+    models = []
     for model in await check_models(settings):
         problem = model.problem or (model.tools_problem if model.needs_tools else "")
         if problem:
-            found.append(SetupFinding("models", "fault", f"{model.model}: {problem}"))
+            models.append(SetupFinding("models", "fault", f"{model.model}: {problem}"))
             continue
         is_slow = model.seconds is not None and model.seconds > SLOW_MODEL_SECONDS
         cut = "; its context window is too small, see: refdesk models" if model.is_cut else ""
         state: State = "note" if cut or is_slow else "ok"
         seconds = None if model.seconds is None else round(model.seconds, 3)
-        found.append(SetupFinding("models", state, f"{model.model}{cut}", seconds))
-    return found or [SetupFinding("models", "ok", describe_models(settings))]
+        models.append(SetupFinding("models", state, f"{model.model}{cut}", seconds))
+    return models or [SetupFinding("models", "ok", describe_models(settings))]
 
 
 async def _check_records(settings: Settings) -> Sequence[SetupFinding]:
@@ -361,22 +367,22 @@ def _check_sources(sources: "Sequence[RegisteredSource]") -> list[SetupFinding]:
     failed = [source for source in sources if source.failed]
     faulty = [source for source in sources if source.fault]
     oldest = max(0.0, time.time() - min(source.read_at for source in sources)) / DAY_SECONDS
-    found = [
+    findings = [
         SetupFinding("sources", "ok", f"{len(sources)}, the oldest was read {oldest:.1f} days ago")
     ]
-    found += [
+    findings += [
         SetupFinding("sources", "note", f"{source.spec.root}: {source.fault}") for source in faulty
     ]
     for source in failed:
         text = (
             f"{source.spec.root}: {source.failed} documents could not be read; see refdesk status"
         )
-        found.append(SetupFinding("sources", "note", text))
-    return found
+        findings.append(SetupFinding("sources", "note", text))
+    return findings
 
 
-def _describe(one: SetupFinding) -> Sequence[str]:
-    head = f"{_MARKS[one.state]:<6}{one.part:<{NAME_WIDTH}}"
-    took = "" if one.seconds is None else f" ({one.seconds:.3f} s)"
-    lines = textwrap.wrap(f"{one.text}{took}", WIDTH - len(head))
+def _describe(finding: SetupFinding) -> Sequence[str]:
+    head = f"{_MARKS[finding.state]:<6}{finding.part:<{NAME_WIDTH}}"
+    took = "" if finding.seconds is None else f" ({finding.seconds:.3f} s)"
+    lines = textwrap.wrap(f"{finding.text}{took}", WIDTH - len(head))
     return [f"{head if at == 0 else ' ' * len(head)}{line}" for at, line in enumerate(lines)]

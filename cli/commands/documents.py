@@ -105,7 +105,10 @@ def _lines(
     if action == "show":
         return [line for document in documents for line in _describe(document)]
     verb = "removed " if action == "remove" else ""
-    lines = [f"{verb}{one['id']}  {one['title']}  ({one['language']})" for one in documents]
+    lines = [
+        f"{verb}{document['id']}  {document['title']}  ({document['language']})"
+        for document in documents
+    ]
     left = int(str(result.get("total", 0))) - len(documents)
     lines += [f"and {left} more"] if left > 0 else []
     return [*lines, f"{verb}{result.get('total')} documents in {place}"]

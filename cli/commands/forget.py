@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk forget`."""
     named = [chosen.conversation, chosen.message, chosen.person]
-    if sum(one is not None for one in named) != 1:
+    if sum(choice is not None for choice in named) != 1:
         raise CommandError(
             "expected the id of a conversation, --message with the id of a message, or --person"
         )
@@ -138,18 +138,18 @@ async def _question(chosen: argparse.Namespace, runtime: Runtime) -> Question:
     tenant = runtime.settings.tenant if chosen.tenant is None else chosen.tenant
     assistant = runtime.settings.assistant if chosen.assistant is None else chosen.assistant
     if chosen.message is not None:
-        found = [
+        questions = [
             question
             for question in await runtime.broker.admin.find_questions(chosen.message)
             if (question.tenant, question.assistant) == (tenant, assistant)
         ]
-        named = sorted({question.conversation_id for question in found})
+        named = sorted({question.conversation_id for question in questions})
         if len(named) != 1:
             raise CommandError(
                 f"expected one conversation with a message {chosen.message!r} of {tenant}/"
                 f"{assistant}, found {len(named)}{': ' if named else ''}{', '.join(named)}"
             )
-        return found[0]
+        return questions[0]
     named = chosen.conversation
     try:
         stored = _qualify_id(named, chosen.channel)
@@ -159,7 +159,9 @@ async def _question(chosen: argparse.Namespace, runtime: Runtime) -> Question:
 
 
 def _qualify_id(named: str, channel: str | None) -> str:
-    """Return an id as it is stored: one with a slash names its channel when `channel` does not."""
+    """Return an id in its stored form: an id with a slash names its channel unless `channel` is
+    given.
+    """
     if channel is None and CHANNEL_MARK in named:
         return named
     return qualify_conversation(HTTP if channel is None else channel, named)
@@ -197,7 +199,7 @@ def _report(question: Question, erased: Erased, file_line: str, *, as_json: bool
 
 
 def _describe_rewriting(after_seconds: float, redis_url: str | None) -> str:
-    """Return a line that says when the append-only file of Redis no longer contains the data."""
+    """Return a line that states when the append-only file of Redis no longer contains the data."""
     if not after_seconds:
         return "Run BGREWRITEAOF on Redis: ERASURE_REWRITE_SECONDS is 0."
     if redis_url is None:

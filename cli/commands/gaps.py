@@ -1,4 +1,4 @@
-"""Lists what the documents lack, or sets the state of a gap."""
+"""Lists the gaps of the documents, or sets the state of a gap."""
 
 import argparse
 import asyncio
@@ -75,13 +75,13 @@ async def _act(settings: Settings, chosen: argparse.Namespace) -> int:
 async def _list(finder: "GapFinder", name: tuple[str, str], chosen: argparse.Namespace) -> int:
     from gateway.console.gap_export import write_csv, write_json
 
-    found = [gap for gap in await finder.find(name) if chosen.state in (None, gap.state)]
+    gaps = [gap for gap in await finder.find(name) if chosen.state in (None, gap.state)]
     if chosen.json or chosen.csv:
-        print_line((write_json if chosen.json else write_csv)(found).decode().rstrip())
+        print_line((write_json if chosen.json else write_csv)(gaps).decode().rstrip())
     else:
-        for line in _describe(found):
+        for line in _describe(gaps):
             print_line(line)
-    return 0 if found else EXIT_NOTHING_FOUND
+    return 0 if gaps else EXIT_NOTHING_FOUND
 
 
 def _describe(gaps: Sequence["Gap"]) -> list[str]:

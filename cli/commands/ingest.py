@@ -102,7 +102,7 @@ class BarReport:
         """Print nothing: the result counts the skipped files by reason."""
 
     def finish(self, result: IngestionResult) -> None:
-        """Print nothing: the bar stays as it is."""
+        """Print nothing: the bar keeps its final state."""
 
     def close(self) -> None:
         """Leave the line of the bar."""
@@ -213,7 +213,7 @@ def result_fields(result: IngestionResult) -> dict[str, object]:
         | {"linked_hosts": [{"host": name, "documents": n} for name, n in result.linked_hosts]}
         | {"seconds": round(result.seconds, 3)}
     )
-    # What was not used, such as a model, has no value.
+    # Resources that were not used, such as a model, have no value.
     return {name: value for name, value in fields.items() if value is not None and value != ""}
 
 
@@ -368,14 +368,14 @@ def _remove(registry: SourceRegistry, roots: Sequence[str]) -> int:
     is_found = False
     for text in roots:
         known = registry.list_own(with_ownerless=True)
-        found = [source.spec.root for source in _match(known, text)]
-        for root in found:
+        removed = [source.spec.root for source in _match(known, text)]
+        for root in removed:
             registry.forget(root, with_ownerless=True)
             print_line(
                 f"removed {root}; its documents stay in the index; to remove them: refdesk "
                 f"documents remove {root}"
             )
-        is_found = is_found or bool(found)
+        is_found = is_found or bool(removed)
     return 0 if is_found else EXIT_NOTHING_FOUND
 
 
@@ -419,7 +419,9 @@ def _list(registry: SourceRegistry, *, as_json: bool) -> int:
     if as_json:
         say_json({"sources": [describe_source(source) for source in known]})
         return 0
-    for line in [line for one in known for line in _lines(one)] or ["there are no sources"]:
+    for line in [line for known_source in known for line in _lines(known_source)] or [
+        "there are no sources"
+    ]:
         print_line(line)
     return 0
 

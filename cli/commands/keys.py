@@ -195,7 +195,7 @@ def _read_scopes(text: str) -> frozenset[Scope]:
 
 
 def _origins(given: Sequence[str]) -> tuple[str, ...]:
-    """Return the given websites without repetition; raises `CommandError`."""
+    """Return the given websites without duplicates; raises `CommandError`."""
     named = [part for text in given for part in text.split(",") if part]
     for text in named:
         as_sent = origin_in(text)

@@ -36,7 +36,7 @@ def require_package() -> None:
 async def open_mcp_tools(
     runtime: Runtime, *, assistant: str | None, groups: Sequence[str]
 ) -> AsyncIterator["DeskTools"]:
-    """Provide the tools; `groups` are those of the person, where the settings name no key."""
+    """Provide the tools; `groups` are those of the person if the settings name no key."""
     from gateway.mcp.endpoint import find_local_caller
     from gateway.mcp.server import DeskTools
 

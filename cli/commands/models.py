@@ -1,4 +1,4 @@
-"""Checks the configured models: what each is used for, whether it answers, and what it can read."""
+"""Checks the configured models: their tasks, whether they answer, and which inputs they accept."""
 
 import argparse
 import asyncio
@@ -109,7 +109,7 @@ class ModelCheck:
 
     @property
     def is_faulty(self) -> bool:
-        """Whether the desk cannot use the model as it is configured."""
+        """Whether the desk cannot use the model as configured."""
         return bool(self.problem or self.is_cut or (self.needs_tools and self.tools_problem))
 
 

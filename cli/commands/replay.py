@@ -69,8 +69,8 @@ async def replay(
 ) -> tuple[Record, Record]:
     """Return the record of the original and that of its replay; raises `CommandError`."""
     async with run_desk(load_settings(), empty=True) as runtime:
-        found = await runtime.broker.admin.find_questions(message_id)
-        question = choose_question(message_id, conversation_id, found)
+        questions = await runtime.broker.admin.find_questions(message_id)
+        question = choose_question(message_id, conversation_id, questions)
         entries = await runtime.broker.replies.read_journal(question)
         before = make_record(question, entries)
         if before is None:
@@ -104,8 +104,8 @@ async def replay(
 
 
 def make_fork(entries: Sequence[JournalEntry], step: str | None) -> Fork | None:
-    """Return where a replay begins: at the manager, or at the last hop that the manager sent to
-    `step`. Its payload has what was written until then. A replay cannot begin at a step inside a
+    """Return the start of a replay: the manager, or the last hop that the manager sent to `step`.
+    Its payload contains everything written until then. A replay cannot start at a step inside a
     branch.
     """
     flow = str(entries[0].fields.get("flow") or "")
@@ -113,7 +113,7 @@ def make_fork(entries: Sequence[JournalEntry], step: str | None) -> Fork | None:
         # The payload as it was at the start; the manager decides everything after it again.
         return None
     payload: dict[str, JsonValue] = {}
-    found: Fork | None = None
+    fork: Fork | None = None
     steps: dict[str, None] = {}
     for entry in entries:
         fields = entry.fields
@@ -129,25 +129,25 @@ def make_fork(entries: Sequence[JournalEntry], step: str | None) -> Fork | None:
             if target == step:
                 counters = fields.get("counters") or {}
                 role = _find_role(flow, step)
-                found = Fork(flow, step, role, {**payload, "counters": counters, "attempt": 0})
-    if found is None:
+                fork = Fork(flow, step, role, {**payload, "counters": counters, "attempt": 0})
+    if fork is None:
         raise CommandError(
             f"the question did not pass the step {step!r}; it passed {', '.join(steps)}"
         )
-    return found
+    return fork
 
 
 async def _find_history(runtime: Runtime, question: Question, before: Record) -> tuple[Turn, ...]:
-    """Return the turns before the message, as far as their journals are kept."""
+    """Return the turns before the message whose journals are still stored."""
     client = runtime.endpoint.client()
     try:
         transcripts = Transcripts(client, shards=runtime.settings.shards)
-        found = await transcripts.of(question, limit=MOST_TURNS)
+        messages = await transcripts.of(question, limit=MOST_TURNS)
     finally:
         await client.aclose()
     return tuple(
         turn
-        for message in found
+        for message in messages
         if message.first.at < before.accepted_at
         for turn in _turns(message)
     )

@@ -67,8 +67,8 @@ class ReviewProgress:
             self._write(ERASE_LINE)
 
     def _begin(self, fields: Fields) -> None:
-        names = [str(one) for one in read_list(fields.get("branches"))]
-        labels = [plain_line(str(one)) for one in read_list(fields.get("plan"))]
+        names = [str(name) for name in read_list(fields.get("branches"))]
+        labels = [plain_line(str(name)) for name in read_list(fields.get("plan"))]
         for name, label in zip(names, labels, strict=False):
             if name in self._labels:
                 continue
@@ -126,10 +126,10 @@ def list_review_lines(reply: Mapping[str, JsonValue], report: "Report | None") -
 
 def list_matrix_lines(report: "Report") -> Iterator[str]:
     """Yield a line for each requirement: verdict, number, place in the law, requirement."""
-    for one in getattr(report, "requirements", ()):
-        mark = _MARKS.get(one.status, one.status)
-        place = one.law.heading.rpartition(" > ")[2]
-        yield _cut_line(f"{mark} {one.number:>3}  {place}: {one.requirement}")
+    for requirement in getattr(report, "requirements", ()):
+        mark = _MARKS.get(requirement.status, requirement.status)
+        place = requirement.law.heading.rpartition(" > ")[2]
+        yield _cut_line(f"{mark} {requirement.number:>3}  {place}: {requirement.requirement}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -221,8 +221,8 @@ def read_form(report: Path | None) -> ReportForm | None:
 
 def read_specialists(names: str) -> tuple[SpecialistName, ...]:
     """Return the specialists of a list with commas; raises `CommandError` for another name."""
-    given = [one.strip() for one in names.split(",") if one.strip()]
-    unknown = [one for one in given if one not in set(SpecialistName)]
+    given = [name.strip() for name in names.split(",") if name.strip()]
+    unknown = [name for name in given if name not in set(SpecialistName)]
     if unknown:
         raise CommandError(
             f"expected specialists of {', '.join(SpecialistName)}, found {', '.join(unknown)}"
@@ -231,13 +231,13 @@ def read_specialists(names: str) -> tuple[SpecialistName, ...]:
 
 
 def _count_requirements(label: str) -> int:
-    """Return how many requirements a part judges, by a label such as `REQ-003 - REQ-010`; 0 for
-    other labels.
+    """Return the number of requirements that a part judges, from a label such as `REQ-003 -
+    REQ-010`; 0 for other labels.
     """
-    found = _JUDGED.fullmatch(label)
-    if found is None:
+    match = _JUDGED.fullmatch(label)
+    if match is None:
         return 0
-    first, last = int(found[1]), int(found[2] or found[1])
+    first, last = int(match[1]), int(match[2] or match[1])
     return max(0, last - first + 1)
 
 
@@ -315,7 +315,9 @@ async def _make_message(
             f"{cost.tokens:,} tokens ({price}; {took})\n"
         )
     heading = load_texts().text("review_request", chosen.language or ENGLISH)
-    titles = [name_documents([entry.title for entry in found]) for found in (documents, against)]
+    titles = [
+        name_documents([entry.title for entry in entries]) for entries in (documents, against)
+    ]
     focus = f"\n{chosen.focus}" if chosen.focus else ""
     return Message(
         text=f"{heading} {' – '.join(titles)}{focus}",
@@ -379,7 +381,7 @@ def _print(chosen: argparse.Namespace, reply: dict[str, JsonValue], report: "Rep
             "refdesk: no report was written, because --specialists leaves out report_generator\n"
         )
         return EXIT_STATUSES["failed"]
-    found = reply.get("review_report")
-    counts = found if isinstance(found, dict) else verdicts
+    stated = reply.get("review_report")
+    counts = stated if isinstance(stated, dict) else verdicts
     undecided = verdicts.get("undecided")
     return EXIT_FINDINGS if counts.get("violations") or counts.get("gaps") or undecided else 0

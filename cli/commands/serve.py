@@ -67,7 +67,7 @@ async def answering(
     """Have questions answered by this process or, with `alone`, by workers on the same Redis. This
     process also writes the records and sends webhooks if `records` is set, if Redis belongs to the
     data folder, or if `RECORDS_URL` names a database, which all processes share. `meter` counts the
-    work of this process and the questions that end.
+    work of this process and the finished questions.
     """
     grace = GracePeriod() if grace is None else grace
     async with AsyncExitStack() as stack:

@@ -41,8 +41,8 @@ LEARNED = "running workers follow within 15 seconds"
 class DeskStatus:
     """The output of the command: the Redis server, the roles, and the live worker processes.
 
-    `notes` name what makes answers worse than they could be; `sources` are the ingested
-    sources of the data folder.
+    `notes` lists limitations that reduce the quality of answers; `sources` are the ingested sources
+    of the data folder.
     """
 
     server: str
@@ -151,7 +151,7 @@ async def find_notes(settings: Settings, broker: Broker) -> list[str]:
 
 
 async def describe_server(runtime: Runtime) -> str:
-    """Return a line that says which Redis server is used and whether its data is persistent."""
+    """Return a line that states which Redis server is used and whether its data is persistent."""
     if runtime.endpoint.played is not None:
         return "Redis is simulated inside this process; its data is lost when the process ends"
     client = runtime.endpoint.client()

@@ -64,8 +64,8 @@ class _Tree:
         """Return the lines of the trunk or of a branch, with those of the branches below it."""
         lines, depth, wave = [], 0 if not path else path.count("/") + 1, 0
         for entry in self._by_branch.get(path, ()):
-            found = _entry_lines(entry, self._count_milliseconds(entry))
-            lines += [_indent(line, depth) for line in found]
+            entry_lines = _entry_lines(entry, self._count_milliseconds(entry))
+            lines += [_indent(line, depth) for line in entry_lines]
             begun = _list_begun(entry)
             wave += bool(begun)
             plan = _list_plan(entry, len(begun))
@@ -86,7 +86,7 @@ class _Tree:
             if branch == path or branch.startswith(f"{path}/")
             for entry in entries
         ]
-        returned = [one for one in self._by_branch.get(path, ()) if _has_returned(one)]
+        returned = [entry for entry in self._by_branch.get(path, ()) if _has_returned(entry)]
         ending = "no result"
         if returned:
             failed = returned[0].fields.get("event") == StageEvent.FAILED.value
@@ -102,13 +102,13 @@ class _Tree:
 
 def list_trajectory_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
     """Yield a line for each step, the metrics, and a line for each agent."""
-    found = read_trajectory(entries)
-    for step in found.steps:
+    trajectory = read_trajectory(entries)
+    for step in trajectory.steps:
         yield _describe_step(step)
-    if not found.steps:
+    if not trajectory.steps:
         yield "no thoughts and no calls of tools"
     yield ""
-    yield from _describe_metrics(found.compute_metrics())
+    yield from _describe_metrics(trajectory.compute_metrics())
     yield ""
     yield f"{'agent':<{_WIDTH}} {'runs':>5} {'ms':>9} {'calls':>6} {'USD':>10} {'errors':>7}"
     for agent in sum_agents(entries):
@@ -119,10 +119,10 @@ def list_error_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
     """Yield the question, shortened, and the lines of each error that the journal has."""
     text = str(entries[0].fields.get("text") or "") if entries else ""
     yield " ".join(text.split())[:LONGEST_QUESTION]
-    found = {str(error.get("error_id")): error for error in _list_errors(entries)}
-    if not found:
+    by_id = {str(error.get("error_id")): error for error in _list_errors(entries)}
+    if not by_id:
         yield "no errors"
-    for error_id, one in found.items():
+    for error_id, one in by_id.items():
         severity, phase = one.get("severity", "high"), one.get("phase") or "unknown phase"
         yield f"{error_id}  {severity}  {phase}  {one.get('specialist')}"
         yield f"    {one.get('text')}"
@@ -130,15 +130,15 @@ def list_error_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
 
 def list_agent_costs(usage: Mapping[str, JsonValue]) -> Iterator[str]:
     """Yield a line for each agent of `model_usage`, the most expensive one first."""
-    found = usage.get("by_agent")
-    agents = found if isinstance(found, dict) else {}
+    by_agent = usage.get("by_agent")
+    agents = by_agent if isinstance(by_agent, dict) else {}
     known = [(name, agent) for name, agent in agents.items() if isinstance(agent, dict)]
     known.sort(key=lambda pair: (-_read_price(pair[1]), pair[0]))
-    for name, one in known:
-        price = one.get("cost_usd")
+    for name, own in known:
+        price = own.get("cost_usd")
         cost = "cost unknown" if price is None else f"{Decimal(str(price)):.6f} USD"
-        tokens = f"{one.get('input_tokens', 0)} + {one.get('output_tokens', 0)} tokens"
-        yield f"  {name[:_NAME_WIDTH]:<{_NAME_WIDTH}} {one.get('calls', 0)} calls, {tokens}, {cost}"
+        tokens = f"{own.get('input_tokens', 0)} + {own.get('output_tokens', 0)} tokens"
+        yield f"  {name[:_NAME_WIDTH]:<{_NAME_WIDTH}} {own.get('calls', 0)} calls, {tokens}, {cost}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -175,12 +175,12 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def choose_question(
-    message_id: str, conversation_id: str | None, found: Sequence[Question]
+    message_id: str, conversation_id: str | None, questions: Sequence[Question]
 ) -> Question:
     """Return the only question with this message id; raises `CommandError`."""
     meant = [
         question
-        for question in found
+        for question in questions
         if conversation_id is None or names_conversation(conversation_id, question.conversation_id)
     ]
     if not meant and _ERROR_ID.fullmatch(message_id):
@@ -219,7 +219,7 @@ def _describe_step(step: TrajectoryStep) -> str:
         case _:
             text = step.content
     line = " ".join(f"{head}{text}".split())
-    # The times stand below each other.
+    # The times are aligned.
     line = f"{'':>{len(head) - len(head.lstrip())}}{line}"
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
 
@@ -237,11 +237,11 @@ def _describe_metrics(metrics: TrajectoryMetrics) -> Iterator[str]:
     yield f"{metrics.model_calls} model calls, {metrics.tokens} tokens, {cost}"
 
 
-def _describe_agent(one: AgentTotals) -> str:
-    cost = "unknown" if one.cost_usd is None else f"{float(one.cost_usd):.6f}"
+def _describe_agent(totals: AgentTotals) -> str:
+    cost = "unknown" if totals.cost_usd is None else f"{float(totals.cost_usd):.6f}"
     return (
-        f"{one.agent[:_WIDTH]:<{_WIDTH}} {one.runs:>5} {one.total_time_ms:>9.1f} "
-        f"{one.model_calls:>6} {cost:>10} {one.error_count:>7}"
+        f"{totals.agent[:_WIDTH]:<{_WIDTH}} {totals.runs:>5} {totals.total_time_ms:>9.1f} "
+        f"{totals.model_calls:>6} {cost:>10} {totals.error_count:>7}"
     )
 
 
@@ -311,8 +311,8 @@ def _list_plan(entry: JournalEntry, count: int) -> list[str]:
 def _describe_call(entries: Sequence[JournalEntry]) -> str:
     """Return how a branch that returned a result ended; a tool call may have failed."""
     writes = (entry.fields.get("writes") for entry in entries if entry.kind == "agent_run")
-    found = (write.get("tool_executions") for write in writes if isinstance(write, dict))
-    calls = (call for calls in found if isinstance(calls, list) for call in calls)
+    executions = (write.get("tool_executions") for write in writes if isinstance(write, dict))
+    calls = (call for calls in executions if isinstance(calls, list) for call in calls)
     for call in calls:
         if isinstance(call, dict) and call.get("success") is False:
             return f"completed, the call has an error ({call.get('error_type')}),"
@@ -403,7 +403,7 @@ def _write_lines(name: str, value: JsonValue) -> list[str]:
     margin = f"{'':>11}  |     "
     if name != _WRAPPED or not isinstance(value, str):
         return [_write(f"{margin}{name} = ", name, value)]
-    found = textwrap.wrap(
+    lines = textwrap.wrap(
         f"{name} = {' '.join(value.split())}",
         width=WIDTH,
         initial_indent=margin,
@@ -411,7 +411,7 @@ def _write_lines(name: str, value: JsonValue) -> list[str]:
         max_lines=_MOST_LINES,
         placeholder=" …",
     )
-    return found or [f"{margin}{name} = "]
+    return lines or [f"{margin}{name} = "]
 
 
 def _write(head: str, name: str, value: JsonValue) -> str:

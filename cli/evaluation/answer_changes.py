@@ -65,22 +65,22 @@ async def compare_answers(
 async def judge_change(
     question: CheckQuestion, before: AskedCase, after: AskedCase, judge: Model
 ) -> AnswerChange:
-    """Return both answers, and the sentences of the first one that the second one has lost."""
+    """Return both answers, and the sentences of the first answer that the second one lacks."""
     written = str(before.reply.get("text") or "")
     language = str(before.reply.get("language") or "en")
     # The numbers of citations lead nowhere in a report without sources.
-    sentences = [without_citations(one.text) for one in split_covered(written, language)]
+    sentences = [without_citations(sentence.text) for sentence in split_covered(written, language)]
     first, second = (
         without_citations(str(case.reply.get("text") or "")) for case in (before, after)
     )
     claims = [JudgedClaim(sentence, {1: second}) for sentence in sentences]
-    found = await judge_answer(judge, JudgedQuestion(question.text, language, first, claims))
+    answer = await judge_answer(judge, JudgedQuestion(question.text, language, first, claims))
     lost = [
         (sentence, opinion.reason)
-        for sentence, opinion in zip(sentences, found.opinions, strict=False)
+        for sentence, opinion in zip(sentences, answer.opinions, strict=False)
         if opinion.supported is False
     ]
-    return AnswerChange(question, first, second, tuple(lost), found.error)
+    return AnswerChange(question, first, second, tuple(lost), answer.error)
 
 
 def _make_case(question: CheckQuestion) -> GoldenCase:

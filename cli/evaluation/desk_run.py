@@ -228,8 +228,8 @@ def _collect_texts(journal: Sequence[JournalEntry]) -> dict[str, str]:
         writes = entry.fields.get("writes")
         if not isinstance(writes, dict):
             continue
-        found = writes.get("search_context")
-        context = found if isinstance(found, str) and found else context
+        written = writes.get("search_context")
+        context = written if isinstance(written, str) and written else context
         for reference in _parse_references(writes):
             start, end = reference.span
             place = " > ".join((reference.title, *reference.crumbs, *reference.heading_path))

@@ -1,8 +1,8 @@
-"""Golden questions: what an answer must and must not say, and the files in which they are written.
+"""Golden questions: required and forbidden content of an answer, and the files that define them.
 
-A folder holds `golden*.toml`, in which each question is a `[[question]]` table, `golden*.yaml` or
-`golden*.json`, in which the list `questions` has them, or `golden*.jsonl`, in which each is a line
-with a JSON object. All faults of a folder are reported at once.
+A folder contains `golden*.toml` with a `[[question]]` table for each question, `golden*.yaml` or
+`golden*.json` with a list `questions`, or `golden*.jsonl` with one JSON object per line. All faults
+of a folder are reported at once.
 """
 
 import json
@@ -138,11 +138,11 @@ def select_cases(cases: Sequence[GoldenCase], ids: Sequence[str]) -> tuple[Golde
 
 
 def _find_files(data: Path) -> list[Path]:
-    found = sorted(path for pattern in PATTERNS for path in data.glob(pattern))
-    if not found:
+    paths = sorted(path for pattern in PATTERNS for path in data.glob(pattern))
+    if not paths:
         names = ", ".join(sorted(path.name for path in data.iterdir())[:10]) or "nothing"
         raise UnknownFormatError(f"expected {' or '.join(PATTERNS)} in {data}, found {names}")
-    return found
+    return paths
 
 
 def _read_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:

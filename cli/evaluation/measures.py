@@ -1,4 +1,4 @@
-"""Measures one answer: statements, sentences, citations, pages, and how the question ended.
+"""Measures one answer: statements, sentences, citations, pages, and the outcome of the question.
 
 The rules by which an answer counts as useful are those of docs/evaluation.md.
 """
@@ -77,10 +77,10 @@ class AnswerMeasure:
     @property
     def support(self) -> float | None:
         """The share of the sentences that their sources support, by the judge."""
-        found = [
+        supported = [
             sentence.supported for sentence in self.sentences if sentence.supported is not None
         ]
-        return _share(found)
+        return _share(supported)
 
     @property
     def rank(self) -> tuple[bool, float]:
@@ -108,7 +108,7 @@ async def measure_answer(asked: AskedCase, judge: Model | None = None) -> Answer
             judged = await judge_answer(judge, _question(asked, text, _claims(asked, covered)))
             sentences = tuple(map(_add_opinion, sentences, judged.opinions))
         missing = await _find_unsaid(asked, text, judge if ended == "answer" else None)
-    forbidden = tuple(one[0] for one in case.must_not_say if says(text, one))
+    forbidden = tuple(phrase[0] for phrase in case.must_not_say if says(text, phrase))
     return AnswerMeasure(
         asked=asked,
         ended=ended,
@@ -134,7 +134,8 @@ def find_reason(reply: Fields) -> str:
 def list_cited_places(reply: Fields) -> tuple[str, ...]:
     """Return the address, else the path, of each cited source, each once, in order."""
     places = (
-        str(one.get("url") or one.get("path") or "") for one in read_objects(reply.get("sources"))
+        str(source.get("url") or source.get("path") or "")
+        for source in read_objects(reply.get("sources"))
     )
     return tuple(dict.fromkeys(place for place in places if place))
 
@@ -142,8 +143,8 @@ def list_cited_places(reply: Fields) -> tuple[str, ...]:
 def cites_page(case: GoldenCase, reply: Fields) -> bool:
     """Return whether a cited source is on one of the pages of a case."""
     places = [
-        str(one.get(name) or "")
-        for one in read_objects(reply.get("sources"))
+        str(source.get(name) or "")
+        for source in read_objects(reply.get("sources"))
         for name in ("path", "url")
     ]
     return any(is_page(place, page) for place in places for page in case.pages)
@@ -185,18 +186,18 @@ def _measure_sentence(asked: AskedCase, sentence: CoveredSentence) -> SentenceMe
 
 async def _find_unsaid(asked: AskedCase, text: str, judge: Model | None) -> tuple[str, ...]:
     """Return the statements that an answer does not make."""
-    unsaid = [one for one in asked.case.must_say if not says(text, one)]
-    open_to_judge = [one for one in unsaid if len(one[0].split()) >= _JUDGED_WORDS]
+    unsaid = [fact for fact in asked.case.must_say if not says(text, fact)]
+    open_to_judge = [fact for fact in unsaid if len(fact[0].split()) >= _JUDGED_WORDS]
     if judge is not None and open_to_judge:
-        claims = [JudgedClaim(one[0], {1: text}) for one in open_to_judge]
-        found = await judge_answer(judge, _question(asked, text, claims))
-        made = _select_supported(open_to_judge, found)
-        unsaid = [one for one in unsaid if one not in made]
-    return tuple(one[0] for one in unsaid)
+        claims = [JudgedClaim(fact[0], {1: text}) for fact in open_to_judge]
+        answer = await judge_answer(judge, _question(asked, text, claims))
+        made = _select_supported(open_to_judge, answer)
+        unsaid = [fact for fact in unsaid if fact not in made]
+    return tuple(fact[0] for fact in unsaid)
 
 
-def _select_supported(statements: Sequence[Statement], found: JudgedAnswer) -> list[Statement]:
-    pairs = zip(statements, found.opinions, strict=True)
+def _select_supported(statements: Sequence[Statement], answer: JudgedAnswer) -> list[Statement]:
+    pairs = zip(statements, answer.opinions, strict=True)
     return [statement for statement, opinion in pairs if opinion.supported]
 
 
@@ -219,5 +220,5 @@ def _add_opinion(sentence: SentenceMeasure, opinion: ClaimOpinion) -> SentenceMe
     return replace(sentence, supported=opinion.supported, reason=opinion.reason)
 
 
-def _share(found: Sequence[bool]) -> float | None:
-    return sum(found) / len(found) if found else None
+def _share(flags: Sequence[bool]) -> float | None:
+    return sum(flags) / len(flags) if flags else None

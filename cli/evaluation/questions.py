@@ -30,7 +30,7 @@ class UnknownFormatError(Exception):
 class GoldQuestion:
     """A question with the names of the pages that answer it.
 
-    `anchor` names the section that does, `text` is what the section says, if they are known.
+    `anchor` names the answering section, `text` is its content, if they are known.
     """
 
     request: SearchRequest
@@ -43,13 +43,13 @@ class GoldQuestion:
 
 def corpus_of(folder: Path) -> list[Path]:
     """Return the files to ingest, in order of their names."""
-    found = sorted(path for pattern in CORPUS for path in folder.glob(pattern))
-    if not found:
+    paths = sorted(path for pattern in CORPUS for path in folder.glob(pattern))
+    if not paths:
         raise UnknownFormatError(
             f"expected pages.jsonl, passages.jsonl or units.jsonl in {folder}, "
             f"found {_contents(folder)}"
         )
-    return found
+    return paths
 
 
 def questions_of(folder: Path, *, limit: int) -> list[GoldQuestion]:

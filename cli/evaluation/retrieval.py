@@ -1,8 +1,8 @@
 """Measures the results of a search: the suite `retrieval`.
 
-The corpus is ingested into a temporary index as the command does it, and the questions are asked of
-the searcher that answers users: with all levels, with each level alone, and with the reranker of
-the settings, if there is one.
+The corpus is ingested into a temporary index as by the command, and the questions are searched with
+the searcher that serves users: with all levels, with each level alone, and with the reranker of the
+settings, if there is one.
 """
 
 import math
@@ -36,7 +36,7 @@ LIMIT = 50
 Figures = dict[str, object]
 HITS = (1, 3, 5, 10)
 CUTOFF = 5
-"""The rank at which recall and nDCG end."""
+"""The rank at which recall and nDCG are cut off."""
 
 
 @dataclass(frozen=True, slots=True)

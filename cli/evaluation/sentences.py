@@ -54,7 +54,9 @@ def _states(unit: Unit) -> bool:
 
 
 def _is_lead(unit: Unit) -> bool:
-    """Return whether a sentence ends with a colon and cites nothing: it states what follows."""
+    """Return whether a sentence ends with a colon and cites nothing, so that it introduces what
+    follows.
+    """
     bare = unit.text.rstrip().rstrip("*_")
     return unit.kind is UnitKind.SENTENCE and bare.endswith((":", "\uff1a")) and not citations(bare)
 
@@ -73,13 +75,13 @@ def _find_cover(units: Sequence[Unit], place: int) -> tuple[int, ...]:
         same_block = later.block == unit.block and later.kind is not UnitKind.CODE
         if later.kind is not UnitKind.CITATION and not same_block:
             break
-        if found := citations(later.text):
-            return found
+        if cover := citations(later.text):
+            return cover
     return _find_lead_cover(units, place)
 
 
 def _find_lead_cover(units: Sequence[Unit], place: int) -> tuple[int, ...]:
-    """Return what the sentence directly above a list, a table or code cites."""
+    """Return the citations of the sentence directly above a list, a table or code."""
     if units[place].kind not in _LED:
         return ()
     for before in reversed(units[:place]):
@@ -102,5 +104,5 @@ def _find_opening(texts: FixedTexts, key: str, language: str) -> str:
     try:
         text = texts.text(key, language, **dict.fromkeys(_FIXED_VALUES, _VALUE))
     except TextsError:
-        return ""  # a desk without this text says nothing of the kind
+        return ""  # a desk without this text has no such statement
     return text.partition(_VALUE)[0].strip()

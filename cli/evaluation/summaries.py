@@ -52,7 +52,7 @@ def summarize(variant: MeasuredVariant) -> Figures:
 
 
 def describe_measure(measure: AnswerMeasure) -> Figures:
-    """Return everything that was measured of one answer, as JSON can hold it."""
+    """Return all measurements of one answer as JSON values."""
     asked = measure.asked
     totals = asked.totals
     reply, _ = safe_reply(asked.reply)
@@ -105,8 +105,8 @@ def _count_kinds(measures: Sequence[AnswerMeasure]) -> dict[str, str]:
     kinds = sorted({measure.asked.case.kind for measure in measures} - {""})
     counted = {}
     for kind in kinds:
-        found = [measure.useful for measure in measures if measure.asked.case.kind == kind]
-        counted[kind] = f"{sum(found)}/{len(found)}"
+        useful = [measure.useful for measure in measures if measure.asked.case.kind == kind]
+        counted[kind] = f"{sum(useful)}/{len(useful)}"
     return counted
 
 

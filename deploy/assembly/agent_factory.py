@@ -74,9 +74,10 @@ PromptPlaces = tuple[Path | None, Path | None]
 MANAGER = Role.MANAGER.value
 MODEL_RESERVE_SECONDS = 5.0
 INGESTION_SLOTS = 4
-"""Documents are listed and removed while others are ingested, one source after the other."""
+"""Documents are listed and removed during an ingestion; sources are ingested one after the
+other."""
 _PROCESS = uuid4().hex[:8]
-"""An index in the process counts its own changes: other processes count others."""
+"""An index in the process counts only its own changes, not those of other processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +274,7 @@ async def make_worker_specs(
     from deploy.assembly.assistant_prompts import check_prompts
 
     served = settings.of_assistants()
-    check_prompts((one.prompts_folder, one.specialists_folder) for one in served)
+    check_prompts((assistant.prompts_folder, assistant.specialists_folder) for assistant in served)
     if knowledge is not None:
         knowledge.share_vectors(client, settings.shards, settings.model_limits)
         knowledge.attach(
@@ -298,10 +299,12 @@ async def make_worker_specs(
     if settings.search_cache_seconds:
         findings = FindingsCache(settings.search_cache_seconds, on_lookup=calls.count_search)
     models_of = {
-        (one.prompts_folder, one.specialists_folder): _models(one, client, stack, prompts)
+        (assistant.prompts_folder, assistant.specialists_folder): _models(
+            assistant, client, stack, prompts
+        )
         if models is None
         else models
-        for one in reversed(served)
+        for assistant in reversed(served)
     }
     pipeline = HandlerPipeline(
         factories=_make_factories(
@@ -322,8 +325,8 @@ async def make_worker_specs(
         quarantine=quarantine,
         drafts=drafts,
     )
-    if any(one.tool_set is not None for one in served):
-        lazily = False  # A wrong file of tools ends the start, also where another way answers.
+    if any(assistant.tool_set is not None for assistant in served):
+        lazily = False  # An invalid file of tools ends the start, even if another way answers.
     usual = {stage.role.value for flow in _list_flows(served) for stage in flow.stages.values()}
     specs = [
         WorkerSpec(
@@ -485,7 +488,9 @@ def _make_factories(
 def _models(
     settings: Settings, client: "Redis", stack: AsyncExitStack, prompts: "PromptFolders | None"
 ) -> Callable[[str], Model]:
-    """Return a function from a task to its model; `offline` alone loads no library of a vendor."""
+    """Return a function from a task to its model; with only `offline`, no vendor library is
+    loaded.
+    """
     offline: Model = MissingModel()
     made: list[Callable[[str], Model]] = []
 

@@ -16,7 +16,7 @@ TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.mode
 
 
 class OverridingPrompts:
-    """Renders the prompts of some tasks from a folder, the others as the product does."""
+    """Renders the prompts of some tasks from a folder, and the others from the product."""
 
     def __init__(self, own: Mapping[str, Prompts], others: Prompts) -> None:
         self._own = dict(own)
@@ -93,11 +93,11 @@ def load_prompts() -> PromptFiles:
 
 
 def load_overriding_prompts(folder: Path | None, specialists: Path | None = None) -> Prompts:
-    """Return the prompts of the product, replaced by those of a folder.
+    """Return the prompts of the product, overridden by those of a folder.
 
-    Those that the profiles of a folder of `specialists` name replace both. Raises `PromptError` for
-    a folder without prompts, with a file that is no task's prompt, or with a prompt that cannot be
-    used.
+    Prompts named in the profiles of a `specialists` folder override both. Raises `PromptError` for
+    a folder without prompts, with a file that is not the prompt of a task, or with an unusable
+    prompt.
     """
     variables = _find_variables()
     prompts = load_prompts() if folder is None else _load_folder(folder, variables)

@@ -1,4 +1,6 @@
-"""Collects the questions of an assistant for checks, and checks what an ingestion does to them."""
+"""Collects the questions of an assistant for checks, and checks how an ingestion changes their
+results.
+"""
 
 import asyncio
 import time
@@ -72,10 +74,11 @@ async def collect_questions(
 async def checking(
     settings: Settings, opened: OpenIndex, sources: Sequence[str]
 ) -> AsyncIterator[Callable[[], Awaitable[None]] | None]:
-    """Check what the ingestion inside does to the questions; the console shows the result.
+    """Check how the enclosed ingestion changes the results of the questions; the console shows
+    them.
 
-    Provides what the ingestion calls before it changes something; None without records. A failed
-    check is logged and does not affect the ingestion.
+    Provides the callback that the ingestion calls before its first change; None without records. A
+    failed check is logged and does not affect the ingestion.
     """
     from records.checks import CheckStore
 

@@ -1,8 +1,8 @@
-"""Checks a change of the documents: what questions find before and after it.
+"""Checks a change of the documents: the search results of questions before and after it.
 
 The questions are searched for in a copy of the index, then the proposed documents are ingested into
-the copy, and the questions are searched for again. Documents that did not change keep their chunks
-and vectors. Nothing of the index in use is changed.
+the copy, and the questions are searched for again. Unchanged documents keep their chunks and
+vectors. The index in use is not changed.
 """
 
 import asyncio
@@ -63,9 +63,9 @@ _NO_QUESTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A state of a source: the source as it is now, or a revision of the repository around it.
+    """A state of a source: its current state, or a revision of the repository that contains it.
 
-    `stands_for` is the name in the index of the source that it replaces; empty: its own.
+    `stands_for` is the name in the index of the source that it replaces; empty for its own.
     """
 
     spec: SourceSpec
@@ -94,7 +94,7 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """The result of a check; `notes` say what it could not see."""
+    """The result of a check; `notes` state what could not be checked."""
 
     result: CheckResult
     seconds: float
@@ -140,19 +140,19 @@ async def run_check(
     with_records: bool = False,
     ask: AskBoth | None = None,
 ) -> CheckRun:
-    """Return what the proposed documents do to the questions.
+    """Return how the proposed documents change the results of the questions.
 
     The documents are compared with the index in use, or, with `base`, with that revision of
     themselves. `with_records` adds the recorded, marked and verified questions of the assistant.
-    `ask` receives the result and both states of the documents.
-    Raises `CommandError`, and the errors of sources and of the index.
+    `ask` receives the result and both states of the documents. Raises `CommandError`, and the
+    errors of sources and of the index.
     """
     if base is not None and any(proposal.stands_for for proposal in proposals):
         raise CommandError("--as compares with the index in use, so it excludes --base")
     began = time.monotonic()
     async with _open_copy(settings, is_empty=base is not None) as (own, knowledge):
         if base is not None:
-            earlier = [replace(one, revision=base) for one in proposals]
+            earlier = [replace(proposal, revision=base) for proposal in proposals]
             _refuse_failures(await _ingest(own, knowledge, earlier, report))
         options = make_options(own, groups)
         if with_records:
@@ -256,7 +256,7 @@ def _find_folders(settings: Settings) -> IndexFolders:
 
 
 def _copy_mirrors(settings: Settings, own: Settings, proposals: Sequence[Proposal]) -> None:
-    """Copy what is kept of websites and stores, so that only changed pages are fetched."""
+    """Copy the stored pages of websites and stores, so that only changed pages are fetched."""
     for spec in (proposal.spec for proposal in proposals if not proposal.spec.is_local):
         for kind in ("websites", "stores"):
             name = (*settings.assistant_key, kind, spec.place)
@@ -312,8 +312,10 @@ def _survey_revision(
     tree = target / (top.name if folder else Path(proposal.root).name)
     tree.mkdir()
     copied = copy_revision(top, proposal.revision, folder, tree)
-    found = survey_copy(proposal.root, tree, folder, copied, read_title, language_of, places=places)
-    return _rename(found, proposal, f"{tree.name}/" if folder else "")
+    surveyed = survey_copy(
+        proposal.root, tree, folder, copied, read_title, language_of, places=places
+    )
+    return _rename(surveyed, proposal, f"{tree.name}/" if folder else "")
 
 
 def _survey_substitute(
@@ -322,23 +324,23 @@ def _survey_substitute(
     read_title: ReadTitle,
     language_of: LanguageOf,
 ) -> Survey:
-    """Return the files of a folder as those of the source that it stands for."""
+    """Return the files of a folder as those of the source that it replaces."""
     path, root = Path(proposal.spec.place), Path(proposal.root)
     # The rules of access above the source hold, and those of the proposed folder itself.
     bases = [RuleBase(path, within=path), RuleBase(root, outside=root)]
-    found = survey(path, read_title, language_of, bases=bases)
-    return _rename(found, proposal, f"{Path(found.root).name}/", f"{root.name}/")
+    surveyed = survey(path, read_title, language_of, bases=bases)
+    return _rename(surveyed, proposal, f"{Path(surveyed.root).name}/", f"{root.name}/")
 
 
-def _rename(found: Survey, proposal: Proposal, begin: str, instead: str = "") -> Survey:
+def _rename(surveyed: Survey, proposal: Proposal, begin: str, instead: str = "") -> Survey:
     """Return a survey whose files have the names and addresses of those of the source."""
     located = {}
-    for path, place in found.locations.items():
+    for path, place in surveyed.locations.items():
         is_inside = bool(begin) and place.name.startswith(begin)
         name = instead + place.name.removeprefix(begin) if is_inside else place.name
         address = make_address(proposal.spec.web_address, path) if proposal.spec.web_address else ""
         located[path] = replace(place, name=name, url=address or place.url)
-    return replace(found, root=proposal.root, locations=located)
+    return replace(surveyed, root=proposal.root, locations=located)
 
 
 def _find_spec(known: dict[str, SourceSpec], text: str, folder: str) -> SourceSpec:

@@ -60,7 +60,7 @@ _COUNTS = TypeAdapter(tuple[int, int, int, int])
 MOST_READERS = 8
 """More would wait for the one process that embeds and writes."""
 OFTEN_LINKED = 5
-"""Documents that link to a host, from which on `LINK_HOSTS` is suggested for it."""
+"""Number of documents linking to a host from which on `LINK_HOSTS` is suggested for it."""
 
 
 def count_processors(control_groups: Path = Path("/sys/fs/cgroup")) -> int:
@@ -413,7 +413,11 @@ def _suggest_link_hosts(
 def _find_settings(settings: Settings, knowledge: OpenIndex, opened: OpenIndex) -> Settings:
     """Return the settings of the assistant of an index."""
     first, *further = settings.of_assistants()
-    others = (one for one in further if knowledge.others.get(one.assistant_key) is opened)
+    others = (
+        further_settings
+        for further_settings in further
+        if knowledge.others.get(further_settings.assistant_key) is opened
+    )
     return next(others, first)
 
 

@@ -1,8 +1,8 @@
-"""Runs an ingestion: into the index that answers, or into one that replaces it.
+"""Runs an ingestion into the index in use, or into one that replaces it.
 
 An index has vectors of one embedding model. If the settings name another model, form or length, a
-second index is written next to the first one, which goes on answering. The second one replaces it
-when it has the documents of all sources of the first.
+second index is written next to the first one, which continues to answer. The second index replaces
+it once it contains the documents of all sources of the first.
 """
 
 import os
@@ -80,11 +80,11 @@ async def request_documents(settings: "Settings", request: OwnerRequest) -> "Fie
             return await ask_owner(runtime.broker, settings.assistant_key, request.encode())
 
 
-def read_vectors(found: object) -> VectorIdentity | None:
+def read_vectors(stored: object) -> VectorIdentity | None:
     """Return the identity of vectors in a reply of the process that owns the index."""
-    if not isinstance(found, list) or len(found) != len(VectorIdentity._fields):
+    if not isinstance(stored, list) or len(stored) != len(VectorIdentity._fields):
         return None
-    model, dimensions, forms = map(str, found)
+    model, dimensions, forms = map(str, stored)
     return VectorIdentity(model, int(dimensions), forms)
 
 
@@ -200,15 +200,15 @@ async def _list_serving(settings: "Settings") -> list[ListedDocument]:
     while True:
         after = listed[-1].id if listed else ""
         request = OwnerRequest(action="list", after=after)
-        found = (await request_documents(settings, request)).get("documents")
-        some = _LISTED.validate_python(found)
+        entries = (await request_documents(settings, request)).get("documents")
+        some = _LISTED.validate_python(entries)
         if not some:
             return listed
         listed += some
 
 
 async def _has_replacement(place: IndexPlace, wanted: VectorIdentity) -> bool:
-    """Return whether an index of such vectors is being written, or was not completed."""
+    """Return whether an index of such vectors is being written, or was left incomplete."""
     if place.url is None:
         folders = place.folders
         return folders.has(folders.name_replacement(wanted))

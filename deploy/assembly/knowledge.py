@@ -88,7 +88,7 @@ class Knowledge(OpenIndex):
     ) -> None:
         """Let other processes use the vectors and scores that a vendor has returned here.
 
-        The vendor's limits hold over all processes from then on.
+        The vendor's limits then apply across all processes.
         """
         self.shared_with = client, shards, model_limits
         if isinstance(self.embedder, LocalEmbedder) and self.reranker is None:
@@ -115,10 +115,10 @@ def load_libraries(settings: Settings) -> None:
 
 @asynccontextmanager
 async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIterator[Knowledge]:
-    """Open the index of every assistant; `alone`: only of the first one.
+    """Open the index of every assistant; with `alone`, only that of the first one.
 
-    Raises `IndexOwned` when another process owns one, and `CommandError` if that process uses
-    another Redis.
+    Raises `IndexOwned` if another process owns one, and `CommandError` if that process uses another
+    Redis.
     """
     limits = _make_limits(settings.model_limits)
     embedder, reranker = make_embedder(settings, limits), make_reranker(settings, limits)
@@ -129,8 +129,10 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
         first, *further = settings.of_assistants()
         try:
             others = {
-                one.assistant_key: await _open_one(one, embedder, reranker, limits, stack)
-                for one in (() if alone else further)
+                settings_of_one.assistant_key: await _open_one(
+                    settings_of_one, embedder, reranker, limits, stack
+                )
+                for settings_of_one in (() if alone else further)
             }
             known = await _open_one(first, embedder, reranker, limits, stack)
         except IndexOwned:
@@ -201,8 +203,8 @@ def make_embedder(settings: Settings, limiter: "Limiter | None" = None) -> Embed
 def make_reranker(settings: Settings, limiter: "Limiter | None" = None) -> Reranker | None:
     """Return the reranker of the settings, or None; raises `UnknownProvider` and `MissingKey`.
 
-    `limiter` limits the requests to a server. Its libraries are imported here and when it is first
-    used: most settings have no reranker.
+    `limiter` limits the requests to a server. Libraries are imported on first use, because most
+    settings have no reranker.
     """
     if not settings.reranker:
         return None

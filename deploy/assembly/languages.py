@@ -1,4 +1,4 @@
-"""Creates the language detector, and what reads and publishes the languages of the documents."""
+"""Creates the language detector, and the reader and publisher of the document languages."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -45,8 +45,8 @@ def language_of(detector: Detector, default: str) -> Callable[[str], str]:
 def read_corpus_languages(
     settings: Settings, knowledge: "OpenIndex | None", client: "Redis"
 ) -> ReadLanguages:
-    """Return what counts the documents of an assistant by language: in the index, or in a process
-    that has not opened it, as another process published them.
+    """Return the counter of an assistant's documents by language: from the index, or, in a process
+    that has not opened it, as published by another process.
     """
     if knowledge is None:
         return RedisDocumentLanguages(client, settings.tenant, settings.assistant).read
@@ -66,10 +66,10 @@ async def publishing_languages(
         return
     own, *_ = every = settings.of_assistants()
     opened = {
-        (one.tenant, one.assistant): knowledge.of(
-            one.tenant, one.assistant, own=(own.tenant, own.assistant)
+        (assistant.tenant, assistant.assistant): knowledge.of(
+            assistant.tenant, assistant.assistant, own=(own.tenant, own.assistant)
         )
-        for one in every
+        for assistant in every
     }
     indexes = {assistant: index.index for assistant, index in opened.items() if index is not None}
     client = endpoint.client()

@@ -1,4 +1,4 @@
-"""Reads the settings of models: the vendors, the models that answer, and what these can read."""
+"""Reads the settings of models: the vendors, the models that answer, and their accepted inputs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 

@@ -41,9 +41,9 @@ def make_registry(
 ) -> Registry:
     """Return the registry of this process's models; the libraries of vendors load on first use.
 
-    With a Redis client, limits and budgets hold over all processes; without one, `limiter` limits
-    requests, and there is no budget.
-    Without `prompts`, those of `PROMPTS_FOLDER`, of specialists, and of the product are rendered.
+    With a Redis client, limits and budgets apply across all processes; without one, `limiter`
+    limits requests, and there is no budget. Without `prompts`, those of `PROMPTS_FOLDER`, of
+    specialists, and of the product are rendered.
     """
     limits = settings.model_limits
     if prompts is None:
@@ -76,10 +76,10 @@ async def check_keys(access: Mapping[str, VendorAccess], models: Iterable[str]) 
 
 
 async def note_windows(settings: Settings) -> Settings:
-    """Return the settings with the context windows that servers of one's own really have.
+    """Return the settings with the actual context windows of self-hosted servers.
 
-    Only the models that write and judge answers are looked up, and only where `MODEL_LIMITS` states
-    no window. A window that is too small for the context that is set is logged.
+    Only the models that write and judge answers are looked up, and only if `MODEL_LIMITS` states no
+    window. A window that is too small for the configured context is logged.
     """
     from llm.vendors.context_window import find_window
 
@@ -140,7 +140,9 @@ def make_stored_models(
 async def estimate_review(
     model: str, access: Mapping[str, VendorAccess], client: "Redis", rules: int, documents: int
 ) -> ReviewCost:
-    """Return what a review takes of the model that writes answers, by chunks of its documents."""
+    """Return the estimate of a review with the model that writes answers, from the chunks of its
+    documents.
+    """
     [name, *_] = parse_models(model, vendors_by_name(access))
     return estimate_cost(
         rules,
@@ -151,7 +153,9 @@ async def estimate_review(
 
 
 def share_vectors(vendor: QuestionVectors | ServerReranker, client: "Redis", shards: int) -> None:
-    """Let the processes that work on a question share what a vendor has returned for it."""
+    """Let the processes that work on a question share the results that a vendor has returned for
+    it.
+    """
     calls = RedisCallStore(client, shards=shards, record_of=record_of(shards))
     vendor.share_through(RunningVectors(calls))
 

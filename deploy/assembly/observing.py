@@ -44,9 +44,9 @@ async def observing(
     registry: "CollectorRegistry | None",
     jobs: BackgroundJobs,
 ) -> AsyncIterator[None]:
-    """Measure the questions that end, send telemetry, and report errors, as the settings say.
+    """Measure finished questions, send telemetry and report errors according to the settings.
 
-    Without `registry` and without such a setting nothing is done.
+    Without `registry` and without such a setting, nothing is done.
     """
     async with AsyncExitStack() as stack:
         sender = connect_telemetry(

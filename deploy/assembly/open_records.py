@@ -1,4 +1,4 @@
-"""Opens the records, and what finds the gaps in them."""
+"""Opens the records, and the finder of gaps in them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -34,7 +34,7 @@ def connect_records(url: SecretStr | None, data_folder: Path) -> "RecordStore":
 async def finding_gaps(
     settings: Settings, store: "RecordStore", embedder: "Embedder | None" = None
 ) -> AsyncIterator["GapFinder"]:
-    """Provide what finds the gaps; the embedder is made when it is first used, if none is given."""
+    """Provide the finder of gaps; without a given embedder, one is created on first use."""
     from knowledge.calibration.queries import find_foreign_questions
     from knowledge.embedding import name_vectors
     from records.gaps import GapFinder

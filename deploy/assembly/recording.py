@@ -54,7 +54,7 @@ def make_conversations(
 
 @asynccontextmanager
 async def recording(runtime: "Runtime") -> AsyncIterator[None]:
-    """Record the messages that end, as far as the settings keep records."""
+    """Record finished messages, if the settings keep records."""
     if not runtime.settings.keeps_records:
         yield
         return
@@ -66,7 +66,7 @@ async def recording(runtime: "Runtime") -> AsyncIterator[None]:
 
 
 async def record_waiting(runtime: "Runtime") -> None:
-    """Record what ended while no process recorded, such as questions of `refdesk ask`.
+    """Record messages that finished while no process recorded, such as questions of `refdesk ask`.
 
     Does nothing if the processes may use databases in other data folders, because each message is
     recorded by one of them.

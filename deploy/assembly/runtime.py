@@ -238,7 +238,7 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
 
 
 def dead_letters(runtime: Runtime) -> DeadLetters:
-    """Return what asks the questions of dead letters again."""
+    """Return the function that asks the questions of dead letters again."""
     settings = runtime.settings
     return DeadLetters(
         runtime.broker.producer,

@@ -65,10 +65,10 @@ def open_local(data_folder: Path, spec: SourceSpec, stack: ExitStack) -> Path | 
 async def fetch_sources(
     settings: Settings, sources: Sequence[Path | SourceSpec], report: Report
 ) -> list[FetchedSource]:
-    """Crawl the websites and copy the stores among the sources; others are ready as they are.
+    """Crawl the websites and copy the stores among the sources; other sources need no preparation.
 
-    This is done before the index is opened, because it may take hours. Raises `ConnectorError` for
-    a store that cannot be reached.
+    This happens before the index is opened, because it may take hours. Raises `ConnectorError` for
+    an unreachable store.
     """
     specs = [spec_of(source) for source in sources]
     if all(spec.is_local for spec in specs):
@@ -82,7 +82,7 @@ async def fetch_sources(
 
 
 def limits_of_crawl(delay_seconds: float, spec: SourceSpec) -> CrawlLimits:
-    """Return the limits of a crawl: those of the source, else the usual ones."""
+    """Return the limits of a crawl: those of the source, otherwise the defaults."""
     usual = CrawlLimits(delay=delay_seconds)
     return replace(
         usual,
@@ -115,9 +115,9 @@ def open_copy(folder: Path, spec: SourceSpec, outcome: StoreOutcome) -> SurveySo
 
 @asynccontextmanager
 async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connector]:
-    """Provide what asks a service; raises `ConnectorError` if the settings do not name it.
+    """Provide the client of a service; raises `ConnectorError` if the settings do not name it.
 
-    The credentials go to the addresses of the settings alone, whatever source somebody adds.
+    Credentials are sent only to the addresses in the settings, whatever source is added.
     """
     scheme, _, rest = place.partition("://")
     host, _, name = rest.partition("/")

@@ -1,4 +1,4 @@
-"""Reads sources again: one at once, or the recorded ones from time to time."""
+"""Reads sources again: one immediately, or the recorded ones periodically."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ async def refresh_source(
 ) -> None:
     """Read a source of the assistant of `runtime` again, and record the result.
 
-    Raises `BrokerUnavailableError`: an outage of Redis is no failure of the source.
+    Raises `BrokerUnavailableError`: an outage of Redis is not a failure of the source.
     """
     # Imported here, because a process that refreshes no source needs no crawler.
     from deploy.assembly.source_opening import fetch_sources
@@ -69,7 +69,8 @@ def find_failure(spec: SourceSpec, result: IngestionResult) -> str:
 
 @asynccontextmanager
 async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterator[None]:
-    """Ingest each recorded source by its schedule, others `every_seconds` after their last time.
+    """Ingest each recorded source by its schedule, others `every_seconds` after their last
+    ingestion.
 
     Of several processes with this data folder, one does it at a time.
     """

@@ -1,4 +1,4 @@
-"""The tools of an assistant, and what their calls need: budget, receipts, stored work."""
+"""The tools of an assistant, and the resources of their calls: budget, receipts, stored work."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -77,7 +77,7 @@ def open_receipts(client: "Redis", shards: int, run: Run) -> RedisReceipts:
 def make_tool_budgets(
     client: "Redis", *, shards: int, most_calls: int
 ) -> Callable[[Run], ToolCallBudget] | None:
-    """Return what opens the budget of a run's tool calls; None where no limit is set."""
+    """Return a factory for per-run tool budgets, or None without a limit."""
     if not most_calls:
         return None
     return partial(ToolCallBudget, RedisBudgets(client, shards=shards), most_calls)
@@ -97,12 +97,12 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
     from tools.outside.openapi import open_apis
     from tools.outside.outside_tool import load_outside_tools
 
-    found = load_outside_tools(path)
+    outside_tools = load_outside_tools(path)
     async with AsyncExitStack() as stack:
         tools: list[OutsideTool] = [
-            *await stack.enter_async_context(open_apis(found.apis, path.parent))
+            *await stack.enter_async_context(open_apis(outside_tools.apis, path.parent))
         ]
-        if found.servers:
+        if outside_tools.servers:
             try:
                 from tools.outside.mcp_tools import open_servers
             except ModuleNotFoundError as error:
@@ -110,16 +110,16 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
                     f"{path.name}: expected the package {error.name!r} for MCP servers, which is "
                     f"not installed: pip install 'refdesk[mcp]'"
                 ) from error
-            tools += await stack.enter_async_context(open_servers(found.servers))
+            tools += await stack.enter_async_context(open_servers(outside_tools.servers))
         yield tools
 
 
 def make_tools(
     tool_set: Path | None, knowledge: "OpenIndex", outside: "Sequence[Tool[Any, Any]]" = ()
 ) -> "ToolCatalog":
-    """Return the tools of an assistant, with those that run elsewhere.
+    """Return the tools of an assistant, including external ones.
 
-    Raises `InvalidToolSet` for a tool set that is wrong.
+    Raises `InvalidToolSet` for an invalid tool set.
     """
     # Imported here: they are needed only where tools are planned or run.
     from knowledge.open_index import LevelSearch

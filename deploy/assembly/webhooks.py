@@ -88,10 +88,10 @@ async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
     sessions = RedisSessionStore(client, shards=settings.shards, ttl_seconds=1, empty_seconds=1)
 
     async def find_rating(question: Question) -> tuple[str, str] | None:
-        found = (await sessions.feedback(question)).get(question.message_id)
-        if found is None:
+        feedback = (await sessions.feedback(question)).get(question.message_id)
+        if feedback is None:
             return None
-        return found.rating, found.reason
+        return feedback.rating, feedback.reason
 
     sender = WebhookSender(
         list_endpoints(settings.webhooks),

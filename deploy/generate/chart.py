@@ -1,7 +1,8 @@
 """Writes the Helm chart from the Kubernetes manifests: `python -m deploy.generate.chart FOLDER`.
 
-The manifests stay the source: a template is a manifest in which what differs between installations
-is read from `values.yaml`. Secrets are made by the operator, as `secret.example.yaml` shows.
+The manifests remain the source: a template is a manifest in which the values that differ between
+installations are read from `values.yaml`. Secrets are created by the operator, as shown in
+`secret.example.yaml`.
 """
 
 import argparse
@@ -137,7 +138,7 @@ def _describe(name: str, value: Any) -> dict[str, Any]:
         pattern = {"^[A-Z][A-Z0-9_]*$": scalar}
         return {"type": "object", "patternProperties": pattern, "additionalProperties": False}
     if isinstance(value, Mapping):
-        known = {key: _describe(key, one) for key, one in value.items()}
+        known = {key: _describe(key, item) for key, item in value.items()}
         return {"type": "object", "properties": known, "additionalProperties": False}
     if isinstance(value, bool):
         return {"type": "boolean"}
@@ -167,7 +168,9 @@ def _make_template(name: str) -> str:
 
 
 def _set_most_replicas(text: str) -> str:
-    """Let a value decide the most replicas of each group; a group's name stands above its limit."""
+    """Let a value determine the maximum number of replicas of each group; a group's name stands
+    above its limit.
+    """
     lines, group = [], ""
     for line in text.splitlines(keepends=True):
         named, limit = line.partition("name: refdesk-")[2].strip(), "  maxReplicaCount: "
@@ -178,7 +181,7 @@ def _set_most_replicas(text: str) -> str:
 
 
 def _add_fixed_replicas(text: str) -> str:
-    """Add the replicas of a group that nothing scales; KEDA sets those of the others."""
+    """Add the replicas of groups without a scaler; KEDA sets those of the others."""
     fixed = (
         "{{- if not .Values.scaling.enabled }}\n  replicas: {{ .Values.scaling.replicas }}\n"
         "{{- end }}\n"

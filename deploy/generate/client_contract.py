@@ -1,7 +1,7 @@
-"""Compares what agents declare with the table of the client's document 002.
+"""Compares the declarations of agents with the table of the client's document 002.
 
-That table says what each agent of the main flow reads and writes. `client_contract.toml` holds it,
-with a reason for whatever an agent does besides.
+The table states which attributes each agent of the main flow reads and writes.
+`client_contract.toml` contains it, with a reason for every additional attribute.
 """
 
 import tomllib
@@ -56,7 +56,9 @@ def list_additions(agent: str, side: Side) -> frozenset[str]:
 
 
 def list_omissions() -> frozenset[str]:
-    """Return what the client's table has and no agent declares, as `agent reads attribute`."""
+    """Return the entries of the client's table that no agent declares, as `agent reads
+    attribute`.
+    """
     return frozenset(
         f"{agent} {side} {name}"
         for agent in AGENTS
@@ -67,9 +69,9 @@ def list_omissions() -> frozenset[str]:
 
 def find_reason(agent: str, attribute: str) -> Reason:
     """Return why an agent uses an attribute; raises `LookupError` if no reason is stated."""
-    stated = [one for one in REASONS if attribute in one.attributes]
-    own = [one for one in stated if agent in one.agents]
-    for reason in own or (one for one in stated if not one.agents):
+    stated = [reason for reason in REASONS if attribute in reason.attributes]
+    own = [reason for reason in stated if agent in reason.agents]
+    for reason in own or (reason for reason in stated if not reason.agents):
         return reason
     raise LookupError(f"expected a reason why {agent} uses {attribute!r}, found none")
 

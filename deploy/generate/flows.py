@@ -11,7 +11,7 @@ RELEASED = Path(__file__).parent.parent.parent / "manager" / "flows" / "released
 
 
 def main() -> int:
-    """Write the flows as they are now: from here on, a changed flow is a new version."""
+    """Write the current flows: afterwards, a changed flow is a new version."""
     RELEASED.write_text(render({flow.name: describe_flow(flow) for flow in EVERY}), "utf-8")
     return 0
 

@@ -1,15 +1,15 @@
 """Writes the Kubernetes manifests that follow from code, and the workers' roles for Compose.
 
-Run it by `python -m deploy.generate.manifests [--shards N]`.
+Run it with `python -m deploy.generate.manifests [--shards N]`.
 
 `workers.yaml` runs the groups of roles, `scaling.yaml` scales them. The roles of a group come from
 `agents.roster`, the names of streams from `broker.keys`, the grace time from `worker.shutdown`; the
-other files of `deploy/kubernetes/` are written by hand, and so is the rest of `compose.yaml`.
+other files of `deploy/kubernetes/` and the rest of `compose.yaml` are written by hand.
 
-A group is scaled by its *depth*: the entries that wait or run on its roles' streams, over all
-shards. Settled entries are deleted, so the length of a stream is that depth. What Redis calls
-`pending` excludes waiting entries, and its `lag` excludes running ones and is unknown as soon as an
-entry was deleted before it was read.
+A group is scaled by its *depth*: the waiting and running entries on its roles' streams, over all
+shards. Settled entries are deleted, so the length of a stream is that depth. Redis' `pending`
+excludes waiting entries; its `lag` excludes running ones and is unknown once an unread entry was
+deleted.
 """
 
 import argparse
@@ -104,7 +104,7 @@ GROUPS = (
     ),
     Group(PodGroup.WRITE, 64, ("384Mi", "1Gi"), "1", 8, works=(Role.WRITE,), least=1),
 )  # fmt: skip
-"""Requests and limits of memory are above what `docs/deployment.md` says was measured."""
+"""Memory requests and limits exceed the measurements in `docs/deployment.md`."""
 _HEADER = """\
 # Written by `python -m deploy.generate.manifests`; change gateway/chat_channels.py instead.
 # {note}
@@ -159,9 +159,9 @@ def write_commands(compose: str) -> str:
     for group in GROUPS:
         roles = ", ".join(role.value for role in group.roles)
         service = rf"^(  {group.name}:\n    <<: [^\n]*\n    command: \[worker, --role, )[^]\n]*"
-        compose, found = re.subn(service, rf"\g<1>{roles}", compose, flags=re.MULTILINE)
-        if found != 1:
-            raise ValueError(f"expected one service {group.name!r} of workers, found {found}")
+        compose, replaced = re.subn(service, rf"\g<1>{roles}", compose, flags=re.MULTILINE)
+        if replaced != 1:
+            raise ValueError(f"expected one service {group.name!r} of workers, found {replaced}")
         mounts = [DATA_MOUNTS.get(group.name, "/data")]
         mounts += [TOOLS_MOUNT] if group.calls_tools else []
         volumes = rf"^(  {group.name}:\n(?:    [^\n]*\n)*?    volumes: )[^\n]*"
@@ -210,7 +210,7 @@ def make_scaled_object(group: Group, shards: int) -> Manifest:
             "maxReplicaCount": group.most,
             "pollingInterval": 5,
             "cooldownPeriod": 120,
-            # Where Redis cannot be read, nothing is scaled down.
+            # If Redis cannot be read, nothing is scaled down.
             "fallback": {
                 "failureThreshold": 3,
                 "replicas": group.least,
@@ -300,7 +300,9 @@ def _read(file: Path) -> str:
 
 
 def _with_resources(file: Path) -> str:
-    """Return the list of resources with each channel; whether one is on is left as it is."""
+    """Return the list of resources with every channel; whether a channel is enabled stays
+    unchanged.
+    """
     text = _read(file)
     lines = [
         f"  - {spec.name}.yaml\n"
@@ -325,13 +327,13 @@ def _replace_block(text: str, block: str) -> str:
 
 
 def _with_components(file: Path) -> str:
-    """Return the policies in which the chat channels, too, may reach public addresses."""
+    """Return the policies with which the chat channels may also reach public addresses."""
     text = _read(file)
-    found = re.findall(r"values: \[(models, search[^]\n]{0,1000})\]", text)
-    if len(found) != 1:
-        raise ValueError(f"{file.name}: expected one list of components, found {len(found)}")
-    names = dict.fromkeys([*found[0].split(", "), *(spec.name for spec in CHAT_CHANNELS)])
-    return text.replace(f"values: [{found[0]}]", f"values: [{', '.join(names)}]")
+    matches = re.findall(r"values: \[(models, search[^]\n]{0,1000})\]", text)
+    if len(matches) != 1:
+        raise ValueError(f"{file.name}: expected one list of components, found {len(matches)}")
+    names = dict.fromkeys([*matches[0].split(", "), *(spec.name for spec in CHAT_CHANNELS)])
+    return text.replace(f"values: [{matches[0]}]", f"values: [{', '.join(names)}]")
 
 
 if __name__ == "__main__":

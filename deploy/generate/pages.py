@@ -93,7 +93,7 @@ _VALUES: dict[type, str] = {
     dict: "object (JSON)",
     BaseModel: "object (JSON)",
 }
-"""What a person writes for a setting of a type: the first that fits."""
+"""Example values of settings by type: the first that fits."""
 
 _STEPS = """\
 // What people see at each stage of a question.
@@ -151,7 +151,7 @@ def main() -> int:
 
 
 def describe_agents() -> str:
-    """Return `roster.json`: what the classes of the agents declare, in the order of the roles.
+    """Return `roster.json`: the declarations of the agents' classes, in the order of the roles.
 
     Raises `ValueError` for a role without an agent.
     """
@@ -284,7 +284,7 @@ def _setting(name: str) -> str:
 
 
 def _describe_value(annotation: object) -> str:
-    """Return what a person writes for a setting, in words."""
+    """Return in words which values a setting accepts."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if isinstance(annotation, types.UnionType) or origin is typing.Union:
         return _describe_value(

@@ -29,10 +29,10 @@ Manifest = dict[str, Any]
 
 
 class _WholeDumper(yaml.SafeDumper):
-    """Writes each value whole, where it stands: people read these files."""
+    """Writes each value in full instead of as a reference, because people read these files."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Repeat what occurs twice."""
+        """Repeat values that occur twice."""
         return True
 
 

@@ -132,9 +132,9 @@ USERS = (WORKER, READER, WRITER, GATEWAY, CHAT, OPERATOR, BACKUP, SCALER)
 
 
 def draw_users() -> str:
-    """Return the list: nobody is let in without a name and a password.
+    """Return the list; access requires a user name and a password.
 
-    Redis allows no comments in it, and takes it with `--aclfile`.
+    Redis allows no comments in this file, which is passed as `--aclfile`.
     """
     lines = [user.draw(f"PASSWORD-OF-{user.name}") for user in USERS]
     return "\n".join(("user default off", *lines)) + "\n"

@@ -33,8 +33,8 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Improve answers": ("console", "evaluation", "checks"),
     "Look up": ("security", "injection", "limits", "model_servers", "glossary"),
 }
-"""The navigation by task, in the order in which an owner meets them; all other pages follow it, in
-groups of their folder."""
+"""The navigation by task, in the order in which an owner needs the pages; all other pages follow,
+grouped by folder."""
 FOLDERS: Mapping[str, str] = {
     "Internals": "internal",
     "Measurements": "internal/measurements",
@@ -83,7 +83,7 @@ class SiteError(Exception):
 
 
 class _Addresses(HTMLParser):
-    """The links of a page, and the ids to which links may lead."""
+    """The links of a page, and its ids, which are valid link targets."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class _Addresses(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         known = dict(attrs)
-        self.ids |= {one for one in (known.get("id"), known.get("name")) if one}
+        self.ids |= {anchor for anchor in (known.get("id"), known.get("name")) if anchor}
         link = known.get("href") if tag == "a" else known.get("src")
         if link:
             self.links.append(link)
@@ -101,8 +101,8 @@ class _Addresses(HTMLParser):
 def list_pages(root: Path = ROOT) -> dict[str, Path]:
     """Return the pages by their path in the site."""
     docs = root / "docs"
-    found = {path.relative_to(docs).as_posix(): path for path in sorted(docs.rglob("*.md"))}
-    return {**{name: root / source for source, name in TOP.items()}, **found}
+    pages = {path.relative_to(docs).as_posix(): path for path in sorted(docs.rglob("*.md"))}
+    return {**{name: root / source for source, name in TOP.items()}, **pages}
 
 
 def rewrite_links(text: str, source: PurePosixPath, place: str, names: Mapping[str, str]) -> str:
@@ -112,11 +112,11 @@ def rewrite_links(text: str, source: PurePosixPath, place: str, names: Mapping[s
     path in the repository.
     """
 
-    def rewrite(found: re.Match[str]) -> str:
-        label, target = found.group(1), found.group(2)
+    def rewrite(match: re.Match[str]) -> str:
+        label, target = match.group(1), match.group(2)
         path, _, anchor = target.partition("#")
         if not path or "://" in target or target.startswith("mailto:"):
-            return found.group(0)
+            return match.group(0)
         aim = normpath((source.parent / path).as_posix())
         name = names.get(aim)
         if name is None and aim.startswith("docs/") and not path.endswith(".md"):
@@ -143,7 +143,7 @@ def stage(folder: Path, root: Path = ROOT) -> dict[str, str]:
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-    for picture in (one for kind in ("*.png", "*.svg") for one in (root / "docs").rglob(kind)):
+    for picture in (file for kind in ("*.png", "*.svg") for file in (root / "docs").rglob(kind)):
         shutil.copy(picture, folder / picture.relative_to(root / "docs"))
     return texts
 
@@ -166,7 +166,7 @@ def describe_page(text: str) -> tuple[str, str]:
     """Return the title of a page and its first sentence."""
     title = re.search(r"^# (.{1,200})$", text, re.MULTILINE)
     body = text[title.end() :] if title else text
-    paragraphs = (one.strip() for one in body.split("\n\n"))
+    paragraphs = (paragraph.strip() for paragraph in body.split("\n\n"))
     plain = (paragraph for paragraph in paragraphs if paragraph[:1].isalpha())
     first = " ".join(next(plain, "").split())
     return (title[1] if title else ""), first.partition(". ")[0].rstrip(".:")
@@ -188,7 +188,7 @@ def write_llms(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def find_dead_links(folder: Path) -> Iterator[str]:
-    """Yield each link of the built pages that leads to no file or to no place in it."""
+    """Yield each link of the built pages whose file or anchor does not exist."""
     pages = {}
     for file in sorted(folder.rglob("*.html")):
         pages[file] = parser = _Addresses()

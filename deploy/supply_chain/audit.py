@@ -1,9 +1,9 @@
 """Audits the locked dependencies: `python -m deploy.supply_chain.audit`.
 
-Three questions: do the installed versions fit each other (`pip check`); was one of them yanked (the
-report that pip wrote while `make install` ran); does the vulnerability service know one of the
-locked versions (`pip-audit`). A finding fails the audit. A service that does not answer does not:
-the audit reports in one line what it could not check.
+It checks whether the installed versions are compatible (`pip check`), whether one of them was
+yanked (the report that pip wrote during `make install`), and whether the vulnerability service
+lists one of the locked versions (`pip-audit`). A finding fails the audit. An unavailable service
+does not: the audit reports in one line what it could not check.
 """
 
 import argparse
@@ -23,7 +23,7 @@ LIMIT_SECONDS = 120.0
 REQUEST_SECONDS = 10
 EXIT_FINDING = 1
 AUDITED = ("image", "build")
-"""The locks of what users run; development tools are not exposed to anybody."""
+"""The locks of users' installations; development tools are not exposed."""
 
 
 @dataclass(slots=True)
@@ -51,8 +51,8 @@ def find_yanked(report: Path) -> AuditResult:
                 "if it installs with pip, not with uv"
             ]
         )
-    yanked = [one["metadata"] for one in installed if one["is_yanked"]]
-    return AuditResult([f"{one['name']} {one['version']} was yanked" for one in yanked])
+    yanked = [package["metadata"] for package in installed if package["is_yanked"]]
+    return AuditResult([f"{package['name']} {package['version']} was yanked" for package in yanked])
 
 
 def find_vulnerable(locks: Sequence[Path], *options: str) -> AuditResult:
@@ -90,7 +90,7 @@ def report(results: Sequence[AuditResult], audited: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Audit the environment and the locks of what users run."""
+    """Audit the environment and the locks of users' installations."""
     parser = argparse.ArgumentParser(
         prog="python -m deploy.supply_chain.audit", description=main.__doc__
     )
@@ -102,17 +102,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _read_audit(audit: dict[str, Any]) -> AuditResult:
     result = AuditResult()
-    unknown = [one["name"] for one in audit["dependencies"] if "skip_reason" in one]
+    unknown = [package["name"] for package in audit["dependencies"] if "skip_reason" in package]
     if unknown:
         result.unchecked.append(
             f"vulnerabilities: the service has no data about {len(unknown)} of "
             f"{len(audit['dependencies'])} releases, {unknown[0]} among them"
         )
-    for one in audit["dependencies"]:
-        for flaw in one.get("vulns", ()):
+    for package in audit["dependencies"]:
+        for flaw in package.get("vulns", ()):
             fixed = ", ".join(flaw["fix_versions"]) or "no release"
             result.findings.append(
-                f"{one['name']} {one['version']} has {flaw['id']}, fixed in {fixed}"
+                f"{package['name']} {package['version']} has {flaw['id']}, fixed in {fixed}"
             )
     return result
 

@@ -1,8 +1,8 @@
 """Locks the dependencies with their hashes: `python -m deploy.supply_chain.lock [--upgrade]`.
 
-One file in `requirements/` for each use, for every platform and Python version that the project
-supports. `pip install --require-hashes` installs from them. No file names a package index: pip
-takes the one that the machine is configured with, and the hashes prove that the files are the same.
+`requirements/` has one file for each use, valid for every supported platform and Python version.
+`pip install --require-hashes` installs from them. No file names a package index: pip uses the one
+configured on the machine, and the hashes prove that the files are the same.
 """
 
 import argparse
@@ -58,7 +58,7 @@ LOCKS = (
     ),
     LockFile("lock", "What `make lock` resolves with.", product=False, groups=("lock",)),
 )
-"""The first holds the versions that the others must agree with."""
+"""The first contains the versions that the others must match."""
 
 
 class LockError(Exception):
@@ -96,7 +96,7 @@ def find_inputs(lock: LockFile, project: Mapping[str, Any]) -> list[str]:
 
 
 def compute_fingerprint(lock: LockFile, project: Mapping[str, Any]) -> str:
-    """Return a digest that changes with what a lock is resolved from."""
+    """Return a digest of all inputs from which a lock is resolved."""
     inputs = [project["project"]["requires-python"], *sorted(find_inputs(lock, project))]
     return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:32]
 
@@ -109,19 +109,19 @@ def read_lock(path: Path) -> list[LockedPackage]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         requirement, *hashes = line.split(" --hash=sha256:")
-        found = _LOCKED.fullmatch(requirement.strip())
-        if found is None or not hashes:
+        match = _LOCKED.fullmatch(requirement.strip())
+        if match is None or not hashes:
             raise LockError(f"{path.name}: expected name==version with hashes, found {line[:80]!r}")
         digests = tuple(digest.strip() for digest in hashes)
-        marker = (found["marker"] or "").strip()
+        marker = (match["marker"] or "").strip()
         packages.append(
-            LockedPackage(normalize_name(found["name"]), found["version"], marker, digests)
+            LockedPackage(normalize_name(match["name"]), match["version"], marker, digests)
         )
     return packages
 
 
 def write_lock(lock: LockFile, *, upgrade: bool) -> None:
-    """Resolve one lock with uv; raises `LockError` with what uv reports."""
+    """Resolve one lock with uv; raises `LockError` with uv's report."""
     command = [
         sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml",
         "--universal", "--generate-hashes", "--no-emit-index-url", "--no-emit-find-links",

@@ -1,5 +1,5 @@
-"""Adds what the product ships beside Python packages to a bill of materials:
-`python -m deploy.supply_chain.vendored FILE`.
+"""Adds the files that the product ships beside Python packages to a bill of materials: `python -m
+deploy.supply_chain.vendored FILE`.
 """
 
 import json

@@ -1,10 +1,10 @@
 """Stores which messages form one question, so that each of them can be edited or deleted later.
 
-A *burst* is named after its first message, and may consist of it alone. Its record contains the
-text of every message in it, and the question that *asks* them now. Two processes may change a burst
-at the same time: each stores its text first, then itself as the asking question, then reads all
-texts and submits them. A process that finds another asking question withdraws its own. So the last
-one asks all texts.
+A *burst* is named after its first message, and may consist only of it. Its record contains the text
+of every message in it, and the question that currently *asks* them. Two processes may change a
+burst at the same time: each stores its text first, then itself as the asking question, then reads
+all texts and submits them. A process that finds another asking question withdraws its own. So the
+last one asks all texts.
 """
 
 import hashlib
@@ -99,10 +99,10 @@ class Bursts:
     async def parts(self, question: Question, burst: str) -> Mapping[str, BurstMessage]:
         """Return the texts of a burst by message id, in the order in which they were written."""
         kept = await self._memory.fields(_record(question, burst))
-        found = {
+        messages = {
             id_: BurstMessage.model_validate_json(text) for id_, text in kept.items() if id_ != ASKS
         }
-        written = {id_: part for id_, part in found.items() if part.text}
+        written = {id_: part for id_, part in messages.items() if part.text}
         return dict(sorted(written.items(), key=lambda each: each[1].order))
 
     async def add(self, question: Question, burst: str, other: str) -> None:
@@ -118,7 +118,7 @@ class Bursts:
             await self._memory.note(root, **{BURST: other})
 
     async def assign(self, question: Question, burst: str) -> None:
-        """Make this question the one that asks the burst."""
+        """Make this question the asking question of the burst."""
         await self._memory.note(_record(question, burst), **{ASKS: question.message_id})
 
     async def asks(self, question: Question, burst: str) -> bool:
@@ -170,12 +170,12 @@ def record_name(burst: str) -> str:
 
 
 def digest(text: str) -> str:
-    """Return a digest by which a changed text is recognised."""
+    """Return a digest that identifies a changed text."""
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
 
 
 def forgotten(question: Question) -> Result:
-    """Return the end of a question of which only the outcome is kept."""
+    """Return the result of a question of which only the outcome is stored."""
     reply: Fields = {
         "outcome": Outcome.SUPERSEDED.value,
         "termination_reason": FORGOTTEN,

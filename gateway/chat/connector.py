@@ -130,10 +130,9 @@ class ChatChannel:
         language: str | None,
         person: str = "",
     ) -> bool:
-        """Submit the message of a pressed button, or store the rating that it means.
+        """Submit the message of a pressed button, or store its rating.
 
-        Returns whether the choice is accepted: a request can only be answered by the person who
-        asked.
+        Returns whether the choice is accepted: only the person who asked can answer a request.
         """
         if choice.rating:
             await self._feedback.give_feedback(choice.question, Feedback(rating=choice.rating))

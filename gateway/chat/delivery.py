@@ -64,7 +64,8 @@ SLOTS = 32
 BLOCK_SECONDS = 1.0
 AWAY_SECONDS = 0.5
 MOST_DELIVERIES = 20
-"""After this many failed deliveries an outcome is given up, unless the platform asked to wait."""
+"""Number of failed deliveries after which an outcome is abandoned, unless the platform asked to
+wait."""
 DRAFT_LOOK_SECONDS = 0.05
 """How often it is checked whether the edit of a draft has ended."""
 ELLIPSIS = "…"
@@ -137,8 +138,8 @@ class Buttons:
 
     async def choice(self, token: str) -> Choice | None:
         """Return the meaning of a token, or None when it is no longer stored."""
-        found = await self._memory.token(token)
-        return None if found is None else Choice.model_validate_json(found)
+        stored = await self._memory.token(token)
+        return None if stored is None else Choice.model_validate_json(stored)
 
 
 class ReplyDelivery:
@@ -220,7 +221,7 @@ class ReplyDelivery:
             self._ended.set()
 
     async def _is_done(self, result: Result) -> bool:
-        """Show an outcome; return whether it was shown or given up."""
+        """Show an outcome; return whether it was shown or abandoned."""
         try:
             await self.show(result)
         except Exception as error:  # noqa: BLE001 - one failed outcome must not block others
@@ -295,10 +296,10 @@ class ReplyDelivery:
             await self._edit(result, post, number, id_, part)
 
     async def _show_refusal(self, result: Result, post: Mapping[str, str]) -> None:
-        """Replace the placeholder by a notice that the platform refused the answer.
+        """Replace the placeholder with a notice that the platform refused the answer.
 
-        Most refusals concern the whole place, such as a channel that was archived: then the notice
-        is refused as well, and the operator's log has both reasons.
+        Most refusals concern the whole place, such as an archived channel: then the notice is
+        refused as well, and the operator's log contains both reasons.
         """
         known = await self._memory.fields(result.question)
         shown = await self._make_shown(result, known, post)

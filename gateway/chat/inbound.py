@@ -382,7 +382,7 @@ class Intake:
             await self._bursts.assign(question, burst)
         opened = await self._open_of_burst(question, burst)
         if not await self._bursts.asks(question, burst):
-            # Who asks since then may be among them, and takes back the others itself.
+            # A newer question may be among them, and withdraws the others itself.
             return
         parts = await self._bursts.parts(question, burst)
         if parts:

@@ -280,12 +280,12 @@ def with_addresses_as_code(text: Marked) -> Marked:
     Platforms turn any text that looks like an address into a link, except in code.
     """
     settled = [mark for mark in text.marks if mark.kind in {"link", "code", "pre"}]
-    found = (
+    marks = (
         Mark(address.start, address.end, "code")
         for address in find_addresses(text.text, any_name=True)
         if not any(mark.start < address.end and address.start < mark.end for mark in settled)
     )
-    return Marked(text.text, tuple(sorted((*text.marks, *found), key=_outer_first)))
+    return Marked(text.text, tuple(sorted((*text.marks, *marks), key=_outer_first)))
 
 
 def plain_title(text: str) -> str:
@@ -361,8 +361,8 @@ def _ends(
 ) -> Iterator[int]:
     outermost = _outermost(uncut)
     ends = [mark.end for mark in outermost]
-    for found in border.finditer(text, least, fits):
-        end = found.end()
+    for match in border.finditer(text, least, fits):
+        end = match.end()
         place = bisect_right(ends, end)
         if place == len(outermost) or outermost[place].start >= end:
             yield end
@@ -370,11 +370,11 @@ def _ends(
 
 def _outermost(marks: Sequence[Mark]) -> list[Mark]:
     """Return the marks that are within no other; marks never cross."""
-    found: list[Mark] = []
+    outermost: list[Mark] = []
     for mark in marks:
-        if not found or mark.start >= found[-1].end:
-            found.append(mark)
-    return found
+        if not outermost or mark.start >= outermost[-1].end:
+            outermost.append(mark)
+    return outermost
 
 
 def _whole_character(text: str, start: int, fits: int) -> int:

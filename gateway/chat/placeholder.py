@@ -210,7 +210,7 @@ class DraftPosts:
             shown = wanted if is_shown else shown
 
     def _render(self, incoming: Incoming, draft: "_Draft", language: str) -> Shown:
-        """Return the draft above a line that says that it is one."""
+        """Return the draft above a line that marks it as a draft."""
         key = "push_draft" if draft.text else "push_working"
         notice = self._texts.text(key, language)
         answer = draft.make_answer(f"{draft.text}\n\n_{notice}_" if draft.text else notice)

@@ -1,4 +1,4 @@
-"""Calls a platform within its rate limits over all processes, and repeats what it asks for."""
+"""Calls a platform within its rate limits across all processes, and repeats calls on request."""
 
 import asyncio
 import time
@@ -20,7 +20,8 @@ BACKOFF = 2.0
 SOON_SECONDS = 3.0
 """An optional call is skipped if its turn would come later."""
 LATE_SECONDS = 600.0
-"""A required call is left to a later delivery if its turn would come later."""
+"""Maximum wait for a turn in seconds; a required call with a later turn is left to a later
+delivery."""
 
 MISSED = 3
 """After this many missed turns the call is made."""

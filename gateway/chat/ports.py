@@ -161,7 +161,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A choice, and the token by which the desk resolves it."""
+    """A choice, and the token that the desk resolves."""
 
     label: str
     token: str
@@ -209,7 +209,7 @@ class Channel(Protocol):
         ...
 
     async def delete(self, post: Mapping[str, str], id_: str) -> None:
-        """Delete a post; a missing post is no error."""
+        """Delete a post; a missing post is not an error."""
         ...
 
 

@@ -101,10 +101,10 @@ def webhook(
     check: Check,
     unavailable: tuple[type[Exception], ...],
 ) -> Starlette:
-    """Return an application; an event that `handle` cannot accept now is answered by status 503.
+    """Return an application; an event that `handle` cannot accept now is answered with status 503.
 
     The platform repeats such an event. `check` checks the headers before the body is read. Both
-    raise `WebhookRefusedError`, and `UnreadableError` for an event without the expected form.
+    raise `WebhookRefusedError`, and `UnreadableError` for an event of an unexpected form.
     """
     answering = _WebhookEndpoint(path, handle, check, unavailable, BufferBudget())
 

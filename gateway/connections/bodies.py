@@ -23,7 +23,7 @@ BUFFERED_BYTES = 16 * 1024 * 1024
 BUFFERED_BYTES_PER_ADDRESS = 4 * 1024 * 1024
 SMALL_BYTES = 16 * 1024
 LARGE_SHARE = 0.75
-"""The part of the budget for bodies beyond their first 16 kB; the rest is for usual ones."""
+"""The share of the budget for the part of bodies beyond 16 kB; the rest is for small bodies."""
 RETRY_SECONDS = 2
 
 

@@ -29,7 +29,7 @@ LINGER_BYTES = 8 * 1024 * 1024
 BODY_SECONDS = 20.0
 """How long a request's body may take to arrive."""
 PROBE_CONNECTIONS = 16
-"""Connections beyond the limit that are open to health probes alone."""
+"""Additional connections above the limit, reserved for health probes."""
 RESERVED_DESCRIPTORS = 256
 """File descriptors that connections leave to Redis, the index, files and child processes."""
 log = structlog.get_logger("gateway")

@@ -83,7 +83,7 @@ class Framing:
         self.read_bytes += nbytes
 
     def check(self) -> None:
-        """Compare the bytes read with the parsed ones."""
+        """Compare the number of bytes read with the number parsed."""
         if self.in_head:
             if self.read_bytes > HEAD_BYTES + READ_BYTES:
                 raise RefusedError(HEAD_TOO_LARGE)
@@ -129,7 +129,7 @@ class Framing:
 
 
 class _Missing(Enum):
-    """What must arrive before a deadline."""
+    """The data that must arrive before a deadline."""
 
     HEAD = "head"
     BODY = "body"
@@ -229,7 +229,7 @@ class BoundedProtocol(asyncio.BufferedProtocol):
         if self._is_served:
             self._uvicorn.resume_writing()
 
-    # what the application tells
+    # messages from the application
 
     def begin_request(self, headers: Iterable[Header]) -> list[Header]:
         """Return the headers of the next request without its trailers, which uvicorn adds."""
@@ -325,7 +325,7 @@ class BoundedProtocol(asyncio.BufferedProtocol):
         self._framing.count_chunk()
 
     def on_body(self, body: bytes) -> None:
-        """Count a part of the body; data that nobody asked for stays in the system's buffer."""
+        """Count a part of the body; unrequested data stays in the system's buffer."""
         self._framing.count_body(len(body))
         if self._unanswered:
             self.transport.hold_reading()
@@ -349,7 +349,7 @@ class BoundedProtocol(asyncio.BufferedProtocol):
     # missing data
 
     def _watch_reading(self) -> None:
-        """Set the time until which what is missing must arrive, unless it is set already."""
+        """Set the deadline for missing data, unless it is already set."""
         if not self._framing.in_head:
             self._wait_for(_Missing.BODY)
         elif self._framing.has_begun:

@@ -1,8 +1,8 @@
 """Counts open connections, in total and per address, and decides which to admit.
 
 At a limit, the connection that has waited longest without a complete request is closed: half-open
-and idle ones go before any connection whose request is processed. A new one is rejected only when
-all connections are busy; even then a few more are admitted for health probes alone.
+and idle connections are closed before any connection with a request in progress. A new one is
+rejected only if all connections are busy; even then a few more are admitted for health probes.
 """
 
 import ipaddress
@@ -171,9 +171,9 @@ class ConnectionRegistry:
     def _add(self, connection: Connection, name: str, group: _Pool, pool: _Pool) -> None:
         self._groups[name] = group
         self._places[connection] = (name, group, pool)
-        for one in (group, pool):
-            one.members.add(connection)
-            one.mark_idle(connection)
+        for tracked in (group, pool):
+            tracked.members.add(connection)
+            tracked.mark_idle(connection)
 
 
 @lru_cache(maxsize=8192)

@@ -1,4 +1,6 @@
-"""A transport that lets a client receive its answer, and does not wait for one that never reads."""
+"""A transport that waits until a client has received its answer, but not for a client that never
+reads.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -123,7 +125,7 @@ class LingeringTransport(asyncio.Transport):
 
     def _update_reading(self) -> None:
         if self._is_closing:
-            return  # what still arrives is discarded
+            return  # further data is discarded
         if self._is_paused or self._is_held:
             self._transport.pause_reading()
         else:

@@ -1,7 +1,7 @@
-"""Access control of the console: who is signed in, and what they may do.
+"""Access control of the console: the signed-in users and their permissions.
 
-Each route of the console states what it demands: `require` a role, or `admit_visitors`. A route
-that states neither cannot be added. The demand is verified before the body of a request is read.
+Each route of the console declares its demand: `require` a role, or `admit_visitors`. A route
+without a declaration cannot be added. The demand is verified before the body of a request is read.
 """
 
 import hashlib
@@ -34,11 +34,11 @@ Assistant = tuple[str, str]
 
 
 class SignedInIdentity(BaseModel, frozen=True):
-    """A person who signed in, as a session stores it.
+    """A signed-in person, as stored in a session.
 
-    `subject` is unique. `names` are those that settings can give a role to: the verified e-mail
-    address, `group:NAME`, `subject:ID`. An operator came by a one-time link of this machine.
-    `signed_in_at` (Unix seconds) is when they last proved who they are.
+    `subject` is unique. `names` are those to which settings can assign a role: the verified e-mail
+    address, `group:NAME`, `subject:ID`. An operator signed in with a one-time link of this machine.
+    `signed_in_at` (Unix seconds) is the time of the last authentication.
     """
 
     subject: str
@@ -53,7 +53,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 class ConsoleRole(IntEnum):
-    """What a person may do with an assistant; each role may do what the ones before it may."""
+    """The permissions of a person for an assistant; each role includes the preceding ones."""
 
     VIEWER = 1
     """Read what happened."""
@@ -79,7 +79,7 @@ class ConsoleSessions(Protocol):
         ...
 
     async def end(self, token: str) -> None:
-        """End a session; to end it twice is no error."""
+        """End a session; ending it twice is not an error."""
         ...
 
     async def end_all(self, subject: str) -> None:
@@ -97,9 +97,9 @@ class ConsoleRefusedError(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class ConsoleUser:
-    """Who uses the console: their role for each assistant that they may see.
+    """A user of the console with a role for each visible assistant.
 
-    `forgery_token` belongs to their session: each form has it in the field `csrf`. An owner of
+    `forgery_token` belongs to the session: each form contains it in the field `csrf`. An owner of
     every assistant also sees the pages about the whole desk.
     """
 
@@ -110,7 +110,7 @@ class ConsoleUser:
 
     def list_assistants(self, role: ConsoleRole = ConsoleRole.VIEWER) -> tuple[Assistant, ...]:
         """Return the assistants for which the person has at least this role."""
-        return tuple(one for one, own in self.roles.items() if own >= role)
+        return tuple(assistant for assistant, own in self.roles.items() if own >= role)
 
     def may(self, role: ConsoleRole, assistant: Assistant | None = None) -> bool:
         """Return whether the person has at least this role, for any assistant if none is named."""
@@ -119,7 +119,9 @@ class ConsoleUser:
         return self.roles.get(assistant, 0) >= role
 
     def require(self, role: ConsoleRole, assistant: Assistant) -> None:
-        """Raise `ConsoleRefusedError` without the role; an assistant of others does not exist."""
+        """Raise `ConsoleRefusedError` without the role; invisible assistants are treated as
+        nonexistent.
+        """
         if assistant not in self.roles:
             raise ConsoleRefusedError(
                 404, "Not found", "This page does not exist, or it was deleted."
@@ -167,7 +169,7 @@ class Gate:
     async def sign_in(
         self, request: Request, response: Response, identity: SignedInIdentity
     ) -> None:
-        """Open a new session, and end the one that the browser had."""
+        """Open a new session, and end the previous one of the browser."""
         await self.sessions.end(request.cookies.get(COOKIE, ""))
         token = await self.sessions.open(identity.subject, identity.model_dump_json())
         response.set_cookie(
@@ -180,7 +182,7 @@ class Gate:
         )
 
     async def find_user(self, request: Request) -> ConsoleUser | None:
-        """Return who has the session of a request; None without one that is open."""
+        """Return the user of the session of a request; None without an open session."""
         token = request.cookies.get(COOKIE, "")
         kept = await self.sessions.read(token) if token else None
         if kept is None:
@@ -199,16 +201,16 @@ class Gate:
         """Return the roles of a person, by the settings in force."""
         if identity.is_operator:
             return dict.fromkeys(self.assistants, ConsoleRole.OWNER)
-        found = {}
+        roles = {}
         for assistant in self.assistants:
             given = self.roles.get(assistant, {})
             own = [given[name] for name in identity.names if name in given]
             if own:
-                found[assistant] = max(own)
-        return found
+                roles[assistant] = max(own)
+        return roles
 
     async def admit(self, request: Request, demand: RoleDemand) -> None:
-        """Note who makes a request; raises `ConsoleRefusedError`."""
+        """Record the user of a request; raises `ConsoleRefusedError`."""
         if demand.role is None:
             return
         user = await self.find_user(request)
@@ -258,7 +260,7 @@ def admit_visitors(handler: Handler) -> Handler:
 
 
 def demand_of(handler: Callable[..., Any]) -> RoleDemand:
-    """Return what a handler demands; raises `TypeError` if it does not say."""
+    """Return the demand of a handler; raises `TypeError` if it declares none."""
     demand = getattr(handler, "console_demand", None)
     if not isinstance(demand, RoleDemand):
         raise TypeError(f"expected `require` or `admit_visitors` on {handler!r}")
@@ -266,7 +268,7 @@ def demand_of(handler: Callable[..., Any]) -> RoleDemand:
 
 
 def user_of(request: Request) -> ConsoleUser:
-    """Return who makes a request to a route that demands a role."""
+    """Return the user of a request to a route that demands a role."""
     user = request.state.console_user
     if not isinstance(user, ConsoleUser):
         raise TypeError("expected a route that demands a role")
@@ -274,7 +276,7 @@ def user_of(request: Request) -> ConsoleUser:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form, each of which occurs once; raises `ConsoleRefusedError`."""
+    """Return the fields of a form; raises `ConsoleRefusedError` if a field is repeated."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         return {}
     body = (await request.body()).decode(errors="replace")
@@ -359,12 +361,12 @@ def _check_forgery_token(request: Request, user: ConsoleUser, form: Mapping[str,
 def _find_assistant(fields: "Sequence[tuple[str, str]] | Any") -> Assistant | None:
     """Return the assistant that a request names; raises `ConsoleRefusedError` for several."""
     named = [(name, value) for name, value in fields if name in ("tenant", "assistant")]
-    found = dict(named)
-    if len(found) != len(named):
+    assistant = dict(named)
+    if len(assistant) != len(named):
         raise _unclear_request()
-    if not found:
+    if not assistant:
         return None
-    return found.get("tenant", ""), found.get("assistant", "")
+    return assistant.get("tenant", ""), assistant.get("assistant", "")
 
 
 def _note_outage(error: Exception, title: str, text: str) -> ConsoleRefusedError:

@@ -21,10 +21,10 @@ _MOST_TURNS = 6
 
 
 class Again:
-    """Asks again in a conversation of its own, beside that of the person, who sees nothing of it.
+    """Repeats a question in a separate conversation, which the person does not see.
 
-    The question has the groups of the person, so that it finds the same documents, and the turns
-    before it. `desks` are those of the channel `console`.
+    The question has the groups of the person, so that it finds the same documents, and the
+    preceding turns. `desks` are those of the channel `console`.
     """
 
     def __init__(self, desks: Mapping[Assistant, Desk], replies: ReplyReader) -> None:
@@ -69,8 +69,8 @@ class Again:
 
 def find_repeated(store: RecordStore, record: Record) -> Sequence[Record]:
     """Return the times that a question was asked again, the last one first."""
-    found = store.find_conversation(copy_question(record.id, CONSOLE), limit=200)
-    return [one for one in reversed(found) if _is_asked_again(one, record)]
+    records = store.find_conversation(copy_question(record.id, CONSOLE), limit=200)
+    return [candidate for candidate in reversed(records) if _is_asked_again(candidate, record)]
 
 
 def _is_asked_again(record: Record, original: Record) -> bool:
@@ -79,18 +79,18 @@ def _is_asked_again(record: Record, original: Record) -> bool:
 
 
 def _list_turns(record: Record, conversation: Sequence[Record]) -> list[Turn]:
-    earlier = [one for one in conversation if one.accepted_at < record.accepted_at]
+    earlier = [turn for turn in conversation if turn.accepted_at < record.accepted_at]
     turns: list[Turn] = []
-    for one in earlier[-_MOST_TURNS // 2 :]:
-        language = primary_of(one.language) or None
-        turns.append(Turn(speaker="user", text=one.question, language=language))
+    for turn in earlier[-_MOST_TURNS // 2 :]:
+        language = primary_of(turn.language) or None
+        turns.append(Turn(speaker="user", text=turn.question, language=language))
         turns.append(
             Turn(
                 speaker="assistant",
-                text=one.answer,
+                text=turn.answer,
                 language=language,
-                outcome=one.outcome or None,
-                groups=one.groups or None,
+                outcome=turn.outcome or None,
+                groups=turn.groups or None,
             )
         )
     return turns

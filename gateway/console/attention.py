@@ -31,7 +31,9 @@ class Concern:
 
 @dataclass(frozen=True, slots=True)
 class SetupStep:
-    """One step of a new desk; `code` is what an operator enters, `place` a page of the console."""
+    """One step of a new desk; `code` is the command for the operator, `place` a page of the
+    console.
+    """
 
     title: str
     text: str
@@ -47,7 +49,7 @@ FindSetup = Callable[[ConsoleUser], Awaitable[Sequence[SetupStep]]]
 
 
 def find_in_gaps(pages: GapPages) -> FindConcerns:
-    """Return what finds the gaps that grow."""
+    """Return a check for growing gaps."""
 
     async def find(user: ConsoleUser) -> list[Concern]:
         growing = [gap for gap in await pages.find(user) if gap.grows]
@@ -70,10 +72,10 @@ def find_in_gaps(pages: GapPages) -> FindConcerns:
 
 
 def find_in_operations(pages: OperationPages, operations: Operations) -> FindConcerns:
-    """Return what finds sources that failed, and dead letters."""
+    """Return a check for failed sources and dead letters."""
 
     async def find(user: ConsoleUser) -> list[Concern]:
-        found = []
+        concerns = []
         for tenant, assistant in user.list_assistants(ConsoleRole.EDITOR):
             for source in operations.list_sources((tenant, assistant)):
                 if (source.failed or source.has_fault) and not source.is_running:
@@ -82,11 +84,11 @@ def find_in_operations(pages: OperationPages, operations: Operations) -> FindCon
                     count = f"{source.failed} failed. " if source.failed else ""
                     text = f"{source.name}: {count}{reason}"
                     title = "Documents of a source could not be read"
-                    found.append(Concern(title, text, place, "See the reason"))
+                    concerns.append(Concern(title, text, place, "See the reason"))
         if letters := await pages.find_letters(user):
             text = f"{len(letters)} messages could not be answered; the people received an apology."
-            found.append(Concern("Messages failed", text, "health", "Send again or drop"))
-        return found
+            concerns.append(Concern("Messages failed", text, "health", "Send again or drop"))
+        return concerns
 
     return find
 
@@ -97,7 +99,7 @@ def find_steps(
     *,
     has_model: bool,
 ) -> FindSetup:
-    """Return what finds the steps of a new desk."""
+    """Return the function that lists the next steps of a new desk."""
 
     async def find(user: ConsoleUser) -> list[SetupStep]:
         if not user.owns_all:
@@ -136,7 +138,7 @@ def find_steps(
 def find_turned_away(
     began_at: float, count_turned_away: Callable[[], int], zone: tzinfo = UTC
 ) -> FindConcerns:
-    """Return what finds the requests that this process turned away, which have no record.
+    """Return a check for the requests that this process rejected, which have no record.
 
     They are counted since `began_at` (Unix seconds).
     """
@@ -157,41 +159,41 @@ def find_turned_away(
 
 
 def find_in_jobs(list_reports: ListJobReports) -> FindConcerns:
-    """Return what finds background jobs that failed, or that report something to operators."""
+    """Return a check for background jobs that failed or report a notice."""
 
     async def find(user: ConsoleUser) -> list[Concern]:
         if not user.owns_all:
             return []
-        found = []
+        concerns = []
         for report in await list_reports():
             if report.notice:
-                found.append(Concern("Operation needs attention", report.notice, "health"))
+                concerns.append(Concern("Operation needs attention", report.notice, "health"))
             if report.failures:
                 text = report.describe_failure()
-                found.append(Concern("A background task failed", text, "health"))
-        return found
+                concerns.append(Concern("A background task failed", text, "health"))
+        return concerns
 
     return find
 
 
 def find_in_figures(figures: PeriodFigures, days: int, down: Sequence[Record]) -> list[Concern]:
-    """Return the outages that the questions of a period show, and what was rated `down`."""
-    found = []
+    """Return the outages visible in the questions of a period, and the answers rated `down`."""
+    concerns = []
     if down:
         title = f"{figures.down} answer{'' if figures.down == 1 else 's'} rated as not helpful"
         different = dict.fromkeys(record.question for record in down)
         text = ", ".join(f"“{ISOLATE}{question}{END}”" for question in different)
         place = f"questions?{urlencode({'days': days, 'rating': 'down'})}"
-        found.append(Concern(title, text, place, "Read them"))
+        concerns.append(Concern(title, text, place, "Read them"))
     for outcome, reason, count in figures.reasons:
         about = label(reason) or "an unknown reason"
         if outcome == "passages" and reason not in ("", NO_MODEL):
             text = f"{count} questions were answered with passages instead: {about}."
-            found.append(_link("Models did not answer", text, days, "passages", reason))
+            concerns.append(_link("Models did not answer", text, days, "passages", reason))
         elif outcome == "failed":
             text = f"{count} question{'' if count == 1 else 's'} ended without an answer: {about}."
-            found.append(_link("Questions failed", text, days, "failed", reason))
-    return found
+            concerns.append(_link("Questions failed", text, days, "failed", reason))
+    return concerns
 
 
 def _link(title: str, text: str, days: int, outcome: str, reason: str) -> Concern:

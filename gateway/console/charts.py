@@ -19,7 +19,7 @@ _MOST_LANES = 60
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One line of a trace: what ran, in which branch, and when (seconds since acceptance)."""
+    """One line of a trace: the step, its branch, and its time (seconds since acceptance)."""
 
     label: str
     detail: str

@@ -123,7 +123,7 @@ class CheckPages(ConsolePart):
         return lead("checks", said="removed")
 
     def _name_sources(self, assistants: Sequence[Assistant]) -> dict[str, str]:
-        """Return what people read for the places of sources."""
+        """Return readable names for the places of sources."""
         return {
             source.place: source.name for name in assistants for source in self._list_sources(name)
         }
@@ -137,7 +137,7 @@ class CheckPages(ConsolePart):
 
 
 def find_in_checks(pages: CheckPages) -> FindConcerns:
-    """Return what finds the ingestions that broke questions."""
+    """Return a check for ingestions that broke questions."""
 
     async def find(user: ConsoleUser) -> list[Concern]:
         return [
@@ -148,8 +148,8 @@ def find_in_checks(pages: CheckPages) -> FindConcerns:
                 "checks",
                 "See the questions",
             )
-            for one in await pages.find(user)
-            for check in one.checks
+            for assistant_checks in await pages.find(user)
+            for check in assistant_checks.checks
             if check.result.count("broken")
         ]
 

@@ -1,4 +1,6 @@
-"""Computes what the console shows of a period: counts, shares, times, costs, by day and group."""
+"""Computes the figures of a period for the console: counts, shares, times, costs, by day and
+group.
+"""
 
 import statistics
 from collections import Counter, defaultdict
@@ -42,11 +44,11 @@ class GroupFigures:
 
 @dataclass(frozen=True, slots=True)
 class PeriodFigures:
-    """The figures of a period; seconds from acceptance to the outcome.
+    """The figures of a period; times are seconds from acceptance to the outcome.
 
-    Greetings, thanks and commands are no questions. `resolved` questions have a written answer
-    that nobody rated down; `unresolved` ones are about the topic and have none, or one that was
-    rated down. Passages that were shown without a model belong to neither: nobody judged them.
+    Greetings, thanks and commands are not questions. `resolved` questions have a written answer
+    without a negative rating; `unresolved` ones are about the topic and have no answer, or one that
+    was rated down. Passages shown without a model belong to neither, because they were not judged.
     """
 
     total: int
@@ -112,7 +114,9 @@ def compute_figures(
 
 
 def outcome_of(row: Mapping[str, Any]) -> str:
-    """Return the outcome for the owner, who tells passages of the search from written answers."""
+    """Return the outcome for the owner, which distinguishes passages of the search from written
+    answers.
+    """
     outcome = str(row["outcome"])
     is_passages = outcome == "answered" and row["answered_by"] == SEARCH
     return "passages" if is_passages else outcome if outcome in OUTCOMES else "failed"
@@ -145,7 +149,7 @@ def _count_days(
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         counts[day_of(row["ended_at"], zone)][outcome_of(row)] += 1
-    first, last = (datetime.fromtimestamp(one, zone).date() for one in (since, until))
+    first, last = (datetime.fromtimestamp(moment, zone).date() for moment in (since, until))
     days = [f"{first + timedelta(days=at)}" for at in range((last - first).days + 1)]
     return [DayFigures(day, counts[day]) for day in days]
 
@@ -154,10 +158,10 @@ def _group(rows: Sequence[Mapping[str, Any]], name: str) -> list[GroupFigures]:
     parts: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         parts[row[name]].append(row)
-    found = []
+    groups = []
     for value, part in parts.items():
         outcomes = Counter(outcome_of(row) for row in part)
-        found.append(
+        groups.append(
             GroupFigures(
                 name=value,
                 total=len(part),
@@ -167,7 +171,7 @@ def _group(rows: Sequence[Mapping[str, Any]], name: str) -> list[GroupFigures]:
                 cost_usd=_sum(row["cost_usd"] for row in part),
             )
         )
-    return sorted(found, key=lambda one: (-one.total, one.name))
+    return sorted(groups, key=lambda one: (-one.total, one.name))
 
 
 def _sum(costs: Iterable[str | None]) -> Decimal:

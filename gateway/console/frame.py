@@ -41,7 +41,7 @@ NOTICES = {
     "answered": "Your answer is in the conversation, and is sent to a confirmed address.",
     "sent": "The question was sent again, from its start, as a new message.",
 }
-"""What a page says after a form was sent, by the value of `said` in its address."""
+"""Notices after a form was sent, by the value of `said` in the address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Frame:
         status: int = 200,
         **values: Any,
     ) -> Response:
-        """Return a page with the values that `read` returns; None means that they do not exist."""
+        """Return a page with the values returned by `read`; None means that they do not exist."""
         user = user_of(request)
         frame = {
             "user": user,
@@ -148,7 +148,9 @@ def name_message(tenant: str, assistant: str, conversation: str, message: str) -
 
 
 async def receive(request: Request, role: ConsoleRole) -> SentForm:
-    """Return the form of a request, which must name an assistant at which the sender has a role."""
+    """Return the form of a request, which must name an assistant for which the sender has a
+    role.
+    """
     fields = await read_form(request)
     assistant = (fields.get("tenant", ""), fields.get("assistant", ""))
     user_of(request).require(role, assistant)

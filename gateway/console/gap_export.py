@@ -14,7 +14,7 @@ _BEGIN_FORMULAS = frozenset("=+-@＝＋－＠")
 
 
 class GapReport(BaseModel):
-    """Questions that mean about the same and had no good end."""
+    """Questions with about the same meaning that were not resolved."""
 
     id: str
     title: str = Field(description="the most typical question")
@@ -74,7 +74,7 @@ def write_csv(gaps: Iterable[Gap]) -> bytes:
 
 
 def _make_inert(text: str) -> str:
-    """Return a text in which no cell begins with a formula, wherever a program divides it."""
+    """Return a text in which no cell can be read as a formula, wherever a program splits it."""
     for mark in _BEGIN_FORMULAS:
         for end in _END_CELLS:
             text = text.replace(f"{end}{mark}", f"{end}'{mark}")

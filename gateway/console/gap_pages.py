@@ -49,11 +49,11 @@ class GapPages(ConsolePart):
         """List the gaps of every assistant of the visitor, the greatest first."""
 
         async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            found = await self.find(user)
-            shown = [gap for gap in found if (gap.state == state if state else gap.state != "done")]
+            gaps = await self.find(user)
+            shown = [gap for gap in gaps if (gap.state == state if state else gap.state != "done")]
             return {
                 "gaps": shown,
-                "counts": {name: sum(gap.state == name for gap in found) for name in STATES},
+                "counts": {name: sum(gap.state == name for gap in gaps) for name in STATES},
             }
 
         return await self._frame.show(
@@ -62,7 +62,7 @@ class GapPages(ConsolePart):
 
     @require(ConsoleRole.VIEWER, get="gap")
     async def show_gap(self, request: Request, tenant: Text, assistant: Text, id: Text) -> Response:  # noqa: A002 - as the address has it
-        """Show one gap with all its questions, and what became of those that were asked again."""
+        """Show one gap with all its questions, and the results of those that were repeated."""
 
         async def read(_: ConsoleUser) -> Mapping[str, Any] | None:
             gap = await self._find_gap((tenant, assistant), id)
@@ -149,8 +149,8 @@ class GapPages(ConsolePart):
     async def find(self, user: ConsoleUser) -> list[Gap]:
         """Return the gaps of the assistants that a person may see, the greatest first."""
         await self._frame.query(lambda _: None)
-        found = [await self._gaps.find(name) for name in user.list_assistants()]
-        return sorted((gap for gaps in found for gap in gaps), key=lambda gap: -gap.size)
+        gap_lists = [await self._gaps.find(name) for name in user.list_assistants()]
+        return sorted((gap for gaps in gap_lists for gap in gaps), key=lambda gap: -gap.size)
 
     def place(self, gap: Gap) -> str:
         """Return the page of a gap, below the address of the console."""
@@ -175,12 +175,12 @@ def _count_different(gap: Gap) -> list[tuple[GapQuestion, int]]:
 
 def _find_repeated(gap: Gap, store: RecordStore) -> dict[str, Record]:
     """Return the last time that each question was asked again, by the id of its message."""
-    found: dict[str, Record] = {}
+    repeated: dict[str, Record] = {}
     for question in gap.questions:
         again = find_repeated(store, question.record)
         if again:
-            found[question.record.message_id] = again[0]
-    return found
+            repeated[question.record.message_id] = again[0]
+    return repeated
 
 
 def _get(question: Question, store: RecordStore) -> Record | None:

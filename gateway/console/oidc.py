@@ -1,4 +1,4 @@
-"""Confirms who a person is by OpenID Connect: the authorization code flow with PKCE."""
+"""Authenticates people with OpenID Connect: the authorization code flow with PKCE."""
 
 import hashlib
 import hmac
@@ -31,7 +31,7 @@ _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 @dataclass(frozen=True, slots=True)
 class LoginAttempt:
-    """What a browser keeps of a sign-in while its person is at the provider."""
+    """The state of a sign-in that the browser keeps while the person is at the provider."""
 
     state: str
     nonce: str
@@ -61,7 +61,7 @@ class LoginAttempt:
 
 
 class SignInError(GatewayError):
-    """The provider did not confirm who the person is; the message says why."""
+    """The provider did not authenticate the person; the message states why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class OidcClient:
 
 
 class OidcProvider:
-    """Confirms who a person is; what the provider says of itself is read again after an hour."""
+    """Authenticates people; the metadata of the provider is reloaded after an hour."""
 
     def __init__(
         self,
@@ -97,7 +97,9 @@ class OidcProvider:
         self._keys = SigningKeys(self._find_keys_address, fetch, clock)
 
     async def find_address(self, attempt: LoginAttempt, *, is_fresh: bool = False) -> str:
-        """Return the page of the provider at which a person signs in; `is_fresh`: once more."""
+        """Return the address of the provider's sign-in page; `is_fresh` requests a new
+        authentication.
+        """
         address = (await self._discover())["authorization_endpoint"]
         challenge = hashlib.sha256(attempt.verifier.encode()).digest()
         query = {
@@ -114,7 +116,7 @@ class OidcProvider:
         return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}"
 
     async def identify(self, code: str, attempt: LoginAttempt) -> SignedInIdentity:
-        """Return who came back with a code; raises `SignInError`."""
+        """Return the identity of a person who returned with a code; raises `SignInError`."""
         token = await self._exchange(code, attempt)
         try:
             claims = await read_token(
@@ -151,8 +153,8 @@ class OidcProvider:
             credentials = (quote(client.client_id, safe=""), quote(client.client_secret, safe=""))
         elif client.client_secret:
             form["client_secret"] = client.client_secret
-        status, found = await self._fetch(metadata["token_endpoint"], form, credentials)
-        token = found.get("id_token")
+        status, reply = await self._fetch(metadata["token_endpoint"], form, credentials)
+        token = reply.get("id_token")
         if status != 200 or not isinstance(token, str):
             raise SignInError(f"the provider did not accept the code: status {status}")
         return token
@@ -175,7 +177,7 @@ class OidcProvider:
             names.append(str(email).casefold())
         groups = claims.get(self._client.groups_claim)
         listed = groups if isinstance(groups, list) else [groups]
-        names += [f"group:{one}" for one in listed[:_MOST_GROUPS] if isinstance(one, str)]
+        names += [f"group:{group}" for group in listed[:_MOST_GROUPS] if isinstance(group, str)]
         shown = email if is_verified else claims.get("preferred_username") or subject
         return SignedInIdentity(
             subject=f"{self._client.issuer} {subject}",
@@ -193,24 +195,24 @@ class OidcProvider:
         return str((await self._discover())["jwks_uri"])
 
     async def _discover(self) -> dict[str, Any]:
-        """Return what the provider says of itself."""
+        """Return the metadata of the provider."""
         if self._metadata and self._clock() - self._read_at < _FRESH_SECONDS:
             return self._metadata
         base = self._client.issuer.rstrip("/")
         try:
-            status, found = await self._fetch(f"{base}/.well-known/openid-configuration")
-            if status != 200 or found.get("issuer") != self._client.issuer:
+            status, reply = await self._fetch(f"{base}/.well-known/openid-configuration")
+            if status != 200 or reply.get("issuer") != self._client.issuer:
                 raise ProviderUnavailableError(
                     f"expected the issuer {self._client.issuer}, found "
-                    f"{str(found.get('issuer'))[:_LONGEST_NAME]!r} (status {status})"
+                    f"{str(reply.get('issuer'))[:_LONGEST_NAME]!r} (status {status})"
                 )
             for name in _ENDPOINTS:
-                check_address(str(found.get(name, "")))
+                check_address(str(reply.get(name, "")))
         except ProviderUnavailableError:
             if not self._metadata:
                 raise
             return self._metadata
         except ValueError as error:
             raise ProviderUnavailableError(f"an address of the provider: {error}") from error
-        self._metadata, self._read_at = found, self._clock()
-        return found
+        self._metadata, self._read_at = reply, self._clock()
+        return reply

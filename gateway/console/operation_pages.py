@@ -50,7 +50,7 @@ RetryLetter = Callable[[DeadLetter], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class ShownSetting:
-    """A setting in force; `origin` says where it comes from. Secrets are not in `value`."""
+    """A setting in force; `origin` states where it is defined. `value` contains no secrets."""
 
     name: str
     value: str
@@ -74,7 +74,7 @@ class Operations(Protocol):
         ...
 
     async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:
-        """Keep a file as a source of its own, and begin to read it; raises `ValueError`."""
+        """Store a file as a separate source and start reading it; raises `ValueError`."""
         ...
 
     def list_settings(self) -> Sequence[ShownSetting]:
@@ -83,13 +83,13 @@ class Operations(Protocol):
 
 
 class OwnerCatalog(DocumentCatalog, Protocol):
-    """A catalog that also changes who may read a document."""
+    """A catalog in which the readers of a document can also be changed."""
 
     async def choose_groups(
         self, tenant: str, assistant: str, document_id: str, groups: Sequence[str] | None
     ) -> bool:
-        """Set who may read a document, at once; empty: everybody; None: whom its source states,
-        from its next reading on. Return whether there is such a document.
+        """Set the readers of a document immediately; empty: everybody; None: as stated by its
+        source, from the next ingestion on. Return whether the document exists.
         """
         ...
 
@@ -128,7 +128,7 @@ class OperationPages(ConsolePart):
             allowed = user.list_assistants(ConsoleRole.EDITOR)
             name = (tenant, assistant) if assistant else allowed[0]
             selection = CatalogSelection(text=find)
-            found, total = await self._catalog.find(
+            entries, total = await self._catalog.find(
                 *name, selection, after=after, limit=MOST_DOCUMENTS
             )
             return {
@@ -136,7 +136,7 @@ class OperationPages(ConsolePart):
                 "named": {"tenant": name[0], "assistant": name[1]},
                 "assistants": allowed,
                 "cited": await self._count_cited(name),
-                "documents": found,
+                "documents": entries,
                 "total": total,
                 "may_own": user.may(ConsoleRole.OWNER, name),
             }
@@ -174,7 +174,7 @@ class OperationPages(ConsolePart):
 
     @require(ConsoleRole.EDITOR, post="documents/groups")
     async def choose_groups(self, request: Request) -> Response:
-        """Set who may read a document: groups, everybody, or whom its source states."""
+        """Set the readers of a document: groups, everybody, or as stated by its source."""
         form = await receive(request, ConsoleRole.EDITOR)
         document = form.read("id", most=2_000)
         groups: tuple[str, ...] | None = None
@@ -252,7 +252,7 @@ class OperationPages(ConsolePart):
 
     @require(ConsoleRole.VIEWER, get="cost")
     async def cost(self, request: Request, days: Days = 30) -> Response:
-        """Show what the models cost, by day and group, beside the budgets."""
+        """Show the costs of the models by day and group, next to the budgets."""
         until, zone = self._clock(), self._frame.zone
         since, earlier = until - days * DAY_SECONDS, until - 2 * days * DAY_SECONDS
 

@@ -66,7 +66,7 @@ class ConsoleOperations:
         self._turn = asyncio.Lock()
 
     def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
-        found = [
+        states = [
             SourceState(
                 assistant,
                 source.spec.root,
@@ -85,7 +85,7 @@ class ConsoleOperations:
             for source in self._sources[assistant].registry.read().sources
             if (source.tenant, source.assistant) == assistant
         ]
-        return sorted(found, key=lambda one: one.place)
+        return sorted(states, key=lambda one: one.place)
 
     def read_again(self, assistant: Assistant, place: str) -> bool:
         specs = self._sources[assistant].registry.list_specs()
@@ -96,12 +96,14 @@ class ConsoleOperations:
         return True
 
     def stop_reading(self, assistant: Assistant, place: str) -> bool:
-        """Stop reading a source; what was read stays. False if it is not being read."""
+        """Stop reading a source; documents that were read are kept. False if it is not being
+        read.
+        """
         running = self._running.get((assistant, place))
         return running is not None and running[1].cancel()
 
     async def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
-        """Add a source, or change its schedule; raise `ValueError` for one that is refused."""
+        """Add a source, or change its schedule; raises `ValueError` for an invalid one."""
         own = self._sources[assistant]
         options = wanted.model_dump(exclude={"source", "schedule"})
         try:
@@ -120,7 +122,9 @@ class ConsoleOperations:
 
     async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:
         plain = Path(name.replace("\\", "/")).name
-        kept = "".join(one if one.isalnum() or one in " ._-" else "_" for one in plain).lstrip(". ")
+        kept = "".join(sign if sign.isalnum() or sign in " ._-" else "_" for sign in plain).lstrip(
+            ". "
+        )
         if len(kept) > _LONGEST_NAME or Path(kept).suffix.lower() not in SUFFIXES:
             raise ValueError(f"Expected a document ({' '.join(sorted(SUFFIXES))}), found {name!r}.")
         uploads = self._sources[assistant].uploads

@@ -68,13 +68,12 @@ LABELS = {
     "up": "Helpful",
     "down": "Not helpful",
 }
-"""What the owner reads for outcomes, reasons, channels, ways and ratings; others are shown as they
-are, with blanks.
-"""
+"""Readable names of outcomes, reasons, channels, ways and ratings; other values are shown
+unchanged, with blanks."""
 _ANSWERS = MarkdownIt("zero").enable(
     ["backticks", "blockquote", "code", "emphasis", "fence", "heading", "hr", "list", "table"]
 )
-"""What answers may contain; links and images stay text, and HTML is escaped."""
+"""Allowed content of answers; links and images stay text, and HTML is escaped."""
 
 
 def _open_table(*_: object) -> str:
@@ -114,14 +113,14 @@ def show_page(request: Request, template: str, status: int = 200, **values: Any)
 def show_notice(
     request: Request, title: str, text: str, status: int = 200, **values: Any
 ) -> Response:
-    """Return a page that says one thing; `fields` are shown again in a form to `action`."""
+    """Return a page with a single notice; `fields` are shown again in a form to `action`."""
     usual = {"fields": {}, "kept": {}, "action": "", "back": ""}
     values = {**usual, **values, "is_error": status >= 400}
     return show_page(request, "notice.html", status, title=title, text=text, **values)
 
 
 def label(name: str) -> str:
-    """Return what the owner reads for an outcome, a reason, a channel, a way or a rating."""
+    """Return the readable name of an outcome, a reason, a channel, a way or a rating."""
     return LABELS.get(name) or name.replace("_", " ")
 
 
@@ -131,7 +130,7 @@ def times(count: int) -> str:
 
 
 def find_back(request: Request, page: str = "") -> str:
-    """Return the address of a page, without one of that from which a request came."""
+    """Return the address of a page without the origin of the request."""
     base = f"{public_path(request)}{PATH}"
     if page:
         return f"{base}/{page}"

@@ -32,9 +32,8 @@ SCOPES = {
     Scope.DOCUMENTS: "list and remove documents",
     Scope.WRITE: "write documents and sources",
 }
-"""What a key of a program may be given beyond asking. `metrics` shows the whole installation, so
-that only `refdesk keys create` gives it.
-"""
+"""Permissions that a program's key can have in addition to asking. `metrics` shows the whole
+installation, so only `refdesk keys create` grants it."""
 _LONGEST_PERSON = 128
 Person = Annotated[str, Query(min_length=1, max_length=_LONGEST_PERSON)]
 
@@ -52,10 +51,10 @@ class KeyKeeper(Protocol):
 
 
 class PeoplePages(ConsolePart):
-    """The routes, for owners of every assistant.
+    """The routes for owners of every assistant.
 
-    A key is created after a recent sign-in, for assistants that the owner sees, and without a
-    permission that they lack. Its token is in one response alone.
+    A key is created after a recent sign-in, for assistants visible to the owner, and only with
+    permissions that the owner has. Its token is shown only in that response.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class PeoplePages(ConsolePart):
 
     @require(ConsoleRole.OWNER, post="keys/create", everywhere=True)
     async def create_key(self, request: Request) -> Response:
-        """Create a key, and show its token in this response alone."""
+        """Create a key, and show its token only in this response."""
         user, form = user_of(request), await receive(request, ConsoleRole.OWNER)
         if not self._is_recent(user):
             raise ConsoleRefusedError(
@@ -164,12 +163,12 @@ class PeoplePages(ConsolePart):
 
     @require(ConsoleRole.OWNER, get="people/forget", everywhere=True)
     async def ask(self, request: Request, person: Person) -> Response:
-        """Ask for confirmation before a person is erased, and list what will be erased."""
+        """Ask for confirmation before a person is erased, and list the data that will be erased."""
         assistants = user_of(request).list_assistants()
-        found = await self._people.list_figures(assistants, person=person, limit=1)
-        if not found:
+        person_figures = await self._people.list_figures(assistants, person=person, limit=1)
+        if not person_figures:
             raise _unknown_person()
-        figures = found[0]
+        figures = person_figures[0]
 
         async def read(_: ConsoleUser) -> Mapping[str, Any]:
             return {"figures": figures}
@@ -178,7 +177,7 @@ class PeoplePages(ConsolePart):
 
     @require(ConsoleRole.OWNER, post="people/forget", everywhere=True)
     async def forget(self, request: Request) -> Response:
-        """Erase what a person chose, and their conversations."""
+        """Erase the preferences and conversations of a person."""
         person = (await read_form(request)).get("person", "")
         assistants = user_of(request).list_assistants()
         if not person or not await self._people.list_figures(assistants, person=person, limit=1):
@@ -197,13 +196,13 @@ class PeoplePages(ConsolePart):
 def _read_origins(text: str) -> tuple[str, ...]:
     """Return the websites of a form, separated by blanks or commas; raises a refusal."""
     origins = []
-    for one in text.replace(",", " ").split():
-        origin = origin_in(one)
+    for address in text.replace(",", " ").split():
+        origin = origin_in(address)
         if origin is None:
             raise ConsoleRefusedError(
                 400,
                 "Not created",
-                f"Expected a website such as https://www.acme.com, found {one!r}.",
+                f"Expected a website such as https://www.acme.com, found {address!r}.",
             )
         origins.append(origin)
     return tuple(dict.fromkeys(origins))

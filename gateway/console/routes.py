@@ -88,7 +88,9 @@ class _Pages(ConsolePart):
 
     @require(ConsoleRole.VIEWER)
     async def today(self, request: Request, days: Days = 7) -> Response:
-        """Show the figures of a period beside those of the one before, and what needs attention."""
+        """Show the figures of a period next to those of the previous one, and what needs
+        attention.
+        """
         until, user, zone = self._console.clock(), user_of(request), self._console.frame.zone
         since, earlier = until - days * DAY_SECONDS, until - 2 * days * DAY_SECONDS
         selection = Selection(assistants=user.list_assistants(), since=earlier, asks=True)
@@ -190,9 +192,9 @@ class _Pages(ConsolePart):
         )
 
         def read(store: RecordStore) -> Mapping[str, Any]:
-            found = store.find(selection, offset=(page - 1) * PAGE, limit=PAGE + 1)
+            records = store.find(selection, offset=(page - 1) * PAGE, limit=PAGE + 1)
             total = store.count(selection)
-            return {"records": found[:PAGE], "total": total, "has_more": len(found) > PAGE}
+            return {"records": records[:PAGE], "total": total, "has_more": len(records) > PAGE}
 
         return await self._show(
             request,
@@ -294,11 +296,13 @@ async def show_style() -> Response:
 
 
 def find_requests(store: RecordStore, selection: Selection) -> Sequence[Record]:
-    """Return the last request for a person of each conversation that nobody has answered."""
+    """Return the last unanswered request for a person of each conversation."""
     latest: dict[tuple[str, str, str], Record] = {}
     for record in store.find(replace(selection, reason=PERSON), limit=MOST_REQUESTS):
         latest.setdefault(record.id.conversation, record)
-    return [one for one in latest.values() if not _is_answered(store, one)]
+    return [
+        latest_record for latest_record in latest.values() if not _is_answered(store, latest_record)
+    ]
 
 
 def _is_answered(store: RecordStore, request: Record) -> bool:
@@ -310,5 +314,5 @@ def _is_answered(store: RecordStore, request: Record) -> bool:
 
 
 def _list_conversation(store: RecordStore, record: Record) -> Sequence[Record]:
-    found = store.find_conversation(record.id, limit=PAGE)
-    return [one for one in found if one.message_id != record.message_id]
+    records = store.find_conversation(record.id, limit=PAGE)
+    return [other for other in records if other.message_id != record.message_id]

@@ -1,4 +1,4 @@
-"""The routes by which people sign in to the console and out of it."""
+"""The routes for signing in to the console and out of it."""
 
 import hmac
 import time
@@ -54,7 +54,9 @@ class SignIn:
         add(f"{PATH}/logout/everywhere", self.sign_out_everywhere, methods=["POST"])
 
     async def refuse(self, request: Request, refusal: ConsoleRefusedError) -> Response:
-        """Return the page that says why a request is not carried out, with what was entered."""
+        """Return the page that explains why a request is refused, with the values that were
+        entered.
+        """
         if refusal.status != 401:
             user = await self._gate.find_user(request)
             sent = await _read_kept(request) if user and self._gate.is_own_origin(request) else {}
@@ -126,7 +128,7 @@ class SignIn:
         code: Annotated[str, Query(max_length=4000)] = "",
         state: Annotated[str, Query(max_length=200)] = "",
     ) -> Response:
-        """Open a session for a person whom the provider confirms and who has a role."""
+        """Open a session for a person whom the provider authenticated and who has a role."""
         provider = self._need_provider()
         attempt = LoginAttempt.decode(request.cookies.get(LOGIN_COOKIE, ""))
         if attempt is None or not hmac.compare_digest(attempt.state.encode(), state.encode()):

@@ -19,7 +19,7 @@ SCHEDULES = {
     "0 5 * * *": "every day at 5:00",
     "0 5 * * 1": "every Monday at 5:00",
 }
-"""Schedules (cron, UTC) to choose from, and what people read."""
+"""Available schedules (cron, UTC) with their readable names."""
 
 
 class SourcePages(ConsolePart):

@@ -37,8 +37,9 @@ Publish = Callable[[Assistant, Sequence[VerifiedAnswer]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
-    """An answer with its assistant; `stale` names the pages whose text or rights changed
-    since, and those that are no longer there."""
+    """An answer with its assistant; `stale` names the pages whose text or rights changed since, and
+    those that no longer exist.
+    """
 
     assistant: Assistant
     kept: RecordedAnswer
@@ -91,7 +92,7 @@ class VerifiedPages(ConsolePart):
 
     @require(ConsoleRole.EDITOR, post="verified/save")
     async def save(self, request: Request) -> Response:
-        """Store an answer with its pages as they are now; or only find pages for it."""
+        """Store an answer with the current state of its pages, or only search for pages."""
         form = await receive(request, ConsoleRole.EDITOR)
         ids = [value for name, value in form.fields.items() if name.startswith(PAGE_FIELD)]
         ids = list(dict.fromkeys(ids))
@@ -135,18 +136,18 @@ class VerifiedPages(ConsolePart):
             user.require(ConsoleRole.EDITOR, name)
             chosen = await self._list_pages(name, ids)
             find = fields.get("find", "").strip()[:LONGEST_QUESTION]
-            found: Sequence[CatalogEntry] = ()
+            entries: Sequence[CatalogEntry] = ()
             if find:
                 wanted = CatalogSelection(text=find)
-                found, _ = await self._catalog.find(*name, wanted, limit=MOST_FOUND)
+                entries, _ = await self._catalog.find(*name, wanted, limit=MOST_FOUND)
             kept = {entry.id for entry in chosen}
             return {
                 "named": {"tenant": name[0], "assistant": name[1]},
                 "editable": user.list_assistants(ConsoleRole.EDITOR),
-                "written": {one: fields.get(one, "") for one in ("id", "question", "answer")},
+                "written": {name: fields.get(name, "") for name in ("id", "question", "answer")},
                 "find": find,
                 "pages": chosen,
-                "found": [entry for entry in found if entry.id not in kept],
+                "found": [entry for entry in entries if entry.id not in kept],
                 "refusal": refusal,
             }
 
@@ -175,12 +176,12 @@ class VerifiedPages(ConsolePart):
 
     async def find(self, user: ConsoleUser) -> list[ShownAnswer]:
         """Return the answers of a person's assistants, the stale ones first."""
-        found = [
+        answers = [
             ShownAnswer(name, kept, await self._find_stale(name, kept.answer))
             for name in user.list_assistants()
             for kept in await self._frame.query(partial(self._list, name))
         ]
-        return sorted(found, key=lambda one: not one.stale)
+        return sorted(answers, key=lambda one: not one.stale)
 
     def _list(self, assistant: Assistant, _: object) -> Sequence[RecordedAnswer]:
         return self._store.list_of(assistant)
@@ -201,13 +202,13 @@ class VerifiedPages(ConsolePart):
         return [known[identifier] for identifier in ids if identifier in known]
 
     async def _read_pages(self, name: Assistant, ids: Sequence[str]) -> list[CitedPage]:
-        """Return the chosen pages; raise for too many, and for one that is not there."""
+        """Return the chosen pages; raises for too many and for missing pages."""
         if len(ids) > MOST_PAGES:
             raise ConsoleRefusedError(
                 400, "Not saved", f"A verified answer can cite at most {MOST_PAGES} pages."
             )
-        found = await self._list_pages(name, ids)
-        if len(found) != len(ids):
+        entries = await self._list_pages(name, ids)
+        if len(entries) != len(ids):
             raise ConsoleRefusedError(
                 400, "Not saved", "A chosen page is no longer there. Choose the pages again."
             )
@@ -220,20 +221,20 @@ class VerifiedPages(ConsolePart):
                 content_hash=entry.content_hash,
                 groups=entry.groups,
             )
-            for entry in found
+            for entry in entries
         ]
 
     async def _find_stale(self, name: Assistant, answer: VerifiedAnswer) -> list[str]:
         if not answer.pages:
             return []
         ids = tuple(page.document_id for page in answer.pages)
-        found, _ = await self._catalog.find(*name, CatalogSelection(ids=ids), limit=len(ids))
-        now = {entry.id: entry for entry in found}
+        entries, _ = await self._catalog.find(*name, CatalogSelection(ids=ids), limit=len(ids))
+        now = {entry.id: entry for entry in entries}
         return [page.title for page in answer.pages if _is_changed(page, now)]
 
 
 def find_in_answers(pages: VerifiedPages) -> FindConcerns:
-    """Return what finds the verified answers that are stale."""
+    """Return a check for stale verified answers."""
 
     async def find(user: ConsoleUser) -> list[Concern]:
         stale = [answer for answer in await pages.find(user) if answer.stale]

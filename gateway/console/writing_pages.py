@@ -164,7 +164,7 @@ class WritingPages(ConsolePart):
                 "named": named,
                 "gap": gap,
                 "back": back,
-                **{one: fields.get(one, "") for one in ("text", "file")},
+                **{name: fields.get(name, "") for name in ("text", "file")},
                 "title": fields.get("title") or (gap.title if gap else ""),
             }
 
@@ -180,8 +180,8 @@ class WritingPages(ConsolePart):
 
     async def _find(self, name: Assistant, document: str) -> CatalogEntry | None:
         selection = CatalogSelection(ids=(document,))
-        found, _ = await self._catalog.find(*name, selection, limit=1)
-        return found[0] if found else None
+        entries, _ = await self._catalog.find(*name, selection, limit=1)
+        return entries[0] if entries else None
 
     async def _find_gap(self, name: Assistant, gap_id: str) -> Gap | None:
         if self._gaps is None or not gap_id:

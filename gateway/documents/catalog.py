@@ -53,15 +53,15 @@ class OwnedLibrary:
         self, tenant: str, assistant: str, query: str, *, groups: Sequence[str], limit: int
     ) -> LibraryFindings:
         request = OwnerRequest(action="search", query=query, groups=tuple(groups), limit=limit)
-        found = await self._act((tenant, assistant), request)
-        return LibraryFindings.model_validate(found["found"])
+        reply = await self._act((tenant, assistant), request)
+        return LibraryFindings.model_validate(reply["found"])
 
     async def read(
         self, tenant: str, assistant: str, document_id: str, *, groups: Sequence[str]
     ) -> LibraryDocument | None:
         request = OwnerRequest(action="read", id=document_id, groups=tuple(groups))
-        found = (await self._act((tenant, assistant), request)).get("document")
-        return None if found is None else LibraryDocument.model_validate(found)
+        document = (await self._act((tenant, assistant), request)).get("document")
+        return None if document is None else LibraryDocument.model_validate(document)
 
     async def browse(
         self, tenant: str, assistant: str, *, groups: Sequence[str], after: str, limit: int
@@ -107,14 +107,14 @@ class OwnedCatalog:
         limit: int,
     ) -> tuple[Sequence[CatalogEntry], int]:
         request = _request("list", selection, after=after, limit=limit)
-        found = await self._act((tenant, assistant), request)
-        return _ENTRIES.validate_python(found.get("documents")), _total(found)
+        reply = await self._act((tenant, assistant), request)
+        return _ENTRIES.validate_python(reply.get("documents")), _total(reply)
 
     async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
-        found = await self._act((tenant, assistant), _request("remove", selection))
-        files = [str(one.get("file")) for one in read_objects(found.get("documents"))]
+        reply = await self._act((tenant, assistant), _request("remove", selection))
+        files = [str(entry.get("file")) for entry in read_objects(reply.get("documents"))]
         await asyncio.to_thread(self._uploads[tenant, assistant].forget, files)
-        return _total(found)
+        return _total(reply)
 
     async def choose_groups(
         self, tenant: str, assistant: str, document_id: str, groups: Sequence[str] | None
@@ -130,13 +130,15 @@ class OwnedCatalog:
         file = await asyncio.to_thread(uploads.keep, name, data)
         source = FetchedSource(spec=SourceSpec(place=str(uploads.folder)))
         request: Fields = {SOURCES: [source.model_dump(mode="json")]}
-        found = await self._ask((tenant, assistant), request, seconds=WRITE_SECONDS)
-        result = RESULT.validate_python(found)
+        reply = await self._ask((tenant, assistant), request, seconds=WRITE_SECONDS)
+        result = RESULT.validate_python(reply)
         return CatalogUpload(
             written=result.added + result.changed,
             unchanged=result.unchanged,
             failures=tuple(
-                one for one in (*result.failed, *result.skipped) if one[0].startswith(file)
+                problem
+                for problem in (*result.failed, *result.skipped)
+                if problem[0].startswith(file)
             ),
         )
 
@@ -166,5 +168,5 @@ def _request(
     )
 
 
-def _total(found: "Fields") -> int:
-    return int(str(found.get("total", 0)))
+def _total(reply: "Fields") -> int:
+    return int(str(reply.get("total", 0)))

@@ -39,9 +39,9 @@ async def ask_owner(
 ) -> Fields:
     """Have the process that owns the index execute the request `payload` within `seconds`.
 
-    `name` is that of the assistant; `on_draft` receives what the process tells meanwhile. A short
-    outage of Redis changes nothing: the request is executed once. Cancelling this call stops an
-    ingestion, if Redis answers. Raises `IndexUnavailable`, and `BrokerUnavailableError` after a
+    `name` is that of the assistant; `on_draft` receives the progress reported by the process. A
+    short outage of Redis changes nothing: the request is executed once. Cancelling this call stops
+    an ingestion, if Redis answers. Raises `IndexUnavailable`, and `BrokerUnavailableError` after a
     longer outage.
     """
     question = Question(

@@ -43,13 +43,15 @@ class IndexedDocuments:
         index = await self.index((tenant, assistant))
         if index is None:
             return None
-        found = await read_document(index.visible_to(groups), document_of(chunk_id))
-        if found is None:
+        sections = await read_document(index.visible_to(groups), document_of(chunk_id))
+        if sections is None:
             return None
         return ReadableDocument(
-            title=found.title,
-            crumbs=found.crumbs,
-            language=choose_script(found.language, (section.text for section in found.sections)),
+            title=sections.title,
+            crumbs=sections.crumbs,
+            language=choose_script(
+                sections.language, (section.text for section in sections.sections)
+            ),
             sections=tuple(
                 ReadableSection(
                     section.heading_path,
@@ -59,7 +61,7 @@ class IndexedDocuments:
                     section.pictures,
                     section.links,
                 )
-                for section in found.sections
+                for section in sections.sections
             ),
         )
 
@@ -70,8 +72,8 @@ class IndexedDocuments:
         index = await self.index((tenant, assistant))
         if index is None:
             return None
-        found = await index.visible_to(groups).picture(document_of(chunk_id), picture)
-        return None if found is None else StoredPicture(found.media_type, b64decode(found.data))
+        file = await index.visible_to(groups).picture(document_of(chunk_id), picture)
+        return None if file is None else StoredPicture(file.media_type, b64decode(file.data))
 
     async def index(self, name: Name) -> Index | None:
         """Return the index of an assistant, or None when this process does not have it.

@@ -53,7 +53,7 @@ class Uploads:
         return ""
 
     def keep(self, name: str, data: bytes) -> str:
-        """Write a file, in place of an earlier one, and return its name as it is listed."""
+        """Write a file, replacing an earlier one, and return the name under which it is listed."""
         protect_data_folder(self._data)
         target = self.folder / name
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -63,7 +63,7 @@ class Uploads:
         return name
 
     def read(self, name: str) -> str | None:
-        """Return the text of a file; None if there is none, or if it has no name of a file."""
+        """Return the text of a file; None if it does not exist or its name is invalid."""
         if self.find_fault(name):
             return None
         try:
@@ -72,7 +72,7 @@ class Uploads:
             return None
 
     def forget(self, files: Iterable[str]) -> None:
-        """Remove files whose documents were removed, so that they do not come back."""
+        """Remove the files of removed documents, so that they are not ingested again."""
         for file in files:
             place = Path(os.path.normpath(file))
             if place.is_relative_to(self.folder):

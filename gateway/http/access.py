@@ -56,7 +56,7 @@ WHOSE = {
 
 NOBODY = Visitor("")
 BELOW = "*."
-"""The beginning of a name that stands for all its subdomains."""
+"""The prefix of a name that stands for all of its subdomains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,11 @@ class Principal:
     person_until: float | None = None
     """When the token of the person ends, in Unix seconds."""
     person_id: str = ""
-    """The id that the token states for the person who asks."""
+    """The id of the person who asks, as stated in the token."""
     person_issuer: str = ""
     """The identity provider that gave this id; empty: the website that holds the key."""
     digests: PersonDigests | None = None
-    """Makes the pseudonyms of people; None: this caller names nobody."""
+    """Creates the pseudonyms of people; None if this caller names nobody."""
 
     @property
     def public(self) -> bool:
@@ -288,7 +288,7 @@ class Guard:
         await self._take(key, demands, "questions", once=once)
 
     def check_token(self, caller: Principal, credential: str) -> None:
-        """Raise `LimitedError`, without checking the token, after too many invalid ones."""
+        """Raise `LimitedError` without checking the token after too many invalid ones."""
         _refuse(self._failures.find_block(caller.visitor, credential))
 
     async def judge_token(self, caller: Principal, credential: str, *, good: bool) -> None:
@@ -385,7 +385,7 @@ def list_people(caller: Principal, user_id: str | None, param: str) -> tuple[str
 
 
 def name_person(caller: Principal, user_id: str | None) -> str:
-    """Return who asks as the caller names them; empty: unknown."""
+    """Return the name of the person who asks, as given by the caller; empty if unknown."""
     return caller.person_id or user_id or ""
 
 

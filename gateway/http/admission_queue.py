@@ -48,7 +48,7 @@ class Party:
 
 ANYBODY = Party()
 STREAMS_WAIT_LONGER = 3.0
-"""Clients that see that their message is waiting are given a longer wait."""
+"""Clients that are informed about the queue are given a longer wait."""
 
 
 class WaitingLine:

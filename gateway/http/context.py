@@ -34,7 +34,7 @@ _EARLIER_CHAT = re.compile(
     r"\d{1,20}:\d{1,20}(?::\d{1,20})?|[A-Z0-9]{1,24}:[A-Z0-9]{1,24}:(?:direct|\d{1,20}\.\d{1,12})",
     re.ASCII,
 )
-"""An id of a chat in Telegram or Slack from before such ids began with their channel."""
+"""An id of a chat in Telegram or Slack from before ids began with their channel."""
 
 HEARTBEAT_SECONDS = 10.0
 """The longest silence of a stream, because proxies close silent connections."""
@@ -96,7 +96,7 @@ RequireConversation = Callable[..., Awaitable[ConversationAccess]]
 
 
 class HttpMeter:
-    """Counts into a registry, by default one of its own; `began_at` is in Unix seconds."""
+    """Counts in a registry, by default one of its own; `began_at` is in Unix seconds."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.began_at = time.time()
@@ -129,13 +129,13 @@ class HttpMeter:
 
     def count_turned_away(self) -> int:
         """Return how many requests to ask were answered with 503 since this meter counts."""
-        found = [
+        turned_away = [
             self.registry.get_sample_value(
                 "refdesk_http_requests_total", {"route": route, "status": "503"}
             )
             for route in QUESTION_ROUTES
         ]
-        return sum(int(count) for count in found if count is not None)
+        return sum(int(count) for count in turned_away if count is not None)
 
     def change_streams(self, change: int) -> None:
         """Count a stream that opens (1) or ends (-1)."""

@@ -205,8 +205,8 @@ def _add_handler(app: FastAPI, kind: type[E], read: Callable[[E], HttpError]) ->
 
 
 async def _answer_invalid(request: Request, error: Exception) -> Response:
-    found = _invalid(cast("RequestValidationError", error), request.scope.get("route"))
-    return failure(found, str(request.state.request_id))
+    http_error = _invalid(cast("RequestValidationError", error), request.scope.get("route"))
+    return failure(http_error, str(request.state.request_id))
 
 
 async def _answer_unrouted(request: Request, error: Exception) -> Response:

@@ -30,10 +30,10 @@ class LinkedPassage:
 
 
 class CallersLibrary:
-    """The documents of an assistant as a caller may read them; raises `HttpError`.
+    """The documents of an assistant that a caller may read; raises `HttpError`.
 
-    Callers who may ask may search, because answers show the same passages. A search counts as a
-    question. Public keys are refused, because a search has no conversation that a visitor opened.
+    Callers who may ask may also search, because answers show the same passages. A search counts as
+    a question. Public keys are refused, because a search has no conversation opened by a visitor.
     """
 
     def __init__(self, channel: HttpChannel, library: SearchableLibrary) -> None:
@@ -43,11 +43,13 @@ class CallersLibrary:
     async def search(
         self, caller: Principal, assistant: str | None, query: str, *, limit: int
     ) -> tuple[LibraryFindings, Sequence[LinkedPassage]]:
-        """Return what a search found, and its passages with their links."""
+        """Return the results of a search, and its passages with their links."""
         tenant, name = self._enter(caller, assistant)
         wanted = clean_text(query, longest=LONGEST_QUERY)
         await self._channel.guard.admit_question(caller, once=uuid4().hex)
-        found = await self._library.search(tenant, name, wanted, groups=caller.groups, limit=limit)
+        findings = await self._library.search(
+            tenant, name, wanted, groups=caller.groups, limit=limit
+        )
         question = self._channel.desk(caller, name).name_question("-", "-")
         opens = self._channel.links.of(caller, question)
         linked = [
@@ -55,21 +57,21 @@ class CallersLibrary:
                 passage,
                 opens(_as_source(passage.chunk_id, passage.url, passage.path, passage.anchor)),
             )
-            for passage in found.passages
+            for passage in findings.passages
         ]
-        return found, linked
+        return findings, linked
 
     async def read(
         self, caller: Principal, assistant: str | None, document_id: str
     ) -> tuple[LibraryDocument, str | None]:
         """Return a document and the link that opens it; one of other groups does not exist."""
         tenant, name = self._enter(caller, assistant)
-        found = await self._library.read(tenant, name, document_id, groups=caller.groups)
-        if found is None:
+        document = await self._library.read(tenant, name, document_id, groups=caller.groups)
+        if document is None:
             raise unknown("document")
         question = self._channel.desk(caller, name).name_question("-", "-")
-        source = _as_source(found.first_chunk_id, found.url, found.source, None)
-        return found, self._channel.links.of(caller, question)(source)
+        source = _as_source(document.first_chunk_id, document.url, document.source, None)
+        return document, self._channel.links.of(caller, question)(source)
 
     async def browse(
         self, caller: Principal, assistant: str | None, *, after: str, limit: int
@@ -100,7 +102,7 @@ class SearchQuery(BaseModel, frozen=True, extra="forbid"):
 
 
 class SearchHit(LibraryPassage, frozen=True):
-    """A passage of a document, as it stands there, with its place."""
+    """A passage of a document, unchanged, with its place."""
 
     link: str | None = Field(
         None,
@@ -109,7 +111,7 @@ class SearchHit(LibraryPassage, frozen=True):
 
 
 class SearchAnswer(BaseModel):
-    """The passages that were found, best first; nobody judged whether they answer the query."""
+    """The passages found, best first; nothing has judged whether they answer the query."""
 
     passages: list[SearchHit]
     quality: str = Field(description="`excellent`, `good` or `poor`, by the index's calibration")
@@ -136,7 +138,7 @@ class SearchRoutes:
         ) -> SearchAnswer:
             """Return passages of the documents that the groups of the caller may read. A search
             counts as a question; no model writes an answer."""
-            found, linked = await self._library.search(
+            findings, linked = await self._library.search(
                 caller, assistant, wanted.query, limit=wanted.limit
             )
             return SearchAnswer(
@@ -144,10 +146,10 @@ class SearchRoutes:
                     SearchHit(**passage.passage.model_dump(), link=passage.link)
                     for passage in linked
                 ],
-                quality=found.quality,
-                total=found.total,
-                corrected=found.corrected,
-                fallbacks=[*found.fallbacks],
+                quality=findings.quality,
+                total=findings.total,
+                corrected=findings.corrected,
+                fallbacks=[*findings.fallbacks],
             )
 
         return router

@@ -41,7 +41,7 @@ Name = tuple[str, str]
 
 
 class Citation(BaseModel):
-    """The content of a link; an empty `key_id`: a caller on the server's own machine.
+    """The content of a link; an empty `key_id` means a caller on the server's own machine.
 
     `groups` are those that a signed token stated for the person; those of the key are looked up.
     `conversation_id`: the document belongs to this conversation, and is in no index. With a
@@ -103,11 +103,11 @@ class SourceLinks:
             chunk_id = source.get("chunk_id")
             if isinstance(picture := source.get(PICTURE), str):
                 return self._open_picture(caller, question, chunk_id, picture)
-            found = elsewhere(source)
-            if found is not None or self._secret is None or not isinstance(chunk_id, str):
-                return found
+            address = elsewhere(source)
+            if address is not None or self._secret is None or not isinstance(chunk_id, str):
+                return address
             if chunk_id.startswith(TOOL_SOURCE):
-                # The result of a tool is no part of a document: there is no page of it.
+                # The result of a tool is not part of a document, so it has no page.
                 return None
             return self._here(caller, question, chunk_id, str(source.get("anchor") or CITED))
 
@@ -129,13 +129,13 @@ class SourceLinks:
     def _here(
         self, caller: Principal, question: Question, chunk_id: str, anchor: str
     ) -> str | None:
-        found = self._sign(caller, question, chunk_id)
-        return None if found is None else at(found, anchor)
+        path = self._sign(caller, question, chunk_id)
+        return None if path is None else at(path, anchor)
 
     def _open_picture(
         self, caller: Principal, question: Question, chunk_id: JsonValue, picture: str
     ) -> str | None:
-        """Return the address of a picture: whoever may open its document may see it."""
+        """Return the address of a picture; everybody who may open its document may see it."""
         if self._secret is None or not isinstance(chunk_id, str) or not is_picture(picture):
             return None
         document = self._sign(caller, question, chunk_id)

@@ -1,4 +1,4 @@
-"""The order in which the files that people give to conversations are read."""
+"""The order in which files given to conversations are read."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -46,25 +46,25 @@ class ReadingTurns:
 
     def _begin_next(self) -> None:
         while len(self._reading) < self._at_once:
-            found = self._find_next()
-            if found is None:
+            next_turn = self._find_next()
+            if next_turn is None:
                 return
-            tenant, key = found
+            tenant, key = next_turn
             first = self._waiting[tenant][key].popleft()
             if not first.cancelled():
-                self._reading.add(found)
+                self._reading.add(next_turn)
                 first.set_result(None)
             self._move_to_end(tenant, key)
             self._forget_empty(tenant, key)
 
     def _find_next(self) -> tuple[str, str] | None:
         waiting = ((tenant, key) for tenant, keys in self._waiting.items() for key in keys)
-        return next((one for one in waiting if one not in self._reading), None)
+        return next((turn for turn in waiting if turn not in self._reading), None)
 
     def _leave(self, tenant: str, key: str, mine: asyncio.Future[None]) -> None:
         if mine.done() and not mine.cancelled():
             self._reading.discard((tenant, key))
-            # Once more: others may have come while this file was read.
+            # Check again: further files may have arrived while this one was read.
             self._move_to_end(tenant, key)
             return
         # Cancelled: it waits still, unless its turn was passed on meanwhile.

@@ -1,4 +1,4 @@
-"""The documents of reviews: those given to a conversation, and those of the index by name."""
+"""The documents of reviews: documents of a conversation, and indexed documents found by name."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -202,16 +202,16 @@ class NamedDocumentFinder:
         if not _WILDCARDS.intersection(name):
             selections.append(CatalogSelection(patterns=(name,)))
         for selection in selections:
-            found = await self._select(question, selection, groups, MOST_FOUND + 1)
-            if len(found) > MOST_FOUND:
+            entries = await self._select(question, selection, groups, MOST_FOUND + 1)
+            if len(entries) > MOST_FOUND:
                 raise DocumentUnknownError(
                     f"expected a folder of at most {MOST_FOUND} documents, found more in "
                     f"{_show(name)}"
                 )
-            if found:
+            if entries:
                 return [
                     _name(entry)
-                    for entry in sorted(found, key=lambda one: make_sort_key(one.source))
+                    for entry in sorted(entries, key=lambda one: make_sort_key(one.source))
                 ]
         return await self._find_by_title(question, name, groups)
 
@@ -220,27 +220,27 @@ class NamedDocumentFinder:
     ) -> list[DocumentEntry]:
         wanted = _normalise(title)
         every = await self._select(question, CatalogSelection(), groups, MOST_COMPARED)
-        found = [entry for entry in every if _normalise(entry.title) == wanted]
-        named = [_name(entry) for entry in found]
+        entries = [entry for entry in every if _normalise(entry.title) == wanted]
+        named = [_name(entry) for entry in entries]
         _refuse_several(title, named)
         return named
 
     async def _select(
         self, question: Question, selection: CatalogSelection, groups: Sequence[str], most: int
     ) -> list[CatalogEntry]:
-        found: list[CatalogEntry] = []
+        entries: list[CatalogEntry] = []
         after = ""
-        while len(found) < most:
+        while len(entries) < most:
             page, _ = await self._catalog.find(
                 question.tenant, question.assistant, selection, after=after, limit=_PER_PAGE
             )
-            found += [
+            entries += [
                 entry for entry in page if not entry.groups or set(entry.groups) & set(groups)
             ]
             if len(page) < _PER_PAGE:
                 break
             after = page[-1].id
-        return found[:most]
+        return entries[:most]
 
 
 def name_document(document: AttachedDocument) -> DocumentEntry:
@@ -268,12 +268,12 @@ def _name(entry: CatalogEntry) -> DocumentEntry:
     )
 
 
-def _refuse_several(name: str, found: Sequence[DocumentEntry]) -> None:
-    if len(found) > 1:
-        shown = ", ".join(_show(entry.id) for entry in found[:_SHOWN])
+def _refuse_several(name: str, entries: Sequence[DocumentEntry]) -> None:
+    if len(entries) > 1:
+        shown = ", ".join(_show(entry.id) for entry in entries[:_SHOWN])
         raise DocumentUnknownError(
             f"expected the title of one document, found {_show(name)}, which is that of "
-            f"{len(found)}: name one of them by its id, such as {shown}"
+            f"{len(entries)}: name one of them by its id, such as {shown}"
         )
 
 

@@ -124,7 +124,9 @@ class EventStream:
         yield self._last_resort(self._last)
 
     def resume(self, journal: Sequence[JournalEntry]) -> None:
-        """Read what the reader has of the journal: a later entry may take back what it shows."""
+        """Read the part of the journal that the reader already has: a later entry may retract its
+        content.
+        """
         for entry in journal:
             if self._drafts is not None and self._after.is_past(entry.id):
                 self._drafts.skip(entry)
@@ -136,7 +138,7 @@ class EventStream:
         return [
             event
             for event in shown
-            # A draft whose answer is there already is of no use.
+            # A draft whose answer is already available is not needed.
             if not self._after.covers(event) and not (has_ended and event.name == "draft")
         ]
 

@@ -161,15 +161,15 @@ class FailureLimiter:
 def networks_of(address: str) -> tuple[str, str]:
     """Return the network of a visitor, and the site that it is part of, if any."""
     try:
-        found = ipaddress.ip_address(address)
+        ipv4_address = ipaddress.ip_address(address)
     except ValueError:
         return UNKNOWN, ""
-    if isinstance(found, ipaddress.IPv6Address):
-        mapped = found.ipv4_mapped
+    if isinstance(ipv4_address, ipaddress.IPv6Address):
+        mapped = ipv4_address.ipv4_mapped
         if mapped is None:
-            return _network(found, VISITOR_BITS), _network(found, SITE_BITS)
-        found = mapped
-    return str(found), ""
+            return _network(ipv4_address, VISITOR_BITS), _network(ipv4_address, SITE_BITS)
+        ipv4_address = mapped
+    return str(ipv4_address), ""
 
 
 def _network(address: ipaddress.IPv6Address, bits: int) -> str:

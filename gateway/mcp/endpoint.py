@@ -85,7 +85,9 @@ async def serve_lines(tools: DeskTools, version: str) -> None:
 def find_local_caller(
     guard: Guard, *, key: str, tenant: str, assistant: str | None, groups: Sequence[str]
 ) -> FindCaller:
-    """Return what names the caller of every request; without a `key`, a person of `groups`."""
+    """Return a function that identifies the caller of every request; without a `key`, a person of
+    `groups`.
+    """
     person = Principal(tenant, frozenset(Scope), person_groups=tuple(groups))
 
     async def find(_context: Context) -> McpCaller:
@@ -108,7 +110,7 @@ def make_endpoint(
     unavailable: Sequence[type[Exception]],
     sender: QuestionSender,
 ) -> MountedEndpoint:
-    """Return what answers at `/mcp`."""
+    """Return the application for `/mcp`."""
     callers = CallersLibrary(channel, library)
     tools = DeskTools(channel, sender, callers, find_http_caller, stopping, unavailable=unavailable)
     endpoint = McpEndpoint(channel, tools.make_server(version))

@@ -60,7 +60,7 @@ log = structlog.get_logger("gateway")
 NAME = "refdesk"
 RESULTS = 10
 PASSAGES = 20
-"""Several passages of one document become one result."""
+"""Maximum number of passages; several passages of one document become one result."""
 PER_PAGE = 100
 URI = "refdesk://documents/"
 MARKDOWN = "text/markdown"
@@ -74,7 +74,7 @@ Context = ServerRequestContext[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class McpCaller:
-    """Who calls, the assistant that their connection names, and the language of an apology."""
+    """The caller, the assistant that their connection names, and the language of an apology."""
 
     principal: Principal
     assistant: str | None = None
@@ -83,7 +83,7 @@ class McpCaller:
 
 
 FindCaller = Callable[[Context], Awaitable[McpCaller]]
-"""Returns the caller of a request, who was counted as one request; raises `HttpError`."""
+"""Returns the caller of a request after counting the request; raises `HttpError`."""
 
 
 class AskArguments(BaseModel):
@@ -341,27 +341,27 @@ class DeskTools:
         )
         best: dict[str, FoundDocument] = {}
         for passage in passages:
-            found = passage.passage
+            library_passage = passage.passage
             result = FoundDocument(
-                id=found.document_id,
-                title=found.title,
-                url=passage.link or found.url or _uri_of(found.document_id),
-                text=found.text,
+                id=library_passage.document_id,
+                title=library_passage.title,
+                url=passage.link or library_passage.url or _uri_of(library_passage.document_id),
+                text=library_passage.text,
             )
-            best.setdefault(found.document_id, result)
+            best.setdefault(library_passage.document_id, result)
         return _show(SearchResults(results=[*best.values()][:RESULTS]))
 
     async def _fetch(self, context: Context, arguments: dict[str, Any]) -> CallToolResult:
         asked = FetchArguments.model_validate(arguments)
         caller = await self._find_caller(context)
-        found, link = await self._library.read(caller.principal, caller.assistant, asked.id)
+        document, link = await self._library.read(caller.principal, caller.assistant, asked.id)
         return _show(
             FetchedDocument(
-                id=found.id,
-                title=found.title,
-                text=found.text,
-                url=link or found.url or _uri_of(found.id),
-                metadata=_describe_document(found),
+                id=document.id,
+                title=document.title,
+                text=document.text,
+                url=link or document.url or _uri_of(document.id),
+                metadata=_describe_document(document),
             )
         )
 
@@ -371,7 +371,7 @@ class DeskTools:
         after = "" if params is None or params.cursor is None else params.cursor
         caller = await self._find_resource_caller(context)
         try:
-            found = await self._library.browse(
+            documents = await self._library.browse(
                 caller.principal, caller.assistant, after=after, limit=PER_PAGE
             )
         except GatewayError as error:
@@ -379,8 +379,8 @@ class DeskTools:
         except self._unavailable as error:
             raise MCPError(INTERNAL_ERROR, str(away())) from error
         return ListResourcesResult(
-            resources=[_as_resource(document) for document in found],
-            next_cursor=found[-1].id if len(found) == PER_PAGE else None,
+            resources=[_as_resource(document) for document in documents],
+            next_cursor=documents[-1].id if len(documents) == PER_PAGE else None,
         )
 
     async def _list_templates(
@@ -402,12 +402,12 @@ class DeskTools:
         caller = await self._find_resource_caller(context)
         document_id = unquote(params.uri.removeprefix(URI))
         try:
-            found, _ = await self._library.read(caller.principal, caller.assistant, document_id)
+            document, _ = await self._library.read(caller.principal, caller.assistant, document_id)
         except GatewayError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from error
         except self._unavailable as error:
             raise MCPError(INTERNAL_ERROR, str(away())) from error
-        text = TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=found.text)
+        text = TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=document.text)
         return ReadResourceResult(contents=[text])
 
     async def _find_resource_caller(self, context: Context) -> McpCaller:
@@ -422,7 +422,7 @@ def _name_stage(event: Event, before: str) -> str:
 
 
 def _describe_invalid(error: ValidationError) -> str:
-    """Return what is wrong with arguments, for the model that wrote them."""
+    """Return the faults of arguments, for the model that wrote them."""
     problems = [
         f"{'.'.join(map(str, details['loc'])) or 'arguments'}: {details['msg']}"
         for details in error.errors(include_url=False, include_input=False)

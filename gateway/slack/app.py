@@ -98,9 +98,9 @@ class SlackEvents:
     async def message(self, event: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         """Handle a message that a person wrote, edited or deleted."""
         with reads_foreign_form("an event of Slack"):
-            found = read(event, self._me, self._chat.name_question)
+            parsed = read(event, self._me, self._chat.name_question)
         async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
-            match found:
+            match parsed:
                 case InboundMessage() as inbound:
                     is_allowed = self._is_allowed(inbound, event, body)
                     if not await self._take_reply(inbound, is_allowed):
@@ -168,9 +168,9 @@ class SlackEvents:
         await self._chat.declining.decline("not_allowed", inbound.user, post, spoken)
 
     async def _take_reply(self, inbound: InboundMessage, is_allowed: bool) -> bool:
-        """Show what a person writes below a hand-over in the conversation; False: it is no reply.
+        """Add a person's reply to a hand-over to the conversation; False if it is not such a reply.
 
-        The ticket is in the message above, which must be of the app itself.
+        The ticket is in the message above, which must have been posted by the app itself.
         """
         handover, incoming = self._chat.handover, inbound.incoming
         channel, thread = incoming.post["channel"], incoming.post.get("thread")
@@ -178,13 +178,13 @@ class SlackEvents:
         if handover is None or thread is None or not is_inside:
             return False
         text = await self._calls.read_own_message(channel, thread, self._me.user)
-        found = _TICKET.search(text)
-        if found is None or not handover.is_ticket(found[1]):
+        match = _TICKET.search(text)
+        if match is None or not handover.is_ticket(match[1]):
             return False
         if not is_allowed or incoming.edits is not None:
             return True
         ts = incoming.post["ts"]
-        if await handover.reply(found[1], incoming.text, reply_id=f"slack {channel} {ts}"):
+        if await handover.reply(match[1], incoming.text, reply_id=f"slack {channel} {ts}"):
             self._chat.spawn(self._mark_sent(channel, ts))
         else:
             key, language = "handover_reply_failed", await self._locales.of(inbound.user)

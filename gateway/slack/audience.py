@@ -1,4 +1,4 @@
-"""Decides whom Refdesk answers on Slack, and reads who is a member of which user group."""
+"""Decides which people Refdesk answers on Slack, and reads the members of user groups."""
 
 import asyncio
 import time
@@ -88,7 +88,7 @@ class SlackUserGroups:
         return read_at is not None and self._clock() - read_at < share * LIFETIME_SECONDS
 
     async def _read(self, ids: Iterable[str]) -> None:
-        """Read user groups again; one that could not be read stays as it was."""
+        """Read user groups again; an unreadable one keeps its members."""
         try:
             async with asyncio.timeout(READ_SECONDS), asyncio.TaskGroup() as tasks:
                 for id_ in ids:
@@ -127,6 +127,6 @@ class _ReadGroup:
 def _teams(message: Mapping[str, Any]) -> Iterator[str]:
     """Yield the teams that a message names for its author, or an action for its user."""
     profile = message.get("user_profile")
-    found = [message.get(name) for name in ("user_team", "source_team", "team", "team_id")]
-    found.append(profile.get("team") if isinstance(profile, Mapping) else None)
-    yield from (one for one in found if isinstance(one, str) and one)
+    teams = [message.get(name) for name in ("user_team", "source_team", "team", "team_id")]
+    teams.append(profile.get("team") if isinstance(profile, Mapping) else None)
+    yield from (team for team in teams if isinstance(team, str) and team)

@@ -40,7 +40,7 @@ ALL_CHARACTERS = 12_500
 TEXT_BYTES = 3_900
 """The maximum length of the escaped text of one message."""
 SOURCES = 20
-"""The most places that are listed; what is left out is counted below them."""
+"""Maximum number of listed places; a count of the others follows below them."""
 SOURCES_CHARACTERS = 6_000
 """The maximum encoded length of all sources, and of all buttons, so that both fit one message."""
 SOURCE_CHARACTERS = 150
@@ -249,11 +249,13 @@ def _measure_json(blocks: Sequence[Fields]) -> int:
 def _list_lines(page: SourcePage) -> Iterator[str]:
     """Yield the line of a page, and below it those of its sections if it has several."""
     if len(page.sections) == 1:
-        [one] = page.sections
+        [cited_section] = page.sections
         names = dict.fromkeys(
-            (page.title, one.name) if one.name != one.source.title else [page.title]
+            (page.title, cited_section.name)
+            if cited_section.name != cited_section.source.title
+            else [page.title]
         )
-        yield f"{one.numbers} {_place(one.source, ' › '.join(names))}"
+        yield f"{cited_section.numbers} {_place(cited_section.source, ' › '.join(names))}"
         return
     yield escape(plain_title(page.title)[:SOURCE_CHARACTERS])
     for section in page.sections:
@@ -375,8 +377,8 @@ def _is_shown(mark: Mark) -> bool:
     return mark.end > mark.start
 
 
-def _name_target(found: re.Match[str]) -> str:
-    target, label = found[1], found[2]
+def _name_target(match: re.Match[str]) -> str:
+    target, label = match[1], match[2]
     if target.startswith("!"):
         return label or ""
     if label:

@@ -152,9 +152,9 @@ def check_press(body: Mapping[str, Any]) -> None:
 
 def _object(text: str) -> object:
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
         # JSON can escape lone surrogates, but they can be neither stored nor sent.
-        json.dumps(found, ensure_ascii=False).encode()
+        json.dumps(parsed, ensure_ascii=False).encode()
     except RecursionError as error:
         raise ValueError("too many levels") from error
-    return found
+    return parsed

@@ -137,8 +137,8 @@ class SlackCalls:
         """Return the locale of a user's Slack, or an empty text."""
         async with self._turn("users.info", soon=True):
             reply = await self._client.users_info(user=user, include_locale=True)
-        found: Mapping[str, Any] = reply.get("user") or {}
-        return str(found.get("locale") or "")
+        profile: Mapping[str, Any] = reply.get("user") or {}
+        return str(profile.get("locale") or "")
 
     async def list_members(self, user_group: str) -> tuple[str, ...]:
         """Return the ids of the people of a user group."""

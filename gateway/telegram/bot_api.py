@@ -48,7 +48,8 @@ per minute in a group, where edits and deletions count as messages; 30 calls per
 One typing action serves all questions of its chat, so it is sent only every four seconds. A
 placeholder does not wait for a turn in a chat, because the outcome may need that turn."""
 DRAFT_LEAVES = {"private": 1, "group": 2, "all": 2}
-"""Turns that a draft leaves to outcomes: a group gets a draft only if it had no message lately."""
+"""Number of turns that a draft leaves for outcomes: a group gets a draft only if it had no recent
+message."""
 ALREADY = (
     "not modified",
     "message to delete not found",

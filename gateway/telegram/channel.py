@@ -175,7 +175,7 @@ def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
 
 
 def _list_places(sources: Sequence[Source]) -> Iterator[tuple[str, str, Source | None]]:
-    """Yield what stands before each line of the sources, its name, and where it leads."""
+    """Yield the prefix of each line of the sources, its name, and its target."""
     for page in group_sources(sources):
         is_single = len(page.sections) == 1
         if not is_single:

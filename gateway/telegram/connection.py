@@ -64,10 +64,10 @@ class Updates:
     async def take(self, body: Mapping[str, Any]) -> None:
         """Handle one update; raises `UnreadableError` and the errors of broker and memory."""
         with reads_foreign_form("an update of Telegram"):
-            found = read(
+            parsed = read(
                 Update.de_json(dict(body), self._calls.bot), self._me, self._chat.name_question
             )
-        match found:
+        match parsed:
             case Incoming() as incoming:
                 await self._accept(incoming)
             case Pressed() as pressed:
@@ -329,7 +329,7 @@ async def _register_commands(bot: Bot, texts: Texts) -> None:
 
     It names languages without their script.
     """
-    for language in (None, *(one for one in texts.languages if "-" not in one)):
+    for language in (None, *(language for language in texts.languages if "-" not in language)):
         commands = [BotCommand(name, texts.text(key, language or "en")) for name, key in HELP]
         async with translate_errors():
             await bot.set_my_commands(commands, language_code=language)

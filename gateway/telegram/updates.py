@@ -149,14 +149,14 @@ def _is_addressed(message: Message, me: BotIdentity, *, addressed: bool) -> bool
 
 
 def _mentions(message: Message, me: BotIdentity) -> bool:
-    found = {
+    mentions = {
         **message.parse_entities([MessageEntity.MENTION, MessageEntity.TEXT_MENTION]),
         **message.parse_caption_entities([MessageEntity.MENTION, MessageEntity.TEXT_MENTION]),
     }
     return any(
         mentioned.casefold() == f"@{me.username}".casefold()
         or (entity.user is not None and entity.user.id == me.id)
-        for entity, mentioned in found.items()
+        for entity, mentioned in mentions.items()
     )
 
 

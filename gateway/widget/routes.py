@@ -47,7 +47,8 @@ FILES = {
 
 @dataclass(frozen=True, slots=True)
 class PageContents:
-    """What the page shows: the `name` of the assistant, a notice by `state`, and example questions.
+    """The contents of the page: the `name` of the assistant, a notice by `state`, and example
+    questions.
 
     `key`: a key is required; `empty`: there are no documents; `search`: there is no model; `away`:
     a store does not answer.
@@ -124,7 +125,7 @@ async def _default_contents(_request: Request) -> PageContents:
 def widget_router(find_contents: FindContents = _default_contents) -> APIRouter:
     """Return the routes; they need no key and return no personal data.
 
-    `find_contents` returns what the page shows to the caller of a request.
+    `find_contents` returns the contents of the page for the caller of a request.
     """
     router = APIRouter(include_in_schema=False)
     methods = ["GET", "HEAD"]

@@ -1,1 +1,1 @@
-"""Learns from the documents what the cosines of an embedding model mean."""
+"""Learns the scale of an embedding model's cosines from the documents."""

@@ -1,4 +1,4 @@
-"""Calibrates an index after an ingestion, and notes what keeps it from being calibrated."""
+"""Calibrates an index after an ingestion, and notes why it could not be calibrated."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,9 @@ log = structlog.get_logger("knowledge")
 async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str]]:
     """Calibrate the cosines for the present documents; return notes for the operator.
 
-    The shipped model is not calibrated: on English documents its weights were fitted, and in other
+    The shipped model is not calibrated: its weights were fitted on English documents, and in other
     languages words alone decide better. If questions cannot be embedded, the previous calibrations
-    stay.
+    are kept.
     """
     if embedder.name not in SHIPPED_NAMES:
         # Imported here: only ingestions calibrate.
@@ -67,4 +67,6 @@ async def _find_uncalibrated(index: Index, embedding: str) -> tuple[str, ...]:
     """
     known = await index.calibrations()
     missing = find_uncalibrated(embedding, await index.languages(), known)
-    return tuple(one for one in missing if embedding in SHIPPED_NAMES or one not in known)
+    return tuple(
+        language for language in missing if embedding in SHIPPED_NAMES or language not in known
+    )

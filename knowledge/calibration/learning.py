@@ -33,18 +33,18 @@ from knowledge.index.port import IndexedPassage, ReadableIndex
 from knowledge.index.queries import Floats, PointId
 
 LEAST_CHUNKS = 20
-"""With fewer chunks in a language no line is learned: words alone decide there."""
+"""Minimum number of chunks in a language; below it no line is learned, and only words decide."""
 MOST_CHUNKS = 4_000
 PASSAGES = 400
 REFERENCES = (0.196, 0.402, 0.690)
 """The best cosines of foreign, shuffled and own queries with the shipped model."""
 WEIGHTS = (0.25, 1.0, 1.0)
 LEAST_PAIRED = 0.6
-"""The share of questions that are nearest to their translation, from which two languages count as
-compared. A model for about a hundred languages has .63 to 1.00 in pairs of 17 languages, the
-shipped one at most .6 but in pairs of close relatives such as Spanish and Portuguese."""
+"""The share of questions whose nearest neighbour is their translation from which two languages
+count as comparable. A model for about a hundred languages has .63 to 1.00 in pairs of 17 languages,
+the shipped one at most .6 except in pairs of close relatives such as Spanish and Portuguese."""
 GROWTH = 1.2
-"""By which factor the chunks of a language may change before it is learned again."""
+"""The factor by which the chunks of a language may change before it is learned again."""
 
 _DOCUMENTS_AT_ONCE = 64
 
@@ -67,7 +67,8 @@ class _Sample:
 async def learn_calibrations(
     index: ReadableIndex, embedder: QuestionEmbedder, known: Calibrations
 ) -> Calibrations:
-    """Return the calibrations for the present documents; present ones stay as long as they fit.
+    """Return the calibrations for the present documents; existing ones are kept as long as they
+    fit.
 
     Raises the errors of the index and the embedder.
     """
@@ -97,13 +98,13 @@ async def learn_calibrations(
 
 def fit_line(medians: Sequence[float]) -> tuple[float, float]:
     """Return slope and offset of the line from these medians to `REFERENCES`."""
-    found, wanted, weights = (np.asarray(values) for values in (medians, REFERENCES, WEIGHTS))
-    middle = float(np.average(found, weights=weights))
+    measured, wanted, weights = (np.asarray(values) for values in (medians, REFERENCES, WEIGHTS))
+    middle = float(np.average(measured, weights=weights))
     centre = float(np.average(wanted, weights=weights))
-    spread = float((weights * (found - middle) ** 2).sum())
+    spread = float((weights * (measured - middle) ** 2).sum())
     if spread < 1e-9:
         return 0.0, centre
-    slope = float((weights * (found - middle) * (wanted - centre)).sum()) / spread
+    slope = float((weights * (measured - middle) * (wanted - centre)).sum()) / spread
     return slope, centre - slope * middle
 
 
@@ -116,15 +117,15 @@ def _still_fits(present: Calibration, chunks: int) -> bool:
 async def _find_compared(
     languages: Collection[str], embedder: QuestionEmbedder
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return for each language of documents those of questions that the model compares with it.
+    """Return for each document language the question languages that the model can compare with it.
 
-    A language without translated questions is tried by the English ones.
+    A language without translated questions is tested with the English ones.
     """
     asked = list_question_languages()
     texts = [find_foreign_questions(language) for language in (*languages, *asked)]
-    embedded = await embedder.embed_questions([text for one in texts for text in one])
+    embedded = await embedder.embed_questions([text for form in texts for text in form])
     vectors = np.split(
-        np.asarray(embedded, dtype=np.float32), np.cumsum([len(one) for one in texts])[:-1]
+        np.asarray(embedded, dtype=np.float32), np.cumsum([len(form) for form in texts])[:-1]
     )
     questions = dict(zip(asked, vectors[len(languages) :], strict=True))
     return {
@@ -134,12 +135,12 @@ async def _find_compared(
 
 
 def _list_compared(own: Floats, questions: Mapping[str, Floats]) -> tuple[str, ...]:
-    found = tuple(
+    compared = tuple(
         language
         for language, vectors in questions.items()
         if (np.argmax(vectors @ own.T, axis=1) == np.arange(len(own))).mean() >= LEAST_PAIRED
     )
-    return (*found, EVERY_LANGUAGE) if len(found) == len(questions) else found
+    return (*compared, EVERY_LANGUAGE) if len(compared) == len(questions) else compared
 
 
 async def _take_sample(index: ReadableIndex, listed: Sequence[ListedDocument]) -> _Sample:
@@ -158,8 +159,8 @@ async def _take_sample(index: ReadableIndex, listed: Sequence[ListedDocument]) -
         if len(vectors) >= MOST_CHUNKS:
             break
     chosen = sorted(points, key=lambda point: hash_text(str(point)))[:PASSAGES]
-    found: Mapping[PointId, IndexedPassage] = await index.passages(chosen)
-    texts: list[Chunk] = [found[point].chunk for point in chosen if point in found]
+    indexed: Mapping[PointId, IndexedPassage] = await index.passages(chosen)
+    texts: list[Chunk] = [indexed[point].chunk for point in chosen if point in indexed]
     stacked = np.stack(vectors[:MOST_CHUNKS]) if vectors else np.zeros((0, 1), np.float32)
     return _Sample(stacked, headings, [chunk.text for chunk in texts])
 

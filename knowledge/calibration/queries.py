@@ -52,7 +52,7 @@ def generate_queries(
 
 
 def list_question_languages() -> tuple[str, ...]:
-    """Return the languages in which there are the same foreign questions, in the same order."""
+    """Return the languages that have the same foreign questions in the same order."""
     return tuple(_read_foreign_questions())
 
 

@@ -61,7 +61,7 @@ _GroupId = Field(pattern=r"^[A-Za-z0-9_:.-]{1,100}$")
 
 
 class _Answer(BaseModel):
-    """What an answer has of what is needed; all else is left out."""
+    """The needed fields of a response; all others are ignored."""
 
     model_config = ConfigDict(alias_generator=to_camel)
 
@@ -163,9 +163,9 @@ class _Level:
 
 
 class Confluence:
-    """A `Connector` of one space, or of all spaces of the account but personal ones.
+    """A `Connector` of one space, or of all spaces of the account except personal ones.
 
-    `everybody` are the names of groups to which all belong who may ask the desk.
+    `everybody` are the names of groups that contain everybody who may ask the desk.
     """
 
     def __init__(self, client: ServiceClient, space: str, everybody: Sequence[str] = ()) -> None:
@@ -181,18 +181,18 @@ class Confluence:
         self._members: dict[str, frozenset[str] | None] = {}
 
     async def list_items(self) -> Sequence[Listed]:
-        found: list[tuple[_Page, _Space]] = []
+        items: list[tuple[_Page, _Space]] = []
         for space in await self._list_spaces():
             path = f"{_V2}/spaces/{space.id}"
             pages = await self._list_all(_Page, f"{path}/pages", status="current")
             posts = await self._list_all(_Page, f"{path}/blogposts", status="current")
             self._posts |= {post.id for post in posts}
             self._titles |= {(space.key, page.title): page.id for page in pages}
-            found += [(one, space) for one in (*pages, *posts)]
-        for page, space in found:
+            items += [(item, space) for item in (*pages, *posts)]
+        for page, space in items:
             self._nodes[page.id] = page
             self._space_of[page.id] = space
-        return [await self._list(page, space) for page, space in found]
+        return [await self._list(page, space) for page, space in items]
 
     async def find_readers(self, item: Listed) -> Readers:
         space = self._space_of[item.id]
@@ -215,7 +215,8 @@ class Confluence:
             except ValueError as error:
                 raise ItemError(item.address, f"its groups cannot be used: {error}") from error
         shown = "; ".join(
-            f"{one.what}: {', '.join(one.groups) or 'people only'}" for one in restricting
+            f"{restriction.what}: {', '.join(restriction.groups) or 'people only'}"
+            for restriction in restricting
         )
         return Readers(reason=f"no group may read it, so that nobody does here ({shown})")
 
@@ -238,23 +239,23 @@ class Confluence:
 
     async def _list_spaces(self) -> list[_Space]:
         named = {"keys": self._key} if self._key else {"status": "current"}
-        found = [
+        spaces = [
             space
             for space in await self._list_all(_Space, f"{_V2}/spaces", **named)
             if space.key == self._key or not (self._key or space.type == "personal")
         ]
-        if not found:
+        if not spaces:
             what = f"the space {self._key!r}" if self._key else "a space"
             raise ConnectorError(
                 self._client.address,
                 f"expected {what} at {self._client.address}, found none that the account may read: "
                 "check the key of the space and the permissions of the account",
             )
-        return found
+        return spaces
 
     async def _list(self, page: _Page, space: _Space) -> Listed:
         try:
-            above = [self._nodes[one].title for one in await self._list_above(page.id)]
+            above = [self._nodes[node_id].title for node_id in await self._list_above(page.id)]
         except ItemError:
             # Its permissions will not be found either, which is reported; its place is not needed
             # before.
@@ -283,11 +284,11 @@ class Confluence:
 
     def _find_address(self, title: str, space: str) -> str:
         keys = [space] if space else sorted({key for key, _ in self._titles})
-        found = [self._titles[key, title] for key in keys if (key, title) in self._titles]
-        return self._make_address(found[0]) if len(found) == 1 else ""
+        address = [self._titles[key, title] for key in keys if (key, title) in self._titles]
+        return self._make_address(address[0]) if len(address) == 1 else ""
 
     async def _list_above(self, identity: str) -> list[str]:
-        """Return the ids of what is above a page, the next one first; raises `ItemError`."""
+        """Return the ids of the ancestors of a page, the nearest one first; raises `ItemError`."""
         above: list[str] = []
         node = self._nodes[identity]
         while node.parent_id is not None:
@@ -301,7 +302,7 @@ class Confluence:
         return above
 
     async def _fetch_place(self, identity: str, kind: str | None) -> _Place:
-        """Return what is above a page and is not among the pages; raises `ItemError`."""
+        """Return an ancestor of a page that is not a page itself; raises `ItemError`."""
         place = _PLACES.get(kind or "", "pages")
         try:
             return await self._client.get(_Place, f"{_V2}/{place}/{identity}")
@@ -313,7 +314,7 @@ class Confluence:
 
     async def _list_attached(self, item: Listed) -> tuple[Listed, ...]:
         path = f"{self._find_path(item.id)}/attachments"
-        found = await self._list_all(_Attachment, path, status="current")
+        attachments = await self._list_all(_Attachment, path, status="current")
         return tuple(
             Listed(
                 id=f"{attachment.id}@{item.id}",
@@ -324,7 +325,7 @@ class Confluence:
                 folders=(*item.folders, item.title),
                 suffix=PurePosixPath(attachment.title).suffix.lower(),
             )
-            for attachment in found
+            for attachment in attachments
             if attachment.id.startswith("att")
             and attachment.file_size <= MAX_BYTES
             and PurePosixPath(attachment.title).suffix.lower() in FOREIGN_SUFFIXES
@@ -333,10 +334,10 @@ class Confluence:
     async def _find_space_level(self, space: _Space) -> _Level | None:
         known = f"space {space.id}"
         if known not in self._levels:
-            found = await self._list_all(_Permission, f"{_V2}/spaces/{space.id}/permissions")
+            permissions = await self._list_all(_Permission, f"{_V2}/spaces/{space.id}/permissions")
             ids = {
                 permission.principal.id
-                for permission in found
+                for permission in permissions
                 if permission.principal.type == "group"
                 and (permission.operation.key, permission.operation.target_type)
                 == ("read", "space")
@@ -352,7 +353,9 @@ class Confluence:
         return self._names[identity]
 
     async def _find_restriction(self, identity: str) -> _Level | None:
-        """Return to whom a page, or what is above one, is restricted; None: not at all."""
+        """Return the readers to whom a page, or one of its ancestors, is restricted; None if it is
+        unrestricted.
+        """
         if identity not in self._levels:
             groups: dict[str, str] = {}
             start, is_restricted = 0, False
@@ -377,7 +380,7 @@ class Confluence:
         return self._levels[identity]
 
     async def _intersect(self, levels: Sequence[_Level]) -> list[str]:
-        """Return the groups of which each member is admitted by every level."""
+        """Return the groups whose members are all admitted by every level."""
         ids = {name: group for level in levels for name, group in level.groups.items()}
         return [
             name
@@ -392,26 +395,28 @@ class Confluence:
         if members is None or not level.groups:
             return False
         admitted = [await self._list_members(group) for group in level.groups.values()]
-        return members <= frozenset().union(*(one for one in admitted if one is not None))
+        return members <= frozenset().union(
+            *(members for members in admitted if members is not None)
+        )
 
     async def _list_members(self, identity: str) -> frozenset[str] | None:
         """Return the people of a group; None: the account may not see them, or they are many."""
         if identity not in self._members:
-            found: set[str] | None = set()
+            members: set[str] | None = set()
             start = 0
             path = f"{_V1}/group/{quote(identity)}/membersByGroupId"
-            while found is not None:
+            while members is not None:
                 try:
                     got = await self._client.get(_Users, path, start=start, limit=_MEMBERS_PER_PAGE)
                 except ItemForbiddenError:
-                    found = None
+                    members = None
                     break
-                found |= {result.account_id for result in got.results}
+                members |= {result.account_id for result in got.results}
                 start += _MEMBERS_PER_PAGE
                 if len(got.results) < _MEMBERS_PER_PAGE:
                     break
-                found = found if start < _MOST_MEMBERS else None
-            self._members[identity] = None if found is None else frozenset(found)
+                members = members if start < _MOST_MEMBERS else None
+            self._members[identity] = None if members is None else frozenset(members)
         return self._members[identity]
 
 

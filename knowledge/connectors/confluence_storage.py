@@ -1,7 +1,7 @@
-"""Turns the storage format of Confluence, XHTML with elements of its own, into HTML for our reader.
+"""Converts Confluence's storage format, XHTML with additional elements, into HTML for our reader.
 
-Macros that hold text keep it: code and preformatted text, panels, expandable parts, states, tasks.
-Macros that fetch something from elsewhere have no text on the page, and leave none.
+Macros that contain text keep it: code and preformatted text, panels, expandable parts, states,
+tasks. Macros that fetch content from elsewhere have no text on the page and are removed.
 """
 
 import re

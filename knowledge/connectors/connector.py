@@ -47,7 +47,7 @@ _LONGEST_NAME = 150
 Answer = TypeVar("Answer", bound=BaseModel)
 _ENTRIES = TypeAdapter(list[Any])
 Follow = Callable[[Mapping[str, Any]], Mapping[str, str]]
-"""Returns what asks for the next page of a list, from a page; nothing: it is the last one."""
+"""Returns the request for the next page of a list, given a page; None if it was the last one."""
 
 
 class ItemError(ConnectorError):
@@ -89,7 +89,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Who may read an item: `groups`, or everybody; `reason` states why nobody may."""
+    """The readers of an item: `groups`, or everybody; `reason` states why nobody may read it."""
 
     groups: tuple[str, ...] = ()
     is_everybody: bool = False
@@ -104,7 +104,7 @@ class Connector(Protocol):
         ...
 
     async def find_readers(self, item: Listed) -> Readers:
-        """Return who may read an item; raise `ItemError` if that cannot be found out."""
+        """Return the readers of an item; raises `ItemError` if they cannot be determined."""
         ...
 
     async def fetch(self, item: Listed) -> Fetched:
@@ -149,21 +149,23 @@ class ServiceClient:
         self, kind: type[Answer], path: str, name: str, follow: Follow, **query: str | int
     ) -> list[Answer]:
         """Return all entries `name` of a list that comes in pages; raises as `get` does."""
-        found: list[Answer] = []
+        answers: list[Answer] = []
         seen: set[tuple[tuple[str, str], ...]] = set()
         following: Mapping[str, str] = {}
         while True:
             page = await self.get(_AnyAnswer, path, **{**query, **following})
             entries = (page.model_extra or {}).get(name)
             try:
-                found += [kind.model_validate(one) for one in _ENTRIES.validate_python(entries)]
+                answers += [
+                    kind.model_validate(entry) for entry in _ENTRIES.validate_python(entries)
+                ]
             except ValidationError as error:
                 raise _describe_answer(f"{self._base}{path}", path, error) from error
             following = follow(page.model_extra or {})
             mark = tuple(sorted(following.items()))
             if not following:
-                return found
-            if mark in seen or len(seen) >= MOST_PAGES or len(found) > MOST_ITEMS:
+                return answers
+            if mark in seen or len(seen) >= MOST_PAGES or len(answers) > MOST_ITEMS:
                 raise ConnectorError(
                     self.address,
                     f"the list {path} of {self.address} has no end: it has more than {MOST_ITEMS} "
@@ -220,7 +222,7 @@ class ServiceClient:
 
 
 class _AnyAnswer(BaseModel, extra="allow"):
-    """An answer of which all is kept."""
+    """A response of which all fields are kept."""
 
 
 class _Kept(BaseModel, frozen=True, extra="forbid"):
@@ -300,11 +302,11 @@ class _Copy:
             # Its title and its place may have changed without a new version.
             self.state.items[item.id] = _keep(item, groups)
         else:
-            found = await self.connector.fetch(item)
-            await asyncio.to_thread(_replace, self.folder / _name_file(item.id), found.data)
+            fetched = await self.connector.fetch(item)
+            await asyncio.to_thread(_replace, self.folder / _name_file(item.id), fetched.data)
             self.state.items[item.id] = _keep(item, groups)
             self.fetched += 1
-            self._attach(item, found.attached, groups)
+            self._attach(item, fetched.attached, groups)
             if self.fetched % _FETCHED_PER_SAVE == 0:
                 await asyncio.to_thread(self.save)
         for identity, kept in self._list_attached(item.id):
@@ -312,30 +314,30 @@ class _Copy:
                 await self._fetch_attached(identity, kept)
 
     def _attach(self, item: Listed, attached: Sequence[Listed], groups: tuple[str, ...]) -> None:
-        named = {one.id for one in attached}
+        named = {listed.id for listed in attached}
         for identity, _ in self._list_attached(item.id):
             if identity not in named:
                 self._drop(identity)
-        for one in attached:
-            known = self.state.items.get(one.id)
-            is_same = known is not None and known.version == one.version and known.is_fetched
-            kept = _keep(one, groups)
-            self.state.items[one.id] = kept.model_copy(
+        for listed in attached:
+            known = self.state.items.get(listed.id)
+            is_same = known is not None and known.version == listed.version and known.is_fetched
+            kept = _keep(listed, groups)
+            self.state.items[listed.id] = kept.model_copy(
                 update={"parent": item.id, "is_fetched": is_same}
             )
-            self._attached.setdefault(item.id, set()).add(one.id)
+            self._attached.setdefault(item.id, set()).add(listed.id)
 
     async def _fetch_attached(self, identity: str, kept: _Kept) -> None:
-        one = Listed(identity, kept.version, kept.title, kept.address, suffix=kept.suffix)
+        listed = Listed(identity, kept.version, kept.title, kept.address, suffix=kept.suffix)
         try:
-            found = await self.connector.fetch(one)
+            fetched = await self.connector.fetch(listed)
         except ItemGoneError:
             self._drop(identity)
             return
         except ItemError as error:
             self._fail(kept.address, error)
             return
-        await asyncio.to_thread(_replace, self.folder / _name_file(identity), found.data)
+        await asyncio.to_thread(_replace, self.folder / _name_file(identity), fetched.data)
         self.state.items[identity] = kept.model_copy(update={"is_fetched": True})
         self.fetched += 1
 
@@ -350,20 +352,27 @@ class _Copy:
             ) from error
 
     def _restrict(self, identity: str, groups: tuple[str, ...]) -> None:
-        for one, kept in [(identity, self.state.items[identity]), *self._list_attached(identity)]:
-            self.state.items[one] = kept.model_copy(update={"groups": groups})
+        for item_id, kept in [
+            (identity, self.state.items[identity]),
+            *self._list_attached(identity),
+        ]:
+            self.state.items[item_id] = kept.model_copy(update={"groups": groups})
 
     def _list_attached(self, parent: str) -> list[tuple[str, _Kept]]:
-        found = sorted(self._attached.get(parent, ()))
-        return [(one, self.state.items[one]) for one in found if one in self.state.items]
+        attached = sorted(self._attached.get(parent, ()))
+        return [
+            (item_id, self.state.items[item_id])
+            for item_id in attached
+            if item_id in self.state.items
+        ]
 
     def _drop(self, identity: str) -> None:
-        for one in (identity, *(attached for attached, _ in self._list_attached(identity))):
-            if self.state.items.pop(one, None) is not None:
-                (self.folder / _name_file(one)).unlink(missing_ok=True)
+        for item_id in (identity, *(attached for attached, _ in self._list_attached(identity))):
+            if self.state.items.pop(item_id, None) is not None:
+                (self.folder / _name_file(item_id)).unlink(missing_ok=True)
 
     def remove_gone(self, listed: Sequence[Listed]) -> None:
-        """Remove what the service does not have any more."""
+        """Remove items that no longer exist in the service."""
         present = {item.id for item in listed}
         for identity, kept in list(self.state.items.items()):
             if (kept.parent or identity) not in present:
@@ -377,9 +386,9 @@ class _Copy:
 async def open_client(
     service: Service, user_agent: str, resolve: Resolve = resolve_by_system
 ) -> AsyncIterator[ServiceClient]:
-    """Provide a client; raises `ConnectorError` if the host is not known.
+    """Provide a client; raises `ConnectorError` if the host is unknown.
 
-    Only a service at a private address leads to private addresses, and to no other host there.
+    Only a service at a private address may lead to private addresses, and only on its own host.
     """
     limits = FetchLimits(
         bytes_per_page=MAX_BYTES,
@@ -404,9 +413,9 @@ async def open_client(
 
 
 async def copy_service(connector: Connector, place: str, folder: Path) -> StoreOutcome:
-    """Bring the copy of a service up to date; raise `ConnectorError` if it is away.
+    """Update the copy of a service; raises `ConnectorError` if it is unavailable.
 
-    What was copied until then stays, and nothing is removed.
+    Everything copied until then is kept, and nothing is removed.
     """
     copy = _Copy(connector, place, folder)
     try:
@@ -433,7 +442,11 @@ async def copy_service(connector: Connector, place: str, folder: Path) -> StoreO
 def survey_service(place: str, folder: Path, outcome: StoreOutcome, *_: Any) -> Survey:
     """Return the items of a copy; each one is named by its address, to which citations lead."""
     state = _read_state(folder)
-    kept = {one: item for one, item in state.items.items() if (folder / _name_file(one)).exists()}
+    kept = {
+        item_id: item
+        for item_id, item in state.items.items()
+        if (folder / _name_file(item_id)).exists()
+    }
     files, places = [], {}
     for path, identity in _name_items(kept):
         item = kept[identity]
@@ -496,7 +509,7 @@ def _read_state(folder: Path) -> _State:
 
 
 def _name_items(kept: Mapping[str, _Kept]) -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield a path for each item, by which people know it; none is used twice."""
+    """Yield a unique and readable path for each item."""
     counts: Counter[PurePosixPath] = Counter()
     for identity, item in sorted(kept.items()):
         names = [_clean_name(part) for part in (*item.folders, item.title)]

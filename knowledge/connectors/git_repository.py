@@ -21,7 +21,7 @@ from knowledge.errors import ConnectorError
 MOST_FILES = 200_000
 MOST_BYTES = 2_000_000_000
 _LARGEST_SNIPPET = 256 * 1024
-"""Bytes of a file outside the wanted folder, to which its pages may refer."""
+"""Maximum size in bytes of a file outside the requested folder that its pages may include."""
 _SECONDS = 120.0
 _FILE, _PROGRAM, _LINK, _MODULE = b"100644", b"100755", b"120000", b"160000"
 _SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.allow=never")
@@ -53,7 +53,7 @@ class _Blob:
 def copy_revision(repository: Path, revision: str, folder: str, target: Path) -> RevisionCopy:
     """Copy the files of a revision into `target`, and small ones outside `folder` as well.
 
-    `revision` is a branch, a tag or a commit; empty: the one that is checked out. Raises
+    `revision` is a branch, a tag or a commit; empty for the checked-out one. Raises
     `RepositoryError`, and `OSError` if `target` cannot be written.
     """
     commit = _find_commit(repository, revision)
@@ -82,17 +82,17 @@ def copy_revision(repository: Path, revision: str, folder: str, target: Path) ->
 
 
 def find_places(repository: Path) -> list[Path]:
-    """Return the absolute folders on this machine at which a repository is: all of its names.
+    """Return all absolute folders on this machine by which a repository can be named.
 
     `repository` may be a folder inside its working tree, its `.git` folder, or bare. Raises
     `RepositoryError`.
     """
-    found = _run(repository, "rev-parse", "--show-toplevel")
-    if found.returncode != 0:
-        found = _run(repository, "rev-parse", "--absolute-git-dir")
-    if found.returncode != 0:
+    process = _run(repository, "rev-parse", "--show-toplevel")
+    if process.returncode != 0:
+        process = _run(repository, "rev-parse", "--absolute-git-dir")
+    if process.returncode != 0:
         raise RepositoryError(repository, f"expected a Git repository at {repository}, found none")
-    place = Path(os.fsdecode(found.stdout.removesuffix(b"\n")))
+    place = Path(os.fsdecode(process.stdout.removesuffix(b"\n")))
     top = place.parent if place.name == ".git" else place
     given = Path(os.path.abspath(repository))
     if not Path(os.path.realpath(given)).is_relative_to(os.path.realpath(top)):
@@ -103,7 +103,8 @@ def find_places(repository: Path) -> list[Path]:
             "configuration sets core.worktree",
         )
     if os.path.realpath(given) != os.path.realpath(top):
-        # A folder inside the repository: its rules are those of the tree, its name is no root.
+        # A folder inside the repository: its rules are those of the tree, and its name is not a
+        # root.
         given = top
     places = dict.fromkeys((top, given, Path(os.path.realpath(top))))
     named = (place.with_name(place.name.removesuffix(".git")) for place in places)
@@ -128,45 +129,45 @@ def survey_copy(
     which the repository is on this machine, see `find_places`.
     """
     bases = _list_bases(Path(os.path.realpath(tree)), folder, places)
-    found = survey(tree / folder, read_title, language_of, bases=bases)
-    located = dict(found.locations)
-    for file in found.walk.files:
+    surveyed = survey(tree / folder, read_title, language_of, bases=bases)
+    located = dict(surveyed.locations)
+    for file in surveyed.walk.files:
         place = located[file.path]
         name = f"{tree.name}/{place.name}" if folder else place.name
         path = PurePosixPath(folder) / file.path
         url = make_address(web_address, path, copied.revision) if web_address else place.url
         located[file.path] = replace(place, name=name, url=url or place.url)
     top = Path(os.path.realpath(tree))
-    found.walk.files[:] = [replace(file, top=file.top and top) for file in found.walk.files]
-    found.walk.skipped += copied.skipped
-    return replace(found, root=root, locations=located)
+    surveyed.walk.files[:] = [replace(file, top=file.top and top) for file in surveyed.walk.files]
+    surveyed.walk.skipped += copied.skipped
+    return replace(surveyed, root=root, locations=located)
 
 
 def _find_commit(repository: Path, revision: str) -> str:
     asked = f"{revision or 'HEAD'}^{{commit}}"
-    found = _run(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", asked)
-    if found.returncode != 0:
-        reason = found.stderr.decode("utf-8", "replace").strip().split("\n")[0]
+    process = _run(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", asked)
+    if process.returncode != 0:
+        reason = process.stderr.decode("utf-8", "replace").strip().split("\n")[0]
         raise RepositoryError(
             repository,
             f"expected a Git repository with the revision {revision or 'HEAD'!r} at {repository}, "
             f"found none{': ' if reason else ''}{reason}",
         )
-    return found.stdout.decode("ascii").strip()
+    return process.stdout.decode("ascii").strip()
 
 
 def _name_branch(repository: Path) -> str:
-    found = _run(repository, "symbolic-ref", "--quiet", "--short", "HEAD")
-    return found.stdout.decode("utf-8", "replace").strip()
+    process = _run(repository, "symbolic-ref", "--quiet", "--short", "HEAD")
+    return process.stdout.decode("utf-8", "replace").strip()
 
 
 def _list_blobs(
     repository: Path, commit: str, wanted: PurePosixPath, copied: RevisionCopy
 ) -> Iterator[_Blob]:
-    found = _run(repository, "ls-tree", "-r", "-l", "-z", "--full-tree", commit)
-    if found.returncode != 0:
+    process = _run(repository, "ls-tree", "-r", "-l", "-z", "--full-tree", commit)
+    if process.returncode != 0:
         raise RepositoryError(repository, f"the files of {commit} in {repository} cannot be listed")
-    for entry in found.stdout.split(b"\0"):
+    for entry in process.stdout.split(b"\0"):
         head, tab, name = entry.partition(b"\t")
         if not tab:
             continue
@@ -240,7 +241,7 @@ def _command(repository: Path, *words: str) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of git: without what names other repositories or programs."""
+    """Return the environment of git, without variables that name other repositories or programs."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return {
         **kept,
@@ -254,11 +255,11 @@ def _environment() -> dict[str, str]:
 
 
 def _list_bases(tree: Path, folder: str, places: Sequence[Path]) -> list[RuleBase]:
-    """Return where rules of access are looked for: each of these places restricts the files.
+    """Return the folders in which access rules are looked up; each of them restricts the files.
 
-    These are the copied revision, the working tree, and the folders above the repository. Rules of
-    the repository, which others may have written, cannot loosen those above it. Rules that were
-    made since an old revision hold for it, too.
+    These are the copied revision, the working tree, and the folders above the repository. Rules in
+    the repository, which others may have written, cannot loosen those above it. Rules created after
+    an old revision apply to it as well.
     """
     bases = [RuleBase(tree / folder, within=tree)]
     for place in places:

@@ -26,11 +26,11 @@ class StoreOutcome(BaseModel, frozen=True, extra="forbid"):
 
 
 def is_store(place: str) -> bool:
-    """Return whether an address is one of a store or a service, of which a copy is kept."""
+    """Return whether an address is that of a store or a service, which are copied."""
     scheme, mark, _ = place.partition("://")
     return bool(mark) and scheme.lower() in (*SCHEMES, *SERVICES)
 
 
 def is_service(place: str) -> bool:
-    """Return whether an address is one of a service, such as `confluence://host/SPACE`."""
+    """Return whether an address is that of a service, such as `confluence://host/SPACE`."""
     return place.partition("://")[0].lower() in SERVICES

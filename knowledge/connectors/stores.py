@@ -73,10 +73,10 @@ class _Copy:
             self._fetch(path, name, mark, is_rules=is_rules)
 
     def _is_taken(self, path: PurePosixPath, name: str, *, is_rules: bool) -> bool:
-        """Return whether a file has no copy of its own, because of how its name is written.
+        """Return whether the name of a file is already taken by another file.
 
-        Names that differ only in characters that nobody sees have one name here. Such a file must
-        not replace another one, nor the access rules of a folder.
+        Names that differ only in invisible characters count as one name. Such a file must not
+        replace another one, nor the access rules of a folder.
         """
         is_imitation = is_rules and not _keeps_name(path, name)
         if not is_imitation and str(path) not in self._present:
@@ -112,7 +112,7 @@ def copy_store(place: str, folder: Path) -> StoreOutcome:
     """Bring the copy of a store in `folder` up to date; raise `ConnectorError`."""
     files, top = _open(place)
     try:
-        found = list(_list_files(files, top))
+        listed_files = list(_list_files(files, top))
     except Exception as error:
         raise ConnectorError(place, _explain(error, place)) from error
     tree = locate_copy(place, folder)
@@ -120,10 +120,10 @@ def copy_store(place: str, folder: Path) -> StoreOutcome:
     state = _read_state(folder)
     copied = _Copy(files, tree, state)
     # Files whose names stay as they are come first, so that no other file takes their place.
-    found.sort(key=lambda listed: not _keeps_name(listed[0], listed[1]))
-    for path, name, entry in found[:MOST_FILES]:
+    listed_files.sort(key=lambda listed: not _keeps_name(listed[0], listed[1]))
+    for path, name, entry in listed_files[:MOST_FILES]:
         copied.take(path, name, entry)
-    is_partial = len(found) > MOST_FILES or copied.is_full
+    is_partial = len(listed_files) > MOST_FILES or copied.is_full
     if not is_partial:
         copied.remove_gone()
     (folder / _STATE).write_text(state.model_dump_json(), "utf-8")
@@ -156,11 +156,11 @@ def survey_store(
     """Return the files of the copy of a store; rules of access are those in the store."""
     tree = Path(os.path.realpath(locate_copy(place, folder)))
     bases = [RuleBase(tree, within=tree)]
-    found = survey(tree, read_title, language_of, web_address, bases=bases)
-    found.walk.failures += [(PurePosixPath(path), reason) for path, reason in outcome.failures]
-    found.walk.skipped += outcome.skipped
-    found.walk.is_partial = outcome.is_partial
-    return replace(found, root=place)
+    surveyed = survey(tree, read_title, language_of, web_address, bases=bases)
+    surveyed.walk.failures += [(PurePosixPath(path), reason) for path, reason in outcome.failures]
+    surveyed.walk.skipped += outcome.skipped
+    surveyed.walk.is_partial = outcome.is_partial
+    return replace(surveyed, root=place)
 
 
 def _open(place: str) -> tuple[Any, str]:  # as above
@@ -191,14 +191,14 @@ def _open(place: str) -> tuple[Any, str]:  # as above
 
 
 def _options_of_sftp() -> dict[str, Any]:
-    """Return what the environment states; keys are those of the user and of the SSH agent."""
+    """Return the options from the environment; keys are those of the user and of the SSH agent."""
     stated = {"password": "SFTP_PASSWORD", "known_hosts": "SFTP_KNOWN_HOSTS"}
-    found = {option: os.environ[name] for option, name in stated.items() if name in os.environ}
-    return {"skip_instance_cache": True, **found}
+    chosen = {option: os.environ[name] for option, name in stated.items() if name in os.environ}
+    return {"skip_instance_cache": True, **chosen}
 
 
 def _list_files(files: Any, top: str) -> Iterator[tuple[PurePosixPath, str, Mapping[str, Any]]]:
-    """Yield path, name and entry of each file; a path that leads out of the store is left out."""
+    """Yield path, name and entry of each file; paths that lead out of the store are left out."""
     listed = files.find(top, detail=True)
     prefix = top.strip("/")
     for name, entry in sorted(listed.items()):
@@ -215,7 +215,7 @@ def _keeps_name(path: PurePosixPath, name: str) -> bool:
 
 
 def _mark_version(entry: Mapping[str, Any]) -> str:
-    """Return what changes with a file: its ETag, else its time, and its size."""
+    """Return a value that changes with a file: its ETag, otherwise its time and size."""
     tags = [str(entry[name]) for name in (*_TAGS, *_TIMES) if entry.get(name)]
     return f"{tags[0] if tags else ''} {entry.get('size')}"
 

@@ -44,8 +44,8 @@ _ATTACHED = "att"
 class Zendesk:
     """A `Connector` of the help center in one language.
 
-    `is_anonymous`: there are no credentials, so that all that is shown is for everybody.
-    `everybody` are the names of groups to which all belong who may ask the desk.
+    `is_anonymous`: there are no credentials, so everything visible is for everybody. `everybody`
+    are the names of groups that contain everybody who may ask the desk.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Zendesk:
         article = self._articles[item.id]
         named = article.user_segment_ids
         wanted = [article.user_segment_id] if named is None else named
-        ids = [one for one in wanted if one is not None]
+        ids = [group for group in wanted if group is not None]
         if self._is_anonymous or not ids:
             return Readers(is_everybody=True)
         known = self._segments
@@ -126,9 +126,9 @@ class Zendesk:
 
     async def _list_attached(self, item: Listed) -> tuple[Listed, ...]:
         path = f"{_HELP}/articles/{item.id}/attachments"
-        found = await self._list_all(_Attachment, path, "article_attachments")
+        attachments = await self._list_all(_Attachment, path, "article_attachments")
         # Of the address of a file only its path is used: credentials go to no other host.
-        places = [(attachment, urlsplit(attachment.content_url).path) for attachment in found]
+        places = [(attachment, urlsplit(attachment.content_url).path) for attachment in attachments]
         return tuple(
             Listed(
                 id=f"{_ATTACHED}{attachment.id}",
@@ -147,12 +147,13 @@ class Zendesk:
 
     async def _read_segments(self) -> None:
         try:
-            found = await self._list_all(_Segment, f"{_HELP}/user_segments", "user_segments")
+            segments = await self._list_all(_Segment, f"{_HELP}/user_segments", "user_segments")
         except ItemForbiddenError:
             # Public articles are read nevertheless; for others, the missing permission is reported.
             return
         self._segments = {
-            segment.id: segment.user_type if segment.built_in else segment.name for segment in found
+            segment.id: segment.user_type if segment.built_in else segment.name
+            for segment in segments
         }
 
     async def _list_all(self, kind: type[Answer], path: str, name: str) -> list[Answer]:

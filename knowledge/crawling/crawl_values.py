@@ -1,4 +1,4 @@
-"""What belongs to a crawl: its scope, its limits, its result, and its error."""
+"""The values of a crawl: its scope, its limits, its result, and its error."""
 
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -25,7 +25,7 @@ class CrawlLimits(FetchLimits):
 class CrawlOutcome:
     """The result of a crawl; `failures`, `skipped` and `warnings` are addresses with the reason.
 
-    `is_partial`: not all pages were visited, and no earlier crawl knows the others.
+    `is_partial`: not all pages were visited, and the others are unknown from earlier crawls.
     """
 
     fetched: int = 0

@@ -1,8 +1,7 @@
 """Crawls a website: from its start and its sitemaps along its links, within its path and limits.
 
-Pages are asked for with what the last crawl knows of them, so that a page that has not changed is
-not sent again. A page that is gone (404, 410) is removed; one that cannot be fetched stays as it
-was and is listed with the reason.
+Pages are requested conditionally, so that an unchanged page is not sent again. A missing page (404,
+410) is removed; a page that cannot be fetched keeps its last content and is listed with the reason.
 """
 
 import asyncio
@@ -40,7 +39,7 @@ ReadLinks = Callable[[bytes, str], PageLinks]
 Progress = Callable[[int, int], None]
 """Receives the number of visited and of waiting addresses after each visit."""
 _KNOWN_PER_PAGE = 10
-"""Addresses that are remembered for each page that may be visited: a trap makes endless ones."""
+"""Remembered addresses for each page that may be visited, because a trap generates endless ones."""
 HTML = ".html"
 _BY_TYPE: Mapping[str, str] = {
     "text/html": HTML,
@@ -58,11 +57,11 @@ _BY_TYPE: Mapping[str, str] = {
     "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
 }
 _VAGUE = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream"})
-"""Types that servers send for what they do not know: there the address decides."""
+"""Media types that servers send for unknown content; the address decides instead."""
 FOREIGN_SUFFIXES = SUFFIXES - {".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".mbox", ".eml"}
-"""Formats of others that are read: none that holds several documents, which may state their ids."""
+"""Other formats that are read, except those with several documents, which may state their ids."""
 AGENT = "refdesk"
-"""The name by which robots.txt addresses this crawler."""
+"""The name of this crawler in robots.txt."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -126,10 +125,10 @@ class Crawler:
         await asyncio.to_thread(self._mirror.prune)
         return self._outcome
 
-    def _note_pictures(self, found: PageLinks, url: str) -> None:
+    def _note_pictures(self, links: PageLinks, url: str) -> None:
         """Remember the pictures of a page that are on its host: pages are fetched first."""
-        base = normalise(found.base, url) or url
-        targets = ((address, normalise(address, base)) for address in found.pictures)
+        base = normalise(links.base, url) or url
+        targets = ((address, normalise(address, base)) for address in links.pictures)
         self._pictures[url] = {
             address: target
             for address, target in targets
@@ -146,7 +145,7 @@ class Crawler:
             page = self._mirror.find(url)
             if page is None:
                 continue
-            shown = {one: page.pictures[one] for one in targets if one in page.pictures}
+            shown = {target: page.pictures[target] for target in targets if target in page.pictures}
             for address, target in targets.items():
                 is_over = time.monotonic() >= self._until or self._fetcher.is_exhausted
                 if address not in shown and target not in taken and not is_over:
@@ -159,7 +158,7 @@ class Crawler:
             self._outcome.warnings.append((self._mirror.start, reason))
 
     async def _take_picture(self, url: str) -> str:
-        """Return the name of the file of a picture; empty for one that cannot be shown."""
+        """Return the file name of a picture; empty if it cannot be shown."""
         try:
             answer = await follow(self._fetcher, url, self._may_show, most_bytes=LARGEST_PICTURE)
         except (CrawlError, OutboundError, OSError):
@@ -230,7 +229,7 @@ class Crawler:
         return self._scope.contains(url) and self._entry.robots.allow(url)
 
     def _skip(self, visit: Visit, reason: str) -> None:
-        """List an address that is no document; that is a failure for the start of the crawl."""
+        """List an address that is not a document; for the start of the crawl that is a failure."""
         is_start = visit.url == self._mirror.start
         (self._outcome.failures if is_start else self._outcome.skipped).append((visit.url, reason))
 
@@ -243,9 +242,9 @@ class Crawler:
             self._outcome.unchanged += 1
             if known.suffix == HTML:
                 body = await asyncio.to_thread(self._mirror.read, known)
-                found = await self._find_links(body, answer.url)
-                self._follow_links(found, answer.url, visit)
-                self._note_pictures(found, answer.url)
+                links = await self._find_links(body, answer.url)
+                self._follow_links(links, answer.url, visit)
+                self._note_pictures(links, answer.url)
         elif answer.status == _FOUND:
             await self._keep(answer, known, visit)
         else:
@@ -259,11 +258,11 @@ class Crawler:
                 visit, f"there is no reader for {answer.media_type or 'content without a type'}"
             )
             return
-        found = PageLinks()
+        links = PageLinks()
         if suffix == HTML:
-            found = await self._find_links(answer.body, answer.url)
-            self._follow_links(found, answer.url, visit)
-        wishes = {*found.robots, *_split_words(answer.header("x-robots-tag"))}
+            links = await self._find_links(answer.body, answer.url)
+            self._follow_links(links, answer.url, visit)
+        wishes = {*links.robots, *_split_words(answer.header("x-robots-tag"))}
         if wishes & {"noindex", "none"}:
             self._mirror.remove(answer.url)
             self._skip(visit, "the page is excluded by itself (noindex)")
@@ -276,9 +275,9 @@ class Crawler:
             etag=answer.header("etag"),
             last_modified=answer.header("last-modified"),
             depth=visit.depth,
-            canonical=self._find_canonical(found, answer.url),
+            canonical=self._find_canonical(links, answer.url),
         )
-        self._note_pictures(found, answer.url)
+        self._note_pictures(links, answer.url)
         self._outcome.fetched += 1
 
     async def _find_links(self, body: bytes, url: str) -> PageLinks:
@@ -288,21 +287,21 @@ class Crawler:
             self._outcome.warnings.append((url, f"its links were not followed: {error}"))
             return PageLinks()
 
-    def _follow_links(self, found: PageLinks, url: str, visit: Visit) -> None:
-        if {"nofollow", "none"} & set(found.robots):
+    def _follow_links(self, links: PageLinks, url: str, visit: Visit) -> None:
+        if {"nofollow", "none"} & set(links.robots):
             return
-        base = normalise(found.base, url) or url
-        for link in (*found.links, found.canonical):
+        base = normalise(links.base, url) or url
+        for link in (*links.links, links.canonical):
             target = normalise(link, base) if link else None
             if target is not None and may_be_page(target):
                 self._frontier.add(target, visit.depth + 1)
 
-    def _find_canonical(self, found: PageLinks, url: str) -> str:
+    def _find_canonical(self, links: PageLinks, url: str) -> str:
         """Return the other address that a page names as its own, if it belongs to the crawl."""
-        if not found.canonical:
+        if not links.canonical:
             return ""
-        base = normalise(found.base, url) or url
-        canonical = normalise(found.canonical, base)
+        base = normalise(links.base, url) or url
+        canonical = normalise(links.canonical, base)
         if canonical is None or canonical == url or not self._may_open(canonical):
             return ""
         return canonical
@@ -350,7 +349,7 @@ class Frontier:
         self._waiting.task_done()
 
     async def wait_until_empty(self) -> None:
-        """Wait until all addresses were visited, and led to no further ones."""
+        """Wait until all addresses were visited and led to no further ones."""
         await self._waiting.join()
 
 

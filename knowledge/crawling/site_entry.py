@@ -24,9 +24,9 @@ _MISSING = range(400, 500)
 _BUSY = 429
 _FOUND = 200
 MOST_SITEMAPS = 200
-"""Sitemaps of one website that are read; one that lists itself is read once."""
+"""Maximum number of sitemaps of one website; one that lists itself is read once."""
 MOST_ADDRESSES = 50_000
-"""Addresses of one sitemap that are read: what the standard allows."""
+"""Maximum number of addresses of one sitemap, as defined by the standard."""
 _GZIP = b"\x1f\x8b"
 
 
@@ -101,16 +101,16 @@ def read_sitemap(data: bytes, *, most_bytes: int) -> Sitemap:
         root = parse_xml(data, "a sitemap")
     except WrongFormatError as error:
         raise FetchError(str(error)) from error
-    found = Sitemap()
+    sitemap = Sitemap()
     kind = root.tag.rpartition("}")[2]
-    wanted = {"urlset": found.pages, "sitemapindex": found.sitemaps}.get(kind)
+    wanted = {"urlset": sitemap.pages, "sitemapindex": sitemap.sitemaps}.get(kind)
     if wanted is None:
         raise FetchError(f"expected a sitemap, found {kind[:40]!r}")
     for entry in root[:MOST_ADDRESSES]:
         for part in entry:
             if part.tag.rpartition("}")[2] == "loc" and part.text:
                 wanted.append(part.text.strip())
-    return found
+    return sitemap
 
 
 async def _read_robots(fetcher: Fetcher, scope: CrawlScope) -> str:
@@ -155,12 +155,12 @@ async def _read_sitemaps(
                     )
                     entry.warnings.append((address, reason))
                 continue
-            found = read_sitemap(answer.body, most_bytes=limits.bytes_per_page)
+            sitemap = read_sitemap(answer.body, most_bytes=limits.bytes_per_page)
         except OutboundError as error:
             entry.warnings.append((address, f"the sitemap was ignored: {error}"))
             continue
-        waiting.extend(found.sitemaps)
-        for page in found.pages:
+        waiting.extend(sitemap.sitemaps)
+        for page in sitemap.pages:
             place = normalise(page)
             if place is not None and scope.contains(place):
                 pages[place] = None

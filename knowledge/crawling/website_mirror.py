@@ -1,4 +1,4 @@
-"""Keeps the pages of a crawled website in a folder, with what the next crawl must know of them."""
+"""Stores the pages of a crawled website in a folder, with the data that the next crawl needs."""
 
 import fcntl
 import hashlib
@@ -24,7 +24,7 @@ _FILE = re.compile(r"[0-9a-f]{64}")
 
 
 class MirroredPage(BaseModel, frozen=True, extra="forbid"):
-    """A page as it was fetched last; `file` is its name in the folder."""
+    """The last fetched state of a page; `file` is its name in the folder."""
 
     file: str = Field(pattern=r"^[0-9a-f]{64}$")
     suffix: str = Field(pattern=r"^\.[a-z0-9]{1,10}$", description="which reader reads it")
@@ -96,7 +96,7 @@ class WebsiteMirror:
         return page if page is not None and self.locate(page).exists() else None
 
     def find_validators(self, url: str) -> Validators:
-        """Return what the server of a page sent to compare by; empty if there is no page."""
+        """Return the validators that the server of a page sent; empty if there is no page."""
         page = self.find(url)
         return Validators() if page is None else Validators(page.etag, page.last_modified)
 
@@ -152,9 +152,9 @@ class WebsiteMirror:
         return page is not None
 
     def save(self) -> None:
-        """Write the state, whole or not at all; raise `OSError`.
+        """Write the state atomically; raises `OSError`.
 
-        Pages may be added meanwhile by another thread, but only one thread saves at a time.
+        Another thread may add pages in the meantime, but only one thread saves at a time.
         """
         state = MirrorState(start=self._state.start, pages=dict(self._state.pages))
         _replace(self._path, state.model_dump_json(indent=1).encode())

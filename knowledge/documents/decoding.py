@@ -1,7 +1,7 @@
-"""Turns bytes into clean text: finds the encoding, removes control and hidden characters.
+"""Decodes bytes into clean text: determines the encoding, removes control and hidden characters.
 
-Names of encodings mean what they mean to browsers (the WHATWG Encoding Standard): `iso-8859-1` is
-Windows-1252. Without a name that fits, chardet detects the encoding, and the choice is reported.
+Encoding labels follow the WHATWG Encoding Standard, as in browsers: `iso-8859-1` means
+Windows-1252. Without a valid label, chardet detects the encoding, and the choice is reported.
 """
 
 import codecs
@@ -96,7 +96,7 @@ def _decode_legacy(
         try:
             return codec.decode(data, "strict")[0], ()
         except UnicodeError:
-            pass  # what the document states is wrong: the encoding is detected and reported
+            pass  # the stated encoding is wrong: it is detected and reported
     text = data.decode("utf-8", _NAME_OF_HANDLER)
     if len(_MULTIBYTE.findall(data)) > len(data.decode("utf-8", "replace").split("\ufffd")):
         return text, (f"some bytes are not UTF-8, the first at {position}; read as {_FALLBACK}",)
@@ -113,10 +113,10 @@ def _detect(data: bytes, position: int) -> tuple[str, str]:
     from chardet import EncodingEra
 
     start = max(0, position - _CONTEXT_BYTES)
-    found = chardet.detect(
+    detected = chardet.detect(
         data[start : start + _DETECTION_BYTES], encoding_era=EncodingEra.MODERN_WEB
     )
-    for name in (found["encoding"], _FALLBACK):
+    for name in (detected["encoding"], _FALLBACK):
         codec = _find_codec(name) if name is not None else None
         if codec is not None:
             try:
@@ -128,9 +128,9 @@ def _detect(data: bytes, position: int) -> tuple[str, str]:
 
 def _find_codec(name: str) -> codecs.CodecInfo | None:
     """Return the codec of a declared name, as browsers understand it, else as Python does."""
-    found = webencodings.lookup(name)
-    if found is not None:
-        info: codecs.CodecInfo = found.codec_info
+    known_codec = webencodings.lookup(name)
+    if known_codec is not None:
+        info: codecs.CodecInfo = known_codec.codec_info
         return info
     try:
         codec = codecs.lookup(name)
@@ -140,7 +140,7 @@ def _find_codec(name: str) -> codecs.CodecInfo | None:
 
 
 def _read_as_windows(error: UnicodeError) -> tuple[str, int]:
-    """Handle bytes that are not UTF-8: Windows-1252 is what texts are mixed with."""
+    """Handle bytes that are not UTF-8 as Windows-1252, the encoding most often mixed into texts."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
@@ -160,13 +160,15 @@ def _decode_marked(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _decode_wide(data: bytes, position: int) -> tuple[str, tuple[str, ...]]:
-    """Return text in UTF-16 without a mark: its zero bytes are all high, or all low ones."""
+    """Return text in UTF-16 without a byte order mark, recognised by zero bytes that are all high
+    or all low.
+    """
     import chardet
 
     sample = data[:_SAMPLE_BYTES]
-    found = chardet.detect(sample)["encoding"] or ""
-    if found.upper().startswith("UTF-16") and not (0 in sample[::2] and 0 in sample[1::2]):
-        name = found if found[-2:].upper() in ("LE", "BE") else "utf-16-le"
+    encoding = chardet.detect(sample)["encoding"] or ""
+    if encoding.upper().startswith("UTF-16") and not (0 in sample[::2] and 0 in sample[1::2]):
+        name = encoding if encoding[-2:].upper() in ("LE", "BE") else "utf-16-le"
         try:
             text = data.decode(name)
         except UnicodeDecodeError:

@@ -4,15 +4,15 @@ ReadingError
 ├── NotTextError        the bytes are not text: it is another kind of file
 ├── NoTextError         it is empty, or has no text
 ├── PicturesError       its pages are pictures, which are not read
-├── NoDocumentError     it is data or configuration and no document
-├── SkippedError        a password protects it, or its format is not read
+├── NoDocumentError     it is data or configuration, not a document
+├── SkippedError        a password protects it, or its format is not supported
 ├── WrongFormatError    name and content are of different formats
-├── UnknownShapeError   JSON lines whose keys are none of the known shapes
-├── TooLargeError       more bytes, pages or text than a document may have
-├── TooSlowError        reading took longer than it may
-├── TooMuchMemoryError  reading needed more memory than it may
-├── ReaderDiedError     the process that read it ended
-├── UnforeseenError     a reader failed in a way that no code expects
+├── UnknownShapeError   JSON lines with keys of no known shape
+├── TooLargeError       more bytes, pages or text than allowed
+├── TooSlowError        reading took longer than allowed
+├── TooMuchMemoryError  reading needed more memory than allowed
+├── ReaderDiedError     the reading process ended
+├── UnforeseenError     a reader failed unexpectedly
 └── MissingExtraError   an optional dependency reads this format
 """
 
@@ -32,7 +32,7 @@ class NoTextError(ReadingError):
 
 
 class PicturesError(ReadingError):
-    """The pages of the document are pictures, in which no text was recognised."""
+    """The pages of the document are pictures in which no text was recognised."""
 
 
 class NoDocumentError(ReadingError):
@@ -40,7 +40,7 @@ class NoDocumentError(ReadingError):
 
 
 class SkippedError(ReadingError):
-    """The document cannot be opened: it is skipped, and the message says what to do."""
+    """The document cannot be opened: it is skipped, and the message states what to do."""
 
 
 class WrongFormatError(ReadingError):

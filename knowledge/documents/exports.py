@@ -1,9 +1,10 @@
-"""Restores what exports hide: names, conversations and web addresses of pages; opens zip archives.
+"""Restores information hidden by exports: names, conversations and web addresses of pages; opens
+zip archives.
 
 The export adds the id of each page, 32 hexadecimal digits, to the names of its file and its folder.
 
-Nothing of an archive becomes a path of this machine. Sizes, their ratio and the number of members
-are bounded: both the stated ones and those that are read.
+Members of an archive are never written to paths of this machine. Sizes, their ratio and the number
+of members are limited, both as stated and as read.
 """
 
 import io
@@ -52,7 +53,7 @@ class ZipArchive:
     """An open archive; members are read one after the other."""
 
     def __init__(self, file: Path | io.BytesIO) -> None:
-        """Open an archive; raise a `ReadingError` for one that is damaged or too large."""
+        """Open an archive; raises a `ReadingError` if it is damaged or too large."""
         try:
             self._archive = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
@@ -99,27 +100,27 @@ class ArchivedFile(FoundFile):
         return self.archive.read(self.member)
 
 
-def restore_exports(found: FolderListing, web_address: str = "") -> Addresses:
+def restore_exports(listing: FolderListing, web_address: str = "") -> Addresses:
     """Open the archives of a listing and restore the pages of exports in it.
 
     Returns the web addresses of pages by path: those that exports state, and those that
     `web_address` makes, see `make_address`.
     """
-    expand_archives(found)
-    conversations = restore_conversations(found, web_address)
-    restored, stated = restore_names(found)
-    found.files[:] = [
+    expand_archives(listing)
+    conversations = restore_conversations(listing, web_address)
+    restored, stated = restore_names(listing)
+    listing.files[:] = [
         replace(file, path=restored[file.path], origins=(*file.origins, file.path))
         if file.path in restored
         else file
-        for file in found.files
+        for file in listing.files
     ]
-    found.files.sort(key=lambda file: file.path)
+    listing.files.sort(key=lambda file: file.path)
     if not web_address:
         return stated
     made = {
         file.path: make_address(web_address, file.path)
-        for file in found.files
+        for file in listing.files
         if file.path not in conversations
     }
     return {**stated, **{path: url for path, url in made.items() if url}, **conversations}
@@ -149,14 +150,14 @@ def make_address(pattern: str, path: PurePosixPath, revision: str = "") -> str:
 
 
 def restore_names(
-    found: FolderListing,
+    listing: FolderListing,
 ) -> tuple[dict[PurePosixPath, PurePosixPath], dict[PurePosixPath, str]]:
     """Return the restored paths of exported pages, by path, and their addresses, by restored path.
 
     A page whose name is taken keeps the first digits of its id. A table that is exported twice,
     filtered and whole, is read once.
     """
-    paths = {file.path for file in found.files}
+    paths = {file.path for file in listing.files}
     restored: dict[PurePosixPath, PurePosixPath] = {}
     addresses: dict[PurePosixPath, str] = {}
     taken = set(paths)
@@ -177,19 +178,19 @@ def restore_names(
     return restored, addresses
 
 
-def expand_archives(found: FolderListing) -> None:
+def expand_archives(listing: FolderListing) -> None:
     """Add the files in the archives of a listing, each below the path of its archive.
 
     Archives in archives are opened, too, as large exports are cut into them; those in them are not.
     """
-    for file in found.archives:
+    for file in listing.archives:
         try:
             archive = ZipArchive(file.location)
         except ReadingError as error:
-            found.failures.append((file.path, str(error)))
+            listing.failures.append((file.path, str(error)))
             continue
-        _expand(archive, file, found)
-    found.files.sort(key=lambda file: file.path)
+        _expand(archive, file, listing)
+    listing.files.sort(key=lambda file: file.path)
 
 
 def _clean(part: str) -> str:
@@ -198,33 +199,33 @@ def _clean(part: str) -> str:
 
 
 def _expand(
-    archive: ZipArchive, file: FoundFile, found: FolderListing, *, is_inner: bool = False
+    archive: ZipArchive, file: FoundFile, listing: FolderListing, *, is_inner: bool = False
 ) -> None:
     if any(_split(member)[-1:] == [RULES_FILE] for member in archive.members):
         reason = f"access rules ({RULES_FILE}) are supported in folders only: unpack the archive"
-        found.failures.append((file.path, reason))
+        listing.failures.append((file.path, reason))
         return
     unknown: list[PurePosixPath] = []
-    for member, path in _list_members(archive, file.path, found):
+    for member, path in _list_members(archive, file.path, listing):
         names = (root.joinpath(*_split(member)) for root in (file.path, *file.origins))
         origins = (*(name for name in names if name != path), *file.origins)
         inner = ArchivedFile(path, file.location, origins=origins, archive=archive, member=member)
         if path.suffix.lower() in SUFFIXES:
-            found.files.append(inner)
+            listing.files.append(inner)
         elif path.suffix.lower() == ARCHIVE and not is_inner:
             try:
                 opened = ZipArchive(io.BytesIO(archive.read(member)))
             except ReadingError as error:
-                found.failures.append((path, str(error)))
+                listing.failures.append((path, str(error)))
                 continue
-            _expand(opened, inner, found, is_inner=True)
+            _expand(opened, inner, listing, is_inner=True)
         else:
             unknown.append(path)
-    found.skipped += list_skipped(unknown)
+    listing.skipped += list_skipped(unknown)
 
 
 def _list_members(
-    archive: ZipArchive, root: PurePosixPath, found: FolderListing
+    archive: ZipArchive, root: PurePosixPath, listing: FolderListing
 ) -> Iterator[tuple[zipfile.ZipInfo, PurePosixPath]]:
     known: set[PurePosixPath] = set()
     for member in archive.members:
@@ -236,7 +237,7 @@ def _list_members(
         if not reason and path in known:
             reason = "the archive has another file of this name"
         if reason:
-            found.skipped.append((root / display_name(member.filename.strip("/")), reason))
+            listing.skipped.append((root / display_name(member.filename.strip("/")), reason))
             continue
         known.add(path)
         yield member, path

@@ -1,13 +1,13 @@
-"""Walks a folder in a fixed order: its files that have a reader, and who may read them.
+"""Walks a folder in a fixed order: its files that have a reader, and the groups that may read them.
 
 Hidden files and folders, version control and installed packages are left out. A link to a file is
-read when the file is in the folder and not found there by itself; no other link is followed. An
-opened file is checked once more, because a link may replace it after the walk. Files that have no
+read if the file is in the folder and not otherwise part of the walk; other links are not followed.
+An opened file is checked once more, because a link may replace it after the walk. Files without a
 reader are listed with the reason.
 
-A page of an archive, an export or a repository has another name than the file that it comes from.
-The rules of folders hold for both: where several names are matched, only the groups that each rule
-states may read the page. A page that no group could read is left out, never published.
+A page of an archive, an export or a repository has a different name from its file. The rules of
+folders apply to both: if several names match, only the groups that each rule states may read the
+page. A page that no group could read is left out, never published.
 """
 
 import os
@@ -81,8 +81,8 @@ class FolderListing:
     """The files of a walk; `failures` are folders that could not be listed, with the reason.
 
     `skipped` are files without a reader, with the reason; `archives` are zip archives.
-    `unreachable` are those of which only an earlier version is among the files, by their names,
-    with the reason. `is_partial`: nobody knows which further files there are.
+    `unreachable` names files with the reason why only an earlier version is available.
+    `is_partial`: further files may exist.
     """
 
     files: list[FoundFile] = field(default_factory=list)
@@ -96,10 +96,10 @@ class FolderListing:
 
 @dataclass(frozen=True, slots=True)
 class RuleBase:
-    """A folder in which the files of a source are, or would be: its rules hold for them.
+    """A folder that contains the files of a source, or would: its rules apply to them.
 
-    The rules of the folders above it hold, too: of those in `within`, if it is set, and of none in
-    `outside`. All paths are absolute.
+    The rules of the folders above it apply as well: of those in `within`, if it is set, and of none
+    in `outside`. All paths are absolute.
     """
 
     folder: Path
@@ -107,7 +107,9 @@ class RuleBase:
     outside: Path | None = None
 
     def find(self, rules: FolderRules, name: PurePosixPath) -> StatedByFolder:
-        """Return what folders state about a file of this name; raises as `FolderRules.find`."""
+        """Return the statements of folders about a file of this name; raises as
+        `FolderRules.find`.
+        """
         return rules.find(self.folder / name, within=self.within, outside=self.outside)
 
 
@@ -120,31 +122,31 @@ def walk(root: Path) -> FolderListing:
         file = FoundFile(path, root, origins=origins)
         is_archive = root.suffix.lower() == ARCHIVE
         return FolderListing(archives=[file]) if is_archive else FolderListing([file])
-    found = FolderListing()
+    listing = FolderListing()
     top = Path(os.path.realpath(root))
     linked: list[FoundFile] = []
     unknown: list[PurePosixPath] = []
     waiting = [(root, PurePosixPath())]
     while waiting:
         folder, path = waiting.pop()
-        for entry in _entries(folder, path, found):
+        for entry in _entries(folder, path, listing):
             place = path / display_name(entry.name)
             raw = PurePosixPath(Path(entry.path).relative_to(root))
             file = FoundFile(place, Path(entry.path), top, () if raw == place else (raw,))
             if entry.is_dir(follow_symlinks=False):
                 if len(place.parts) > DEEPEST_FOLDER:
-                    found.failures.append((place, f"it is deeper than {DEEPEST_FOLDER} folders"))
+                    listing.failures.append((place, f"it is deeper than {DEEPEST_FOLDER} folders"))
                 else:
                     waiting.append((Path(entry.path), place))
             elif entry.is_symlink():
-                _note_link(file, top, linked, found)
+                _note_link(file, top, linked, listing)
             else:
-                _sort_file(file, found, unknown)
-    met = {os.path.realpath(file.location) for file in found.files}
-    found.files += [file for file in linked if os.path.realpath(file.location) not in met]
-    found.files.sort(key=lambda file: file.path)
-    found.skipped += list_skipped(place for place in unknown if place.name != RULES_FILE)
-    return found
+                _sort_file(file, listing, unknown)
+    met = {os.path.realpath(file.location) for file in listing.files}
+    listing.files += [file for file in linked if os.path.realpath(file.location) not in met]
+    listing.files.sort(key=lambda file: file.path)
+    listing.skipped += list_skipped(place for place in unknown if place.name != RULES_FILE)
+    return listing
 
 
 def display_name(name: str) -> str:
@@ -154,33 +156,35 @@ def display_name(name: str) -> str:
 
 
 def is_left_out(name: str) -> bool:
-    """Return whether a file or folder is left out by its name: hidden, or an installed package."""
+    """Return whether a file or folder is left out because of its name: hidden, or an installed
+    package.
+    """
     return name.startswith(".") or name in _SKIPPED
 
 
 def is_private(target: Path) -> bool:
-    """Return whether a file is left out by its name; folders such as `..data` are usual."""
+    """Return whether a file is left out because of its name; folders such as `..data` are usual."""
     return target.name.startswith(".") or not _PRIVATE.isdisjoint(target.parts)
 
 
-def state_access(found: FolderListing, bases: Sequence[RuleBase]) -> tuple[Stated, FolderRules]:
-    """Return what folders state about each file, and the rules that were used.
+def state_access(listing: FolderListing, bases: Sequence[RuleBase]) -> tuple[Stated, FolderRules]:
+    """Return the statements of folders about each file, and the rules that were used.
 
-    Files whose rules contradict each other are taken out of the listing, with the reason. Raises
-    `OSError` or a `ReadingError` if rules cannot be read.
+    Files with contradicting rules are removed from the listing, with the reason. Raises `OSError`
+    or a `ReadingError` if rules cannot be read.
     """
     rules = FolderRules()
     stated: Stated = {}
-    for file in found.files:
+    for file in listing.files:
         each = [(name, base.find(rules, name)) for name in _list_names(file) for base in bases]
         restricting = [(name, folder.groups) for name, folder in each if folder.groups]
         groups = _intersect([groups for _, groups in restricting])
         if restricting and not groups:
-            found.skipped.append((file.path, _describe_conflict(restricting)))
+            listing.skipped.append((file.path, _describe_conflict(restricting)))
             continue
         version = next((folder.version for _, folder in each if folder.version), "")
         stated[file.path] = StatedByFolder(groups, version)
-    found.files[:] = [file for file in found.files if file.path in stated]
+    listing.files[:] = [file for file in listing.files if file.path in stated]
     return stated, rules
 
 
@@ -190,12 +194,12 @@ def make_sort_key(source: str) -> list[tuple[int, str]]:
     return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]
 
 
-def _sort_file(file: FoundFile, found: FolderListing, unknown: list[PurePosixPath]) -> None:
+def _sort_file(file: FoundFile, listing: FolderListing, unknown: list[PurePosixPath]) -> None:
     suffix = file.path.suffix.lower()
     if suffix in SUFFIXES:
-        found.files.append(file)
+        listing.files.append(file)
     elif suffix == ARCHIVE:
-        found.archives.append(file)
+        listing.archives.append(file)
     else:
         unknown.append(file.path)
 
@@ -206,22 +210,24 @@ def _refuse_special(status: os.stat_result) -> None:
         raise WrongFormatError(f"expected a file, found {next(kinds, 'a device')}")
 
 
-def _entries(folder: Path, path: PurePosixPath, found: FolderListing) -> Iterator[os.DirEntry[str]]:
+def _entries(
+    folder: Path, path: PurePosixPath, listing: FolderListing
+) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             names = [entry for entry in entries if not is_left_out(entry.name)]
     except OSError as error:
-        found.failures.append((path, f"the folder cannot be listed: {error.strerror}"))
+        listing.failures.append((path, f"the folder cannot be listed: {error.strerror}"))
         return
     yield from names
 
 
-def _note_link(link: FoundFile, top: Path, linked: list[FoundFile], found: FolderListing) -> None:
+def _note_link(link: FoundFile, top: Path, linked: list[FoundFile], listing: FolderListing) -> None:
     target = Path(os.path.realpath(link.location))
     if not target.is_relative_to(top):
-        found.warnings.append((link.path, "a link that leaves the folder was not followed"))
+        listing.warnings.append((link.path, "a link that leaves the folder was not followed"))
     elif is_private(target.relative_to(top)):
-        found.warnings.append((link.path, "a link to a hidden file was not followed"))
+        listing.warnings.append((link.path, "a link to a hidden file was not followed"))
     elif link.path.suffix.lower() in SUFFIXES:
         origin = PurePosixPath(target.relative_to(top))
         linked.append(replace(link, origins=(*link.origins, origin)))

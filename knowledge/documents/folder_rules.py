@@ -1,9 +1,9 @@
-"""Reads what a folder states about its documents: the file `refdesk.toml`.
+"""Reads the statements of a folder about its documents: the file `refdesk.toml`.
 
 Each table `[[documents]]` has a `path`, a pattern relative to the folder in which `*` stands for
-any characters, slashes too, and states `groups` and a `version` of the documents that it matches.
-The last table that matches counts; the file nearest to a document is asked first. A file that
-cannot be read stops the ingestion of its folder, because its documents would become public.
+any characters including slashes, and states `groups` and a `version` of the matching documents. The
+last matching table counts; the file nearest to a document takes precedence. An unreadable file
+stops the ingestion of its folder, because its documents would become public.
 """
 
 import tomllib
@@ -35,7 +35,7 @@ class FolderRule:
 
 @dataclass(frozen=True, slots=True)
 class StatedByFolder:
-    """What folders state about one document."""
+    """The statements of folders about one document."""
 
     groups: tuple[str, ...] = ()
     version: str = ""
@@ -51,10 +51,10 @@ class FolderRules:
     def find(
         self, file: Path, *, within: Path | None = None, outside: Path | None = None
     ) -> StatedByFolder:
-        """Return what the folders of a file state; raises `OSError` or a `ReadingError`.
+        """Return the statements of the folders of a file; raises `OSError` or a `ReadingError`.
 
-        `file` is an absolute path; only folders at or below `within` are asked, and none at or
-        below `outside`.
+        `file` is an absolute path; only folders at or below `within` are used, and none at or below
+        `outside`.
         """
         groups: tuple[str, ...] | None = None
         version: str | None = None

@@ -1,7 +1,7 @@
-"""Chooses the reader of a file by its name, and takes files of many documents apart.
+"""Chooses the reader of a file by its name, and splits files that contain many documents.
 
-What a format writes as an entity or an escape is a character only now, so every text is looked at
-once more, whichever reader it comes from.
+Characters written as entities or escapes are decoded by the readers, so every text is cleaned again
+afterwards.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ _MOST_WARNINGS = 10
 _MOST_LINKS = 2_000
 """Links of a page, because each is searched for in every passage of it."""
 MOST_NAMED = 5
-"""Files of one suffix that are named; the others are counted."""
+"""Maximum number of files of one suffix that are named; the others are counted."""
 
 _REASONS: Mapping[str, str] = {
     "a picture; it is shown with the pages that refer to it":
@@ -110,7 +110,7 @@ def items_of(path: PurePosixPath, data: bytes) -> Iterator[Item]:
 
 
 def refuse_other_data(data: bytes) -> None:
-    """Raise `NoDocumentError` for JSON or YAML without a mark of the documents that it may hold."""
+    """Raise `NoDocumentError` for JSON or YAML without a mark of a supported document."""
     marks = (*_MARKS_OF_INTERFACES, zendesk.MARK)
     if not any(mark in data for mark in marks) and not json_lines.may_hold_records(data):
         raise NoDocumentError(
@@ -153,7 +153,7 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
         raise WrongFormatError("expected less nesting than found") from error
     if not page.blocks:
         raise NoTextError("expected text, found none")
-    # What others wrote may not open to more people what its source restricts.
+    # Content of others must not be opened to more people than its source allows.
     stated = (
         (location.groups, page.groups) if location.is_foreign else (page.groups, location.groups)
     )
@@ -165,7 +165,7 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
 
 
 def clean_page(page: Page) -> Page:
-    """Return the page without hidden characters, its labels cut to what labels may have."""
+    """Return the page without hidden characters, with labels limited in length."""
     return replace(
         page,
         source=clean_label(page.source, _LONGEST_ADDRESS),
@@ -208,12 +208,12 @@ def list_skipped(paths: Iterable[PurePosixPath]) -> list[tuple[PurePosixPath, st
     for path in sorted(paths):
         by_suffix.setdefault(path.suffix.lower(), []).append(path)
     listed: list[tuple[PurePosixPath, str]] = []
-    for suffix, found in sorted(by_suffix.items()):
-        listed += ((path, explain_skip(path)) for path in found[:MOST_NAMED])
-        left = len(found) - MOST_NAMED
+    for suffix, same_kind in sorted(by_suffix.items()):
+        listed += ((path, explain_skip(path)) for path in same_kind[:MOST_NAMED])
+        left = len(same_kind) - MOST_NAMED
         if left > 0:
             named = f"{left} more files {suffix or 'without a suffix'}"
-            listed.append((PurePosixPath(named), explain_skip(found[0])))
+            listed.append((PurePosixPath(named), explain_skip(same_kind[0])))
     return listed
 
 
@@ -261,7 +261,7 @@ def _set_place(page: Page, item: Item, path: PurePosixPath, location: Location) 
 
 
 def _select_links(links: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield the links that passages can keep; a longer label stands in no passage."""
+    """Yield the links that passages can keep; passages contain no longer labels."""
     for label, address in links[:_MOST_LINKS]:
         if len(label) <= LONGEST_LABEL and len(address) <= _LONGEST_ADDRESS:
             yield label, address

@@ -26,10 +26,10 @@ _SAMPLE_CHARACTERS = 2000
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """The stated values; the others are empty or None. `fields` are statements of other names.
+    """The stated values; the others are empty or None. `fields` are statements with other names.
 
-    `unclear_groups` is the reason for which the groups that may read the page are unknown: such a
-    page must not be read, because it would be public.
+    `unclear_groups` is the reason why the groups that may read the page are unknown: such a page
+    must not be read, because it would be public.
     """
 
     title: str = ""
@@ -46,7 +46,7 @@ class FrontMatter:
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """The safe loader without aliases: a few of them can stand for billions of values."""
+    """The safe loader without aliases, of which a few can expand to billions of values."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.events.AliasEvent):
@@ -55,23 +55,23 @@ class _PlainLoader(yaml.SafeLoader):
 
 
 def take(text: str) -> tuple[FrontMatter, str]:
-    """Return the front matter and the text after it; what cannot be used becomes a warning."""
-    found = _FENCED.match(text[: MAX_CHARACTERS + 16])
-    if found is None:
+    """Return the front matter and the text after it; unusable values become warnings."""
+    match = _FENCED.match(text[: MAX_CHARACTERS + 16])
+    if match is None:
         return _without_front_matter(text), text
-    rest = text[found.end() :]
+    rest = text[match.end() :]
     try:
-        stated = yaml.load(found[1], _PlainLoader)  # noqa: S506 - a subclass of the safe loader
+        stated = yaml.load(match[1], _PlainLoader)  # noqa: S506 - a subclass of the safe loader
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = str(error).split("\n", 1)[0]
-        return _ignore(found[1], f"front matter was ignored: {reason}"), rest
+        return _ignore(match[1], f"front matter was ignored: {reason}"), rest
     if stated is None:
         return FrontMatter(), rest
     if not isinstance(stated, dict):
         kind = type(stated).__name__
         warning = f"front matter was ignored: expected a mapping, found {kind}"
-        return _ignore(found[1], warning), rest
-    written = _list_written(found[1])
+        return _ignore(match[1], warning), rest
+    written = _list_written(match[1])
     version = next((value for name, value in written if name.casefold() == "version"), "")
     fields = [(name, value) for name, value in written if name.casefold() not in _USED]
     shown = tuple(f"{name}: {value}" for name, value in fields if _is_statement(value))
@@ -116,7 +116,7 @@ def make_sample(page: Page) -> str:
 
 
 def _list_written(stated: str) -> list[tuple[str, str]]:
-    """Return names and values as they are written: YAML would read `1.10` as the number 1.1."""
+    """Return names and values as written, because YAML would read `1.10` as the number 1.1."""
     node = yaml.compose(stated, _PlainLoader)
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
     return [

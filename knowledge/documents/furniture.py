@@ -1,9 +1,9 @@
-"""Finds boilerplate that pages of a website repeat, and names without meaning.
+"""Finds boilerplate repeated on the pages of a website, and names without meaning.
 
-A text that most pages of a source have ("Was this article helpful?") belongs to the website and not
-to a page. A heading that most pages have stays, unless all that is left below it are links to other
-pages ("Related articles"). Nothing is known by its words. Pages in markup are what their authors
-wrote: of them only the end is compared.
+A text on most pages of a source ("Was this article helpful?") belongs to the website and not to a
+page. A heading on most pages is kept, unless only links to other pages remain below it ("Related
+articles"). No text is recognised by its words. Pages in markup are written by their authors, so
+only their ends are compared.
 """
 
 from collections import Counter
@@ -14,9 +14,9 @@ from pathlib import PurePosixPath
 from knowledge.documents.page import Block, BlockKind, Page
 
 WEBSITES = frozenset({".html", ".htm", ".xhtml"})
-"""The formats whose pages a website surrounds with what it repeats."""
+"""The formats whose pages a website surrounds with repeated content."""
 MARKUP = frozenset({".md", ".markdown", ".mdx", ".rst", ".adoc", ".asciidoc"})
-"""The formats in which pages end with what their website repeats."""
+"""The formats whose pages end with repeated content of their website."""
 MOST_SAMPLED = 24
 """Pages of a source that are compared."""
 _LEAST_PAGES = 4
@@ -32,14 +32,15 @@ def find_repeated(pages: Sequence[Page]) -> tuple[str, ...]:
     counts = Counter(
         text for page in pages for text in dict.fromkeys(_mark(block) for block in page.blocks)
     )
-    found = (text for text, count in counts.items() if count * 2 > len(pages))
-    return tuple(text for text in found if len(text) <= _LONGEST)[:_MOST_TEXTS]
+    repeated = (text for text, count in counts.items() if count * 2 > len(pages))
+    return tuple(text for text in repeated if len(text) <= _LONGEST)[:_MOST_TEXTS]
 
 
 def remove_repeated(page: Page, repeated: Collection[str], *, at_end: bool = False) -> Page:
-    """Return the page without texts of its website; one that consists of them stays as it is.
+    """Return the page without repeated texts of its website; a page that consists of them is
+    unchanged.
 
-    With `at_end` only the end of the page may lose something.
+    With `at_end`, text is removed only from the end of the page.
     """
     if not repeated:
         return page
@@ -50,9 +51,9 @@ def remove_repeated(page: Page, repeated: Collection[str], *, at_end: bool = Fal
 
 
 def name_folder(page: Page, name: str) -> str:
-    """Return the title that an index page gives its folder; nothing if it only lists others.
+    """Return the title that an index page gives its folder; empty if it only lists other pages.
 
-    The title of such a list ("Contents") stays only where it has a word of the folder's name.
+    The title of such a list ("Contents") is kept only if it shares a word with the folder's name.
     """
     listed = all(
         block.kind is BlockKind.HEADING

@@ -24,12 +24,11 @@ _PROSE = frozenset({".md", ".mdx", ".markdown", ".rst", ".html", ".htm", ".txt"}
 class Location:
     """The location of a page; `language` is a tag such as `de` or `pt-br`, or None.
 
-    `groups` and `version` are what the folder's rules state, unless a page states it: who may read
-    its pages, and the version of what they describe. `url` is the web address where its source puts
-    it, which the page itself cannot change. `is_foreign` says that others wrote the page: it may
-    not choose its id.
-    `is_reply`: a message that answers one of another file, which it need not repeat.
-    `repeated` are texts of the website, see `knowledge.documents.furniture`.
+    `groups` and `version` come from the folder's rules, unless a page states them: the groups that
+    may read its pages, and the version of the described product. `url` is the web address given by
+    its source, which the page itself cannot change. `is_foreign`: others wrote the page, so it may
+    not choose its id. `is_reply`: a message that answers one in another file, which it need not
+    repeat. `repeated` are texts of the website, see `knowledge.documents.furniture`.
     """
 
     name: str
@@ -45,7 +44,7 @@ class Location:
     repeated: tuple[str, ...] = ()
 
     def crumbs(self, title: str) -> tuple[str, ...]:
-        """Return the humanised folders and the title; an index page stands for its folder."""
+        """Return the humanised folder names and the title; an index page represents its folder."""
         folders = self.folders[:-1] if self.is_index else self.folders
         return tuple(crumb for crumb in (*folders, title) if crumb)
 
@@ -60,7 +59,8 @@ def locate(
 ) -> Location:
     """Return the location of a file; paths are relative to the ingested folder.
 
-    `titles` are those that folders have from their index pages; others are called by their names.
+    `titles` are the titles of folders from their index pages; other folders are named after their
+    directories.
     """
     kept: list[str] = []
     crumbs: list[str] = []
@@ -84,10 +84,10 @@ def locate(
 
 
 def language_folders(paths: Iterable[PurePosixPath]) -> frozenset[PurePosixPath]:
-    """Return the folders that hold the pages of one language.
+    """Return the folders that contain the pages of one language.
 
-    A folder named by a language code is one of them. A code that is also a common word or
-    abbreviation counts only if the parent has another such folder, or a page exists outside, too.
+    These are folders named by a language code. A code that is also a common word or abbreviation
+    counts only if the parent has another such folder, or if the page also exists outside of it.
     """
     known = frozenset(paths)
     inside: dict[PurePosixPath, list[PurePosixPath]] = {}

@@ -1,7 +1,7 @@
-"""Writes what typography expresses as plain text: raised, lowered and struck-out text, formulas.
+"""Writes typography as plain text: raised, lowered and struck-out text, formulas.
 
-Ten to the sixth is `10^6`, one half `1/2`, a mark of a footnote `[3]`, a struck-out text `~~400~~`.
-Lowered text stands behind its letter as people type it (`H2O`) and is marked only behind a digit.
+Ten to the sixth is `10^6`, one half `1/2`, a footnote mark `[3]`, a struck-out text `~~400~~`.
+Lowered text follows its letter as people type it (`H2O`) and is marked only after a digit.
 """
 
 import re
@@ -99,7 +99,7 @@ class Formula:
 
 
 def join_spans(spans: Iterable[Span]) -> str:
-    """Return the text of spans with marks for what is raised, lowered or struck out."""
+    """Return the text of spans, with marks for raised, lowered or struck-out parts."""
     merged = _merge(spans)
     written = ""
     for at, span in enumerate(merged):

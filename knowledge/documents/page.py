@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 DEEPEST_INDENT = 12
-"""Lists in lists by which an item is indented; deeper ones stand below each other."""
+"""Maximum indentation of list items; deeper lists are not indented further."""
 _MOST_NAMES = 5
 _TICKS = re.compile(r"`{3,}")
 _DROPPED = re.compile(r"[^\w\- ]+")
@@ -24,10 +24,10 @@ class BlockKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture that a page shows, where a block stands; `caption` is on one line.
+    """A picture on a page, at the position of a block; `caption` is on one line.
 
-    A reader gives its `data` (base64), or the `address` of a file beside the page; afterwards `id`
-    names the `PictureFile`.
+    A reader provides its `data` (base64), or the `address` of a file beside the page; afterwards
+    `id` names the `PictureFile`.
     """
 
     caption: str = ""
@@ -49,9 +49,9 @@ class PictureFile:
 class Block:
     """A piece of a page.
 
-    `level` is 1 to 6 for a heading and 0 elsewhere. `anchor` names the place: of the section for
-    a heading, of what follows for any other block (a page of a PDF). `is_link`: nothing in it is
-    more than the label of a link. `pictures` stand in it or below it.
+    `level` is 1 to 6 for a heading and 0 otherwise. `anchor` identifies a place: of the section for
+    a heading, of the following text for any other block (a page of a PDF). `is_link`: the block
+    contains only labels of links. `pictures` are in it or below it.
     """
 
     kind: BlockKind
@@ -64,7 +64,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What somebody has already described and cut; empty parts are made here after all."""
+    """Existing descriptions and chunks of a page; missing parts are created during ingestion."""
 
     summary: str = ""
     keypoints: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Something of a file that its page does not contain: what it is, how many, and why.
+    """Content of a file that its page does not contain: its kind, count and reason.
 
     `what` is a noun in the singular, such as `hidden sheet`; `names` are the first ones.
     """
@@ -92,14 +92,14 @@ class LeftOut:
 
 
 class LeftOutCounts:
-    """Counts what a reader leaves out."""
+    """Counts the content that a reader leaves out."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], int] = {}
         self._names: dict[tuple[str, str], list[str]] = {}
 
     def add(self, what: str, reason: str, count: int = 1, name: str = "") -> None:
-        """Count something that is left out; `name` tells it apart."""
+        """Count omitted content; `name` identifies it."""
         key = (what, reason)
         self._counts[key] = self._counts.get(key, 0) + count
         names = self._names.setdefault(key, [])
@@ -107,14 +107,14 @@ class LeftOutCounts:
             names.append(name)
 
     def take(self, counted: Iterable[LeftOut]) -> None:
-        """Add what another reader has counted."""
+        """Add the counts of another reader."""
         for left_out in counted:
             self.add(left_out.what, left_out.reason, left_out.count)
             names = self._names[left_out.what, left_out.reason]
             names += left_out.names[: max(0, _MOST_NAMES - len(names))]
 
     def list(self) -> tuple[LeftOut, ...]:
-        """Return what was left out."""
+        """Return the omitted content."""
         return tuple(
             LeftOut(what, count, reason, tuple(self._names[what, reason]))
             for (what, reason), count in self._counts.items()
@@ -126,11 +126,11 @@ class LeftOutCounts:
 class Page:
     """One page of the documents.
 
-    `name` names the page whatever its language; `language` is what the page or its folder claims
-    (a tag such as `de` or `pt-BR`), None when neither does. `warnings` name problems that
-    did not keep it from being read. `groups` are those that may read it, none: everybody.
-    `links` are its links to the web, by label and address. `files` are the pictures of its blocks.
-    `left_out` is what its file has and the page has not.
+    `name` identifies the page across languages; `language` is stated by the page or its folder (a
+    tag such as `de` or `pt-BR`), None if neither states one. `warnings` are problems that did not
+    prevent reading. `groups` are those that may read it, empty for everybody. `links` are its links
+    to the web, by label and address. `files` are the pictures of its blocks. `left_out` is content
+    of its file that the page does not contain.
     """
 
     source: str

@@ -1,7 +1,8 @@
-"""Collects the pictures of a document: its own ones, and files beside the page.
+"""Collects the pictures of a document: embedded ones, and files beside the page.
 
-What a picture is decide its first bytes and never its name. Drawings with scripts (SVG) are none.
-Pictures that are smaller than a figure, such as icons, and those beyond the limits are left out.
+The type of a picture is determined by its first bytes, never by its name. Drawings with scripts
+(SVG) are not supported. Pictures smaller than a figure, such as icons, and those beyond the limits
+are left out.
 """
 
 import base64
@@ -48,7 +49,7 @@ class _Collection:
     left_out: int = 0
 
     def take(self, picture: Picture) -> Picture | None:
-        """Return the picture by its id; None for one that is not shown."""
+        """Return the picture by its id; None if it is not shown."""
         data = _decode(picture.data) if picture.data else self.beside.get(picture.address)
         media_type = None if data is None else recognise_type(data)
         if data is None or media_type is None or not _is_figure(data, media_type):
@@ -145,7 +146,7 @@ def measure(data: bytes, media_type: str) -> tuple[int, int]:
 
 
 def _decode(data: str) -> bytes | None:
-    """Return the bytes of a picture; None for what is no base64."""
+    """Return the bytes of a picture; None for invalid base64."""
     try:
         return base64.b64decode(data)
     except ValueError:
@@ -153,9 +154,10 @@ def _decode(data: str) -> bytes | None:
 
 
 def _stand_alone(pictures: tuple[Picture, ...]) -> Iterator[Block]:
-    """Yield a block for the pictures of a section without text; nothing else would lead to them.
+    """Yield a block for the pictures of a section without text, which would otherwise be
+    unreachable.
 
-    One without captions has no text, and is for those who look into its pictures.
+    If they have no captions, the block has no text and serves readers that look into its pictures.
     """
     captions = " ".join(f"![{picture.caption}]" for picture in pictures if picture.caption)
     if pictures:

@@ -1,6 +1,6 @@
 """Reads plain text: paragraphs and their lines, without any markup.
 
-Lines whose words stand below each other in columns keep their spaces, as code does.
+Lines with words aligned in columns keep their spaces, as code does.
 """
 
 import re
@@ -41,14 +41,14 @@ def _read_paragraph(paragraph: str, width: int) -> Block:
 
 
 def _has_columns(lines: Sequence[str]) -> bool:
-    """Return whether words of most lines stand at the same place, behind more than one space."""
+    """Return whether words of most lines are aligned after more than one space."""
     places = Counter(gap.end() for line in lines for gap in _GAP.finditer(line))
     most = max(places.values(), default=0)
     return most > 1 and 2 * most > len(lines)
 
 
 def _join_wrapped(paragraph: str, width: int) -> str:
-    """Return a paragraph on one line if its lines end only where the next word has no room."""
+    """Return a paragraph on one line if its lines end only where the next word does not fit."""
     lines = [line for part in paragraph.split("\n") if (line := " ".join(part.split()))]
     is_wrapped = width >= _LEAST_WIDTH and all(
         len(line) + 1 + len(following.split(" ", 1)[0]) > width

@@ -66,9 +66,9 @@ def read_inner_file(
     what: str = "embedded file",
     levels: int = 2,
 ) -> tuple[Block, ...]:
-    """Return the blocks of a file in another file, its headings `levels` lower.
+    """Return the blocks of a file embedded in another file, with headings `levels` lower.
 
-    What cannot be read is counted as left out.
+    Unreadable content is counted as left out.
     """
     module = READERS.get(PurePosixPath(name).suffix.lower())
     if module is None:
@@ -86,7 +86,7 @@ def read_inner_file(
     finally:
         _depth.reset(before)
     left_out.take(page.left_out)
-    # Places in the inner file are no places in the outer one.
+    # Places in the inner file are not places in the outer one.
     return tuple(
         replace(block, anchor=None, level=min(block.level + levels, 6) if block.level else 0)
         for block in page.blocks

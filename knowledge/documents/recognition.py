@@ -39,7 +39,7 @@ _SECONDS_LEFT = 6.0
 
 @dataclass(frozen=True, slots=True)
 class RecognisedText:
-    """A text in a picture; `top` and `height` say where its line is, in pixels."""
+    """A text in a picture; `top` and `height` are the position of its line, in pixels."""
 
     text: str
     left: float
@@ -52,11 +52,11 @@ Recognise = Callable[[Any], Sequence[RecognisedText]]
 
 TOO_LITTLE_MEMORY = "recognising their text needs more memory; set INGESTION_FILE_MEMORY_MB=2000"
 _LEAST_SIDE = 100
-"""Pixels: smaller pictures have no text that a reader could see."""
+"""Minimum size in pixels; smaller pictures have no readable text."""
 _LEAST_WORDS = 2
 _LONGEST_REASON = 200
 DAMAGED_PICTURE = (OSError, SyntaxError, ValueError, TypeError, LookupError, OverflowError)
-"""What Pillow raises for damaged data, besides `DecompressionBombError`."""
+"""Exceptions that Pillow raises for damaged data, besides `DecompressionBombError`."""
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 _NO_TEXT = "no text was recognised in them"
 _NO_TIME = "there was no time left to recognise it; raise INGESTION_FILE_SECONDS"
@@ -110,7 +110,7 @@ class _PictureReading:
         return text
 
     def warnings(self) -> tuple[str, ...]:
-        """Return a note on what was recognised."""
+        """Return a note about the recognised text."""
         if not self._read:
             return ()
         return (f"the text of {self._read} pictures was recognised and may have mistakes",)
@@ -118,7 +118,7 @@ class _PictureReading:
 
 @cache
 def load_recogniser() -> Recognise | str:
-    """Return what recognises text, or why nothing does: once in a process."""
+    """Return the text recogniser of this process, or the reason why there is none."""
     if find_spec("rapidocr") is None:
         return "to have their text recognised, install the extra refdesk[ocr]"
     if not _has_memory():
@@ -148,7 +148,7 @@ def recognise_picture(picture: Any, recognise: Recognise) -> tuple[str, str]:
     except MemoryError:
         return "", TOO_LITTLE_MEMORY
     except Exception as error:  # noqa: BLE001 - the runtime of the models has no class of its own
-        # A failed allocation of the runtime is one of its errors: only its text says so.
+        # A failed allocation of the runtime is one of its errors, recognisable only by its text.
         return "", f"recognising it failed ({_describe(error)})"
     return text, "" if text else _NO_TEXT
 
@@ -179,17 +179,17 @@ def read_pictures(
 ) -> Page:
     """Return the page with the texts of its pictures, each below the section that shows it.
 
-    A text is a section of its own, so that it is cited as what a picture says. `is_outside`:
-    citations lead to another server, which knows the place of the section alone. Without the extra
-    the page stays as it is.
+    A text is a separate section, so that it is cited as the content of a picture. `is_outside`:
+    citations lead to another server, which knows only the place of the section. Without the extra,
+    the page is returned unchanged.
     """
     files = {file.id: file for file in page.files if _is_large(file)}
     if not files or (recognise is None and find_spec("rapidocr") is None):
         return page
-    found = load_recogniser() if recognise is None else recognise
-    if isinstance(found, str):
-        return replace(page, warnings=(*page.warnings, f"it has pictures; {found}"))
-    reading = _PictureReading(files, found, is_outside=is_outside)
+    recogniser = load_recogniser() if recognise is None else recognise
+    if isinstance(recogniser, str):
+        return replace(page, warnings=(*page.warnings, f"it has pictures; {recogniser}"))
+    reading = _PictureReading(files, recogniser, is_outside=is_outside)
     blocks = tuple(reading.insert(page.blocks))
     return replace(
         page,
@@ -200,9 +200,9 @@ def read_pictures(
 
 
 def _recognise_stored(file: PictureFile, recognise: Recognise) -> tuple[str, str]:
-    """Return the lines of a picture of a page, and the reason where there are none.
+    """Return the lines of a picture of a page, and the reason if there are none.
 
-    A damaged picture is still shown: a browser may read what this library does not.
+    A damaged picture is still shown, because a browser may be able to decode it.
     """
     from PIL import Image
 
@@ -233,8 +233,8 @@ def _load_rapidocr() -> Recognise:
 
     def recognise(picture: Any) -> Sequence[RecognisedText]:
         # The library declares a union of four results; a whole run returns the last of them.
-        found: Any = engine(np.asarray(picture.convert("RGB")))
-        if found.boxes is None or found.txts is None:
+        result: Any = engine(np.asarray(picture.convert("RGB")))
+        if result.boxes is None or result.txts is None:
             return ()
         return [
             RecognisedText(
@@ -243,7 +243,7 @@ def _load_rapidocr() -> Recognise:
                 top=float(min(corner[1] for corner in box)),
                 height=float(max(corner[1] for corner in box) - min(c[1] for c in box)),
             )
-            for box, text, confidence in zip(found.boxes, found.txts, found.scores, strict=True)
+            for box, text, confidence in zip(result.boxes, result.txts, result.scores, strict=True)
             if confidence >= _LEAST_CONFIDENCE
         ]
 

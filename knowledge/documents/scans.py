@@ -1,4 +1,4 @@
-"""Reads a picture that is given as a document: its text is recognised, page by page."""
+"""Reads a picture that was given as a document: its text is recognised, page by page."""
 
 import io
 from collections.abc import Iterator
@@ -28,19 +28,19 @@ _TOO_MANY = f"only the first {MOST_PAGES} pages of a picture file are read"
 
 
 def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
-    """Return the page; each picture of a file of several has the place `page=3`.
+    """Return the page; each picture of a multi-page file has the place `page=3`.
 
-    A picture without text is listed in `left_out` with the reason. Raises `PicturesError` where
-    nothing is recognised, `WrongFormatError` for a file of which no picture can be decoded.
+    A picture without text is listed in `left_out` with the reason. Raises `PicturesError` if no
+    text is recognised, `WrongFormatError` for a file of which no picture can be decoded.
     """
-    found = load_recogniser() if recognise is None else recognise
-    if isinstance(found, str):
-        raise PicturesError(f"it is a picture; {found}")
+    recogniser = load_recogniser() if recognise is None else recognise
+    if isinstance(recogniser, str):
+        raise PicturesError(f"it is a picture; {recogniser}")
     blocks: list[Block] = []
     left_out = LeftOutCounts()
     reasons: list[str] = []
     for number, picture in enumerate(_open(data), start=1):
-        text, reason = _recognise(picture, found)
+        text, reason = _recognise(picture, recogniser)
         if text:
             blocks.append(Block(BlockKind.TEXT, text, anchor=f"page={number}"))
         else:

@@ -33,7 +33,7 @@ Post = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedFile(FoundFile):
-    """A document that was made of others; `title` and `folders` say where it stands."""
+    """A document made from others; `title` and `folders` are its location."""
 
     data: bytes
     title: str
@@ -70,23 +70,23 @@ class _Workspace:
 
 
 def restore_conversations(
-    found: FolderListing, workspace_url: str = ""
+    listing: FolderListing, workspace_url: str = ""
 ) -> dict[PurePosixPath, str]:
-    """Replace the files of exports of Slack by their conversations; return their addresses.
+    """Replace the files of Slack exports with their conversations; return their addresses.
 
-    `workspace_url` is the address of the workspace, such as `https://acme.slack.com`; without it
-    no post has an address. A day that cannot be read is a failure of the listing.
+    `workspace_url` is the address of the workspace, such as `https://acme.slack.com`; without it,
+    posts have no address. An unreadable day is a failure of the listing.
     """
     addresses: dict[PurePosixPath, str] = {}
-    by_path = {file.path: file for file in found.files}
+    by_path = {file.path: file for file in listing.files}
     roots = [
         path.parent
         for path in sorted(by_path)
         if path.name == _LISTS[0] and path.with_name(_LISTS[1]) in by_path
     ]
     for root in roots:
-        inside = [file for file in found.files if file.path.is_relative_to(root)]
-        workspace = _read_workspace(root, by_path, found)
+        inside = [file for file in listing.files if file.path.is_relative_to(root)]
+        workspace = _read_workspace(root, by_path, listing)
         lists = [name for path in _LISTS for name in _list_names(by_path[root / path])]
         channels: dict[str, list[FoundFile]] = defaultdict(list)
         for file in inside:
@@ -94,16 +94,16 @@ def restore_conversations(
                 channels[file.path.parent.name].append(file)
         used = {file.path for days in channels.values() for file in days}
         used |= {file.path for file in inside if file.path.parent == root and _is_list(file.path)}
-        found.files[:] = [file for file in found.files if file.path not in used]
+        listing.files[:] = [file for file in listing.files if file.path not in used]
         for name, days in sorted(channels.items()):
-            posts = [post for day in days for post in _read_posts(day, found)][:_MOST_POSTS]
+            posts = [post for day in days for post in _read_posts(day, listing)][:_MOST_POSTS]
             for file, moment in _write_documents(root, name, posts, workspace):
-                found.files.append(replace(file, origins=(*file.origins, *lists)))
+                listing.files.append(replace(file, origins=(*file.origins, *lists)))
                 identity = workspace.channels.get(name)
                 if workspace_url and identity:
                     place = f"{workspace_url.rstrip('/')}/archives/{identity}"
                     addresses[file.path] = f"{place}/p{moment.replace('.', '')}"
-    found.files.sort(key=lambda file: file.path)
+    listing.files.sort(key=lambda file: file.path)
     return addresses
 
 
@@ -116,24 +116,24 @@ def _is_list(path: PurePosixPath) -> bool:
 
 
 def _read_workspace(
-    root: PurePosixPath, files: Mapping[PurePosixPath, FoundFile], found: FolderListing
+    root: PurePosixPath, files: Mapping[PurePosixPath, FoundFile], listing: FolderListing
 ) -> _Workspace:
     workspace = _Workspace()
-    for person in _read_list(files[root / "users.json"], found):
+    for person in _read_list(files[root / "users.json"], listing):
         profile = person.get("profile")
         shown = profile if isinstance(profile, dict) else {}
         name = shown.get("real_name") or person.get("real_name") or person.get("name")
         workspace.people[str(person.get("id"))] = str(name)
-    for channel in _read_list(files[root / "channels.json"], found):
+    for channel in _read_list(files[root / "channels.json"], listing):
         workspace.channels[str(channel.get("name"))] = str(channel.get("id"))
     return workspace
 
 
-def _read_posts(day: FoundFile, found: FolderListing) -> list[Post]:
+def _read_posts(day: FoundFile, listing: FolderListing) -> list[Post]:
     names = _list_names(day)
     posts = (
         {**post, _NAMES: names}
-        for post in _read_list(day, found)
+        for post in _read_list(day, listing)
         if post.get("type") == "message"
         and post.get("subtype") not in _NOISE
         and isinstance(post.get("text"), str)
@@ -143,13 +143,13 @@ def _read_posts(day: FoundFile, found: FolderListing) -> list[Post]:
     return sorted(posts, key=lambda post: _seconds(post["ts"]))
 
 
-def _read_list(file: FoundFile, found: FolderListing) -> list[Post]:
+def _read_list(file: FoundFile, listing: FolderListing) -> list[Post]:
     try:
         data = orjson.loads(file.read())
         if not isinstance(data, list):
             raise WrongFormatError("expected a list")
     except (OSError, ReadingError, orjson.JSONDecodeError) as error:
-        found.failures.append((file.path, f"expected a file of a Slack export: {error}"))
+        listing.failures.append((file.path, f"expected a file of a Slack export: {error}"))
         return []
     return [entry for entry in data if isinstance(entry, dict)]
 

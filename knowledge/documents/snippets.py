@@ -1,12 +1,12 @@
 """Finds the files to which a page refers, in the ingested folder or its repository: text, pictures.
 
-Known are `--8<-- "file"` and `{!file!}` of MkDocs, `{* file ln[2:5] *}`, which is fenced, and
-`literalinclude` of Sphinx and MyST. Only files with a suffix of `TEXT_SUFFIXES` are read, none
-that is hidden, and none outside the folder or, where it is in a working copy of a repository, the
-repository. What cannot be found leaves no marker behind, and a warning.
+Supported are `--8<-- "file"` and `{!file!}` of MkDocs, `{* file ln[2:5] *}`, which is fenced, and
+`literalinclude` of Sphinx and MyST. Only files with a suffix of `TEXT_SUFFIXES` are read, no hidden
+ones, and none outside the folder or, inside a working copy of a repository, outside the repository.
+A missing file leaves no marker, and a warning.
 
-Known options are `caption`, `language`, `lines`, `start-after`, `start-at`, `end-before` and
-`end-at`. The others change how the code looks, and are left out.
+Supported options are `caption`, `language`, `lines`, `start-after`, `start-at`, `end-before` and
+`end-at`. Other options change the appearance of the code and are ignored.
 """
 
 import os
@@ -71,7 +71,7 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _PUBLIC_FOLDERS = ("", "static", "public", "docs")
-"""Where an address that begins with a slash may stand, below a folder above the page."""
+"""Possible locations of an address that begins with a slash, below a folder above the page."""
 
 
 class _Snippets:
@@ -115,7 +115,7 @@ class _Snippets:
     def _find_braced(
         self, indent: str, name: str, options: str, *, is_fenced: bool
     ) -> Iterator[str]:
-        """Yield the lines that `{* file ln[2:5,8] *}` names: code in a fence of its own."""
+        """Yield the lines named by `{* file ln[2:5,8] *}` as fenced code."""
         text = self.find_text(name)
         if text is None:
             return
@@ -131,7 +131,7 @@ class _Snippets:
             yield from _write_fence(indent, lines, {"language": suffix[1:]})
 
     def find_text(self, name: str) -> str | None:
-        """Return the text of a file to which the page refers, or None and warn."""
+        """Return the text of a file to which the page refers, or None with a warning."""
         self._left -= 1
         if self._left < 0:
             self._warn(f"only {_MOST_SNIPPETS} files are included in a page")
@@ -175,10 +175,10 @@ class _Snippets:
 
 
 def read_with_snippets(file: FoundFile, warn: Warn, note_missing: Callable[[str], None]) -> bytes:
-    """Return the bytes of a file, with the files that it refers to in their places.
+    """Return the bytes of a file in which references are replaced by the files.
 
     Raises `OSError` or a `ReadingError` for the file itself; `note_missing` receives the names of
-    the files that were not found.
+    missing files.
     """
     data = file.read()
     is_page = file.path.suffix.lower() in _SUFFIXES | _SPHINX_SUFFIXES
@@ -197,7 +197,7 @@ def read_with_snippets(file: FoundFile, warn: Warn, note_missing: Callable[[str]
 
 
 def find_repository(folder: Path) -> Path | None:
-    """Return the top of the working copy of a repository in which a folder is, or None."""
+    """Return the root of the repository's working copy that contains a folder, or None."""
     return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
 
 
@@ -228,23 +228,23 @@ def load_pictures(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[s
     that are neither hidden nor for groups other than those that may read the page.
     """
     if file.pictures:
-        kept = ((one, FoundFile(file.path, path)) for one, path in file.pictures.items())
+        kept = ((address, FoundFile(file.path, path)) for address, path in file.pictures.items())
         return {address: picture.read() for address, picture in kept if picture.location.exists()}
     if file.top is None or file.path.suffix.lower() not in _BESIDE:
         return {}
     limit = find_repository(file.top) or file.top
     rules = FolderRules()
-    found: dict[str, bytes] = {}
+    pictures: dict[str, bytes] = {}
     left = MOST_BYTES
     for match in _ADDRESS.finditer(data):
         address = match[1].decode("utf-8", "replace")
-        if address in found or len(found) >= MOST_PICTURES:
+        if address in pictures or len(pictures) >= MOST_PICTURES:
             continue
         picture = _read_beside(file, address, limit, rules, groups)
         if picture is not None and len(picture) <= left:
-            found[address] = picture
+            pictures[address] = picture
             left -= len(picture)
-    return found
+    return pictures
 
 
 def _follow_fence(fence: str | None, line: str) -> str | None:
@@ -270,9 +270,9 @@ def _take_part(lines: list[str], part: str) -> Iterator[str]:
 def _take_section(lines: list[str], name: str) -> Iterator[str]:
     is_inside = False
     for line in lines:
-        found = _SECTION.search(line)
-        if found is not None and found[2] == name:
-            is_inside = found[1] == "start"
+        match = _SECTION.search(line)
+        if match is not None and match[2] == name:
+            is_inside = match[1] == "start"
         elif is_inside:
             yield line
 
@@ -318,10 +318,10 @@ def _take_lines(lines: list[str], ranges: str) -> list[str]:
     """Return the lines that `1,3,5-9,20-` names."""
     chosen: list[str] = []
     for part in ranges.split(",")[:_MOST_RANGES]:
-        found = _RANGE.match(part.strip())
-        if found is not None and (found[1] or found[3]):
-            first = int(found[1] or 1)
-            last = int(found[3] or len(lines)) if found[2] else first
+        match = _RANGE.match(part.strip())
+        if match is not None and (match[1] or match[3]):
+            first = int(match[1] or 1)
+            last = int(match[3] or len(lines)) if match[2] else first
             chosen += lines[max(first - 1, 0) : last]
     return chosen
 

@@ -8,7 +8,7 @@ Numbers = tuple[int, ...]
 _NUMBER = re.compile(r"\d{1,9}")
 _MARKS = "vVrR"
 _LONGEST_NUMBER = 3
-"""A longer version, such as `2023` or `1.10`, is hardly another number of a name."""
+"""A longer number, such as `2023` or `1.10`, is unlikely to be part of a name."""
 _BETWEEN = "-_. @"
 
 

@@ -1,4 +1,4 @@
-"""Surveys a path before it is read: its files, and where each of them stands."""
+"""Surveys a path before it is read: its files and their locations."""
 
 import os
 import re
@@ -44,9 +44,9 @@ ReadTitle = Callable[[Item, PurePosixPath, Location], str]
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A path as found; `root` names it in an index.
+    """The files at a path; `root` names it in an index.
 
-    `part` is the absolute path to which the files are limited; None: all of the root.
+    `part` is the absolute path to which the files are limited; None for all of the root.
     """
 
     root: str
@@ -62,31 +62,31 @@ def survey(
     web_address: str = "",
     bases: Sequence[RuleBase] = (),
 ) -> Survey:
-    """Return the files at a path; raise `OSError` when there are none or access is denied.
+    """Return the files at a path; raises `OSError` if there are none or access is denied.
 
-    `read_title` reads the index pages of folders, which are named by their titles. A folder that is
-    named like a language is one of that language when `language_of` finds it in its texts.
-    `web_address` gives files web addresses, see `knowledge.documents.exports`. `bases`
-    are the folders whose rules of access hold; empty: those of the path.
+    `read_title` reads the index pages of folders, whose titles become the folders' names. A folder
+    named like a language is one of that language if `language_of` detects it in its texts.
+    `web_address` gives files web addresses, see `knowledge.documents.exports`. `bases` are the
+    folders whose access rules apply; empty for those of the path.
     """
     path.stat()
-    found = walk(path)
-    addresses = restore_exports(found, web_address)
-    stated = _find_stated(path, found, bases)
-    public = [file for file in found.files if not stated[file.path].groups]
-    titling = public if path.is_dir() or found.archives else []
-    places = place_files(found.files, titling, read_title, language_of)
-    for file in found.files:
+    listing = walk(path)
+    addresses = restore_exports(listing, web_address)
+    stated = _find_stated(path, listing, bases)
+    public = [file for file in listing.files if not stated[file.path].groups]
+    titling = public if path.is_dir() or listing.archives else []
+    places = place_files(listing.files, titling, read_title, language_of)
+    for file in listing.files:
         if isinstance(file, DerivedFile):
             place = replace(places[file.path], file_title=file.title, folders=file.folders)
             places[file.path] = replace(place, is_index=False)
         if url := addresses.get(file.path):
             places[file.path] = replace(places[file.path], url=url)
-    for reply in find_replies(_read_messages(found.files)):
+    for reply in find_replies(_read_messages(listing.files)):
         places[reply] = replace(places[reply], is_reply=True)
     if path.is_dir():
         name = Path(os.path.realpath(path)).name
-        states_language = _is_in_language(found.files, PurePosixPath(), name, language_of)
+        states_language = _is_in_language(listing.files, PurePosixPath(), name, language_of)
         places = {
             file: _place_within(name, place, states_language=states_language)
             for file, place in places.items()
@@ -95,7 +95,7 @@ def survey(
         file: replace(place, groups=stated[file].groups, version=stated[file].version)
         for file, place in places.items()
     }
-    return Survey(os.path.realpath(path), found, places)
+    return Survey(os.path.realpath(path), listing, places)
 
 
 def place_files(
@@ -104,7 +104,7 @@ def place_files(
     read_title: ReadTitle,
     language_of: LanguageOf,
 ) -> dict[PurePosixPath, Location]:
-    """Return where files stand, from their paths and their texts.
+    """Return the locations of files, from their paths and their texts.
 
     The index pages among `titling` give their folders their titles, which all readers see.
     """
@@ -119,12 +119,12 @@ def place_files(
         for folder in file.path.parents
         if folder.suffix.lower() == ARCHIVE
     }
-    found = {folder: title for folder, title in _titles(titling, read_title) if folder.name}
+    stated = {folder: title for folder, title in _titles(titling, read_title) if folder.name}
     # A title that folders of several names have ("Overview") does not tell them apart.
     counts = Counter(
-        title for title, _ in {(title, folder.name) for folder, title in found.items()}
+        title for title, _ in {(title, folder.name) for folder, title in stated.items()}
     )
-    titles |= {folder: title for folder, title in found.items() if counts[title] == 1}
+    titles |= {folder: title for folder, title in stated.items() if counts[title] == 1}
     return {file.path: location.locate(file.path, folders, titles) for file in files}
 
 
@@ -139,16 +139,16 @@ def _read_messages(files: Iterable[FoundFile]) -> Iterable[tuple[PurePosixPath, 
             continue
 
 
-def _find_stated(path: Path, found: FolderListing, bases: Sequence[RuleBase]) -> Stated:
-    """Return what the folders of each file state; a rule without an effect is a warning."""
+def _find_stated(path: Path, listing: FolderListing, bases: Sequence[RuleBase]) -> Stated:
+    """Return the statements of each file's folders; a rule without an effect is a warning."""
     top = Path(os.path.realpath(path))
     if not bases:
         # A folder may be reached by a link: the rules above both of its places hold.
         places = dict.fromkeys((top, Path(os.path.abspath(path))))
         bases = [RuleBase(place if path.is_dir() else place.parent) for place in places]
-    stated, rules = state_access(found, bases)
+    stated, rules = state_access(listing, bases)
     if path.is_dir():
-        found.warnings += [
+        listing.warnings += [
             (
                 PurePosixPath(place.relative_to(top)),
                 f"its rule for {pattern!r:.100} matches no document",

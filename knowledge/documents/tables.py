@@ -18,7 +18,7 @@ _EMPTY_VALUES = frozenset(
 )
 
 MOST_COLUMNS = 500
-"""Columns of a table; what a cell claims to span beyond that is ignored."""
+"""Maximum number of columns of a table; spans beyond that are ignored."""
 
 _MOST_HEADER_ROWS = 3
 _MOST_INNER_ROWS = 200
@@ -28,7 +28,7 @@ ROWS_PER_GROUP = 10
 
 _MOST_SHOWN_COLUMNS = 200
 _MOST_SIDES = 8
-"""Empty columns at which a sheet is divided; one with more is a form."""
+"""Maximum number of empty columns at which a sheet is divided; a sheet with more is a form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class SheetRow:
 def write_table(
     rows: Sequence[Sequence[Cell]], anchor: str | None = None, *, has_header: bool = True
 ) -> Iterator[Block]:
-    """Yield a table as blocks: a caption where one cell spans the first row, then the table.
+    """Yield a table as blocks: a caption if one cell spans the first row, then the table.
 
     A merged cell belongs to every row that it spans, and to every column unless it spans them all.
-    Header rows below each other become one; a table that shows no header has an empty one. A table
-    of one column is text.
+    Consecutive header rows become one; a table without a recognisable header has an empty one. A
+    table of one column is text.
     """
     grid = expand_cells(rows)
     kept = [index for index, row in enumerate(grid) if any(row)]
@@ -140,9 +140,9 @@ def expand_cells(rows: Sequence[Sequence[Cell]]) -> Grid:
 
 
 def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
-    """Return how many rows are the header: those marked as one, or two with a merged cell above.
+    """Return the number of header rows: marked ones, or two rows with a merged cell in the first.
 
-    A first row with values is a row of the table: nothing then says what heads the columns.
+    A first row with values is a row of the table, because nothing then identifies the header.
     """
     marked = 0
     for cells in rows[:-1]:
@@ -211,8 +211,8 @@ def _write_row(cells: Iterable[str]) -> str:
 def _take_pending(
     row: list[str], pending: dict[int, tuple[str, int]], following: dict[int, tuple[str, int]]
 ) -> None:
-    while (found := pending.pop(len(row), None)) is not None:
-        text, left = found
+    while (spanning := pending.pop(len(row), None)) is not None:
+        text, left = spanning
         if left > 1:
             following[len(row)] = (text, left - 1)
         row.append(text)
@@ -228,7 +228,7 @@ def _join_distinct(texts: Iterable[str]) -> str:
 
 
 def _list_tables(rows: Sequence[SheetRow]) -> Iterator[list[SheetRow]]:
-    """Yield the rows between empty ones, those of tables beside each other one after the other."""
+    """Yield the rows between empty ones; tables beside each other follow one after the other."""
     places = enumerate(rows)
     for _, members in groupby(places, key=lambda one: one[1].number - one[1].hidden - one[0]):
         yield from _part_sides([row for _, row in members])
@@ -264,7 +264,7 @@ def _continues(row: SheetRow, columns: Sequence[int], header: Sequence[str]) -> 
 
 
 def _fits(table: Sequence[SheetRow], columns: Sequence[int], last: str) -> bool:
-    """Return whether rows after an empty one belong to the table before.
+    """Return whether rows after an empty one belong to the previous table.
 
     The first of them has values, or begins with a code such as the one of the last row.
     """

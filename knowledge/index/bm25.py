@@ -40,17 +40,17 @@ class Bm25:
     def encode(self, text: str, language: str) -> SparseText:
         return self.encode_terms(terms(text, language))
 
-    def encode_terms(self, found: Iterable[str]) -> SparseText:
+    def encode_terms(self, words: Iterable[str]) -> SparseText:
         """Return the weights of terms, which may be repeated."""
-        vector = self._model.embed_document(" ".join(found))
+        vector = self._model.embed_document(" ".join(words))
         return SparseText(
             np.array(vector.indices, dtype=np.uint32), np.array(vector.values, dtype=np.float32)
         )
 
     def number(self, term: str) -> int:
         """Return the number of one term as `terms` gives it."""
-        found = self._model.embed_query(term).indices
-        return int(found[0]) if found else 0
+        indices = self._model.embed_query(term).indices
+        return int(indices[0]) if indices else 0
 
 
 class TermNumbers:
@@ -71,9 +71,9 @@ class TermNumbers:
             number = self._known[term] = self._bm25.number(term)
         return number
 
-    def of_all(self, found: Iterable[str]) -> Terms:
+    def of_all(self, words: Iterable[str]) -> Terms:
         """Return the numbers of different terms, each once, in the order of the terms."""
-        return np.array([self.of(term) for term in dict.fromkeys(found)], dtype=np.uint32)
+        return np.array([self.of(term) for term in dict.fromkeys(words)], dtype=np.uint32)
 
 
 def sort_terms(numbers: Terms) -> Terms:

@@ -1,8 +1,8 @@
-"""The calibration of the cosines of an embedding model for documents in one language.
+"""The calibration of an embedding model's cosines for documents in one language.
 
 The weights of `knowledge.answerability` were fitted on the cosines of the shipped model. Another
-model has another scale: e5 gives .7 where the shipped model gives .1. A calibration is the line
-that turns the cosines of a model into those which the shipped model would have given.
+model has another scale: e5 returns .7 where the shipped model returns .1. A calibration is the line
+that converts the cosines of a model to the scale of the shipped model.
 """
 
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ EVERY_LANGUAGE = "*"
 class Calibration:
     """The line of one embedding model and language.
 
-    `separation` is the share of pairs in which a query made from the documents is more alike to
-    them than a foreign question; `chunks` counts the chunks of that language when it was learned.
-    `compared` are the languages of questions whose meaning the model finds in texts of this one,
-    with `EVERY_LANGUAGE` where it did so in all that were tried; None: an earlier release learned
-    the line and tried none.
+    `separation` is the share of pairs in which a query made from the documents is more similar to
+    them than a foreign question; `chunks` is the number of chunks of that language when it was
+    learned. `compared` are the languages of questions whose meaning the model finds in texts of
+    this one, with `EVERY_LANGUAGE` if that holds for all tested ones; None if an earlier release
+    learned the line without testing.
     """
 
     slope: float

@@ -47,7 +47,8 @@ T = TypeVar("T")
 
 _PAGE = 1000
 _POINTS_PER_FLUSH = 1024
-"""Changes after which the log is flushed: what remains of it is read again at the next start."""
+"""Number of changes after which the log is flushed; unflushed changes are read again at the next
+start."""
 _UNFINISHED = "unfinished"
 """The file of the `ChangeLog`: the changes that may be incomplete."""
 _FEW = 50
@@ -154,10 +155,12 @@ class EdgeEngine:
         ]
         if not requests:
             return []
-        found = await self._in_thread(
+        points = await self._in_thread(
             lambda: self._shard.query_batch(edge.QueryBatchRequest(requests))
         )
-        return [[Point(read_id(point.id), point.payload or {}) for point in each] for each in found]
+        return [
+            [Point(read_id(point.id), point.payload or {}) for point in each] for each in points
+        ]
 
     async def set_fields(self, changes: Sequence[tuple[PointId, Mapping[str, Any]]]) -> None:
         await self._in_thread(lambda: self._set_fields(changes))
@@ -194,8 +197,8 @@ class EdgeEngine:
     ) -> dict[str, int]:
         chosen = make_filter(match, groups)
         request = edge.FacetRequest(field, limit=_MOST_VALUES, exact=True, filter=chosen)
-        found = await self._in_thread(lambda: self._shard.facet(request))
-        return {str(hit.value): hit.count for hit in found.hits if hit.count}
+        response = await self._in_thread(lambda: self._shard.facet(request))
+        return {str(hit.value): hit.count for hit in response.hits if hit.count}
 
     async def query(
         self, queries: Sequence[VectorQuery], *, groups: Collection[str] | None = None
@@ -226,7 +229,7 @@ class EdgeEngine:
             self._change(edge.UpdateOperation.set_payload([point], dict(fields)), 1)
 
     def _copy(self, folder: Path) -> None:
-        """Copy the files between two changes; the log of changes says what they leave undone."""
+        """Copy the files between two changes; the log of changes states what they leave undone."""
         own = Path(self.location)
         with self._changing:
             self._shard.flush()
@@ -265,8 +268,10 @@ class EdgeEngine:
         self, queries: Sequence[VectorQuery], groups: Collection[str] | None
     ) -> list[QueryResult]:
         batch = edge.QueryBatchRequest([make_request(query, groups) for query in queries])
-        found = self._shard.query_batch(batch)
-        return [read_result(query, points) for query, points in zip(queries, found, strict=True)]
+        scored_points = self._shard.query_batch(batch)
+        return [
+            read_result(query, points) for query, points in zip(queries, scored_points, strict=True)
+        ]
 
     def _scroll(
         self,
@@ -276,15 +281,15 @@ class EdgeEngine:
         limit: int | None,
     ) -> list[Point]:
         payload: Any = True if fields is None else list(fields)
-        found: list[Point] = []
+        points: list[Point] = []
         offset: Any = None
         while True:
-            page = _PAGE if limit is None else min(_PAGE, limit - len(found))
+            page = _PAGE if limit is None else min(_PAGE, limit - len(points))
             request = edge.ScrollRequest(offset, page, chosen, payload, vectors)
             records, offset = self._shard.scroll(request)
-            found += [read_point(record) for record in records]
-            if offset is None or len(found) == limit:
-                return found
+            points += [read_point(record) for record in records]
+            if offset is None or len(points) == limit:
+                return points
 
     def _close(self) -> None:
         try:
@@ -330,9 +335,10 @@ async def open_embedded(
 
 
 def copy_closed(folder: Path, target: Path) -> None:
-    """Copy an index that no process has open below a folder; raise `IndexOwned` if one has.
+    """Copy a closed index below a folder; raises `IndexOwned` if a process has it open.
 
-    Nothing is written to it. What an interrupted process left is repaired in the copy.
+    The original is not changed. Unfinished changes of an interrupted process are repaired in the
+    copy.
     """
     try:
         with (folder / "owner").open("rb") as owner:

@@ -11,10 +11,10 @@ from knowledge.index.queries import PointId, QueryResult, VectorQuery
 class Engine(Protocol):
     """One collection of points; every call raises `IndexUnavailable` if Qdrant does not answer.
 
-    `shared` says that other processes may change the points too; `was_interrupted`, that the last
-    process was killed after it had changed some, perhaps between changes that belong together.
-    `unfinished` are the documents that it may have left incomplete; None if they are not known.
-    `storage` names what an operator removes to remove all points.
+    `shared`: other processes may change the points too; `was_interrupted`: the last process was
+    killed after a change, perhaps between changes that belong together. `unfinished` are the
+    documents that it may have left incomplete; None if unknown. `storage` names what an operator
+    removes to remove all points.
     """
 
     location: str
@@ -34,7 +34,7 @@ class Engine(Protocol):
         ...
 
     async def end_repair(self) -> None:
-        """Record that nothing of an interrupted process is left."""
+        """Record that the changes of an interrupted process have been repaired."""
         ...
 
     async def upsert(self, points: Sequence[Point]) -> None: ...

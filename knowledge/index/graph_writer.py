@@ -1,11 +1,11 @@
-"""Writes the links between documents: which names of documents each passage mentions.
+"""Writes the links between documents: the names of documents that each passage mentions.
 
-The edges that a document alone decides are written with it. A link depends on the titles of all
-documents; so links are written when an ingestion has written its documents. A new title is looked
-for in all passages, a title that was there before in the new ones alone.
+Edges within a document are written with it. A link depends on the titles of all documents, so links
+are written when an ingestion has written its documents. A new title is looked up in all passages,
+an existing title only in the new ones.
 
-Links are in points without vectors, one for several chunks: the engine copies a point with its
-vectors when a field of it changes.
+Links are stored in points without vectors, one for several chunks, because the engine copies a
+point with its vectors when one of its fields changes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -103,11 +103,11 @@ class GraphWriter:
         self, documents: Mapping[str, Point], fields: Sequence[str]
     ) -> dict[str, list[Point]]:
         """Return the chunks of the present versions of documents, in their order."""
-        found = await self._engine.scroll(
+        points = await self._engine.scroll(
             {"kind": "chunk", "document": list(documents)}, fields=fields
         )
         by_document: dict[str, list[Point]] = {}
-        for chunk in found:
+        for chunk in points:
             owner = documents[chunk.payload["document"]]
             if chunk.payload["version"] == owner.payload["version"]:
                 by_document.setdefault(chunk.payload["document"], []).append(chunk)

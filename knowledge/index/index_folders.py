@@ -69,7 +69,9 @@ class IndexFolders:
         index = await open_embedded(self._folder, identity, name=name)
         pointer = self._read()
         if name in pointer.replaced:
-            left = tuple(one for one in pointer.replaced if one != name)
+            left = tuple(
+                replaced_name for replaced_name in pointer.replaced if replaced_name != name
+            )
             self._write(_Pointer(serving=pointer.serving, replaced=left))
         return index
 
@@ -107,7 +109,7 @@ class IndexFolders:
             return _Pointer(serving=self._first)
         except (OSError, ValidationError) as error:
             raise self._describe_damage() from error
-        # What the file names is opened and removed: nothing outside of this folder may be.
+        # Files named here are opened and removed: none outside of this folder is allowed.
         if not all(self._is_own(name) for name in (pointer.serving, *pointer.replaced)):
             raise self._describe_damage()
         return pointer

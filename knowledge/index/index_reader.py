@@ -51,14 +51,14 @@ class IndexReader:
         return frozenset(await self._engine.list_values(GROUPS, match, groups=self._groups))
 
     async def versions(self) -> Mapping[str, str]:
-        found = await self._documents(["document", "version"])
-        return {point.payload["document"]: point.payload["version"] for point in found}
+        points = await self._documents(["document", "version"])
+        return {point.payload["document"]: point.payload["version"] for point in points}
 
     async def list_documents(
         self, document_ids: Sequence[str] | None = None
     ) -> Sequence[ListedDocument]:
-        found = await self._documents(layout.LISTED, document_ids)
-        return [point_decoder.list_document(point) for point in found]
+        points = await self._documents(layout.LISTED, document_ids)
+        return [point_decoder.list_document(point) for point in points]
 
     async def languages(self) -> Mapping[str, int]:
         match = {"kind": "document"}
@@ -79,16 +79,18 @@ class IndexReader:
         self, points: Sequence[PointId], fields: Sequence[str]
     ) -> Mapping[PointId, Mapping[str, Any]]:
         wanted = (*fields, GROUPS)
-        found = await self._engine.retrieve(points, fields=wanted) if points else []
-        return {point.id: point.payload for point in found if self._is_visible(point)}
+        retrieved = await self._engine.retrieve(points, fields=wanted) if points else []
+        return {point.id: point.payload for point in retrieved if self._is_visible(point)}
 
     async def read_points(
         self, points: Sequence[PointId], fields: Sequence[str], vectors: Sequence[str]
     ) -> Mapping[PointId, StoredPoint]:
         wanted = (*fields, GROUPS)
-        found = await self._engine.retrieve(points, fields=wanted, vectors=vectors)
+        retrieved = await self._engine.retrieve(points, fields=wanted, vectors=vectors)
         return {
-            point.id: point_decoder.read_stored(point) for point in found if self._is_visible(point)
+            point.id: point_decoder.read_stored(point)
+            for point in retrieved
+            if self._is_visible(point)
         }
 
     async def has_graph(self) -> bool:
@@ -97,10 +99,10 @@ class IndexReader:
     async def find_each(
         self, field: str, values: Sequence[str], fields: Sequence[str], limit: int
     ) -> Sequence[Sequence[Mapping[str, Any]]]:
-        found = await self._engine.find_each(
+        points = await self._engine.find_each(
             field, values, limit=limit, groups=self._groups, fields=fields
         )
-        return [[point.payload for point in each] for each in found]
+        return [[point.payload for point in each] for each in points]
 
     async def find_documents(
         self,
@@ -109,8 +111,8 @@ class IndexReader:
         limit: int | None = None,
     ) -> Mapping[PointId, Mapping[str, Any]]:
         every = {"kind": "document", **match}
-        found = await self._engine.scroll(every, groups=self._groups, fields=fields, limit=limit)
-        return {point.id: point.payload for point in found}
+        points = await self._engine.scroll(every, groups=self._groups, fields=fields, limit=limit)
+        return {point.id: point.payload for point in points}
 
     async def load(self, document_ids: Sequence[str]) -> Sequence[StoredDocument]:
         loaded: list[StoredDocument] = []
@@ -119,24 +121,24 @@ class IndexReader:
         return loaded
 
     async def passages(self, points: Sequence[PointId]) -> Mapping[PointId, IndexedPassage]:
-        found = await self._engine.retrieve(points) if points else []
+        retrieved = await self._engine.retrieve(points) if points else []
         # Ids are looked up without a filter; a document may have got groups since it was found.
         return {
             point.id: point_decoder.read_passage(point)
-            for point in found
+            for point in retrieved
             if self._is_visible(point)
         }
 
     async def picture(self, document_id: str, picture: str) -> PictureFile | None:
-        found = await self._engine.retrieve([layout.picture_identity(document_id, picture)])
-        for point in found:
+        points = await self._engine.retrieve([layout.picture_identity(document_id, picture)])
+        for point in points:
             if self._is_visible(point):
                 return PictureFile(picture, point.payload["media_type"], point.payload["data"])
         return None
 
     async def calibrations(self) -> Calibrations:
-        found = await self._engine.retrieve([layout.calibration_identity()])
-        return point_decoder.read_calibrations(found[0]) if found else {}
+        points = await self._engine.retrieve([layout.calibration_identity()])
+        return point_decoder.read_calibrations(points[0]) if points else {}
 
     def _is_visible(self, point: Point) -> bool:
         return self._groups is None or may_read(point.payload.get(GROUPS, ()), self._groups)
@@ -152,7 +154,9 @@ class IndexReader:
         return whole
 
     async def _read(self, document_ids: list[str]) -> tuple[list[StoredDocument], list[str]]:
-        """Return the documents that were read completely, and those that changed meanwhile."""
+        """Return the documents that were read completely, and those that changed in the
+        meantime.
+        """
         own = await self._engine.scroll(
             {"kind": "document", "document": document_ids}, groups=self._groups, vectors=True
         )

@@ -49,10 +49,10 @@ def find_file(root: str, source: str) -> str:
 def select_documents(
     documents: Iterable[ListedDocument], patterns: Sequence[str], *, folder: str = ""
 ) -> list[ListedDocument]:
-    """Return the documents that a pattern names, by id; all of them without patterns.
+    """Return the documents matching a pattern, by id; all of them without patterns.
 
-    A pattern is an id, a file as it was ingested, a path of a file or folder (which need not exist
-    any more), or one of these with `*`, `?` and `[...]`. Relative paths start at `folder`.
+    A pattern is an id, a file as ingested, a path of a file or folder (which may no longer exist),
+    or one of these with `*`, `?` and `[...]`. Relative paths start at `folder`.
     """
     known = sorted(documents, key=lambda document: document.id)
     if not patterns:
@@ -68,7 +68,7 @@ def select_documents(
 def select_by_name(
     documents: Iterable[ListedDocument], patterns: Sequence[str]
 ) -> list[ListedDocument]:
-    """Return the documents whose id, source or web address a pattern names, by id.
+    """Return the documents whose id, source or web address matches a pattern, by id.
 
     A pattern is such a name, a folder in it, or one with `*`, `?` and `[...]`. Nothing is looked up
     in the file system, and the ingested paths are not compared.

@@ -16,7 +16,7 @@ from knowledge.index.listing import ListedDocument, find_enclosing_root, is_belo
 
 
 class SurveySource(Protocol):
-    """Surveys documents that are no local path; receives what the index lists."""
+    """Surveys documents outside of local paths; receives the listing of the index."""
 
     def __call__(
         self, listed: Sequence[ListedDocument], read_title: ReadTitle, language_of: LanguageOf
@@ -45,26 +45,26 @@ def survey_part(
     return survey(path, read_title, language_of, web_address)
 
 
-def find_owned(listed: Sequence[ListedDocument], found: Survey) -> dict[str, str]:
-    """Return the content hashes by id of the indexed documents that a survey stands for.
+def find_owned(listed: Sequence[ListedDocument], surveyed: Survey) -> dict[str, str]:
+    """Return the content hashes by id of the indexed documents that a survey covers.
 
     These are the documents of its root, or of its part, and those of other roots whose files it
-    has found.
+    found.
     """
-    files = {os.path.join(found.root, str(file.path)) for file in found.walk.files}
+    files = {os.path.join(surveyed.root, str(file.path)) for file in surveyed.walk.files}
     return {
         document.id: document.content_hash
         for document in listed
         if (
-            document.root == found.root
-            and (found.part is None or is_below(document.file, found.part))
+            document.root == surveyed.root
+            and (surveyed.part is None or is_below(document.file, surveyed.part))
         )
-        or (document.root != found.root and document.file in files)
+        or (document.root != surveyed.root and document.file in files)
     }
 
 
 def _take_part(walk: FolderListing, part: Path) -> FolderListing:
-    """Return what a walk has found at or below `part`, a path relative to its folder."""
+    """Return the files of a walk at or below `part`, a path relative to its folder."""
     return FolderListing(
         [file for file in walk.files if file.path.is_relative_to(part)],
         [

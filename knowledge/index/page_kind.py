@@ -34,7 +34,7 @@ _MOST_OTHER_SHARE = 0.3
 
 
 class PageKind(StrEnum):
-    """What a page is; `CONTENT` explains its subject."""
+    """The kind of a page; `CONTENT` explains its subject."""
 
     CONTENT = ""
     CHANGELOG = "changelog"
@@ -69,9 +69,9 @@ def _is_index(page: Page, source: bytes) -> bool:
         return False
     text = source[:_MOST_SOURCE].decode("utf-8", "replace")
     links = {
-        _normalise(found[1])
+        _normalise(match[1])
         for pattern in (_MARKDOWN_LINK, _HTML_LINK)
-        for found in pattern.finditer(text)
+        for match in pattern.finditer(text)
     }
     linked = [block for block in items if _begins_with_link(block, links)]
     words = sum(_count_words(block) for block in page.blocks if block.kind is not BlockKind.HEADING)

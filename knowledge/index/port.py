@@ -68,9 +68,9 @@ class StoredChunk:
 class StoredDocument:
     """One version of a document in the form that a search needs.
 
-    `summary` is the text of its summary and key points, `labels` what its stated metadata
-    adds to its text; `kind` is a `PageKind`.
-    `version` identifies this state of the document, `stated_version` is the one that it states.
+    `summary` is the text of its summary and key points, `labels` are additions from its stated
+    metadata; `kind` is a `PageKind`. `version` identifies this state of the document,
+    `stated_version` is the version that it states.
     """
 
     document_id: str
@@ -89,7 +89,9 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class WrittenDocument:
-    """What ingestion uses again of a document: its description, and its chunks with vectors."""
+    """The parts of a document that ingestion can reuse: its description, and its chunks with
+    vectors.
+    """
 
     title: str
     crumbs: tuple[str, ...]
@@ -162,7 +164,7 @@ class ReadableIndex(Protocol):
     async def fields_of(
         self, points: Sequence[PointId], fields: Sequence[str]
     ) -> Mapping[PointId, Mapping[str, Any]]:
-        """Return fields of points by their ids; points that are gone meanwhile are left out."""
+        """Return fields of points by their ids; deleted points are left out."""
         ...
 
     async def read_points(
@@ -194,15 +196,17 @@ class ReadableIndex(Protocol):
         ...
 
     async def load(self, document_ids: Sequence[str]) -> Sequence[StoredDocument]:
-        """Return the present versions; documents that are gone meanwhile are left out."""
+        """Return the present versions; deleted documents are left out."""
         ...
 
     async def passages(self, points: Sequence[PointId]) -> Mapping[PointId, IndexedPassage]:
-        """Return the texts of chunks by point; chunks that are gone meanwhile are left out."""
+        """Return the texts of chunks by point; deleted chunks are left out."""
         ...
 
     async def picture(self, document_id: str, picture: str) -> PictureFile | None:
-        """Return a picture of a document; None if it is gone or its document is for others."""
+        """Return a picture of a document; None if it was deleted or its document is not
+        accessible.
+        """
         ...
 
     async def calibrations(self) -> Calibrations:
@@ -228,7 +232,7 @@ class Index(ReadableIndex, Protocol):
         ...
 
     async def read_written(self, document_id: str) -> WrittenDocument | None:
-        """Return the written parts of a document; None if it is gone or changes meanwhile."""
+        """Return the written parts of a document; None if it was deleted or is being changed."""
         ...
 
     async def put(self, document: Document, vectors: Sequence[Sequence[float]], root: str) -> None:
@@ -245,10 +249,10 @@ class Index(ReadableIndex, Protocol):
     async def choose_groups(
         self, document_ids: Sequence[str], groups: Sequence[str] | None
     ) -> None:
-        """Set who may read documents, whatever their source states; empty: everybody.
+        """Set the readers of documents, regardless of their source; empty: everybody.
 
-        None: the next ingestion sets what the source states. Repeat it if it was interrupted: some
-        passages may have the earlier groups then.
+        None: the next ingestion sets what the source states. Repeat an interrupted call, after
+        which some passages may still have the earlier groups.
         """
         ...
 
@@ -266,7 +270,7 @@ class Index(ReadableIndex, Protocol):
     def optimize_regularly(self) -> None:
         """Build the search structures during writes too, which bounds the memory of ingestion.
 
-        For a process in which nobody searches: an embedded index stops it meanwhile.
+        For a process that runs no searches, because an embedded index blocks it in the meantime.
         """
         ...
 
@@ -278,7 +282,7 @@ class Index(ReadableIndex, Protocol):
         """Build the search structures of new points.
 
         Without it, searches compare their vector with every chunk written since then. An embedded
-        index stops the whole process meanwhile: 20 to 90 s for 100,000 chunks.
+        index blocks the whole process in the meantime: 20 to 90 s for 100,000 chunks.
         """
         ...
 

@@ -57,22 +57,22 @@ class QdrantIndex(IndexReader):
         self._changes = 0
 
     async def info(self) -> IndexInfo:
-        found = await self._documents(["chunks"])
+        points = await self._documents(["chunks"])
         return IndexInfo(
             location=self._engine.location,
             tenant=self._identity.tenant,
             assistant=self._identity.assistant,
             embedding=self._identity.embedding,
             dimensions=self._identity.dimensions,
-            documents=len(found),
-            chunks=sum(point.payload["chunks"] for point in found),
+            documents=len(points),
+            chunks=sum(point.payload["chunks"] for point in points),
             forms=self._identity.forms,
         )
 
     async def hashes(self, root: str) -> dict[str, str]:
         match = {"kind": "document", "root": root}
-        found = await self._engine.scroll(match, fields=["document", "hash"])
-        return {point.payload["document"]: point.payload["hash"] for point in found}
+        points = await self._engine.scroll(match, fields=["document", "hash"])
+        return {point.payload["document"]: point.payload["hash"] for point in points}
 
     async def put(self, document: Document, vectors: Sequence[Sequence[float]], root: str) -> None:
         self._check(document, vectors)
@@ -121,8 +121,8 @@ class QdrantIndex(IndexReader):
     async def read_written(self, document_id: str) -> WrittenDocument | None:
         own = await self._engine.scroll({"kind": "document", "document": document_id})
         match = {"kind": "chunk", "document": document_id}
-        found = await self._engine.scroll(match, vectors=True) if own else []
-        return point_decoder.read_written(own[0], found) if own else None
+        points = await self._engine.scroll(match, vectors=True) if own else []
+        return point_decoder.read_written(own[0], points) if own else None
 
     async def remove(self, document_ids: Sequence[str]) -> None:
         if not document_ids:
@@ -151,14 +151,14 @@ class QdrantIndex(IndexReader):
     ) -> None:
         async with self._writing:
             match = {"kind": "document", "document": list(document_ids)}
-            found = await self._engine.scroll(match, fields=["version"])
+            points = await self._engine.scroll(match, fields=["version"])
             while True:
-                await self._choose_groups(match, found, groups)
+                await self._choose_groups(match, points, groups)
                 now = await self._engine.scroll(match, fields=["version"])
-                if _list_versions(now) == _list_versions(found):
+                if _list_versions(now) == _list_versions(points):
                     break
                 # Another process has written a document meanwhile: its new parts need them too.
-                found = now
+                points = now
             await self._write_manifest()
 
     async def _choose_groups(
@@ -204,8 +204,8 @@ class QdrantIndex(IndexReader):
     async def _count_changes(self) -> str:
         if not self._engine.shared:
             return str(self._changes)
-        found = await self._engine.retrieve([layout.manifest_identity()])
-        return str(found[0].payload["revision"]) if found else ""
+        points = await self._engine.retrieve([layout.manifest_identity()])
+        return str(points[0].payload["revision"]) if points else ""
 
     async def put_calibrations(self, calibrations: Calibrations) -> None:
         async with self._writing:
@@ -217,13 +217,13 @@ class QdrantIndex(IndexReader):
 
     async def open(self) -> None:
         """Write the description of this index, or check the existing one."""
-        found = await self._engine.retrieve([layout.manifest_identity()])
-        if not found:
+        points = await self._engine.retrieve([layout.manifest_identity()])
+        if not points:
             await self._check_earlier_formats()
             await self._engine.upsert([Point(layout.graph_identity(), {"kind": "graph"})])
             await self._write_manifest()
             return
-        payload = found[0].payload
+        payload = points[0].payload
         written = VectorIdentity(
             payload["embedding"], payload["dimensions"], payload.get("forms", "")
         )
@@ -240,11 +240,13 @@ class QdrantIndex(IndexReader):
             await self._engine.end_repair()
 
     async def _check_earlier_formats(self) -> None:
-        earlier = [layout.manifest_identity(one) for one in range(1, layout.FORMAT)]
-        found = await self._engine.retrieve(earlier)
-        if found:
+        earlier = [
+            layout.manifest_identity(earlier_format) for earlier_format in range(1, layout.FORMAT)
+        ]
+        points = await self._engine.retrieve(earlier)
+        if points:
             raise IndexMismatch(
-                f"the index at {self._engine.location} has format {found[0].payload['format']}, "
+                f"the index at {self._engine.location} has format {points[0].payload['format']}, "
                 f"this version of Refdesk uses format {layout.FORMAT}: remove "
                 f"{self._engine.storage}, then ingest the documents again"
             )

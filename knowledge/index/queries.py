@@ -1,4 +1,4 @@
-"""The query of a vector: what a search asks the engine, and what it gets."""
+"""The query of a vector: the request of a search to the engine, and its result."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,25 +82,25 @@ class ScoredPoint(Protocol):
     def vector(self) -> Any: ...
 
 
-def read_result(query: VectorQuery, found: Sequence[ScoredPoint]) -> QueryResult:
-    """Return what an engine found for a query."""
-    if not found:
+def read_result(query: VectorQuery, points: Sequence[ScoredPoint]) -> QueryResult:
+    """Return the result of an engine for a query."""
+    if not points:
         return NOTHING_FOUND
-    scores = np.array([point.score for point in found], dtype=np.float32)
+    scores = np.array([point.score for point in points], dtype=np.float32)
     return QueryResult(
-        ids=[read_id(point.id) for point in found],
+        ids=[read_id(point.id) for point in points],
         # The order in which the engine adds up terms depends on texts that a person may not read.
         scores=scores.round(_TERM_DIGITS) if isinstance(query.vector, SparseText) else scores,
-        payloads=[point.payload or {} for point in found] if query.fields else (),
-        texts=[read_sparse(point.vector[query.using]) for point in found]
+        payloads=[point.payload or {} for point in points] if query.fields else (),
+        texts=[read_sparse(point.vector[query.using]) for point in points]
         if query.returns_text
         else (),
     )
 
 
-def read_id(found: Any) -> PointId:
+def read_id(value: Any) -> PointId:
     """Return the name of a point of an engine; a server gives it as a text."""
-    return found if isinstance(found, UUID) else UUID(str(found))
+    return value if isinstance(value, UUID) else UUID(str(value))
 
 
 def read_sparse(vector: Any) -> SparseText:

@@ -20,11 +20,11 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3040-\u30ff\u3130-\u318f"
     "\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-# Vowel signs and points are no letters to `re`, but belong to the word.
+# Vowel signs and points are not letters to `re`, but belong to the word.
 _SIGNS = "\u0300-\u036f\u0591-\u05c7\u064b-\u0655\u0670\u0900-\u0903\u093a-\u094f\u0951-\u0957"
 _LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_SIGNS}\u0962\u0963\u0981-\u0dff])"
 _WORD = re.compile(rf"[{_UNSPACED}]+|{_LETTER}+(?:[_'\u2019]{_LETTER}+)*")
-# The group is what makes a run more than a word.
+# The group makes a run more than a word.
 _RUN = re.compile(
     rf"[{_UNSPACED}]+"
     rf"|{_LETTER}+(?:[_'\u2019]{_LETTER}+)*((?:[./:#_'\u2019-]|(?<=\d),(?=\d)){_LETTER}+)*"
@@ -74,7 +74,8 @@ def terms(text: str, language: str) -> list[str]:
 
 
 def leave_out_unknown(terms_asked: Sequence[str], is_known: Callable[[str], bool]) -> list[str]:
-    """Return the terms of a question without those whose absence from all documents says nothing.
+    """Return the terms of a question without those whose absence from all documents is not
+    informative.
 
     An unknown identifier is represented by its parts: an index that was built before identifiers
     were indexed whole contains only those. In a script without spaces, an unknown pair of
@@ -108,7 +109,7 @@ def find_runs(text: str) -> list[str]:
 
 
 def without_accents(word: str) -> str:
-    """Drop the accents of Latin letters; elsewhere a mark makes another letter."""
+    """Remove the accents of Latin letters; in other scripts a mark makes a different letter."""
     if word.isascii() or not "a" <= unicodedata.normalize("NFD", word)[0] <= "z":
         return word
     apart = unicodedata.normalize("NFD", word)

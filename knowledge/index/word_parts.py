@@ -1,10 +1,10 @@
-"""Splits words into parts: other forms of a word, and compounds with it, share most of them.
+"""Splits words into parts: inflected forms and compounds of a word share most of them.
 
 Parts are sequences of four letters, the size that serves most European languages best (McNamee and
 Mayfield 2004, Character N-Gram Tokenization for European Language Text Retrieval), and the first
 three letters. An index has them for documents in languages that its embedding model does not know;
-they stand beside the terms of the text and change none of them. Scripts without spaces need none:
-their terms are pairs of characters.
+they are indexed in addition to the terms of the text. Scripts without spaces need none: their terms
+are pairs of characters.
 """
 
 import re
@@ -27,9 +27,9 @@ _MARK = "~"
 _HIRAGANA = re.compile("[\u3040-\u309f]")
 _HANGUL = re.compile("[\uac00-\ud7af]")
 _ALPHABET = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-"""Letters of scripts without spaces in which two letters are no word."""
+"""Letters of scripts without spaces in which two letters do not form a word."""
 _ADJACENT = 3
-"""The adjacent pairs of such letters that are evidence of a word."""
+"""The number of adjacent pairs of such letters that are evidence of a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,9 @@ class ContentWord:
     parts: tuple[str, ...] = ()
 
     def is_in(self, has: Callable[[str], bool]) -> bool:
-        """Return whether a text contains the word; `has` says whether it has a term or a part."""
+        """Return whether a text contains the word; `has` returns whether it has a term or a
+        part.
+        """
         held = sum(map(has, self.parts))
         is_likely = held >= _LEAST_PARTS and held >= _SHARE * len(self.parts)
         return is_likely or all(map(has, self.terms))
@@ -76,9 +78,9 @@ def _split(word: str) -> Iterator[str]:
 
 
 def _list_unspaced(text: str, small: frozenset[str]) -> Iterator[ContentWord]:
-    """Yield what is evidence of a word in scripts without spaces.
+    """Yield the evidence of a word in scripts without spaces.
 
-    Korean words begin with what they mean; Japanese writes endings in hiragana.
+    Korean words begin with their stem; Japanese writes endings in hiragana.
     """
     for run in find_runs(text):
         pairs = [first + second for first, second in pairwise(run)]
@@ -88,5 +90,5 @@ def _list_unspaced(text: str, small: frozenset[str]) -> Iterator[ContentWord]:
             windows = (pairs[at : at + _ADJACENT] for at in range(len(pairs) - _ADJACENT + 1))
             yield from (ContentWord(tuple(window)) for window in windows)
         else:
-            kept = (one for one in pairs if not _HIRAGANA.search(one) and one not in small)
+            kept = (pair for pair in pairs if not _HIRAGANA.search(pair) and pair not in small)
             yield from (ContentWord((pair,)) for pair in kept)

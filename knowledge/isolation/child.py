@@ -1,7 +1,8 @@
-"""Runs in the process that reads: limits itself, then answers one request after the other.
+"""The main loop of a reader process: limits itself, then answers one request after the other.
 
-The limits are the kernel's, so that they hold inside C code and endless loops, even when the parent
-has ended. Time is that of the processor: a busy machine makes no document a hostile one.
+The limits are the kernel's, so that they apply inside C code and endless loops, even after the
+parent has ended. Time is processor time, so that a busy machine does not make documents appear
+hostile.
 """
 
 import gc
@@ -62,7 +63,7 @@ def main() -> None:
 
 
 def _own_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Keep the streams to itself: what a library prints must not become an answer."""
+    """Keep the streams private: output printed by a library must not become an answer."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -103,9 +104,9 @@ def _present_bytes() -> int:
 
 
 def _resident_bytes() -> int:
-    """Return the memory in use; 0 where the system does not report it.
+    """Return the memory in use; 0 if the system does not report it.
 
-    The peak of `getrusage` is no measure: it begins with that of the parent process.
+    The peak of `getrusage` cannot be used: it begins with that of the parent process.
     """
     pages = _pages()
     return 0 if pages is None else pages[1] * resource.getpagesize()

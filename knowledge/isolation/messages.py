@@ -1,7 +1,7 @@
-"""Defines what the two processes send each other, as frames of bytes, and the limits of reading.
+"""Defines the messages between the two processes, as frames of bytes, and the limits of reading.
 
 A request is a line of JSON, the bytes of pictures beside the document, and its own bytes. An answer
-is JSON as well: it is checked against its types, and never runs code as a pickle would.
+is JSON as well: it is validated against its types, and cannot run code as a pickle would.
 """
 
 import json
@@ -60,7 +60,7 @@ class Kind(bytes, Enum):
 class ReadRequest:
     """A document to read; `wanted` is the kind of the answer, such as a preparation.
 
-    `most_characters` bounds the text of the page; None: nothing does but time and memory.
+    `most_characters` limits the text of the page; None: only time and memory limit it.
     """
 
     item: Item
@@ -89,8 +89,8 @@ class ReadRequest:
 class ReadingLimits:
     """The limits of reading one document; a file of many documents may take more in total.
 
-    `seconds` are those of the processor; by the clock it may take `CLOCK_FACTOR` times as long.
-    `memory_mb` is what the process that reads may take beyond what it needs to be ready.
+    `seconds` is processor time; wall time may be `CLOCK_FACTOR` times as long. `memory_mb` is the
+    memory that the reader process may use beyond that of an idle one.
     """
 
     seconds: float = 20.0
@@ -170,7 +170,7 @@ def encode_error(error: Exception) -> bytes:
 
 
 def decode_error(body: bytes) -> ReadingError:
-    """Return the error; one that no reader announces is an `UnforeseenError`."""
+    """Return the error; an unknown one is an `UnforeseenError`."""
     name, message = (str(part) for part in orjson.loads(body))
     known = _ERRORS.get(name)
     if known is None:

@@ -1,8 +1,7 @@
-"""Keeps the memory and the environment of this process from other processes of the same user.
+"""Hides the memory and the environment of this process from other processes of the same user.
 
-Without it every process of a user can read `/proc/PID/environ` and `/proc/PID/mem` of the others: a
-reader that a document took over would find the keys of the desk, or the documents of another
-reader.
+Otherwise every process of a user can read `/proc/PID/environ` and `/proc/PID/mem` of the others: a
+reader taken over by a document would find the keys of the desk, or the documents of another reader.
 """
 
 import ctypes
@@ -13,7 +12,7 @@ _NO_NEW_PRIVILEGES = 38
 
 
 def hide_memory() -> None:
-    """Let only the system read this process; macOS does so by itself."""
+    """Let only the system read this process; macOS does so by default."""
     _control(_SET_DUMPABLE, 0)
 
 
@@ -23,6 +22,6 @@ def forgo_privileges() -> None:
 
 
 def _control(option: int, value: int) -> None:
-    # Python has no function for it. An old kernel refuses an option, and nothing is lost by that.
+    # Python has no function for it. An old kernel refuses an option, which has no consequences.
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

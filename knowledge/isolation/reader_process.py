@@ -51,7 +51,8 @@ _STARTS = 3
 """How often a process is started that does not get ready, as on a machine without free memory."""
 _LARGEST_ANSWER = 8 * MAX_BYTES
 _PIECE = 1 << 20
-# Of the environment only this reaches the process: it reads what strangers wrote and needs no keys.
+# Only these variables of the environment reach the process: it reads foreign data and needs no
+# keys.
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TZ")
 
 
@@ -108,9 +109,9 @@ class ReaderProcess:
         *,
         most_characters: int | None = None,
     ) -> Preparation:
-        """Return the preparation of a document, within `seconds` or the usual limit.
+        """Return the preparation of a document, within `seconds` or the default limit.
 
-        Raises a `ReadingError`: what a reader says of the document, or which limit it broke.
+        Raises a `ReadingError`: a finding of the reader about the document, or the exceeded limit.
         """
         allowed = self.limits.seconds if seconds is None else seconds
         request = ReadRequest(item, path, location, most_characters=most_characters)
@@ -170,7 +171,7 @@ class ReaderProcess:
             try:
                 kind, body = self._exchange(request, seconds)
             except _ReaderKilledError:
-                # Whoever ended it may have meant the process, and not its document.
+                # It may have been ended on purpose, and not because of its document.
                 kind, body = self._exchange(request, seconds)
         if kind is Kind.MEMORY:
             raise TooMuchMemoryError(
@@ -320,17 +321,17 @@ class _Child:
         return Kind(kind), body, seconds
 
     def _exactly(self, size: int, until: float) -> bytes:
-        found = bytearray()
-        while len(found) < size:
+        received = bytearray()
+        while len(received) < size:
             self._wait(self._answers, select.POLLIN, until)
             try:
-                piece = os.read(self._answers, min(_PIECE, size - len(found)))
+                piece = os.read(self._answers, min(_PIECE, size - len(received)))
             except BlockingIOError:
                 continue
             if not piece:
                 raise EOFError
-            found += piece
-        return bytes(found)
+            received += piece
+        return bytes(received)
 
     def _wait(self, descriptor: int, event: int, until: float) -> None:
         left = until - time.monotonic()

@@ -1,1 +1,1 @@
-"""Which language a text is in: scripts, n-grams and what the conversation was in so far."""
+"""Detects the language of a text from scripts, n-grams and the language of the conversation."""

@@ -20,7 +20,7 @@ FRESH_SECONDS = 60.0
 MOST_COUNTS = 64
 """The most combinations of groups whose counts are kept."""
 MOST_TRANSLATIONS = 3
-"""The most languages of documents into which a question is translated."""
+"""Maximum number of document languages into which a question is translated."""
 LEAST_SHARE = 0.02
 """The least share of the documents for whose language a question is translated. Single pages are
 often assigned a wrong language, and people wait for every word of a translation.
@@ -35,7 +35,8 @@ where it is unknown.
 class CorpusLanguages:
     """Counts the documents of an assistant by language, at most once a minute.
 
-    A process that has not opened the index reads what another one publishes: `count_by_group`.
+    A process that has not opened the index reads the counts published by another one:
+    `count_by_group`.
     """
 
     def __init__(self, index: "Index", *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -71,8 +72,8 @@ class CorpusLanguages:
         Of more than `MOST_COUNTS` groups, the others are left out. Raises `KnowledgeError`.
         """
         groups = sorted(await self._index.groups())[: MOST_COUNTS - 1]
-        found = {group: await self._read(frozenset((group,))) for group in groups}
-        return {"": await self._read(frozenset()), **found}
+        by_group = {group: await self._read(frozenset((group,))) for group in groups}
+        return {"": await self._read(frozenset()), **by_group}
 
     async def _refresh(self) -> None:
         revision = await self._index.revision()
@@ -97,5 +98,5 @@ def choose_foreign(counts: Mapping[str, float], language: str) -> tuple[str, ...
     translation. `counts` has the number of documents in each language.
     """
     least = LEAST_SHARE * sum(counts.values())
-    found = [count for count in counts if count != language and counts[count] >= least]
-    return tuple(sorted(found, key=lambda one: (-counts[one], one))[:MOST_TRANSLATIONS])
+    foreign = [count for count in counts if count != language and counts[count] >= least]
+    return tuple(sorted(foreign, key=lambda one: (-counts[one], one))[:MOST_TRANSLATIONS])

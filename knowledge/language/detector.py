@@ -74,11 +74,10 @@ _CALLS_PER_RELEASE = 4
 
 
 class ScriptAndNgramDetector:
-    """Decides by the script if it is unambiguous, else by the n-gram model.
+    """Decides by the script if it is unambiguous, otherwise by the n-gram model.
 
-    The model is loaded for the first text of the process that needs it, from the folder `kept_in`
-    if given.
-    Instances have no state between texts.
+    The model is loaded on first use, from the folder `kept_in` if given. Instances have no state
+    between texts.
     """
 
     def __init__(
@@ -97,12 +96,12 @@ class ScriptAndNgramDetector:
     ) -> Detection:
         """Return the language of `text`; see `Detector`."""
         allowed = self._candidates if candidates is None else tuple(candidates)
-        found = decide_by_script(text, prior, allowed)
-        if isinstance(found, Detection):
-            return found
-        words, possible = found.words, found.possible
-        if found.script not in {"latin", "han"}:
-            words = in_script(words, found.script)
+        decided = decide_by_script(text, prior, allowed)
+        if isinstance(decided, Detection):
+            return decided
+        words, possible = decided.words, decided.possible
+        if decided.script not in {"latin", "han"}:
+            words = in_script(words, decided.script)
         return self._likeliest(words, possible, _log_prior(possible, prior or {}, prior_share))
 
     def _likeliest(
@@ -268,8 +267,8 @@ def _array(arrays: ZipFile, name: str) -> "NDArray[Any]":
     import numpy as np
 
     with arrays.open(f"{name}.npy") as member:
-        found: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-    return found
+        array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+    return array
 
 
 def _columns(arrays: ZipFile, name: str, columns: list[int]) -> "NDArray[Any]":

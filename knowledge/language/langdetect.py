@@ -39,10 +39,10 @@ class FencedLangdetect:
     ) -> Detection:
         """Return the language of `text`; see `Detector`."""
         allowed = self._candidates if candidates is None else tuple(candidates)
-        found = decide_by_script(text, prior, allowed)
-        if isinstance(found, Detection):
-            return found
-        words, possible = found.words, found.possible
+        decided = decide_by_script(text, prior, allowed)
+        if isinstance(decided, Detection):
+            return decided
+        words, possible = decided.words, decided.possible
         expected = most_expected(prior, possible)
         leans = prior_share > _LEANING and len(words.split()) <= _FEW_WORDS
         if prior and expected in prior and leans:
@@ -63,13 +63,14 @@ class FencedLangdetect:
             return Detection(most_expected(prior, possible), 0.0)
         detector.set_prior_map(weights)
         try:
-            found = detector.get_probabilities()
+            probabilities = detector.get_probabilities()
         except LangDetectException:  # it found no n-gram that it knows
-            found = []
-        if not found:
+            probabilities = []
+        if not probabilities:
             return Detection(most_expected(prior, possible), 0.0)
         return Detection(
-            _NAMES.get(found[0].lang, found[0].lang), round(min(found[0].prob, 1.0), 4)
+            _NAMES.get(probabilities[0].lang, probabilities[0].lang),
+            round(min(probabilities[0].prob, 1.0), 4),
         )
 
     @cached_property
@@ -84,11 +85,11 @@ class FencedLangdetect:
 
 
 class SecondOpinion:
-    """Asks a second detector where the first one is unsure of a text of several words.
+    """Asks a second detector if the first one is unsure about a text of several words.
 
-    A language of the prior, which the first one weighs better, stays. The second detector loads its
-    profiles for the first such text. It is not asked about texts of up to three words: it gives
-    words such as "API key" and "token" a wrong language, and is certain of it.
+    A language of the prior is kept, because the first detector weighs it better. The second
+    detector loads its profiles on first use. It is not asked about texts of up to three words: it
+    gives words such as "API key" and "token" a wrong language with full confidence.
     """
 
     def __init__(self, first: Detector, second: Detector) -> None:
@@ -110,13 +111,13 @@ class SecondOpinion:
                 text, prior=prior, prior_share=prior_share, candidates=candidates
             )
 
-        found = ask(self._first)
+        detection = ask(self._first)
         if len(text.split()) <= _FEW_WORDS:
-            return found
-        if not 0 < found.confidence < UNSURE or found.language in (prior or {}):
-            return found
+            return detection
+        if not 0 < detection.confidence < UNSURE or detection.language in (prior or {}):
+            return detection
         other = ask(self._second)
-        return other if other.confidence > 0 else found
+        return other if other.confidence > 0 else detection
 
 
 def _scale(prior: Mapping[str, float], share: float) -> dict[str, float]:

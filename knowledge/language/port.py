@@ -10,7 +10,8 @@ PRIOR_SHARE = 0.97
 class Detection(NamedTuple):
     """A language, ISO 639-1, and the confidence in it, 0 to 1.
 
-    Confidence 0 means that the text has no evidence; `language` is then the likeliest of the prior.
+    Confidence 0 means that the text contains no evidence; `language` is then the most likely one of
+    the prior.
     """
 
     language: str

@@ -23,7 +23,7 @@ _SPANS = re.compile(
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 )
-"""Scripts without spaces between words: a Latin word among them stands for itself."""
+"""Scripts without spaces between words, in which a Latin word is separate."""
 _WORD = re.compile(rf"[^\s{_UNSPACED}]+|[{_UNSPACED}]+")
 _BEFORE = "\"'“”„«»‘’([{<,;:!?¿¡*…"
 _AFTER = "\"'“”„«»‘’)]}>,;:!?*….।؟،"
@@ -49,7 +49,7 @@ _SHORTHAND = re.compile(r"[A-Z][A-Z0-9+./-]+|[Oo]k|[Oo]kay")
 
 
 class PlaceholderLost(ValueError):  # noqa: N818 - names a state
-    """The changed text lacks a placeholder, or has one that does not exist."""
+    """The changed text lacks a placeholder, or contains an unknown one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ class Protected:
         if exact.difference(expected):
             raise PlaceholderLost(f"expected {len(self.parts)} protected parts, found {max(exact)}")
         pattern = _EXACT_PLACEHOLDER if exact.issuperset(expected) else _PLACEHOLDER
-        found = {int(number) for number in pattern.findall(changed)}
+        numbers = {int(number) for number in pattern.findall(changed)}
         for number in expected:
-            if number not in found:
+            if number not in numbers:
                 raise PlaceholderLost(f"the protected part {self.parts[number - 1]!r} is missing")
         return pattern.sub(self._part, changed)
 
@@ -80,9 +80,9 @@ class Protected:
         """Return a remark about the text with the parts that it mentions."""
         return _EXACT_PLACEHOLDER.sub(self._part, note)
 
-    def _part(self, found: "re.Match[str]") -> str:
-        number = int(found.group(1))
-        return self.parts[number - 1] if 0 < number <= len(self.parts) else found.group()
+    def _part(self, match: "re.Match[str]") -> str:
+        number = int(match.group(1))
+        return self.parts[number - 1] if 0 < number <= len(self.parts) else match.group()
 
 
 def protect(text: str, names: Sequence[str] = ()) -> Protected:
@@ -112,7 +112,7 @@ def natural(text: str) -> str:
 
 
 def code_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each part of `text` that is in no language, in order."""
+    """Yield start and end of each part of `text` that belongs to no natural language, in order."""
     end = 0
     for span in _SPANS.finditer(text):
         yield from _code_words(text, end, span.start())

@@ -84,11 +84,11 @@ CANDIDATES = tuple(
 """The languages that can be detected, ISO 639-1; both forms of Norwegian are `no`."""
 
 FOREIGN_SHARE = 0.09
-"""The least share of letters at which another script than Latin decides; Latin words in such a text
+"""Minimum share of letters at which a script other than Latin decides; Latin words in such a text
 are terms."""
 
 _WEIGHT = {"han": 3.0, "kana": 2.0, "hangul": 2.5}
-"""The number of letters to which one character of the script corresponds."""
+"""The number of letters that one character of the script counts for."""
 
 _JAPANESE_HAN = frozenset(
     "込働畑峠枠匂図実対発応検単変戻択処拡価仮売読続関経済覧駅黒伝転両亜悪囲営沢浜巻毎歩児剣剤労勲"
@@ -179,7 +179,7 @@ def in_script(text: str, script: str) -> str:
 
 
 def filter_by_script(script: str, text: str, allowed: Sequence[str]) -> tuple[str, ...]:
-    """Return the possible ones of the `allowed` languages; all if none has the script."""
+    """Return those of the `allowed` languages whose script occurs; all if none does."""
     if script == "han" and "ja" in allowed and not _JAPANESE_HAN.isdisjoint(text):
         return ("ja",)
     names = LATIN if script == "latin" else LANGUAGES_OF_SCRIPT[script]
@@ -203,16 +203,18 @@ def choose_script(language: str, texts: Iterable[str], known: str = "") -> str:
     if language != primary_of(TRADITIONAL_CHINESE):
         return language
     scripts = (is_traditional(text) for text in texts)
-    found = next((script for script in scripts if script is not None), None)
-    if found is None:
+    chosen = next((script for script in scripts if script is not None), None)
+    if chosen is None:
         return choose_texts_language(language, known)
-    return TRADITIONAL_CHINESE if found else language
+    return TRADITIONAL_CHINESE if chosen else language
 
 
 def is_traditional(text: str) -> bool | None:
-    """Return whether the Chinese characters of a text are traditional ones; None if both have them.
+    """Return whether the Chinese characters of a text are traditional; None if both forms share
+    them.
 
-    A character of one form alone is in only one of the character sets of Taiwan and of China.
+    A character that exists in only one form is in only one of the character sets of Taiwan and of
+    China.
     """
     written = [letter for letter in text if _script(letter) == "han"]
     traditional, simplified = (

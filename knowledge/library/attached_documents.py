@@ -1,6 +1,6 @@
-"""Documents that a person gave to one conversation: how they are stored and found by their ids.
+"""Documents that a person gave to one conversation: how they are stored and found by id.
 
-They are in no index: who has no id of one finds none.
+Attachments are not indexed; they can be read only by id.
 """
 
 import re

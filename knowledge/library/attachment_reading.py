@@ -39,7 +39,7 @@ async def read_attachment(
 ) -> AttachedDocument:
     """Return the document of a file's bytes; raises a `ReadingError`.
 
-    The id follows from name and bytes: the same file, given twice, is one document.
+    The id is derived from name and bytes: the same file, given twice, is one document.
     """
     shown = clean_name(name)
     path = PurePosixPath(shown)
@@ -63,7 +63,7 @@ async def read_attachment(
         name=shown,
         title=page.title or page.name or shown,
         language=find_stated_language(page) or language_of(make_sample(page)),
-        # A conversation keeps texts alone.
+        # A conversation stores only texts.
         passages=tuple(replace(passage, pictures=()) for passage in prepared.passages),
         groups=tuple(sorted(set(groups))),
     )

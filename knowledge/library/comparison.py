@@ -45,7 +45,7 @@ def compare_documents(old: WholeDocument, new: WholeDocument) -> list[SectionPai
         else:
             pairs.append(_compare(before[partners[place]], section))
     used = set(partners.values())
-    removed = (one for place, one in enumerate(before) if place not in used)
+    removed = (sentence for place, sentence in enumerate(before) if place not in used)
     return [*pairs, *(SectionPair("removed", section, None) for section in removed)]
 
 

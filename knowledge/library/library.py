@@ -34,7 +34,7 @@ log = structlog.get_logger("knowledge")
 
 @dataclass(frozen=True, slots=True)
 class ChunkWithVector:
-    """A chunk of a document with its vector, L2-normalised; None: it is in no index."""
+    """A chunk of a document with its vector, L2-normalised; None if it is not in an index."""
 
     chunk: Chunk
     vector: Floats | None
@@ -104,8 +104,8 @@ class Library:
 
     async def list_documents(self, groups: Sequence[str] = ()) -> list[ListedDocument]:
         """Return the documents that a person of these groups may read, by title."""
-        found = await self._visible(groups).list_documents()
-        return sorted(found, key=lambda document: (document.title, document.id))
+        documents = await self._visible(groups).list_documents()
+        return sorted(documents, key=lambda document: (document.title, document.id))
 
     async def find_readable(
         self, document_ids: Sequence[str], groups: Sequence[str] = ()
@@ -113,21 +113,23 @@ class Library:
         """Return which of these documents a person of these groups may read now."""
         if not document_ids:
             return frozenset()
-        found = await self._visible(groups).list_documents(document_ids)
-        return frozenset(document.id for document in found)
+        documents = await self._visible(groups).list_documents(document_ids)
+        return frozenset(document.id for document in documents)
 
     async def list_attached(self, groups: Sequence[str], run: Run) -> list[ListedDocument]:
         """Return the documents of the conversation of a run that the person may read."""
         if self._attachments is None or run.question is None:
             return []
         stored = await self._attachments.all(run.question)
-        documents = [AttachedDocument.decode(one) for one in stored.values()]
-        found = [
+        documents = [
+            AttachedDocument.decode(stored_document) for stored_document in stored.values()
+        ]
+        listed_documents = [
             attached_document.listed
             for attached_document in documents
             if attached_document.is_visible_to(groups)
         ]
-        return sorted(found, key=lambda document: (document.title, document.id))
+        return sorted(listed_documents, key=lambda document: (document.title, document.id))
 
     async def list_versions(self, groups: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the versions that documents state which a person may read, each once."""
@@ -151,18 +153,18 @@ class Library:
     async def read(
         self, document_ids: Sequence[str], groups: Sequence[str] = (), run: Run = OUTSIDE
     ) -> list[WholeDocument]:
-        """Return documents in the order of their ids; those that do not exist are left out.
+        """Return documents in the order of their ids; unknown ones are left out.
 
-        Those that were given to the conversation of the run are found by their ids, too.
+        Documents given to the conversation of the run are found by their ids as well.
         """
         wanted = list(dict.fromkeys(document_ids))
-        named = [one for one in wanted if is_attached_id(one)]
+        named = [name for name in wanted if is_attached_id(name)]
         given = await self._read_attached(named, groups, run)
         indexed = await self._read_indexed(
-            [one for one in wanted if not is_attached_id(one)], groups
+            [name for name in wanted if not is_attached_id(name)], groups
         )
-        found = {document.listed.id: document for document in (*given, *indexed)}
-        return [found[name] for name in wanted if name in found]
+        by_id = {document.listed.id: document for document in (*given, *indexed)}
+        return [by_id[name] for name in wanted if name in by_id]
 
     async def _read_attached(
         self, document_ids: Sequence[str], groups: Sequence[str], run: Run
@@ -170,7 +172,9 @@ class Library:
         if self._attachments is None or run.question is None or not document_ids:
             return []
         stored = await self._attachments.find(run.question, document_ids)
-        documents = [AttachedDocument.decode(one) for one in stored.values()]
+        documents = [
+            AttachedDocument.decode(stored_document) for stored_document in stored.values()
+        ]
         return [
             WholeDocument(
                 document.listed,
@@ -190,7 +194,9 @@ class Library:
         index = self._visible(groups)
         listed = {document.id: document for document in await index.list_documents(wanted)}
         stored = {document.document_id: document for document in await index.load(list(listed))}
-        points = [chunk.point for one in stored.values() for chunk in one.chunks]
+        points = [
+            chunk.point for stored_document in stored.values() for chunk in stored_document.chunks
+        ]
         passages = await index.passages(points)
         documents = []
         for name in wanted:

@@ -22,7 +22,7 @@ from knowledge.sections import document_of
 _MOST_DOCUMENTS = 1_000
 """Documents that are read for the names of one walk."""
 _WORDS_OF_A_TEXT = 500
-"""Words of a text without written links in which names are looked for."""
+"""Number of words of a text without written links in which names are looked up."""
 _CHUNK_FIELDS = (
     "chunk_id", "ordinal", "text", "heading_path", "anchor", "version", MENTIONED, LINKS,
     REFERENCES, PARENT,
@@ -86,23 +86,23 @@ class DocumentNames:
     def find(self, name: str, version: str = "") -> list[str]:
         """Return the ids of the documents that have exactly this name.
 
-        Of the versions of a document it is the one that is asked for, else the newest.
+        Of several versions of a document it is the requested one, otherwise the newest.
         """
         return _choose_version(self._by_name.get(" ".join(split_words(name)), []), version)
 
     def find_in(self, text: str, version: str = "") -> list[NamedDocument]:
         """Return the names in a text, in their order; of names that overlap the longest."""
         words = split_words(text[:_LONGEST_TEXT])
-        found: list[NamedDocument] = []
+        documents: list[NamedDocument] = []
         start = 0
         while start < len(words):
             length = self._measure_name(words, start)
             if length:
                 name = " ".join(words[start : start + length])
                 ids = _choose_version(self._by_name[name], version)
-                found.append(NamedDocument(name, start, tuple(ids)))
+                documents.append(NamedDocument(name, start, tuple(ids)))
             start += max(length, 1)
-        return found
+        return documents
 
     def _measure_name(self, words: list[str], start: int) -> int:
         """Return the number of words of the longest name at a position; 0: there is none."""
@@ -124,14 +124,14 @@ class PassageGraph:
         wanted = list(dict.fromkeys(document_ids))
         if not wanted:
             return {}
-        found = await self._index.find_documents(
+        documents = await self._index.find_documents(
             {"document": wanted}, (*layout.LISTED, "crumbs", "version")
         )
         known = {
             str(fields["document"]): DocumentRecord(
                 _list_document(fields), tuple(fields["crumbs"]), fields["version"]
             )
-            for fields in found.values()
+            for fields in documents.values()
         }
         return {name: known[name] for name in wanted if name in known}
 
@@ -150,17 +150,17 @@ class PassageGraph:
             for chunk_id in points.values()
         }
         wanted = [*points, *dict.fromkeys(lists.values())]
-        found = await self._index.fields_of(wanted, _CHUNK_FIELDS)
+        passages = await self._index.fields_of(wanted, _CHUNK_FIELDS)
         return {
             chunk_id: _read_passage(
-                documents[document_of(chunk_id)], found[point], found.get(lists[chunk_id], {})
+                documents[document_of(chunk_id)], passages[point], passages.get(lists[chunk_id], {})
             )
             for point, chunk_id in points.items()
-            if point in found
+            if point in passages
         }
 
     async def find_called(self, names: Iterable[str], texts: Iterable[str] = ()) -> DocumentNames:
-        """Return the documents with any of these names, or with one that a text may contain."""
+        """Return the documents with any of these names, or with a name that may occur in a text."""
         runs = (run for text in texts for run in list_word_runs(text, _WORDS_OF_A_TEXT))
         wanted = list(dict.fromkeys((*names, *runs)))
         if not wanted or not self._has_edges:
@@ -168,9 +168,9 @@ class PassageGraph:
         return await self._find_documents({CALLED: wanted})
 
     async def find_versions(self, documents: Iterable[DocumentRecord]) -> DocumentNames:
-        """Return the documents with the titles of these documents, as far as they state versions.
+        """Return the documents with the same titles as these documents that state versions.
 
-        With them one knows which versions are superseded.
+        They show which versions are superseded.
         """
         titles = {
             document.listed.title.casefold()
@@ -189,18 +189,18 @@ class PassageGraph:
         wanted = list(dict.fromkeys(names))
         if not wanted or not self._has_edges:
             return {}
-        found = await self._index.find_each(MENTIONED, wanted, ("chunk_id",), most_common + 1)
+        sharing = await self._index.find_each(MENTIONED, wanted, ("chunk_id",), most_common + 1)
         shared = {
             name: tuple(sorted({str(fields["chunk_id"]) for fields in each}))
-            for name, each in zip(wanted, found, strict=True)
+            for name, each in zip(wanted, sharing, strict=True)
         }
         return {name: ids for name, ids in shared.items() if 1 < len(ids) <= most_common}
 
     async def _find_documents(self, match: Mapping[str, Sequence[str]]) -> DocumentNames:
         if not all(match.values()):
             return DocumentNames(())
-        found = await self._index.find_documents(match, layout.LISTED, limit=_MOST_DOCUMENTS)
-        listed = [_list_document(fields) for fields in found.values()]
+        documents = await self._index.find_documents(match, layout.LISTED, limit=_MOST_DOCUMENTS)
+        listed = [_list_document(fields) for fields in documents.values()]
         return DocumentNames(sorted(listed, key=lambda one: one.id))
 
 

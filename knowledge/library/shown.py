@@ -1,4 +1,4 @@
-"""What a search or a reading of the documents gives to programs, as JSON."""
+"""JSON forms of search results and documents, for programs."""
 
 from pydantic import BaseModel
 

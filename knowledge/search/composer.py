@@ -1,20 +1,20 @@
-"""Composes the context of an answer from the best chunks of a search, up to its number of tokens.
+"""Composes the context of an answer from the best chunks of a search, within a token limit.
 
 The search compares small chunks; an answer needs the text around them. The parts are chosen in this
-order, as long as there is room:
+order while there is room:
 
 1. the sections of the best chunks, whole, up to a quarter of the context each; of a longer section,
    the part around the chunk;
-2. the chunks further down, with the neighbours that fit, from as many pages as possible;
-3. the rest of the sections that are begun.
+2. lower-ranked chunks, with the neighbours that fit, from as many pages as possible;
+3. the rest of the started sections.
 
-The best hits are cut out of no section: worse sections make room for them.
+The best hits are never cut out of a section: worse sections make room for them.
 
 A changelog that is not the best page comes after all others. Each section is one text, the best
-section first; those of equal score are in the order of their document. Cuts are marked. Chunks far
-below the best one are left out unless they are among the best hits: the size is only a limit.
+section first; sections of equal score are in the order of their document. Cuts are marked. Chunks
+far below the best one are left out unless they are among the best hits: the size is only a limit.
 
-`docs/internal/measurements/evaluation.md` has the figures by which the numbers were chosen.
+`docs/internal/measurements/evaluation.md` contains the figures behind the constants.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -38,21 +38,21 @@ from knowledge.search.section_text import SectionText, write_section
 from knowledge.sections import count_overlap, count_table_header, count_tokens
 
 LEADING = 10
-"""The number of best chunks that are given before a second chunk of any section."""
+"""Number of best chunks that are included before a second chunk of any section."""
 MOST_PAGES = 24
-"""The best pages, of which each has its best chunk among the candidates."""
+"""Number of best pages whose best chunk is a candidate."""
 WHOLE_SECTIONS = 3
-"""The number of sections that are given whole before the chunks further down."""
+"""Number of sections that are included whole before lower-ranked chunks."""
 WHOLE_SHARE = 4
 """A section is whole up to this part of the context."""
 LOSS = 0.3
-"""A further chunk of a page loses less against other pages than among the hits: an answer needs
-what stands around, and ranks fall fast."""
+"""Further chunks of a page lose less score here than among the hits: an answer needs the
+surrounding text, and ranks decrease fast."""
 KEPT = 16
-"""The number of best hits that are given however low their scores are, and are cut out of no
+"""Number of best hits that are included regardless of their score, and never cut out of a
 section."""
 LEAST_SCORE = 0.25
-"""Below this share of the best score a further chunk is left out, and no section is completed."""
+"""Below this share of the best score, a further chunk is left out and no section is completed."""
 PASSAGE_TOKENS = 110
 """The size of any further part: about one chunk."""
 _MARK_TOKENS = 14
@@ -98,7 +98,7 @@ class _Documents:
         )
 
     def number(self, ranked: RankedChunk) -> _Candidate:
-        """Return a ranked chunk with the numbers of itself and of the ends of its section."""
+        """Return a ranked chunk with its own number and those of the ends of its section."""
         chunk = ranked.chunk
         begin = self._numbers[chunk.document_id] * _MOST_CHUNKS
         first, last = begin + chunk.first, begin + chunk.last
@@ -112,16 +112,16 @@ class _Documents:
     def find_point(self, chunk: int) -> PointId:
         """Return the name of the point of a chunk."""
         document, ordinal = divmod(chunk, _MOST_CHUNKS)
-        found = self._documents[document]
-        return chunk_identity(found.document_id, found.version, ordinal)
+        found_document = self._documents[document]
+        return chunk_identity(found_document.document_id, found_document.version, ordinal)
 
 
 @dataclass(slots=True)
 class _Section:
-    """The chunks of one section that were read, by their numbers, and those that are given.
+    """The chunks of one section that were read, by their numbers, and the selected ones.
 
     `goes_on`: the section has further chunks. `best` and `score` are those of its best chunk;
-    `tokens` is the size of what is given, with the place.
+    `tokens` is the size of the selected text, with the place.
     """
 
     first: int
@@ -166,9 +166,9 @@ class _Composer:
         }
 
     def select(self, ranked: Sequence[_Candidate], best: Collection[str]) -> None:
-        """Choose the chunks around the ranked ones, best first, as long as there is room.
+        """Choose the chunks around the ranked ones, best first, while there is room.
 
-        Those with the ids `best` are in their sections if these are given at all.
+        Chunks with the ids `best` are part of their sections if these are selected at all.
         """
         present = [candidate for candidate in ranked if candidate.chunk in self._passages]
         last: list[_Candidate] = []
@@ -230,13 +230,13 @@ class _Composer:
         section.given, section.tokens, section.score = set(), 0, 0.0
 
     def write(self, hits: Sequence[Hit]) -> Iterator[ContextSection]:
-        """Return the sections that are given, the best first."""
+        """Return the selected sections, best first."""
         levels = {hit.chunk_id: hit.levels for hit in hits}
         ranks = {hit.chunk_id: rank for rank, hit in enumerate(hits)}
         for section in self._order_sections():
             written = self._write(section)
             ids = {at: self._passages[section.first + at].chunk.chunk_id for at in written.spans}
-            found = [
+            spans = [
                 FoundSpan(ranks[ids[at]], *span)
                 for at, span in written.spans.items()
                 if ids[at] in ranks
@@ -246,27 +246,27 @@ class _Composer:
                 best=make_hit(own, section.score, levels.get(own.chunk.chunk_id, ())),
                 text=written.text,
                 chunk_ids=tuple(
-                    self._passages[one].chunk.chunk_id for one in sorted(section.given)
+                    self._passages[position].chunk.chunk_id for position in sorted(section.given)
                 ),
-                found=tuple(sorted(found, key=lambda span: span.rank)),
+                found=tuple(sorted(spans, key=lambda span: span.rank)),
                 is_cut=written.is_cut,
                 is_release_notes=section.first // _MOST_CHUNKS in self._changelogs,
                 pictures=tuple(
                     dict.fromkeys(
                         picture
-                        for one in sorted(section.given)
-                        for picture in self._passages[one].chunk.pictures
+                        for position in sorted(section.given)
+                        for picture in self._passages[position].chunk.pictures
                     )
                 ),
             )
 
     def _order_sections(self) -> list[_Section]:
-        """Return the sections that are given, the best first, changelogs last."""
+        """Return the selected sections, best first, changelogs last."""
         given = (section for section in self._sections if section.given)
         return sorted(given, key=lambda one: (self._is_later(one.first), -one.score))
 
     def _is_later(self, chunk: int) -> bool:
-        """Return whether a chunk stands in a changelog that is not the best page."""
+        """Return whether a chunk belongs to a changelog that is not the best page."""
         document = chunk // _MOST_CHUNKS
         return document > 0 and document in self._changelogs
 
@@ -285,7 +285,7 @@ class _Composer:
         self._give(section, {chunk}, candidate)
 
     def _fill(self, ranked: Sequence[_Candidate]) -> None:
-        """Complete the sections that are begun, each as far as it is not too long."""
+        """Complete the started sections, each up to its maximum length."""
         for candidate in ranked:
             section = self._section_of[candidate.chunk]
             if not section.given:
@@ -361,7 +361,10 @@ class _Composer:
         return write_section(
             [self._text(chunk) for chunk in section.chunks],
             {chunk - section.first for chunk in section.given},
-            {one - section.first: self._passages[one].chunk.links for one in sorted(section.given)},
+            {
+                position - section.first: self._passages[position].chunk.links
+                for position in sorted(section.given)
+            },
             goes_on=section.goes_on,
         )
 
@@ -384,21 +387,21 @@ async def compose(
     """Return the context of at most `asked.tokens` tokens, each section counted with its place.
 
     `pages` are the pages of a search, best first, `hits` their first chunks with their texts.
-    Chunks that are deleted from the index meanwhile are left out.
+    Chunks deleted from the index in the meantime are left out.
     """
     documents = _Documents(pages, asked)
     chosen = [
         documents.number(candidate)
         for candidate in _choose_candidates(pages, asked.tokens // PASSAGE_TOKENS)
     ]
-    near = {chunk for one in chosen for chunk in _list_near(one, _READ_OF_SECTION)}
-    wanted = {one for one in near if not documents.is_excluded(one)}
-    points = {one: documents.find_point(one) for one in sorted(wanted)}
+    near = {chunk for candidate in chosen for chunk in _list_near(candidate, _READ_OF_SECTION)}
+    wanted = {candidate for candidate in near if not documents.is_excluded(candidate)}
+    points = {candidate: documents.find_point(candidate) for candidate in sorted(wanted)}
     texts = await read(list(points.values()))
     passages = {chunk: texts[point] for chunk, point in points.items() if point in texts}
     sections = list(_split_sections(passages))
-    ends = {end for one in chosen for end in _list_ends(one)} - wanted
-    unread = {one for one in ends if not documents.is_excluded(one)}
+    ends = {end for candidate in chosen for end in _list_ends(candidate)} - wanted
+    unread = {candidate for candidate in ends if not documents.is_excluded(candidate)}
     for section in sections:
         section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
     composer = _Composer(passages, sections, asked, documents.changelogs)

@@ -1,7 +1,7 @@
 """Divides words that no document contains into two words of the documents: Urlaub-s-tage.
 
-It needs no list of any language: a word is divided where both of its parts stand in the documents
-as they are spelled. Up to two letters between them may join them, unless a part is very short.
+No language-specific list is needed: a word is divided where both of its parts occur in the
+documents as spelled. Up to two letters between them may join them, unless a part is very short.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ MOST_WORDS = 4
 """The words of one question that are divided."""
 
 CountDocuments = Callable[[Sequence[str]], Awaitable[Mapping[str, int]]]
-"""Returns how many documents contain each of some words, as they are spelled."""
+"""Returns the number of documents that contain each of some words, as spelled."""
 
 
 async def divide(words: Collection[str], count: CountDocuments) -> Mapping[str, str]:
@@ -25,13 +25,13 @@ async def divide(words: Collection[str], count: CountDocuments) -> Mapping[str, 
     possible = {word: list(_list_divisions(word)) for word in chosen}
     parts = dict.fromkeys(part for pairs in possible.values() for pair in pairs for part in pair)
     known = await count(list(parts)) if parts else {}
-    found: dict[str, str] = {}
+    divided: dict[str, str] = {}
     for word, pairs in possible.items():
         present = [pair for pair in pairs if known[pair[0]] and known[pair[1]]]
         if present:
             head, tail = max(present, key=_rate)
-            found[word] = f"{head} {tail}"
-    return found
+            divided[word] = f"{head} {tail}"
+    return divided
 
 
 def _list_divisions(word: str) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Statistics of all documents for a search, counted by the index, without a copy of the documents.
 
-People of different groups have different views, so that a document that a person may not read has
-no effect on what they find: neither on an order, nor on a probability or a corrected word.
+People of different groups have different views, so that a document that a person may not read does
+not affect their results: neither an order, nor a probability or a corrected word.
 """
 
 import asyncio
@@ -41,9 +41,12 @@ class CorpusView:
         self.counts = counts
         self.calibrations = calibrations
         self.numbers = numbers
-        self._versioned = [str(one["document"]) for one in versioned]
+        self._versioned = [str(document["document"]) for document in versioned]
         self.versions = PageVersions(
-            [PageVersion(one["page"], one["language"], one[VERSION]) for one in versioned]
+            [
+                PageVersion(document["page"], document["language"], document[VERSION])
+                for document in versioned
+            ]
         )
         self._frequencies: dict[int, float] = {}
         self._letters: str | None = None
@@ -56,8 +59,8 @@ class CorpusView:
             asked = [
                 VectorQuery(KEYWORDS, _one_term(term), 1, returns_text=True) for term in missing
             ]
-            found = await self.index.query(asked)
-            for term, query_result in zip(missing, found, strict=True):
+            results = await self.index.query(asked)
+            for term, query_result in zip(missing, results, strict=True):
                 self._frequencies[term] = _frequency(
                     _read_idf(query_result, term), self.counts.chunks
                 )
@@ -67,20 +70,21 @@ class CorpusView:
     def frequencies(self, wanted: Terms) -> Floats:
         """Return how many chunks contain each term; of a term that was not read, all of them."""
         every = float(self.counts.chunks)
-        found = [self._frequencies.get(term, every) for term in wanted.tolist()]
-        return np.array(found, dtype=np.float32)
+        values = [self._frequencies.get(term, every) for term in wanted.tolist()]
+        return np.array(values, dtype=np.float32)
 
     def idf(self, wanted: Terms) -> Floats:
-        """Return the inverse document frequency of terms; of unknown ones the highest."""
-        found = self.frequencies(wanted)
-        rest = np.maximum(self.counts.chunks - found + 0.5, 0.0)
-        idf: Floats = np.log1p(rest / (found + 0.5)).astype(np.float32)
+        """Return the inverse document frequency of terms; the highest one for unknown terms."""
+        frequencies = self.frequencies(wanted)
+        rest = np.maximum(self.counts.chunks - frequencies + 0.5, 0.0)
+        idf: Floats = np.log1p(rest / (frequencies + 0.5)).astype(np.float32)
         return idf
 
     async def count_documents(self, words: Sequence[str]) -> dict[str, int]:
-        """Return how many documents contain each word as it is spelled, at least two exactly.
+        """Return the number of documents that contain each word as spelled, exact up to one and at
+        least two otherwise.
 
-        Groups of words are asked for first, because most words that are looked up do not exist.
+        Groups of words are looked up first, because most words do not exist.
         """
         every = list(dict.fromkeys(words))
         groups = [every[at : at + _WORDS_OF_GROUP] for at in range(0, len(every), _WORDS_OF_GROUP)]
@@ -90,9 +94,9 @@ class CorpusView:
                 group for group, query_result in zip(groups, held, strict=True) if query_result.ids
             ]
         alone = [word for group in groups for word in group]
-        found = await self._find_words([[word] for word in alone], limit=2)
+        results = await self._find_words([[word] for word in alone], limit=2)
         counts = dict.fromkeys(every, 0)
-        for word, query_result in zip(alone, found, strict=True):
+        for word, query_result in zip(alone, results, strict=True):
             several = len(query_result.ids) > 1
             size = self.counts.documents
             counts[word] = (
@@ -103,23 +107,23 @@ class CorpusView:
         return counts
 
     async def find_in_language(self, words: Collection[str], language: str) -> frozenset[str]:
-        """Return those of some words that a document in a language contains as they are spelled.
+        """Return those of some words that a document in a language contains as spelled.
 
-        Of a word of many documents, only some are looked at.
+        Of a word in many documents, only some documents are checked.
         """
         every = list(dict.fromkeys(words))
         groups = [[word] for word in every]
-        found = await self._find_words(groups, limit=_DOCUMENTS_OF_WORD, fields=("language",))
+        results = await self._find_words(groups, limit=_DOCUMENTS_OF_WORD, fields=("language",))
         return frozenset(
             word
-            for word, query_result in zip(every, found, strict=True)
+            for word, query_result in zip(every, results, strict=True)
             if any(document["language"] == language for document in query_result.payloads)
         )
 
     async def _find_words(
         self, groups: Sequence[Sequence[str]], *, limit: int, fields: Sequence[str] = ()
     ) -> Sequence[QueryResult]:
-        """Return documents that contain a word of each group as it is spelled."""
+        """Return documents that contain a word of each group as spelled."""
         texts = [
             sort_terms(self.numbers.of_all(make_word_term(word) for word in group))
             for group in groups
@@ -139,14 +143,16 @@ class CorpusView:
     async def read_letters(self) -> str:
         """Return the letters beyond ASCII of some documents."""
         if self._letters is None:
-            found = await self.index.find_documents({}, ("letters",), _DOCUMENTS_WITH_LETTERS)
-            self._letters = "".join(sorted({x for one in found.values() for x in one["letters"]}))
+            documents = await self.index.find_documents({}, ("letters",), _DOCUMENTS_WITH_LETTERS)
+            self._letters = "".join(
+                sorted({x for document in documents.values() for x in document["letters"]})
+            )
         return self._letters
 
     def compares(self, asked: str, language: str) -> bool:
         """Return whether the model compares questions in one language with texts in another."""
-        found = self.calibrations.get(language)
-        return found is not None and found.compares(asked)
+        calibration = self.calibrations.get(language)
+        return calibration is not None and calibration.compares(asked)
 
     def find_other_versions(self, texts: Iterable[str]) -> frozenset[str]:
         """Return the documents that a search for these texts leaves out; see `PageVersions`."""
@@ -154,7 +160,9 @@ class CorpusView:
 
     def find_versions(self, document_id: str) -> list[str]:
         """Return the ids of the other versions of a document that are not newer."""
-        positions = (at for at, one in enumerate(self._versioned) if one == document_id)
+        positions = (
+            at for at, versioned_id in enumerate(self._versioned) if versioned_id == document_id
+        )
         return [
             self._versioned[at]
             for position in positions
@@ -165,8 +173,8 @@ class CorpusView:
 class Corpora:
     """The documents of an index, by the groups of the people who may read them.
 
-    Groups that no document names make no difference: without any, there is one view. All views
-    belong to one revision of the index.
+    Groups that no document names are ignored; without any, there is one view. All views belong to
+    one revision of the index.
     """
 
     def __init__(self, index: Index) -> None:
@@ -211,12 +219,12 @@ def _one_term(term: int) -> SparseText:
     return SparseText(np.array([term], dtype=np.uint32), np.ones(1, dtype=np.float32))
 
 
-def _read_idf(found: QueryResult, term: int) -> float | None:
+def _read_idf(result: QueryResult, term: int) -> float | None:
     """Return the IDF that the engine adds to a term; None for a term that no text has."""
-    if not found.ids:
+    if not result.ids:
         return None
-    text = found.texts[0]
-    return float(found.scores[0] / max(float(text.weights[text.terms == term].sum()), 1e-9))
+    text = result.texts[0]
+    return float(result.scores[0] / max(float(text.weights[text.terms == term].sum()), 1e-9))
 
 
 def _frequency(idf: float | None, size: int) -> float:

@@ -42,12 +42,12 @@ Present = npt.NDArray[np.bool_]
 
 
 async def measure(
-    view: CorpusView, query: Query, found: Found, request: SearchRequest, language: str
+    view: CorpusView, query: Query, ranked: Found, request: SearchRequest, language: str
 ) -> dict[str, float]:
     """Return the features of a search for a question in `language`; none if it found nothing."""
-    if not found.pages:
+    if not ranked.pages:
         return {}
-    own, lists = _find_best_known(view, query), found.lists
+    own, lists = _find_best_known(view, query), ranked.lists
     bm25 = lists.keywords[0].score if lists.keywords else 0.0
     features = {
         "bm": bm25 / (max(float(view.idf(own).sum()), 1e-9) * _BOUND),
@@ -56,13 +56,13 @@ async def measure(
         "n": float(np.log1p(len(own))),
         "chunks": float(view.counts.chunks),
     }
-    if await _touches(view, query, found):
+    if await _touches(view, query, ranked):
         features["touches"] = 1.0
     if lists.semantic:
         features["dense1"] = lists.semantic[0].score
-    # Stems that two languages share by chance are no evidence.
+    # Stems that two languages share by chance are not evidence.
     if view.counts.chunks <= FEW_CHUNKS and not _is_untranslated(view, request):
-        features |= await _measure_subject(view, own, found, language)
+        features |= await _measure_subject(view, own, ranked, language)
     return features
 
 
@@ -76,9 +76,9 @@ def _find_best_known(view: CorpusView, query: Query) -> Terms:
     return max(query.phrases, key=compute_share, default=query.own)
 
 
-async def _touches(view: CorpusView, query: Query, found: Found) -> bool:
+async def _touches(view: CorpusView, query: Query, ranked: Found) -> bool:
     """Return whether one of the best chunks has a content word of the question, in any form."""
-    points = [keyword.point for keyword in found.lists.keywords[:_BEST]]
+    points = [keyword.point for keyword in ranked.lists.keywords[:_BEST]]
     if not query.subject or not points:
         return False
     read = await view.index.read_points(points, (), (layout.KEYWORDS,))
@@ -91,11 +91,11 @@ async def _touches(view: CorpusView, query: Query, found: Found) -> bool:
 
 
 async def _measure_subject(
-    view: CorpusView, own: Terms, found: Found, language: str
+    view: CorpusView, own: Terms, ranked: Found, language: str
 ) -> dict[str, float]:
     """Return the features of the subject; none of a question that only asks."""
     subject = own[~are_terms(own, view.numbers.of_all(_list_asking_terms(language)))]
-    points = [keyword.point for keyword in found.lists.keywords[:_BEST]]
+    points = [keyword.point for keyword in ranked.lists.keywords[:_BEST]]
     if not len(subject) or not points:
         return {}
     read = await view.index.read_points(
@@ -122,7 +122,7 @@ async def _measure_subject(
 
 
 def _is_untranslated(view: CorpusView, request: SearchRequest) -> bool:
-    """Say whether a question is in a language that no document has, and only in that one."""
+    """Return whether the documents contain no text in the language of the question."""
     is_foreign = request.language is not None and request.language not in view.counts.languages
     return is_foreign and request.text_eng.strip() == request.text.strip()
 
@@ -140,6 +140,8 @@ def _list_asking_terms(language: str) -> tuple[str, ...]:
 
 
 def _analyse_alone(words: str, language: str) -> Iterator[str]:
-    """Yield the terms of each word alone: among others, a function word is left out."""
+    """Yield the terms of each word analysed separately: next to other words, a function word is
+    left out.
+    """
     for word in words.split():
         yield from terms(word, language)

@@ -1,8 +1,8 @@
-"""Joins the searches for one message, and searches for what a person chose among places.
+"""Joins the searches for one message, and searches for the place that a person chose.
 
-A message is searched as it was typed, for each of its questions, and in the languages of the
-documents. Every search gets its share of the context, so that none is crowded out by another. What
-stands at a chosen place comes first.
+A message is searched as typed, for each of its questions, and in the languages of the documents.
+Every search gets its share of the context, so that none is crowded out by another. Content of a
+chosen place comes first.
 """
 
 import asyncio
@@ -20,87 +20,92 @@ _QUALITIES = ("poor", "good", "excellent")
 async def search_all(searcher: Searcher, requests: Sequence[SearchRequest]) -> Findings:
     """Return the joined findings of several searches for one message, the best of each first.
 
-    The first request is the message itself; its limits hold for all of them together. The context
-    is divided among the searches that found something. One search is returned unchanged.
+    The first request is the message itself; its limits apply to all of them together. The context
+    is divided among the searches with results. A single search is returned unchanged.
     """
     first = requests[0]
-    found = await asyncio.gather(*(searcher.search(request) for request in requests))
-    if not found[1:]:
-        return found[0]
-    best = max(found, key=lambda one: one.answerability)
-    matching = [findings for findings in found if not findings.match_nothing] or [best]
+    results = await asyncio.gather(*(searcher.search(request) for request in requests))
+    if not results[1:]:
+        return results[0]
+    best = max(results, key=lambda one: one.answerability)
+    matching = [findings for findings in results if not findings.match_nothing] or [best]
     context = islice(_divide_context(matching, first.context_tokens), first.limit)
     return replace(
         best,
         hits=tuple(islice(_join_hits(matching), first.limit)),
         context=tuple(group_versions(context)),
-        quality=max((findings.quality for findings in found), key=_QUALITIES.index),
+        quality=max((findings.quality for findings in results), key=_QUALITIES.index),
         places=tuple(dict.fromkeys(chain.from_iterable(findings.places for findings in matching))),
-        common=tuple(dict.fromkeys(chain.from_iterable(findings.common for findings in found))),
+        common=tuple(dict.fromkeys(chain.from_iterable(findings.common for findings in results))),
         fallbacks=tuple(
-            dict.fromkeys(chain.from_iterable(findings.fallbacks for findings in found))
+            dict.fromkeys(chain.from_iterable(findings.fallbacks for findings in results))
         ),
         uncompared=tuple(
-            one for one in best.uncompared if all(one in other.uncompared for other in found)
+            one for one in best.uncompared if all(one in other.uncompared for other in results)
         ),
-        from_cache=all(findings.from_cache for findings in found),
-        total=max(findings.total for findings in found),
+        from_cache=all(findings.from_cache for findings in results),
+        total=max(findings.total for findings in results),
     )
 
 
 async def search_place(
     searcher: Searcher, request: SearchRequest, place: tuple[str, ...]
 ) -> Findings:
-    """Return the findings of a question, first what stands at `place`, which crumbs lead to.
+    """Return the findings of a question, starting with the content at `place`, which crumbs lead
+    to.
 
-    Where the search of the question finds nothing there, the place itself is searched for. Only
-    what stands at the place counts as found, so that it is what is shown where no model answers.
+    If the search of the question finds nothing there, the place itself is searched for. Only
+    content at the place counts as found, so that it is shown if no model answers.
     """
-    found = await searcher.search(request)
-    there = [section for section in found.context if _is_at(section.best, place)]
+    findings = await searcher.search(request)
+    there = [section for section in findings.context if _is_at(section.best, place)]
     if not there:
         asked = replace(request, question=" ".join(place[-2:]), text="", text_eng="", related=())
         named = await searcher.search(asked)
         there = [section for section in named.context if _is_at(section.best, place)]
-        found = replace(found, hits=(*(h for h in named.hits if _is_at(h, place)), *found.hits))
+        findings = replace(
+            findings, hits=(*(h for h in named.hits if _is_at(h, place)), *findings.hits)
+        )
     if not there:
-        return found
-    top = max(section.best.score for section in (*there, *found.context))
+        return findings
+    top = max(section.best.score for section in (*there, *findings.context))
     first = [replace(section, best=replace(section.best, score=top)) for section in there]
     others = (
-        replace(section, found=()) for section in found.context if not _is_at(section.best, place)
+        replace(section, found=())
+        for section in findings.context
+        if not _is_at(section.best, place)
     )
-    hits = sorted(dict.fromkeys(found.hits), key=lambda hit: not _is_at(hit, place))
+    hits = sorted(dict.fromkeys(findings.hits), key=lambda hit: not _is_at(hit, place))
     return replace(
-        found,
+        findings,
         hits=tuple(hits),
         context=tuple(_join_sections((*first, *others))),
-        quality="good" if found.quality == "poor" else found.quality,
+        quality="good" if findings.quality == "poor" else findings.quality,
     )
 
 
 def _is_at(hit: Hit, place: tuple[str, ...]) -> bool:
-    """Return whether a hit stands at a place or below it."""
+    """Return whether a hit is at a place or below it."""
     path = tuple(dict.fromkeys((*hit.place.crumbs, *hit.place.heading_path)))
     return path[: len(place)] == place
 
 
-def _join_hits(found: Sequence[Findings]) -> Iterator[Hit]:
+def _join_hits(results: Sequence[Findings]) -> Iterator[Hit]:
     """Yield the first hits of all searches, then the second ones, each once."""
     seen: set[str] = set()
-    for hit in chain.from_iterable(zip_longest(*(findings.hits for findings in found))):
+    for hit in chain.from_iterable(zip_longest(*(findings.hits for findings in results))):
         if hit is not None and hit.chunk_id not in seen:
             seen.add(hit.chunk_id)
             yield hit
 
 
-def _divide_context(found: Sequence[Findings], tokens: int) -> Iterator[ContextSection]:
+def _divide_context(results: Sequence[Findings], tokens: int) -> Iterator[ContextSection]:
     """Yield sections of all searches up to a number of tokens, each once.
 
     The next section is always one of the search that has the fewest tokens so far.
     """
-    waiting = [list(reversed(findings.context)) for findings in found]
-    used = [0] * len(found)
+    waiting = [list(reversed(findings.context)) for findings in results]
+    used = [0] * len(results)
     seen: set[str] = set()
     while any(waiting):
         at = min((at for at, sections in enumerate(waiting) if sections), key=used.__getitem__)
@@ -119,7 +124,7 @@ def _count_section(section: ContextSection) -> int:
 
 
 def _join_sections(sections: Iterable[ContextSection]) -> Iterator[ContextSection]:
-    """Yield sections of which something has not been given before."""
+    """Yield sections with content that has not been given before."""
     seen: set[str] = set()
     for section in sections:
         if not seen.issuperset(section.chunk_ids):

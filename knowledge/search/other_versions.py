@@ -1,8 +1,8 @@
-"""Gives the versions of a section together, and adds one that differs from the one that was found.
+"""Groups the versions of a section, and adds one that differs from the version found.
 
-A search leaves earlier versions of a page out, and it may find one of several versions that are
-neither newer nor older. The answer must say nevertheless where they differ on the point: a writer
-compares what stands together.
+A search leaves out earlier versions of a page, and it may find one of several versions that are
+neither newer nor older. The answer must still state where they differ on the point, and a writer
+compares adjacent sections.
 """
 
 import re
@@ -58,8 +58,8 @@ async def add_other_versions(
 def group_versions(context: Iterable[ContextSection]) -> Iterator[ContextSection]:
     """Yield the sections in their order, each followed by the same section of other versions.
 
-    The numbers of headings change from version to version, so they are compared only where a
-    version has several sections that differ in nothing else, such as articles of a law.
+    The numbers of headings change from version to version, so they are compared only if a version
+    has several sections that differ in nothing else, such as articles of a law.
     """
     sections = list(context)
     counts = Counter(
@@ -80,7 +80,9 @@ def group_versions(context: Iterable[ContextSection]) -> Iterator[ContextSection
 
 
 def _identify(section: ContextSection, *, with_numbers: bool = False) -> object:
-    """Return what the versions of a section have in common; None for one that has no version."""
+    """Return the common properties of a section's versions; None for a section without a
+    version.
+    """
     best, version = section.best, section.best.place.version
     if not version:
         return None
@@ -92,9 +94,9 @@ def _identify(section: ContextSection, *, with_numbers: bool = False) -> object:
 
 
 async def _read_passages(index: ReadableIndex, document_id: str) -> list[IndexedPassage]:
-    points = [chunk.point for one in await index.load([document_id]) for chunk in one.chunks]
-    found = await index.passages(points)
-    return [found[point] for point in points if point in found]
+    points = [chunk.point for stored in await index.load([document_id]) for chunk in stored.chunks]
+    passages = await index.passages(points)
+    return [passages[point] for point in points if point in passages]
 
 
 def _find_section(
@@ -121,8 +123,8 @@ def _name_section(path: Sequence[str], version: str) -> tuple[str, ...]:
     )
 
 
-def _differs(other: str, found: str) -> bool:
-    known = set(_split_sentences(found))
+def _differs(other: str, earlier: str) -> bool:
+    known = set(_split_sentences(earlier))
     return any(sentence not in known for sentence in _split_sentences(other))
 
 

@@ -17,10 +17,11 @@ ENGLISH = "en"
 _CHARACTERS = 4000
 _ANSWER_CHARACTERS = 600
 _RELATED = 2
-# What earlier turns and the last answer weigh beside the question: their terms, their vectors.
+# The weights of earlier turns and the last answer relative to the question: their terms, their
+# vectors.
 _RELATED_TERMS, _PREVIOUS_TERMS = 0.2, 0.05
 _PARTS_OF_WORD = 0.6
-"""What all parts of a word weigh together beside the word."""
+"""The total weight of all parts of a word, relative to the word."""
 _RELATED_VECTOR, _PREVIOUS_VECTOR = 0.3, 0.2
 
 
@@ -105,7 +106,7 @@ def make_query(wordings: Wordings, numbers: TermNumbers, is_known: Callable[[str
     own = sort_terms(np.concatenate(phrases))
     weight: dict[int, float] = dict.fromkeys(own.tolist(), 1.0)
     related = (terms(turn, wordings.language) for turn in wordings.related)
-    _add(weight, (numbers.of_all(found) for found in related), _RELATED_TERMS)
+    _add(weight, (numbers.of_all(related_terms) for related_terms in related), _RELATED_TERMS)
     previous = numbers.of_all(terms(wordings.previous, wordings.language))
     _add(weight, [previous], _PREVIOUS_TERMS)
     subject = [
@@ -126,7 +127,7 @@ def make_query(wordings: Wordings, numbers: TermNumbers, is_known: Callable[[str
     )
 
 
-def _add(weight: dict[int, float], found: Iterable[Terms], factor: float) -> None:
-    for numbers in found:
+def _add(weight: dict[int, float], related_numbers: Iterable[Terms], factor: float) -> None:
+    for numbers in related_numbers:
         for number in numbers.tolist():
             weight.setdefault(number, factor)

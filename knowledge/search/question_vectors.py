@@ -41,11 +41,11 @@ class VectorStore(Protocol):
 class QuestionVectors:
     """An embedder that embeds the texts of a question once for all of its searches.
 
-    Guardrails and search look the same question up. The first call keeps the vectors under a hash
-    of their text, the second one takes them; what nobody takes is dropped after `KEPT_SECONDS`, or
+    Guardrails and search look up the same question. The first call stores the vectors under a hash
+    of their text, the second one takes them; unused vectors are dropped after `KEPT_SECONDS`, or
     when there are more than `MOST_KEPT`. With a store, a search in another process or of a
-    redelivered envelope takes them from there; a process that ends before it has stored them costs
-    another embedding.
+    redelivered envelope takes them from there; if a process ends before it has stored them, the
+    text is embedded again.
     """
 
     def __init__(
@@ -78,21 +78,21 @@ class QuestionVectors:
         return await self._embedder.embed_documents(texts)
 
     async def embed_questions(self, texts: Sequence[str], run: Run = OUTSIDE) -> Sequence[Vector]:
-        """Return a vector for each text of a question; raises what the store raises."""
+        """Return a vector for each text of a question; raises the errors of the store."""
         self._drop_old()
         keys = [self._hash(text) for text in texts]
-        found = {key: self._kept.pop(key)[1] for key in dict.fromkeys(keys) if key in self._kept}
-        unknown = [key for key in dict.fromkeys(keys) if key not in found]
-        found |= await self._read_shared(run, unknown)
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        kept = {key: self._kept.pop(key)[1] for key in dict.fromkeys(keys) if key in self._kept}
+        unknown = [key for key in dict.fromkeys(keys) if key not in kept]
+        kept |= await self._read_shared(run, unknown)
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in kept}
         if missing:
             vectors = await self._embedder.embed_questions([*missing.values()], run)
             made = dict(zip(missing, vectors, strict=True))
             expires = self._clock() + KEPT_SECONDS
             self._kept.update({key: (expires, vector) for key, vector in made.items()})
-            found |= made
+            kept |= made
             await self._share(run, made)
-        return [found[key] for key in keys]
+        return [kept[key] for key in keys]
 
     def _hash(self, text: str) -> str:
         named = f"{self.name}/{self.dimensions}/{self.forms}\n{text}"
@@ -111,7 +111,9 @@ class QuestionVectors:
 
     async def _share(self, run: Run, made: Mapping[str, Vector]) -> None:
         if self._store is not None:
-            frames = {key: np.asarray(one, dtype=np.float32).tobytes() for key, one in made.items()}
+            frames = {
+                key: np.asarray(vector, dtype=np.float32).tobytes() for key, vector in made.items()
+            }
             await asyncio.gather(
                 *(self._store.put(run, key, frame) for key, frame in frames.items())
             )
@@ -123,7 +125,7 @@ class QuestionVectors:
 
 
 class RememberingEmbedder:
-    """An embedder that embeds each question once, for runs that search for the same ones again."""
+    """An embedder that embeds each question once, for runs that repeat searches."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.name = embedder.name

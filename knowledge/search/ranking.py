@@ -8,15 +8,16 @@
 | summary      | documents, by BM25 of their summary                                       |
 | hierarchical | chunks whose heading, defined terms or page are named: no list but a bonus|
 
-A page has in each list of chunks the rank of its best one. Ranks forget how well the first one
-fits, so a name that is the question itself gets a bonus, and so does metadata that a source states
-about its page, for words that the page's own text does not have. For the same reason, keywords
-weigh as much as their best chunk covers of the question, by IDF, if the embedding model is
-calibrated and compares its language: where no word of substance occurs, meaning decides.
+In each list of chunks, a page has the rank of its best chunk. Ranks lose the information how well
+the first one fits, so a name that equals the question gets a bonus, and so does metadata that a
+source states about its page, for words that the page's own text does not contain. For the same
+reason, keywords weigh as much as their best chunk covers of the question, by IDF, if the embedding
+model is calibrated and compares its language: if no content word occurs, meaning decides.
 
-All lists come from one batch of queries with what ranking needs; afterwards only the documents of
-the best pages are read, of which a version counts if the document's own point names it.
-`docs/internal/adr/0019-ranks-are-fused.md` says why ranks are fused here and not by the engine.
+All lists come from one batch of queries with the data that ranking needs; afterwards only the
+documents of the best pages are read, of which a version counts if the document's own point names
+it. `docs/internal/adr/0019-ranks-are-fused.md` explains why ranks are fused here and not by the
+engine.
 """
 
 from collections import defaultdict
@@ -58,11 +59,11 @@ _KEPT = 20
 _HITS = 5
 """Of one page, hits are this many chunks at most."""
 LEAST_LIKENESS = 0.5
-"""What is less than half as alike as the best is not found by meaning: a small index has no others
-to rank below it."""
+"""Results with less than half of the best similarity do not count as found by meaning: a small
+index has no other chunks to rank below them."""
 _SEVERAL = 3
 _FOUND_BY = 30
-"""A level has found a chunk that is among its first ones."""
+"""Number of first ranks within which a level counts as having found a chunk."""
 _TRANSLATED_PAGES = 40
 _TRANSLATED_CHUNKS = 40
 _CHUNK_FIELDS = ("document", "version", "ordinal", "page", "first", "last", layout.VERSION)
@@ -149,10 +150,10 @@ class RankedPage:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """What each list has found, best first.
+    """The results of each list, best first.
 
-    `named` has for each chunk the likeness of the question and the best of its names, 0 to 1;
-    `stated` for pages the share of the question that only their stated metadata has.
+    `named` has for each chunk the similarity of the question and the best of its names, 0 to 1;
+    `stated` has for pages the share of the question that only their stated metadata contains.
     """
 
     keywords: Sequence[FoundChunk] = ()
@@ -218,9 +219,9 @@ class Ranker:
     async def rank(
         self, language: str | None, left_out: Collection[str], *, is_last: bool = False
     ) -> Found | None:
-        """Return the pages; None when a document was replaced while it was read.
+        """Return the pages; None if a document was replaced while it was read.
 
-        With `is_last`, that document is left out, as those of `left_out` are. A page that has a
+        With `is_last`, that document is left out, as are those of `left_out`. A page that has a
         version in `language` is shown in it.
         """
         lists = await self._ask()
@@ -230,14 +231,14 @@ class Ranker:
             )
         ranked = self._fuse_pages(lists)
         best = set(sorted(ranked, key=lambda page: (-ranked[page], page))[:MOST_PAGES])
-        found = lists.keep(lambda one: one.page in best)
-        documents = await self._read_documents({chunk.document_id for chunk in found.chunks})
-        present = found.keep(lambda one: _is_present(one, documents))
+        kept = lists.keep(lambda one: one.page in best)
+        documents = await self._read_documents({chunk.document_id for chunk in kept.chunks})
+        present = kept.keep(lambda one: _is_present(one, documents))
         if not is_last and not {chunk.document_id for chunk in present.chunks}.issuperset(
             documents
         ):
             return None
-        if len([*present.chunks]) < len([*found.chunks]):
+        if len([*present.chunks]) < len([*kept.chunks]):
             ranked = self._fuse_pages(
                 lists.keep(lambda one: one.page not in best or _is_present(one, documents))
             )
@@ -334,14 +335,14 @@ class Ranker:
         return weights.keywords * (1.0 if is_english else weights.foreign_keywords)
 
     def _compares_meaning(self) -> bool:
-        """Say whether the embedding model is known to compare the question with the documents."""
+        """Return whether the embedding model can compare the question with the documents."""
         asked, view = self._query.language, self._view
         known = view.calibrations.get(choose_language(asked, view.counts.languages))
         is_known = known is not None and known.is_usable and known.compares(asked)
         return is_known and self._query.vector is not None
 
     def _score_chunks(self, lists: Lists) -> dict[tuple[str, int], float]:
-        """Return the scores by which the chunks of one page are ordered."""
+        """Return the scores for the order of the chunks of one page."""
         total = fuse(
             (
                 (self._weigh_keywords(lists), (keyword.key for keyword in lists.keywords)),
@@ -373,7 +374,7 @@ class Ranker:
     async def _read_documents(self, names: Collection[str]) -> dict[str, FoundDocument]:
         points = [document_identity(name) for name in sorted(names)]
         read = await self._view.index.fields_of(points, _DOCUMENT_FIELDS)
-        return {one["document"]: _make_document(one) for one in read.values()}
+        return {fields["document"]: _make_document(fields) for fields in read.values()}
 
     async def _show_in(
         self, language: str | None, pages: list[RankedPage], left_out: Collection[str]
@@ -465,13 +466,13 @@ def list_hits(
     to the power of `loss`. Pages therefore keep their order, and a strong second chunk precedes a
     weak page.
     """
-    found = [
+    chunks = [
         RankedChunk(chunk.chunk, page.score * (chunk.score / first if first else 1.0) ** loss)
         for page in pages[:limit]
         for first in (page.chunks[0].score,)
         for chunk in page.chunks[:of_page]
     ]
-    return sorted(found, key=lambda one: -one.score)[:limit]
+    return sorted(chunks, key=lambda one: -one.score)[:limit]
 
 
 def list_candidates(
@@ -482,7 +483,9 @@ def list_candidates(
 
 
 def _rank_by_several(chunks: Sequence[FoundChunk]) -> list[Page]:
-    """Return pages by the sum of their best chunks, each as far as it exceeds the last one."""
+    """Return pages by the sum of their best chunks' scores, each measured from the last one's
+    score.
+    """
     exceeding: dict[Page, list[float]] = defaultdict(list)
     for chunk in chunks:
         exceeding[chunk.page].append(chunk.score - chunks[-1].score)

@@ -1,8 +1,8 @@
-"""Orders the best candidates of a search by a model that reads question and passage together.
+"""Orders the best candidates of a search with a model that reads question and passage together.
 
-The reranker decides the order alone; the scores stay those of the search. The passage that it puts
-first gets the best of the scores that these passages had, and so on. The thresholds of the readers
-of scores therefore hold with and without a reranker.
+The reranker determines only the order; the scores are those of the search. The passage that it puts
+first gets the best of the scores that these passages had, and so on. Thresholds on scores therefore
+apply with and without a reranker.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Reranker(Protocol):
     name: str
 
     async def warm(self) -> None:
-        """Load what scoring needs, if it is on this machine; raises `RerankingFailed`."""
+        """Load the model and its data if they are on this machine; raises `RerankingFailed`."""
         ...
 
     async def score(
@@ -57,7 +57,7 @@ class Reranker(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release what it holds."""
+        """Release all resources."""
         ...
 
 
@@ -87,7 +87,7 @@ class CrossEncoder:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reranking")
 
     async def warm(self) -> None:
-        """Load the model now, however long it takes; raises `RerankingFailed`."""
+        """Load the model now, regardless of the time; raises `RerankingFailed`."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._load_once)
 
     async def score(
@@ -184,7 +184,7 @@ def format_passage(passage: IndexedPassage) -> str:
 
 
 def make_cross_encoder(name: str, seconds: float) -> CrossEncoder:
-    """Return the cross-encoder `MODEL@fastembed`; a name that nobody knows fails when loaded."""
+    """Return the cross-encoder `MODEL@fastembed`; an unknown name fails on loading."""
     model = name.removesuffix(FASTEMBED_SUFFIX)
 
     def load() -> Score:
@@ -194,7 +194,7 @@ def make_cross_encoder(name: str, seconds: float) -> CrossEncoder:
             raise RerankingFailed(
                 "expected fastembed, found none: pip install 'refdesk[fastembed]'"
             ) from error
-        known = sorted(one["model"] for one in TextCrossEncoder.list_supported_models())
+        known = sorted(model["model"] for model in TextCrossEncoder.list_supported_models())
         if model not in known:
             raise RerankingFailed(f"expected one of {', '.join(known)}, found {model!r}")
         encoder = TextCrossEncoder(model, threads=THREADS)
@@ -204,7 +204,7 @@ def make_cross_encoder(name: str, seconds: float) -> CrossEncoder:
 
 
 def _separate(scores: Sequence[float]) -> list[float]:
-    """Return falling scores with equal ones made to differ, so that their order is kept."""
+    """Return decreasing scores in which equal ones are separated, so that their order is kept."""
     falling: list[float] = []
     for score in scores:
         falling.append(min(score, falling[-1] * _LESS) if falling else score)

@@ -52,7 +52,7 @@ _NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0)
 _PLACES = 5
 _CHUNKS_TO_COUNT = 50
 _COMMON_SHARE = 0.2
-"""The share of the chunks that hold a term from which it is common, such as "die" and "hat"."""
+"""The share of chunks containing a term from which it is common, such as "die" and "hat"."""
 _MOST_RECENT = 16
 """The look-ups of one revision that are kept for the next search of the same question."""
 log = structlog.get_logger("knowledge")
@@ -60,10 +60,10 @@ log = structlog.get_logger("knowledge")
 
 @dataclass(frozen=True, slots=True)
 class _LookUp:
-    """One look-up, before texts are read; it does not depend on the limit of a request.
+    """The results of one look-up before texts are read; independent of the limit of a request.
 
-    `correction` is the question with its spelling corrected, `failed` says that the question could
-    not be embedded.
+    `correction` is the question with its spelling corrected, `failed` states that the question
+    could not be embedded.
     """
 
     found: Found
@@ -131,27 +131,27 @@ class LevelSearcher:
         assess = self._choose_assess(view, request, look_up)
         assessment = assess(look_up.features)
         quality = self._quality(assessment)
-        found, fallbacks = look_up.found, self._list_fallbacks(look_up, assess, request)
+        ranked, fallbacks = look_up.found, self._list_fallbacks(look_up, assess, request)
         if self._reranker is not None and request.reranked and quality != "poor":
             asked = request.question if look_up.correction is None else look_up.correction
             pages, failures = await rerank(
-                found.pages, asked, self._reranker, view.index.passages, request.run
+                ranked.pages, asked, self._reranker, view.index.passages, request.run
             )
-            found, fallbacks = replace(found, pages=pages), (*fallbacks, *failures)
-        best = list_hits(found.pages, request.limit)
+            ranked, fallbacks = replace(ranked, pages=pages), (*fallbacks, *failures)
+        best = list_hits(ranked.pages, request.limit)
         points = [chunk.chunk.point for chunk in best]
-        points += [page.chunks[0].chunk.point for page in found.pages[:_PLACES]]
+        points += [page.chunks[0].chunk.point for page in ranked.pages[:_PLACES]]
         passages = await view.index.passages(list(dict.fromkeys(points)))
         if not is_last and any(point not in passages for point in points):
             return None
-        hits = tuple(_make_hits(found, best, passages))
+        hits = tuple(_make_hits(ranked, best, passages))
         return Findings(
             hits=hits,
-            context=await self._compose(view, replace(look_up, found=found), hits, request),
+            context=await self._compose(view, replace(look_up, found=ranked), hits, request),
             quality=quality,
             answerability=assessment.answerability,
             coverage=assessment.coverage,
-            places=tuple(_make_places(found, passages)),
+            places=tuple(_make_places(ranked, passages)),
             corrected=look_up.correction,
             fallbacks=fallbacks,
             documents=view.counts.documents,
@@ -159,11 +159,11 @@ class LevelSearcher:
             uncompared=_list_uncompared(view, request, is_embedded=not look_up.failed),
             common=look_up.common,
             features=look_up.features,
-            total=sum(len(page.chunks) for page in found.pages),
+            total=sum(len(page.chunks) for page in ranked.pages),
         )
 
     def _choose_assess(self, view: CorpusView, request: SearchRequest, look_up: _LookUp) -> Assess:
-        """Return what judges this search."""
+        """Return the function that assesses this search."""
         if self._assess is not None:
             return self._assess
         language = choose_language(request.language, view.counts.languages)
@@ -172,7 +172,7 @@ class LevelSearcher:
         if assess is assess_by_words:
             return accept_by_words if any(compared[:_PLACES]) else assess
         # The nearest page in meaning and the best one.
-        is_across = any(one not in ("", request.language) for one in compared[:2])
+        is_across = any(language not in ("", request.language) for language in compared[:2])
         return leave_undecided if is_across else assess
 
     @staticmethod
@@ -203,7 +203,7 @@ class LevelSearcher:
         return look_up
 
     def _hash(self, revision: str, request: SearchRequest) -> bytes:
-        """Return the key of a look-up, from which the question cannot be read."""
+        """Return the key of a look-up, from which the question cannot be recovered."""
         asked = replace(request, limit=0, attempt=0, context_tokens=0, reranked=False)
         text = repr((revision, asked)).encode("utf-8", "surrogatepass")
         return hashlib.blake2b(text, key=self._secret, digest_size=32).digest()
@@ -219,11 +219,11 @@ class LevelSearcher:
     ) -> _LookUp | None:
         ranker = Ranker(view, query, self._weights, request.exclude)
         others = view.find_other_versions((request.question, request.text))
-        found = await ranker.rank(asked.language, others, is_last=is_last)
-        if found is None:
+        ranked = await ranker.rank(asked.language, others, is_last=is_last)
+        if ranked is None:
             return None
-        measured = await features.measure(view, query, found, request, asked.language)
-        return _LookUp(found, query, measured, common=_list_common(view, asked))
+        measured = await features.measure(view, query, ranked, request, asked.language)
+        return _LookUp(ranked, query, measured, common=_list_common(view, asked))
 
     async def _correct_spelling(
         self, view: CorpusView, request: SearchRequest
@@ -305,8 +305,9 @@ class LevelSearcher:
 async def _keep_own(
     corrections: Mapping[str, str], view: CorpusView, request: SearchRequest
 ) -> Mapping[str, str]:
-    """Return the corrections to words of the question's language: the German "lange" is no slip
-    in the English "range". A word in another script than the question is of no language of its own.
+    """Return the corrections that are words of the question's language: the German "lange" does not
+    correct the English "range". A word in another script than the question has no language of its
+    own.
     """
     if request.language is None or not corrections:
         return corrections
@@ -336,27 +337,29 @@ def _list_uncompared(
 def _list_compared(view: CorpusView, request: SearchRequest, look_up: _LookUp) -> list[str]:
     """Return the languages in which vectors found the nearest page in meaning, then the best pages.
 
-    A language in which the model does not compare the question is empty.
+    A language that the model cannot compare with the question is empty.
     """
     is_translated = request.text_eng not in ("", request.text)
     is_by_words = request.by_words or look_up.failed
     if request.language is None or is_translated or is_by_words:
         return []
-    found = [(page.document.page, page.document.language) for page in look_up.found.pages]
-    spoken = dict(found)
+    compared = [(page.document.page, page.document.language) for page in look_up.found.pages]
+    spoken = dict(compared)
     nearest = (spoken.get(chunk.page, "") for chunk in look_up.found.lists.semantic[:1])
-    languages = (*nearest, *(language for _, language in found))
-    return [one if view.compares(request.language, one) else "" for one in languages]
+    languages = (*nearest, *(language for _, language in compared))
+    return [language if view.compares(request.language, language) else "" for language in languages]
 
 
 def _list_common(view: CorpusView, asked: Wordings) -> tuple[str, ...]:
-    """Return the terms of the question that stand in many chunks; of few chunks nothing is said."""
+    """Return the terms of the question that occur in many chunks; none if there are few chunks."""
     if view.counts.chunks < _CHUNKS_TO_COUNT:
         return ()
-    found = dict.fromkeys(term for text, spoken in asked.searched for term in terms(text, spoken))
-    counts = view.frequencies(view.numbers.of_all(found)).tolist()
+    searched = dict.fromkeys(
+        term for text, spoken in asked.searched for term in terms(text, spoken)
+    )
+    counts = view.frequencies(view.numbers.of_all(searched)).tolist()
     least = _COMMON_SHARE * view.counts.chunks
-    return tuple(term for term, count in zip(found, counts, strict=True) if count >= least)
+    return tuple(term for term, count in zip(searched, counts, strict=True) if count >= least)
 
 
 def _list_terms(view: CorpusView, asked: Wordings) -> list[int]:
@@ -369,21 +372,21 @@ def _list_terms(view: CorpusView, asked: Wordings) -> list[int]:
 
 
 def _make_hits(
-    found: Found, best: Sequence[RankedChunk], passages: Mapping[PointId, IndexedPassage]
+    ranked: Found, best: Sequence[RankedChunk], passages: Mapping[PointId, IndexedPassage]
 ) -> Iterator[Hit]:
-    for hit, levels in zip(best, found.find_levels(best), strict=True):
+    for hit, levels in zip(best, ranked.find_levels(best), strict=True):
         passage = passages.get(hit.chunk.point)
         if passage is not None:
             yield composer.make_hit(passage, hit.score, levels)
 
 
 def _make_places(
-    found: Found, passages: Mapping[PointId, IndexedPassage]
+    ranked: Found, passages: Mapping[PointId, IndexedPassage]
 ) -> Iterator[CandidatePlace]:
-    keywords = found.lists.keywords
+    keywords = ranked.lists.keywords
     # A page has the score of the best of its chunks, which come first.
     by_words = {keyword.page: keyword.score / keywords[0].score for keyword in reversed(keywords)}
-    for page in found.pages[:_PLACES]:
+    for page in ranked.pages[:_PLACES]:
         passage = passages.get(page.chunks[0].chunk.point)
         if passage is not None:
             yield CandidatePlace(

@@ -15,7 +15,8 @@ from knowledge.link_places import find_label
 from knowledge.sections import count_overlap, count_table_header, join_texts
 
 MARK = "[... "
-"""How the line begins that marks a cut: it is written for a model, and is no text of a document."""
+"""Beginning of a line that marks a cut: it is written for a model, and is not text of a
+document."""
 _BETWEEN = "\n\n"
 _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 _FENCE = "```"
@@ -55,8 +56,8 @@ def write_section(
 ) -> SectionText:
     """Return the text of the chunks at the positions `given`, of a section with these texts.
 
-    `links` are the labels and addresses of the links in each given chunk. `goes_on` says that the
-    section has further chunks that nobody read.
+    `links` are the labels and addresses of the links in each given chunk. `goes_on`: the section
+    has further, unread chunks.
     """
     written = _Text()
     for is_given, first, last in _list_runs(len(texts), given):
@@ -81,7 +82,7 @@ def write_section(
 
 
 def _list_runs(count: int, given: Collection[int]) -> Iterator[tuple[bool, int, int]]:
-    """Yield runs of positions that are given, and of those between them."""
+    """Yield runs of given positions, and of those between them."""
     first = 0
     for position in range(1, count + 1):
         if position == count or (position in given) != (first in given):
@@ -102,7 +103,7 @@ def _mark_gap(
 
 
 def _count_rows(texts: Sequence[str], given: Collection[int], first: int, last: int) -> str:
-    """Return how many rows of the table that a gap cuts are given; nothing without a table."""
+    """Return how many rows of a table that a gap cuts are given; empty without a table."""
     for one, other in ((first - 1, first), (last, last + 1)):
         if one >= 0 and other < len(texts) and count_table_header(texts[one], texts[other]):
             start, end = one, other
@@ -155,4 +156,6 @@ def _insert(written: _Text, at: int, text: str) -> None:
         return place + len(text) if place > at else place
 
     written.text = written.text[:at] + text + written.text[at:]
-    written.spans = {one: (move(first), move(last)) for one, (first, last) in written.spans.items()}
+    written.spans = {
+        address: (move(first), move(last)) for address, (first, last) in written.spans.items()
+    }

@@ -23,7 +23,7 @@ _TYPED_AS = {
 """How letters are typed without them, beside their base letter where Unicode gives one."""
 
 CountDocuments = Callable[[Sequence[str]], Awaitable[Mapping[str, int]]]
-"""Returns how many documents contain each of some words, as they are spelled."""
+"""Returns the number of documents that contain each of some words, as spelled."""
 
 
 def list_doubtful(text: str, is_known: Callable[[str], bool]) -> list[str]:
@@ -50,12 +50,12 @@ async def find_respellings(
     }
     every = list(dict.fromkeys(form for forms in possible.values() for form in forms))
     counts = await count(every) if any(len(forms) > 1 for forms in possible.values()) else {}
-    found: dict[str, str] = {}
+    respellings: dict[str, str] = {}
     for word, forms in possible.items():
         best = max(forms, key=lambda one: counts.get(one, 0))
         if counts.get(best) and not counts.get(word):
-            found[word] = best
-    return found
+            respellings[word] = best
+    return respellings
 
 
 async def find_corrections(
@@ -67,16 +67,16 @@ async def find_corrections(
     """
     long = [word for word in doubtful if len(word) >= _SHORTEST]
     present = await count(long) if long else {}
-    found: dict[str, str] = {}
+    corrections: dict[str, str] = {}
     for word in long:
         if not present.get(word):
             near = _neighbours(word, _ASCII if word.isascii() else letters)
             counts = await count(list(dict.fromkeys(near))[:_MOST_NEIGHBOURS])
-            known = {one for one, documents in counts.items() if documents >= _LEAST_DOCUMENTS}
-            best = min(known, key=lambda one: (-counts[one], one), default=None)
+            known = {term for term, documents in counts.items() if documents >= _LEAST_DOCUMENTS}
+            best = min(known, key=lambda term: (-counts[term], term), default=None)
             if best is not None:
-                found[word] = best
-    return found
+                corrections[word] = best
+    return corrections
 
 
 def replace_words(text: str, corrections: Mapping[str, str]) -> str:
@@ -86,7 +86,9 @@ def replace_words(text: str, corrections: Mapping[str, str]) -> str:
 
 
 def _list_alike(letters: Collection[str]) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """Return the ways to write what is typed, by its first letter: "s": ("ß" for "ss")."""
+    """Return the alternative spellings of typed letters, by the first letter: "s": ("ß" for
+    "ss").
+    """
     alike: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for letter in sorted(letters):
         base = unicodedata.normalize("NFD", letter)[0]
@@ -98,7 +100,7 @@ def _list_alike(letters: Collection[str]) -> Mapping[str, Sequence[tuple[str, st
 
 
 def _respell(word: str, alike: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[str]:
-    """Yield the spellings of a word with other accents, first itself."""
+    """Yield the spellings of a word with other accents, starting with itself."""
     if not word:
         yield ""
         return

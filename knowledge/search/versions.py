@@ -1,9 +1,9 @@
-"""Chooses among versions of one page: the one that a question names, else the newest.
+"""Chooses among versions of one page: the one named in a question, otherwise the newest.
 
 Versions are stated by documents or folders, such as `1.4`, `v2`, `r5` or `2024-05-01`. They are
 compared by their numbers. Two documents are versions of one page if they have the same language,
-and their names differ only where they state their versions. Versions without numbers, such as
-`cloud` and `server`, are neither newer nor older than each other.
+and their names differ only in their stated versions. Versions without numbers, such as `cloud` and
+`server`, are neither newer nor older than each other.
 """
 
 import re
@@ -59,7 +59,9 @@ class PageVersions:
         names: dict[tuple[str, str], set[str]] = {}
         for at, name in unnumbered.items():
             names.setdefault(pages[at], set()).add(name)
-        self._names = {at: one for at, one in unnumbered.items() if len(names[pages[at]]) > 1}
+        self._names = {
+            at: version for at, version in unnumbered.items() if len(names[pages[at]]) > 1
+        }
 
     @property
     def has_several(self) -> bool:
@@ -105,7 +107,7 @@ class PageVersions:
 
 def _find_named(known: frozenset[Numbers], texts: Iterable[str]) -> set[Numbers]:
     """Return the known versions that a question names; several if it compares some."""
-    found: set[Numbers] = set()
+    named: set[Numbers] = set()
     for text in texts:
         for match in _NUMBERED.finditer(text):
             before = text[max(0, match.start() - _LONGEST_BEFORE) : match.start()].split()
@@ -113,11 +115,11 @@ def _find_named(known: frozenset[Numbers], texts: Iterable[str]) -> set[Numbers]
             numbers = find_numbers(match[2])
             has_word = word.casefold() in _WORDS
             if has_word or len(numbers) > 1 or (not match[1] and _YEAR.fullmatch(match[2])):
-                found |= _find_matching(known, numbers, is_prefix=has_word or len(numbers) == 1)
-    return found
+                named |= _find_matching(known, numbers, is_prefix=has_word or len(numbers) == 1)
+    return named
 
 
 def _find_matching(known: frozenset[Numbers], numbers: Numbers, *, is_prefix: bool) -> set[Numbers]:
     if numbers in known or not is_prefix:
         return {numbers}.intersection(known)
-    return {one for one in known if one[: len(numbers)] == numbers}
+    return {version for version in known if version[: len(numbers)] == numbers}

@@ -1,4 +1,4 @@
-"""LangGraph with its SQLite saver: a node for each role, and edges that a manager node chooses.
+"""LangGraph with its SQLite saver: a node for each role, and edges chosen by a manager node.
 
 There is no queue: the caller runs the graph, and every step is a checkpoint in the file.
 """

@@ -36,9 +36,10 @@ async def never_holds(_name: str) -> None:
 
 @dataclass(slots=True)
 class Watch:
-    """What a system reports: a manager started with a question, a role worked, a question ended.
+    """The events of a system: a manager started a question, a role worked, a question ended.
 
-    The first role waits for `held(name)` before it works, which is how a worker is caught working.
+    The first role waits for `held(name)` before it works, so that the worker can be killed at that
+    moment.
     """
 
     started: Callable[[str], None]
@@ -52,12 +53,12 @@ OpenSystem = Callable[[Setting, Watch], AbstractAsyncContextManager[Ask]]
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A row of the table: where its system is, what it is made of, and what it promises.
+    """A row of the table: the location of the system, its components, and its guarantees.
 
     `module` names the system, and its function if that is not `harness`; `packages` are the
     distributions whose versions are shown. `guarantees` are short and were read in the system's
-    code. `broker` is False for one without Redis, and `recovers` for one that has nothing that
-    takes over a dead worker's work by itself.
+    code. `broker` is False for a system without Redis, and `recovers` for a system without
+    automatic takeover of a dead worker's work.
     """
 
     name: str
@@ -77,7 +78,7 @@ COLUMNS = (
     "crash attempts bounded",
     "memory bounded",
 )
-"""What may be guaranteed; the answers were read in the code of these versions."""
+"""Guarantees that a system may give; the values were read in the code of these versions."""
 
 
 def _says(*words: str) -> dict[str, str]:

@@ -90,7 +90,7 @@ async def _work(client: Redis, watch: Watch, encoded: Callable[[int], bytes]) ->
 def _send(
     stream: bytes, fields: dict[bytes, bytes], watch: Watch, encoded: Callable[[int], bytes]
 ) -> tuple[str, Any]:
-    """Return where an entry goes and what it is then; nowhere once it is through."""
+    """Return the destination and the new state of an entry; no destination once it is finished."""
     name, step = fields[b"name"], int(fields[b"step"])
     if stream != b"manager":
         watch.worked()

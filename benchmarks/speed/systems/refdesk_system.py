@@ -29,9 +29,9 @@ class LongMemory(RedisMemory):
 
     turns: tuple[Turn, ...] = ()
 
-    def parse_recall(self, found: MemoryFound) -> Remembered:
+    def parse_recall(self, recalled: MemoryFound) -> Remembered:
         """Return the turns of the payload."""
-        remembered = super().parse_recall(found)
+        remembered = super().parse_recall(recalled)
         return replace(remembered, history=self.turns) if self.turns else remembered
 
 
@@ -45,7 +45,7 @@ class Watched:
         self._watch = watch
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return what is to be read for the handler."""
+        """Return the memory that the handler needs."""
         return None if self._reads_along is None else self._reads_along.prefetch_memory(question)
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:

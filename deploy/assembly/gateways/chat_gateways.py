@@ -183,6 +183,6 @@ def _read_channel(channel: str, tables: object) -> ChatGroups:
 
 
 def _read_table(table: object) -> Mapping[str, tuple[str, ...]]:
-    if not isinstance(table, dict) or not all(isinstance(one, list) for one in table.values()):
+    if not isinstance(table, dict) or not all(isinstance(names, list) for names in table.values()):
         raise ValueError(f"expected ids with lists of groups, found {table!r:.80}")
     return {name: parse_groups(groups) for name, groups in table.items()}

@@ -78,8 +78,12 @@ class ConsoleParts:
 
 @asynccontextmanager
 async def operating(runtime: Runtime, catalog: OwnedCatalog) -> AsyncIterator[ConsoleOperations]:
-    """Provide the operations; what is being read when the process stops is read again later."""
-    settings = {one.assistant_key: one for one in runtime.settings.of_assistants()}
+    """Provide the operations; a source that is being read when the process stops is read again
+    later.
+    """
+    settings = {
+        assistant.assistant_key: assistant for assistant in runtime.settings.of_assistants()
+    }
     sources = {
         name: AssistantSources(
             open_source_registry(setting.data_place),
@@ -191,19 +195,19 @@ def make_gate(
 
 def list_roles(settings: Settings) -> Mapping[Assistant, Mapping[str, ConsoleRole]]:
     """Return the highest role of each person, by served assistant."""
-    found: dict[Assistant, dict[str, ConsoleRole]] = {}
-    for one in settings.of_assistants():
-        assistant = one.assistant_key
-        people = found[assistant] = {}
+    roles: dict[Assistant, dict[str, ConsoleRole]] = {}
+    for own in settings.of_assistants():
+        assistant = own.assistant_key
+        people = roles[assistant] = {}
         for person, name in settings.console_people_of(*assistant):
             people[person] = max(people.get(person, ConsoleRole.VIEWER), ConsoleRole[name.upper()])
-    return found
+    return roles
 
 
 def make_provider(settings: Settings) -> OidcProvider | None:
-    """Return the provider by which people sign in; None if none is set up.
+    """Return the identity provider for the sign-in; None if none is configured.
 
-    Raises `CommandError` for settings that cannot work.
+    Raises `CommandError` for invalid settings.
     """
     issuer = settings.oidc_issuer
     if issuer is None:

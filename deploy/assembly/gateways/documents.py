@@ -1,4 +1,6 @@
-"""Assembles what channels read and change of the documents of assistants."""
+"""Assembles the access of channels to the documents of assistants, for reading and changing
+them.
+"""
 
 from contextlib import ExitStack
 from functools import partial
@@ -50,7 +52,7 @@ def documents_of(runtime: Runtime) -> IndexedDocuments | None:
 def make_attachments(
     settings: Settings, client: "Redis", *, most_documents: int = MOST_ATTACHMENTS
 ) -> StoredAttachments:
-    """Return what stores the documents of conversations, which are read as in an ingestion."""
+    """Return the store of the documents of conversations, which are read as in an ingestion."""
 
     def make_reader(stack: ExitStack) -> "ReaderProcess":
         from knowledge.isolation.messages import ReadingLimits

@@ -55,7 +55,7 @@ async def make_handover(
     *,
     journals_alone: bool = False,
 ) -> "StoredHandOver | None":
-    """Return what hands conversations over; None if the settings name no receiver.
+    """Return the hand-over of conversations; None if the settings name no receiver.
 
     `journals_alone`: this process may not read the memory of conversations.
     """
@@ -77,7 +77,7 @@ def make_stored_handover(
     *,
     journals_alone: bool = False,
 ) -> StoredHandOver:
-    """Return what hands conversations over to receivers."""
+    """Return the hand-over of conversations to the given receivers."""
     settings = runtime.settings
 
     def open_desk(channel: str, result_list: str, asked: Question) -> Desk:
@@ -112,7 +112,7 @@ def make_stored_handover(
 
 
 def list_receivers(settings: Settings) -> list[Receiver]:
-    """Return the receivers of the settings; raises `CommandError` if one lacks what it needs."""
+    """Return the receivers of the settings; raises `CommandError` for incomplete settings."""
     _check_needs(settings)
     receivers: list[Receiver] = []
     mail = _make_mail(settings)
@@ -136,7 +136,7 @@ def list_receivers(settings: Settings) -> list[Receiver]:
 async def reading_mail_replies(
     runtime: Runtime, client: "Redis", handover: HandOver | None
 ) -> AsyncIterator[None]:
-    """Read what people answer by e-mail while inside, if the settings name a mailbox."""
+    """Read replies by e-mail while inside, if the settings name a mailbox."""
     settings = runtime.settings
     if settings.imap_host is None or not isinstance(handover, StoredHandOver):
         yield
@@ -158,7 +158,7 @@ async def reading_mail_replies(
 def make_mail_replies(
     settings: Settings, is_known: IsKnown, deliver: Deliver, report: Callable[[str], None]
 ) -> MailReplies:
-    """Return what reads the mailbox of the settings."""
+    """Return the reader of the mailbox of the settings."""
     # Imported here: most installations read no mailbox.
     from knowledge.isolation.messages import ReadingLimits
     from knowledge.isolation.reader_process import ReaderProcess

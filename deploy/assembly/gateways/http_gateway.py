@@ -285,14 +285,14 @@ async def open_http_app(
 
 
 def find_public_path(public_url: str | None) -> str:
-    """Return the path of the public address, such as `/desk`; empty for a host alone."""
+    """Return the path of the public address, such as `/desk`; empty if it is only a host."""
     return urlsplit(public_url or "").path.rstrip("/")
 
 
 def check_public_path(path: str, routes: Sequence[BaseRoute]) -> None:
     """Raise `CommandError` for a path that Refdesk itself uses.
 
-    Behind a proxy that strips it, requests below it could not be told from others.
+    Behind a proxy that strips it, requests below it could not be distinguished from others.
     """
     own = {str(getattr(route, "path", "")).split("/")[1] for route in routes} - {""}
     if path and path.split("/")[1] in own:
@@ -319,7 +319,7 @@ def list_person_issuers(issuers: Mapping[str, PersonIssuer], tenant: str) -> lis
 def _make_find_contents(
     name: str, assistant: str, channel: HttpChannel, library: SearchableLibrary, *, has_model: bool
 ) -> FindContents:
-    """Return what determines the contents of the start page.
+    """Return a function that determines the contents of the start page.
 
     Titles of documents are shown only to callers who may ask without a key.
     """
@@ -329,7 +329,7 @@ def _make_find_contents(
             caller = await channel.guard.caller(request)
             if caller.key is not None:
                 return PageContents(name)
-            found = await library.browse(
+            documents = await library.browse(
                 caller.tenant, assistant, groups=(), after="", limit=EXAMPLES
             )
         except (UnauthorizedError, ForbiddenError, LimitedError):
@@ -337,9 +337,9 @@ def _make_find_contents(
         except (BrokerUnavailableError, *STORES) as error:
             log.warning("start_page_without_examples", error=str(error))
             return PageContents(name, "away")
-        if not found:
+        if not documents:
             return PageContents(name, "empty")
-        titles = tuple(dict.fromkeys(document.title for document in found))
+        titles = tuple(dict.fromkeys(document.title for document in documents))
         return PageContents(name, "ready" if has_model else "search", titles)
 
     return find_contents
@@ -348,7 +348,7 @@ def _make_find_contents(
 def _find_mcp(
     channel: HttpChannel, library: SearchableLibrary, stopping: asyncio.Event
 ) -> MakeEndpoint | None:
-    """Return what makes the MCP endpoint; None if the package of the protocol is missing."""
+    """Return a factory of the MCP endpoint; None if the package of the protocol is missing."""
     if find_spec("mcp") is None:
         return None
     from gateway.mcp.endpoint import make_endpoint

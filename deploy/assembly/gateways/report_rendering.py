@@ -28,7 +28,7 @@ from gateway.answer import Opens
 from gateway.review_ports import DocumentRefusedError, ReportForm
 
 Report = ReviewReport | PrintedReport
-"""A report; those of earlier versions are stored as they are printed."""
+"""A report; those of earlier versions are stored as printed."""
 LinkOpener = Callable[[str], str]
 """Returns the address of a link of a report for its reader, or an empty text."""
 ReadStored = Callable[[Question, str], Awaitable[bytes | None]]
@@ -36,13 +36,13 @@ ReadStored = Callable[[Question, str], Awaitable[bytes | None]]
 PASSAGE = "#"
 """With this, and the id of a passage, the links of a report are stored."""
 _BASES = ("https://", "http://", "file://")
-"""What the addresses begin with that `open_links` puts in; all other links are gone by then."""
+"""Prefixes of the addresses that `open_links` inserts; all other links have been removed before."""
 
 
 class StoredReports:
     """A `gateway.review_ports.ReportRenderer`.
 
-    Large reports are stored with the conversation, small ones are in the reply.
+    Large reports are stored with the conversation, small ones are part of the reply.
     """
 
     def __init__(self, read_stored: ReadStored) -> None:
@@ -51,8 +51,8 @@ class StoredReports:
     async def render(
         self, question: Question, report: Mapping[str, JsonValue], form: ReportForm, opens: Opens
     ) -> bytes | None:
-        found = await self.read(question, report)
-        if found is None:
+        printed = await self.read(question, report)
+        if printed is None:
             return None
 
         def open_link(link: str) -> str:
@@ -61,12 +61,12 @@ class StoredReports:
             return "" if address is None else address
 
         try:
-            return await asyncio.to_thread(render_report, found, form, open_link)
+            return await asyncio.to_thread(render_report, printed, form, open_link)
         except MissingPdfLibraryError as error:
             raise DocumentRefusedError(str(error), "unsupported_document") from error
 
     async def read(self, question: Question, reported: Mapping[str, JsonValue]) -> "Report | None":
-        """Return the report that a reply has or refers to; None: it is no longer kept."""
+        """Return the report that a reply contains or refers to; None if it is no longer stored."""
         own, reference = reported.get("report"), reported.get("reference")
         if isinstance(own, dict):
             return decode_report(own)
@@ -78,7 +78,7 @@ class StoredReports:
     async def read_checklist(
         self, question: Question, checklist: Mapping[str, JsonValue]
     ) -> bytes | None:
-        """Return the checklist of a reply as JSON; None: it is no longer kept."""
+        """Return the checklist of a reply as JSON; None if it is no longer stored."""
         stored = await self._read_stored(question, str(checklist.get("reference") or ""))
         if stored is None:
             return None
@@ -88,7 +88,7 @@ class StoredReports:
 
 
 def read_passage(link: str) -> str:
-    """Return the id of the passage that a link of a report leads to; empty: it is no such link."""
+    """Return the id of the passage that a link of a report leads to; empty for other links."""
     return link.removeprefix(PASSAGE) if link.startswith(PASSAGE) else ""
 
 
@@ -135,10 +135,10 @@ def _write_json(report: Report, open_link: LinkOpener) -> bytes:
     def open_value(value: object) -> object:
         if isinstance(value, dict):
             return {
-                name: open_link(one) if name == "link" and one else open_value(one)
-                for name, one in value.items()
+                name: open_link(item) if name == "link" and item else open_value(item)
+                for name, item in value.items()
             }
-        return [open_value(one) for one in value] if isinstance(value, list | tuple) else value
+        return [open_value(item) for item in value] if isinstance(value, list | tuple) else value
 
-    found = report.model_dump(mode="json") if isinstance(report, ReviewReport) else asdict(report)
-    return orjson.dumps(open_value(found), option=orjson.OPT_INDENT_2)
+    fields = report.model_dump(mode="json") if isinstance(report, ReviewReport) else asdict(report)
+    return orjson.dumps(open_value(fields), option=orjson.OPT_INDENT_2)

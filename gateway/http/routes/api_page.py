@@ -1,4 +1,6 @@
-"""The page of the HTTP API at `/docs`: Swagger UI over `/openapi.json`, from this server alone."""
+"""The page of the HTTP API at `/docs`: Swagger UI for `/openapi.json`, served only from this
+server.
+"""
 
 from functools import cache
 from importlib.resources import files

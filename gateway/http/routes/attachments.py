@@ -86,8 +86,8 @@ class AttachmentRoutes:
             access: Annotated[ConversationAccess, read],
         ) -> ConversationDocuments:
             """Return the documents that were given to the conversation."""
-            found = await self._attachments.list_attached(access.question(), access.caller.groups)
-            return ConversationDocuments(documents=[show_document(entry) for entry in found])
+            entries = await self._attachments.list_attached(access.question(), access.caller.groups)
+            return ConversationDocuments(documents=[show_document(entry) for entry in entries])
 
         return router
 

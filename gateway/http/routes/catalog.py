@@ -1,6 +1,6 @@
-"""The routes for programs of the owner: documents of an index, and what the documents lack.
+"""The routes for the owner's programs: the documents of an index, and their gaps.
 
-The reader of cited documents is another part: `gateway.http.routes.documents`.
+The reader of cited documents is another module: `gateway.http.routes.documents`.
 """
 
 from collections.abc import Sequence
@@ -135,7 +135,7 @@ class Catalog:
             return WrittenDocuments(
                 written=result.written,
                 unchanged=result.unchanged,
-                failed=[FailedFile(source=one, reason=why) for one, why in result.failures],
+                failed=[FailedFile(source=place, reason=why) for place, why in result.failures],
             )
 
     def _add_readers(self, router: APIRouter, operator: Any) -> None:
@@ -150,11 +150,11 @@ class Catalog:
             """Return the documents of an assistant, of every group, in pages."""
             selection = _by_patterns(pattern)
             name = self._name(caller, assistant)
-            found, total = await self._documents.find(
+            entries, total = await self._documents.find(
                 *name, selection, after=after, limit=limit + 1
             )
-            page = [_show(entry) for entry in found[:limit]]
-            following = page[-1].id if len(found) > limit else None
+            page = [_show(entry) for entry in entries[:limit]]
+            following = page[-1].id if len(entries) > limit else None
             return DocumentPage(documents=page, total=total, next=following)
 
         @router.get(
@@ -170,10 +170,10 @@ class Catalog:
             """Return the entry of one document."""
             selection = CatalogSelection(ids=(document_id,))
             name = self._name(caller, assistant)
-            found, _ = await self._documents.find(*name, selection, limit=1)
-            if not found:
+            entries, _ = await self._documents.find(*name, selection, limit=1)
+            if not entries:
                 raise unknown("document")
-            return _show(found[0])
+            return _show(entries[0])
 
     def _add_removers(self, router: APIRouter, operator: Any) -> None:
         @router.delete(BASE, summary="Remove documents by pattern")
@@ -224,8 +224,8 @@ def gaps_router(channel: HttpChannel, gaps: GapFinder) -> APIRouter:
         """Return the questions that were refused, asked back without a later answer, or rated down,
         grouped by what they mean."""
         question = channel.desk(caller, assistant).name_question("-", "-")
-        found = await gaps.find((question.tenant, question.assistant))
-        return GapList(gaps=[report_gap(gap) for gap in found if state in ("", gap.state)])
+        listed = await gaps.find((question.tenant, question.assistant))
+        return GapList(gaps=[report_gap(gap) for gap in listed if state in ("", gap.state)])
 
     return router
 

@@ -134,7 +134,7 @@ class RequestHistory:
 
 
 def find_foreign_tools(request: CompletionRequest) -> str | None:
-    """Return the parameter by which a caller offers tools; None if it offers none."""
+    """Return the parameter with which a caller offers tools; None if it offers none."""
     offered = {
         "tools": request.tools,
         "functions": request.functions,
@@ -254,11 +254,11 @@ def _find_option(asked: str, text: str) -> str | None:
     if _CHOICE.fullmatch(text) is None:
         return None
     for line in reversed(asked.split("\n")):
-        found = _OPTION.fullmatch(line)
-        if found is None:
+        match = _OPTION.fullmatch(line)
+        if match is None:
             return None
-        if found[1] == text:
-            return found[2]
+        if match[1] == text:
+            return match[2]
     return None
 
 

@@ -45,7 +45,7 @@ class Opened(BaseModel):
 
 
 class HistoryTurn(BaseModel):
-    """A turn whose journal is no longer kept."""
+    """A turn whose journal is no longer stored."""
 
     speaker: Literal["user", "assistant"]
     text: str

@@ -1,9 +1,9 @@
-"""The route where people read a cited document, at the cited heading.
+"""The route where people read a cited document at the cited heading.
 
 The text of documents is data. Only blocks and inline code of Markdown are rendered, so that a
 document contains no HTML; the page's policy would block it as well. An address on a host that the
-owner trusts is a link, also behind the label of a link. Pictures are those that the index holds,
-from this server alone.
+owner trusts is a link, also behind the label of a link. Pictures come only from the index of this
+server.
 """
 
 import base64
@@ -116,10 +116,10 @@ class _Renderer(RendererHTML):
 
     def text(self, tokens: Sequence[Token], idx: int, _options: OptionsDict, env: Any) -> str:
         content, shown, end = tokens[idx].content, "", 0
-        for found in find_addresses(content):
-            if host_and_port(found.text) in env["link_hosts"]:
-                shown += escapeHtml(content[end : found.start]) + _link(found.text)
-                end = found.end
+        for address in find_addresses(content):
+            if host_and_port(address.text) in env["link_hosts"]:
+                shown += escapeHtml(content[end : address.start]) + _link(address.text)
+                end = address.end
         return shown + escapeHtml(content[end:])
 
     def table_open(
@@ -188,23 +188,23 @@ def reader_router(
     async def read_document(request: Request, ticket: Ticket) -> Response:
         """Show the document that a source's `link` opens, the cited part marked."""
         citation = channel.links.read(ticket)
-        found: ReadableDocument | None = None
+        document: ReadableDocument | None = None
         try:
             if citation is not None and citation.message_id:
                 report = await _render_report(channel, reports, request, citation)
                 if report is not None:
                     return _page(report, policy=_REPORT_POLICY)
             elif citation is not None:
-                found = await _find_document(channel, documents, attachments, request, citation)
+                document = await _find_document(channel, documents, attachments, request, citation)
         except LimitedError as error:
             return _later(channel, request, error)
         except gone:
             return _later(channel, request, away())
-        if found is None:
+        if document is None:
             return _page(_notice(channel, request, "reader_gone"), status=404)
-        cited = channel.words("reader_cited", found.language)
+        cited = channel.words("reader_cited", document.language)
         make_page = partial(
-            document_page, found, cited=cited, ticket=ticket, link_hosts=channel.link_hosts
+            document_page, document, cited=cited, ticket=ticket, link_hosts=channel.link_hosts
         )
         return _page(await run_in_threadpool(make_page))
 
@@ -234,12 +234,14 @@ def add_picture_route(
     async def see_picture(request: Request, ticket: Ticket, picture: PictureId) -> Response:
         """Show a picture that a source's `pictures` name, to whoever may read its document."""
         try:
-            found = await _find_picture(channel, documents, request, ticket, picture)
+            stored_picture = await _find_picture(channel, documents, request, ticket, picture)
         except LimitedError as error:
             return Response(status_code=error.status, headers=waiting_headers(error))
         except gone:
             return Response(status_code=away().status)
-        return Response(status_code=404) if found is None else _show_picture(found)
+        return (
+            Response(status_code=404) if stored_picture is None else _show_picture(stored_picture)
+        )
 
 
 def document_page(

@@ -50,7 +50,7 @@ class MessageStatus(BaseModel, frozen=True):
 
 
 class MessageTrajectory(BaseModel, frozen=True):
-    """Thoughts, calls and observations for a message so far, and what its agents took."""
+    """Thoughts, calls and observations of a message so far, and the totals of its agents."""
 
     steps: tuple[TrajectoryStep, ...]
     metrics: TrajectoryMetrics
@@ -105,10 +105,10 @@ class MessageFollower:
                 code="secret_key_needed",
             )
         journal = await self.read_journal(access, message_id)
-        found = read_trajectory(journal)
+        trajectory = read_trajectory(journal)
         return MessageTrajectory(
-            steps=tuple(found.steps),
-            metrics=found.compute_metrics(),
+            steps=tuple(trajectory.steps),
+            metrics=trajectory.compute_metrics(),
             agents=tuple(sum_agents(journal)),
         )
 
@@ -132,7 +132,7 @@ class MessageFollower:
     async def follow(
         self, access: ConversationAccess, message_id: str, last_event_id: str | None, language: str
     ) -> Response:
-        """Return the events of a message after the last one that the client has."""
+        """Return the events of a message after the last one that the client received."""
         after = place_of(last_event_id) if last_event_id else EventCursor()
         question = access.question(message_id)
         journal = await self.read_journal(access, message_id)
@@ -184,9 +184,9 @@ def answer_response(answer: Answer, message_id: str) -> Response:
 
 
 def count_progress(events: Iterable[Event]) -> JobProgress:
-    """Return the last stage, and how many of its branches have ended.
+    """Return the last stage, and the number of its finished branches.
 
-    The branches of a branch, such as the calls of a worker, are no parts of the stage.
+    The branches of a branch, such as the calls of a worker, do not count as parts of the stage.
     """
     stage, begun, ended = None, frozenset[str](), set[str]()
     for event in events:
@@ -202,5 +202,5 @@ def count_progress(events: Iterable[Event]) -> JobProgress:
 def _measure_progress(
     access: ConversationAccess, question: Question, journal: Sequence[JournalEntry]
 ) -> JobProgress:
-    found = (events_of(entry, question, shows=access.shows) for entry in journal)
-    return count_progress(event for events in found for event in events)
+    progress = (events_of(entry, question, shows=access.shows) for entry in journal)
+    return count_progress(event for events in progress for event in events)

@@ -43,7 +43,7 @@ STRATEGY = r"^(?:[a-z][a-z0-9_]{0,39})?$"
 EVENT_STREAM = "text/event-stream"
 RESPOND_ASYNC = "respond-async"
 WIDGET = "widget"
-"""The client in records of who has a public key, as every visitor of a website has."""
+"""The client name recorded for public keys, which every visitor of a website has."""
 EXAMPLE = """\
 id: 1763716000000-0.0
 event: stage
@@ -317,7 +317,7 @@ def choose_way(access: ConversationAccess, caller: Principal, way: str | None) -
 def prefers_async(header: str | None) -> bool:
     """Return whether a `Prefer` header asks for an answer before the work is done."""
     wanted = (header or "").lower().replace(";", ",").split(",")
-    return RESPOND_ASYNC in {one.strip() for one in wanted}
+    return RESPOND_ASYNC in {preference.strip() for preference in wanted}
 
 
 def _message(

@@ -106,7 +106,7 @@ class ShownText:
     _draft: str = ""
 
     def extend(self, draft: Fields) -> str:
-        """Return what a draft adds to the text; nothing where it does not continue it."""
+        """Return the text that a draft adds; empty if it does not continue the text."""
         offset = draft.get("offset")
         kept = self._draft[: offset if isinstance(offset, int) else 0]
         self._draft = f"{kept}{draft.get('text')}"
@@ -184,8 +184,8 @@ class OpenAiQuestions:
         """Return the id of the kept conversation of a response; raises `InvalidRequestError`."""
         here = desk.name_question("-", "-")
         digest = _digest_response(caller.key_id, response_id)
-        found = await self._channel.conversations.thread(here, digest)
-        if found is None:
+        conversation = await self._channel.conversations.thread(here, digest)
+        if conversation is None:
             raise InvalidRequestError(
                 "there is no such response, or its conversation is no longer stored: send the "
                 "whole history",
@@ -193,7 +193,7 @@ class OpenAiQuestions:
                 param="previous_response_id",
                 status=400,
             )
-        return found
+        return conversation
 
     async def answer(
         self, asked: AdmittedRequest, response_id: str = ""
@@ -284,7 +284,9 @@ class OpenAiQuestions:
         return usage_of(await self._channel.replies.read_journal(asked.question))
 
     async def _keep(self, asked: AdmittedRequest, answer: Answer, response_id: str) -> None:
-        """Store under what a client's next request is recognised as a part of the conversation."""
+        """Store a digest by which the client's next request is recognised as part of the
+        conversation.
+        """
         threads = self._channel.conversations
         if asked.is_kept and response_id:
             digest = _digest_response(asked.caller.key_id, response_id)

@@ -1,4 +1,4 @@
-"""The routes for what the desk knows of a person: preferences, statistics, erasure."""
+"""The routes for the desk's data about a person: preferences, statistics, erasure."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -62,14 +62,14 @@ class ListedPerson(PersonStatistics):
 
 
 class PersonList(BaseModel):
-    """The people who asked, who asked last first."""
+    """The people who asked, the most recent first."""
 
     people: list[ListedPerson]
     has_more: bool
 
 
 class ForgottenData(BaseModel):
-    """What was erased."""
+    """The erased data."""
 
     conversations: int
     has_more: bool = Field(description="repeat the request: the person has further conversations")
@@ -91,10 +91,12 @@ def people_router(channel: HttpChannel, people: PersonalData) -> APIRouter:
         """Return what a person chose, and how their recorded questions to an assistant ended."""
         person, own = _find_person(caller, user_id), _name(channel, caller, assistant)
         chosen = await people.read_choice(own, person)
-        found = await people.list_figures([own], person=person, limit=1)
+        person_figures = await people.list_figures([own], person=person, limit=1)
         return Person(
             preferences=ChosenPreferences(language=chosen.language, style=chosen.style),
-            statistics=PersonStatistics(**_count(found[0])) if found else PersonStatistics(),
+            statistics=PersonStatistics(**_count(person_figures[0]))
+            if person_figures
+            else PersonStatistics(),
         )
 
     @router.delete(PERSON, summary="Forget a person")
@@ -118,12 +120,12 @@ def people_router(channel: HttpChannel, people: PersonalData) -> APIRouter:
         """Return the people of an assistant under their pseudonyms, with their statistics."""
         own = _name(channel, caller, assistant)
         offset = (page - 1) * PAGE
-        found = await people.list_figures([own], offset=offset, limit=PAGE + 1)
+        person_figures = await people.list_figures([own], offset=offset, limit=PAGE + 1)
         listed = [
             ListedPerson(person=figures.person, name=figures.name, **_count(figures))
-            for figures in found[:PAGE]
+            for figures in person_figures[:PAGE]
         ]
-        return PersonList(people=listed, has_more=len(found) > PAGE)
+        return PersonList(people=listed, has_more=len(person_figures) > PAGE)
 
     return router
 
@@ -144,16 +146,16 @@ def _name(channel: HttpChannel, caller: Principal, assistant: str | None) -> tup
     return question.tenant, question.assistant
 
 
-def _count(one: PersonFigures) -> dict[str, int | datetime]:
+def _count(figures: PersonFigures) -> dict[str, int | datetime]:
     return {
-        "questions": one.messages,
-        "conversations": one.conversations,
-        "answered": one.answered,
-        "asked_back": one.asked_back,
-        "refused": one.refused,
-        "failed": one.failed,
-        "rated_up": one.up,
-        "rated_down": one.down,
-        "languages": one.languages,
-        "last_at": datetime.fromtimestamp(one.last_at, UTC),
+        "questions": figures.messages,
+        "conversations": figures.conversations,
+        "answered": figures.answered,
+        "asked_back": figures.asked_back,
+        "refused": figures.refused,
+        "failed": figures.failed,
+        "rated_up": figures.up,
+        "rated_down": figures.down,
+        "languages": figures.languages,
+        "last_at": datetime.fromtimestamp(figures.last_at, UTC),
     }

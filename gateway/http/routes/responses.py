@@ -185,9 +185,12 @@ class EventForm:
         part = _content(self._text, annotations)
         cited = [
             self._write(
-                "output_text.annotation.added", **self._place, annotation_index=at, annotation=one
+                "output_text.annotation.added",
+                **self._place,
+                annotation_index=at,
+                annotation=annotation,
             )
-            for at, one in enumerate(annotations)
+            for at, annotation in enumerate(annotations)
         ]
         item = self._item("completed", [part])
         return "".join(
@@ -280,5 +283,9 @@ def _content(text: str, annotations: list[JsonValue]) -> Fields:
 def _list_annotations(answer: Answer, begins: int) -> list[JsonValue]:
     """Return the citations as responses have them: without the level of chat completions."""
     listed = annotations_of(answer, offset=begins)
-    found = [one["url_citation"] for one in listed if isinstance(one, dict)]
-    return [{"type": "url_citation", **one} for one in found if isinstance(one, dict)]
+    annotations = [citation["url_citation"] for citation in listed if isinstance(citation, dict)]
+    return [
+        {"type": "url_citation", **citation}
+        for citation in annotations
+        if isinstance(citation, dict)
+    ]

@@ -213,7 +213,7 @@ def digest_request(
         [entry.id for entry in against],
         review.focus,
         review.language,
-        # Reviews that name nobody keep the digest of earlier versions.
+        # Reviews without named specialists keep the digest of earlier versions.
         *([review.specialists] if review.specialists else []),
     ]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
@@ -258,7 +258,7 @@ async def read_form(request: Request, stated: Mapping[str, object]) -> NewReview
 
 def split_names(given: list[str] | None) -> list[str]:
     """Return the names of a parameter that may be repeated, and may have commas."""
-    parts = (one.strip() for value in given or [] for one in value.split(","))
+    parts = (name.strip() for value in given or [] for name in value.split(","))
     return [part for part in parts if part]
 
 

@@ -65,7 +65,7 @@ from gateway.review_ports import (
 
 WAY = "specialists"
 _NOT_MADE = frozenset({"failed", "not_requested", "not_judged"})
-"""States of a section whose specialist has no result."""
+"""States of a section without a result from its specialist."""
 BASE = "/v1/reviews"
 ReviewId = Annotated[str, Path(max_length=300, description="`id` of a review")]
 _BODIES: dict[str, object] = {
@@ -88,7 +88,7 @@ _REPORT: dict[int | str, dict[str, object]] = {
     }
 }
 EstimateReview = Callable[[int, int], Awaitable[ReviewEstimate | None]]
-"""Returns what a review takes, by the passages of the rules and of the documents."""
+"""Returns the estimate of a review from the numbers of passages in the rules and documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ async def estimate_nothing(_rules: int, _documents: int) -> ReviewEstimate | Non
 
 @dataclass(frozen=True, slots=True)
 class ReviewParts:
-    """What reviews need besides the channel."""
+    """The dependencies of reviews besides the channel."""
 
     attachments: StoredAttachments
     documents: NamedDocumentFinder
@@ -278,9 +278,9 @@ class ReviewRoutes:
             """Return the requirements of the rules: `target_law`, and a `checklist` of requirements
             with `id`, `requirement`, `source_section`, `severity` and `applicability`."""
             access, name = await self._enter(caller, assistant, review_id)
-            found = await self._read_result(access, name, "checklist")
+            result = await self._read_result(access, name, "checklist")
             question = access.question(name.message_id)
-            written = await self._parts.reports.read_checklist(question, found)
+            written = await self._parts.reports.read_checklist(question, result)
             if written is None:
                 raise unknown("checklist")
             return Response(written, media_type=JSON_FORM)
@@ -326,7 +326,7 @@ class ReviewRoutes:
     async def _collect(
         self, access: ConversationAccess, given: NewReview | Upload
     ) -> Sequence[DocumentEntry]:
-        """Return the documents to review, of which one may come with the request."""
+        """Return the documents to review, one of which may be part of the request."""
         if isinstance(given, Upload):
             question, groups = access.question(), access.caller.groups
             attached = await self._parts.attachments.attach(
@@ -339,13 +339,13 @@ class ReviewRoutes:
     async def _find(
         self, access: ConversationAccess, names: Sequence[str], *, is_rule: bool = False
     ) -> Sequence[DocumentEntry]:
-        found: dict[str, DocumentEntry] = {}
+        by_id: dict[str, DocumentEntry] = {}
         for name in names:
             for entry in await self._parts.documents.find(
                 access.question(), name, access.caller.groups, is_rule=is_rule
             ):
-                found[entry.id] = entry
-        return list(found.values())
+                by_id[entry.id] = entry
+        return list(by_id.values())
 
     def _make_message(
         self,
@@ -425,15 +425,15 @@ class ReviewRoutes:
     async def _read_findings(
         self, access: ConversationAccess, name: ReviewName, reported: Mapping[str, JsonValue]
     ) -> dict[str, object]:
-        """Return counts and findings of a report; only the counts if it is no longer kept."""
+        """Return counts and findings of a report; only the counts if it is no longer stored."""
         question = access.question(name.message_id)
         opens = self._channel.links.of(access.caller, question)
         report = await self._parts.reports.render(question, reported, ReportForm.JSON, opens)
         counts: dict[str, object] = {"counts": ReviewCounts.model_validate(reported)}
         if report is None:
             return counts
-        found = orjson.loads(report)
-        requirements, sections = found.get("requirements", []), found.get("sections", {})
+        findings = orjson.loads(report)
+        requirements, sections = findings.get("requirements", []), findings.get("sections", {})
         by_status = {
             name: [requirement for requirement in requirements if requirement["status"] == status]
             for name, status in (("violations", "VIOLATION"), ("gaps", "GAP"))
@@ -442,8 +442,8 @@ class ReviewRoutes:
         return {
             **counts,
             **by_status,
-            "further_gaps": found.get("gaps", []) if searched else None,
-            "classification": found.get("documents", []),
+            "further_gaps": findings.get("gaps", []) if searched else None,
+            "classification": findings.get("documents", []),
             "sections": {
                 part: ReviewSection.model_validate(section) for part, section in sections.items()
             },
@@ -471,10 +471,10 @@ class ReviewRoutes:
                 code="review_not_finished",
                 status=409,
             )
-        found = last.fields.get(attribute)
-        if not isinstance(found, dict):
+        result = last.fields.get(attribute)
+        if not isinstance(result, dict):
             raise unknown("report" if attribute == "review_report" else attribute)
-        return found
+        return result
 
 
 def _show_estimate(

@@ -1,4 +1,4 @@
-"""The routes by which programs add, list, remove and read the sources of documents."""
+"""The routes with which programs add, list, remove and read the sources of documents."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -55,8 +55,8 @@ def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
         caller: Annotated[Principal, writer], assistant: AssistantName = None
     ) -> SourceList:
         """Return the sources of an assistant with their state."""
-        found = await run_in_threadpool(keeper.list_sources, _name(channel, caller, assistant))
-        return SourceList(sources=[_show(source_state) for source_state in found])
+        states = await run_in_threadpool(keeper.list_sources, _name(channel, caller, assistant))
+        return SourceList(sources=[_show(source_state) for source_state in states])
 
     @router.post(BASE, status_code=201, summary="Add a source")
     async def add_source(
@@ -112,27 +112,27 @@ async def _find(keeper: SourceKeeper, own: Assistant, identity: str) -> SourceSt
     raise unknown("source")
 
 
-def _show(one: SourceState) -> SourceEntry:
+def _show(source_state: SourceState) -> SourceEntry:
     state: Literal["waiting", "reading", "failed", "read"] = "read"
-    if one.is_running:
+    if source_state.is_running:
         state = "reading"
-    elif one.has_fault:
+    elif source_state.has_fault:
         state = "failed"
-    elif not one.read_at:
+    elif not source_state.read_at:
         state = "waiting"
-    elif one.failed:
+    elif source_state.failed:
         state = "failed"
     return SourceEntry(
-        id=one.id,
-        source=one.place,
+        id=source_state.id,
+        source=source_state.place,
         state=state,
-        progress=one.progress,
-        schedule=one.schedule,
-        read_at=_write_time(one.read_at),
-        next_at=_write_time(one.next_at),
-        failed=one.failed,
-        reasons=list(one.reasons),
-        left_out=list(one.left_out),
+        progress=source_state.progress,
+        schedule=source_state.schedule,
+        read_at=_write_time(source_state.read_at),
+        next_at=_write_time(source_state.next_at),
+        failed=source_state.failed,
+        reasons=list(source_state.reasons),
+        left_out=list(source_state.left_out),
     )
 
 

@@ -34,8 +34,8 @@ class ArticleColumns:
         self._title = _find(names, _TITLES)
         self._body = _find(names, _BODIES)
         self._draft = _find(names, _DRAFTS)
-        found = (_find(names, frozenset({name})) for name in _PLACES)
-        self._places = [at for at in found if at is not None]
+        columns = (_find(names, frozenset({name})) for name in _PLACES)
+        self._places = [at for at in columns if at is not None]
 
     def are_in(self, rows: Sequence[Sequence[str]]) -> bool:
         """Return whether the rows have titles, and bodies of which one is HTML."""
@@ -97,9 +97,9 @@ def _find_delimiter(text: str) -> str:
     for delimiter in _DELIMITERS:
         counts = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
         usual = max(set(counts), key=counts.count, default=0)
-        found = (counts.count(usual), usual)
-        if usual > 1 and found > most:
-            best, most = delimiter, found
+        score = (counts.count(usual), usual)
+        if usual > 1 and score > most:
+            best, most = delimiter, score
     return best
 
 

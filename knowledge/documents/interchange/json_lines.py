@@ -1,9 +1,9 @@
-"""Reads records of prepared documents: JSON lines, or JSON files of one record or a list of them.
+"""Reads records of prepared documents: JSON lines, or JSON files with one record or a list of them.
 
 A *document* has `id`, `source`, `crumbs`, `description`, `content`, `summary`, `keypoints`,
 `keywords` and `chunks`; a *page* has `page_id` and `markdown`; a *passage* has `passage_id` and
-`text`; a *unit* has `unit_id` and `text`. What else a shape may carry is optional. The `source`
-that a record states is a label to show, or the web address of the page, and never a path to open.
+`text`; a *unit* has `unit_id` and `text`. Further fields are optional. The `source` of a record is
+a label to show, or the web address of the page, and never a path to open.
 """
 
 import json
@@ -98,10 +98,10 @@ def split_records(data: bytes) -> list[tuple[int, bytes]]:
     text, _ = decode(data)
     try:
         # Not with orjson: it crashes where a limit of memory ends, instead of an error.
-        found = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise WrongFormatError(f"expected JSON, found {_reason(error)}") from error
-    records = found if isinstance(found, list) else [found]
+    records = parsed if isinstance(parsed, list) else [parsed]
     if not any(isinstance(record, dict) and _find_shape(record) for record in records):
         return []
     return [(number, json.dumps(record).encode()) for number, record in enumerate(records, 1)]

@@ -1,9 +1,9 @@
-"""Reads e-mail: one message, or a box of them; every text of a thread is kept once.
+"""Reads e-mail: one message, or a mailbox; every text of a thread is kept once.
 
-A message is a section by its subject, sender and date. Quoted lines that an earlier message of the
-same file has are repetition and left out; other quotations stay, because they may be the only copy.
-Below an answer they are sections that name who wrote them: they are no words of the sender.
-Messages and files inside a message follow it; what cannot be read there is counted.
+A message is a section headed by its subject, sender and date. Quoted lines that repeat an earlier
+message of the same file are left out; other quotations are kept, because they may be the only copy.
+Below an answer they are sections that name their author, because they are not the sender's words.
+Messages and files inside a message follow it; unreadable ones are counted.
 """
 
 import re
@@ -71,7 +71,7 @@ _ID = re.compile(rb"<([^<>\s]{1,250})>")
 
 @dataclass(frozen=True, slots=True)
 class _MessageParagraph:
-    """Lines without marks of quotation, and in how many quotations they stand."""
+    """Lines without quotation marks, and their nesting level of quotation."""
 
     lines: list[str]
     depth: int
@@ -199,10 +199,10 @@ def _write_events(calendar: str) -> Iterator[str]:
 
 
 def _write_moment(name: str, text: str) -> str:
-    found = _MOMENT.match(text) if name.startswith("DT") else None
-    if found is None:
+    match = _MOMENT.match(text) if name.startswith("DT") else None
+    if match is None:
         return text.removeprefix("mailto:").removeprefix("MAILTO:")
-    day, clock = "-".join(found.groups()[:3]), f" {found[4]}:{found[5]}" if found[4] else ""
+    day, clock = "-".join(match.groups()[:3]), f" {match[4]}:{match[5]}" if match[4] else ""
     return f"{day}{clock}{' UTC' if text.endswith('Z') else ''}"
 
 
@@ -238,7 +238,7 @@ def _write_paragraph(lines: list[str], joined: str, seen: set[str]) -> Block | N
 
 
 def _is_answer_first(paragraphs: list[_MessageParagraph]) -> bool:
-    """Return whether no own words stand behind a quotation: they would answer what it asks."""
+    """Return whether no text of the sender follows a quotation, which would answer it."""
     depths = [paragraph.depth for paragraph in paragraphs]
     quoted = next((at for at, depth in enumerate(depths) if depth), len(depths))
     return quoted > 0 and all(depths[quoted:])
@@ -249,12 +249,12 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[_MessageParagraph]:
     depth, is_signature, outer = 0, False, 0
     held: list[str] = []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        found = _QUOTE.match(line)
-        if found is None and _begins_copy(line.strip(), following.strip()):
-            # What follows is quoted without marks, behind the header of its message.
+        match = _QUOTE.match(line)
+        if match is None and _begins_copy(line.strip(), following.strip()):
+            # The rest is quoted without marks, behind the header of its message.
             outer = 1
-        at = (found[1].count(">") if found else 0) + outer
-        text = line[found.end() :] if found else line
+        at = (match[1].count(">") if match else 0) + outer
+        text = line[match.end() :] if match else line
         if at != depth:
             is_signature = False
         if at != depth or not text.strip() or _is_list_item(text):
@@ -286,13 +286,13 @@ def _begins_copy(line: str, following: str) -> bool:
 
 def _is_furniture(text: str) -> bool:
     """Return whether a paragraph is only about a quotation that follows."""
-    found = _ATTRIBUTION.match(text) or _SEPARATOR.match(text)
-    is_about = found is not None or len(_read_copied_header(text)) > 1
+    match = _ATTRIBUTION.match(text) or _SEPARATOR.match(text)
+    is_about = match is not None or len(_read_copied_header(text)) > 1
     return len(text) < _LONGEST_FURNITURE and is_about
 
 
 def _find_author(furniture: str) -> str:
-    """Return who wrote a quotation and when, as the text above it says; empty if it does not."""
+    """Return the author and date of a quotation from the text above it; empty if it states none."""
     above = _SEPARATOR.match(furniture)
     header = furniture[above.end() :].strip() if above is not None else furniture
     if copied := _read_copied_header(header):
@@ -317,7 +317,7 @@ def _read_copied_header(text: str) -> list[str]:
 
 
 def _is_new(text: str, seen: set[str]) -> bool:
-    """Return whether a paragraph was not in the thread before, however its lines were broken."""
+    """Return whether a paragraph is new in the thread, regardless of its line breaks."""
     key = "".join(text.split())
     if key in seen:
         return False

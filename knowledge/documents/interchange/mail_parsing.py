@@ -30,7 +30,7 @@ _TEXTS = (*_ADDRESSES, "subject", "date", "message-id", "auto-submitted", "prece
 _FAULTS = (
     ValueError, LookupError, TypeError, AttributeError, AssertionError, MessageError, RecursionError
 )  # fmt: skip
-"""What the standard library raises for odd mail."""
+"""Exceptions that the standard library raises for malformed mail."""
 
 
 class _BoundedHeaders(Compat32):
@@ -53,7 +53,7 @@ class ParsedMail:
     line. `addresses` are those of all headers of a name, in lower case.
 
     `text` is the first plain text, `html` the first HTML if there is no plain text. `attachments`
-    are names or types of the parts that are not read.
+    are names or types of the unread parts.
     """
 
     content_type: str
@@ -82,7 +82,7 @@ class ParsedMail:
 class MailPart:
     """A part of an e-mail. `kind` is `text`, `html`, `calendar`, `file` or `message`.
 
-    A message only names itself; its parts follow. Only a file has `data`, and a name.
+    A message contains only its name; its parts follow. Only a file has `data`, and a name.
     """
 
     kind: str
@@ -92,7 +92,7 @@ class MailPart:
 
 
 def list_content(data: bytes) -> list[MailPart]:
-    """Return all parts of an e-mail in order, of alternatives the one that tells the most.
+    """Return all parts of an e-mail in order; of alternatives, the most informative one.
 
     Raises `WrongFormatError` if it cannot be read.
     """
@@ -150,8 +150,8 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
         )
         yield from _list_content(inner[0], depth + 1)
     elif inner:
-        found = [list(_list_content(message, depth + 1)) for message in inner]
-        chosen = [_choose(found)] if kind == "multipart/alternative" else found
+        mail_parts = [list(_list_content(message, depth + 1)) for message in inner]
+        chosen = [_choose(mail_parts)] if kind == "multipart/alternative" else mail_parts
         yield from (mail_part for parts in chosen for mail_part in parts)
     elif kind in _KINDS and not _is_attachment(part):
         yield MailPart(_KINDS[kind], _read_text(part, kind))
@@ -162,7 +162,7 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
 
 
 def _choose(alternatives: Sequence[list[MailPart]]) -> list[MailPart]:
-    """Return the first alternative that tells most of the last one, with files of the others.
+    """Return the first alternative that contains most of the last one, with files of the others.
 
     A plain text that does not is only a placeholder for programs that show no HTML.
     """
@@ -197,7 +197,7 @@ def _list_parts(message: "Message[str, str]") -> Iterator["Message[str, str]"]:
         part = waiting.pop()
         inner = part.get_payload()
         if isinstance(inner, list) and not _is_attachment(part):
-            waiting += [one for one in reversed(inner) if isinstance(one, Message)]
+            waiting += [part for part in reversed(inner) if isinstance(part, Message)]
         else:
             yield part
 
@@ -240,7 +240,7 @@ def _name_attachment(part: "Message[str, str]") -> str:
 
 def _read_addresses(headers: Sequence[tuple[str, str]], name: str) -> list[str]:
     """Return the addresses of the raw headers: decoded, a name might look like an address."""
-    raw = [value for one, value in headers if one == name and len(value) <= LONGEST_HEADER]
+    raw = [value for header, value in headers if header == name and len(value) <= LONGEST_HEADER]
     if len(raw) > 1 and sum(map(len, raw)) > LONGEST_HEADER:
         return []
     try:

@@ -92,13 +92,13 @@ def _read_date(file: Any) -> str:  # as above
 
 def _list_attachments(file: Any) -> list[tuple[str, bytes]]:  # as above
     folders = {entry[0] for entry in file.listdir() if entry[0].startswith("__attach_version1.0_")}
-    found: list[tuple[str, bytes]] = []
+    attachments: list[tuple[str, bytes]] = []
     for folder in sorted(folders)[:_MOST_ATTACHMENTS]:
         names = (_read_text(file, name, f"{folder}/") for name in _ATTACHMENT_NAMES)
         content = f"{folder}/{_CONTENT}"
         data = file.openstream(content).read(MAX_BYTES) if file.exists(content) else b""
-        found.append((_line(next(filter(None, names), "attachment")), data))
-    return found
+        attachments.append((_line(next(filter(None, names), "attachment")), data))
+    return attachments
 
 
 def _line(text: str) -> str:

@@ -14,7 +14,7 @@ _EXPECTED = "a Jupyter notebook"
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; what programs drew is counted as left out."""
+    """Return the page; graphical outputs are counted as left out."""
     try:
         notebook = orjson.loads(data)
         cells = notebook["cells"]

@@ -28,7 +28,7 @@ _LONGEST_EXAMPLE = 20_000
 def split_operations(data: bytes, source: str, *, is_json: bool) -> Iterator[Page]:
     """Yield the pages of a description: an overview, then each operation.
 
-    Raises `NoDocumentError` for data that are no description of an interface.
+    Raises `NoDocumentError` for data that are not an interface description.
     """
     document, warnings = parse_structured(data, is_json=is_json)
     if not isinstance(document, dict) or not ("openapi" in document or "swagger" in document):
@@ -86,7 +86,7 @@ def _write_security(document: Value) -> Iterator[Block]:
 
 
 class References:
-    """Follows `$ref` inside one document; what leads out of it or in circles is empty."""
+    """Resolves `$ref` inside one document; external and circular references are empty."""
 
     def __init__(self, document: Value) -> None:
         self._document = document
@@ -178,8 +178,8 @@ def _write_content(references: References, holder: Value) -> Iterator[Block]:
         yield from _write_schema(references, media.get("schema"))
         examples = [media["example"]] if "example" in media else []
         named = _mapping(media, "examples").values()
-        examples += [references.resolve(found).get("value") for found in named]
-        yield from (_write_example(found) for found in examples if found is not None)
+        examples += [references.resolve(example).get("value") for example in named]
+        yield from (_write_example(example) for example in examples if example is not None)
 
 
 def _write_schema(references: References, schema: object) -> Iterator[Block]:
@@ -202,7 +202,9 @@ def _write_example(value: object) -> Block:
 
 
 def _write_json(value: object) -> str:
-    """Return a value as JSON; one that is too long, as aliases can make it, is cut."""
+    """Return a value as JSON; a value that is too long, for example because of aliases, is
+    truncated.
+    """
     written = ""
     for piece in json.JSONEncoder(ensure_ascii=False, indent=2, default=str).iterencode(value):
         written += piece
@@ -227,9 +229,9 @@ def _write_responses(references: References, operation: Value) -> Iterator[Block
 
 def _describe(holder: Value) -> tuple[Block, ...]:
     """Return a description as the Markdown that it is, its headings below those of the page."""
-    found = markdown.blocks_of(_text(holder, "description"))
+    blocks = markdown.blocks_of(_text(holder, "description"))
     return tuple(
-        replace(block, level=min(block.level + 2, 6)) if block.level else block for block in found
+        replace(block, level=min(block.level + 2, 6)) if block.level else block for block in blocks
     )
 
 
@@ -278,7 +280,9 @@ def name_type(references: References, schema: Value) -> str:
 
 
 def list_fields(references: References, schema: Value) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the name, type, need and description of each field of an object, also inner ones."""
+    """Yield name, type, whether required, and description of each field of an object, including
+    nested ones.
+    """
     left = _MOST_FIELDS
     waiting: list[tuple[str, Value, int]] = [("", schema, 0)]
     while waiting:
@@ -328,7 +332,7 @@ _DatelessLoader.yaml_implicit_resolvers = {
 
 
 def _ignore_tag(loader: yaml.CSafeLoader, _suffix: str, node: yaml.Node) -> object:
-    """Read a value with the tag of another program, such as `!ENV`, as what it is without it."""
+    """Read a value with the tag of another program, such as `!ENV`, as if it had no tag."""
     if isinstance(node, yaml.MappingNode):
         return loader.construct_mapping(node, deep=True)
     if isinstance(node, yaml.SequenceNode):

@@ -58,5 +58,7 @@ def _write(value: object) -> str:
 
 
 def _read_entries(export: object, name: str) -> list[Entry]:
-    found = export.get(name) if isinstance(export, dict) else None
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    entries = export.get(name) if isinstance(export, dict) else None
+    return (
+        [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    )

@@ -139,7 +139,7 @@ def appearance_inside(
     `ruled` are the declarations of the page's style elements that apply to it. With
     `has_stylesheets` there are external style sheets: a class may then set an unknown background.
     """
-    # What `until-found` hides, a search in the page shows.
+    # Content hidden by `until-found` can be found by a search in the page.
     is_hidden = attributes.get("hidden", "until-found") != "until-found"
     if tag in NEVER_SHOWN or is_hidden or attributes.get("aria-hidden") == "true":
         return None
@@ -158,22 +158,22 @@ def appearance_inside(
 
 def parse_rules(css: str) -> list[Rule]:
     """Return the rules that may hide or show something, at most `MOST_RULES`."""
-    found: list[Rule] = []
+    rules: list[Rule] = []
     for selectors, body in _blocks(_COMMENT.sub("", css[:_MOST_CHARACTERS])):
         styles = parse_declarations(body)
         kept = {name: value for name, value in styles.items() if name in _PROPERTIES}
         for selector in selectors.split(",") if kept else ():
-            if (rule := _rule(selector.strip(), kept, len(found))) is not None:
-                found.append(rule)
-            if len(found) >= MOST_RULES:
-                return found
-    return found
+            if (rule := _rule(selector.strip(), kept, len(rules))) is not None:
+                rules.append(rule)
+            if len(rules) >= MOST_RULES:
+                return rules
+    return rules
 
 
 def parse_declarations(style: str) -> dict[str, str]:
     """Return the properties of a style attribute, or of one rule, in lower case.
 
-    An attribute of JSX, such as `{{display: "none"}}`, is read, too.
+    An attribute of JSX, such as `{{display: "none"}}`, is read as well.
     """
     text = style[:LONGEST_STYLE]
     jsx = text.lstrip().startswith("{")
@@ -181,12 +181,12 @@ def parse_declarations(style: str) -> dict[str, str]:
         text = text.strip("{} \t\n").replace("'", "").replace('"', "")
         text = _CAMEL.sub(r"\1-\2", text)
     text = _ESCAPE.sub(_unescape, _COMMENT.sub("", text)).lower()
-    found: dict[str, str] = {}
+    declarations: dict[str, str] = {}
     for part in text.split("," if jsx else ";"):
         name, colon, value = part.partition(":")
         if colon:
-            found[name.strip()] = value.replace("!important", "").strip()
-    return found
+            declarations[name.strip()] = value.replace("!important", "").strip()
+    return declarations
 
 
 def hides_subtree(styles: Declarations) -> bool:
@@ -213,8 +213,8 @@ def parse_colour(text: str) -> Colour:
     text = text.strip()
     if text in _COLOUR_NAMES:
         return _COLOUR_NAMES[text]
-    if (found := _HEX.match(text)) is not None and len(found[1]) != 5 and len(found[1]) != 7:
-        return _from_hex(found[1])
+    if (match := _HEX.match(text)) is not None and len(match[1]) != 5 and len(match[1]) != 7:
+        return _from_hex(match[1])
     if (called := _FUNCTION.match(text)) is not None:
         return _from_numbers(called[1], _NUMBER.findall(called[2]), text)
     return text
@@ -254,14 +254,14 @@ def _inline(attributes: Attributes) -> dict[str, str]:
 
 
 def _presentation(tag: str, attributes: Attributes) -> dict[str, str]:
-    found = {}
+    declared = {}
     if colour := attributes.get("color") if tag == "font" else attributes.get("text"):
-        found["color"] = colour.lower()
+        declared["color"] = colour.lower()
     if background := attributes.get("bgcolor"):
-        found["background-color"] = background.lower()
+        declared["background-color"] = background.lower()
     if tag == "font" and attributes.get("size") == "0":
-        found["font-size"] = "0"
-    return found
+        declared["font-size"] = "0"
+    return declared
 
 
 def _apply_declarations(outer: Appearance, styles: Declarations, *, unknown: bool) -> Appearance:
@@ -360,14 +360,14 @@ def _medium_holds(medium: str) -> bool:
 
 
 def _size_of_font(font: str) -> str:
-    found = _LENGTH.search(re.sub(r"\b\d00\b", "", font[:200]))
-    return found[0] if found else ""
+    match = _LENGTH.search(re.sub(r"\b\d00\b", "", font[:200]))
+    return match[0] if match else ""
 
 
 def _is_faint(styles: Declarations) -> bool:
     opacity = styles.get("opacity", "1")
-    found = _LENGTH.match(opacity)
-    value = float(found[1]) / (100 if found[2] == "%" else 1) if found else 1.0
+    match = _LENGTH.match(opacity)
+    value = float(match[1]) / (100 if match[2] == "%" else 1) if match else 1.0
     return value < _LEAST_OPACITY or _NO_OPACITY.search(styles.get("filter", "")) is not None
 
 
@@ -408,17 +408,17 @@ def _first_pixels(value: str) -> float | None:
 
 
 def _pixels(value: str) -> float | None:
-    found = _LENGTH.match(value)
-    if found is None:
+    match = _LENGTH.match(value)
+    if match is None:
         return None
-    factor = 1.0 if not found[2] else _PIXELS.get(found[2], 10.0)
-    return float(found[1]) * factor
+    factor = 1.0 if not match[2] else _PIXELS.get(match[2], 10.0)
+    return float(match[1]) * factor
 
 
-def _unescape(found: re.Match[str]) -> str:
-    if found[2] is not None:
-        return found[2]
-    code = int(found[1], 16)
+def _unescape(match: re.Match[str]) -> str:
+    if match[2] is not None:
+        return match[2]
+    code = int(match[1], 16)
     return chr(code) if 0 < code < 0x110000 else ""
 
 

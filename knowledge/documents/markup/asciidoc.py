@@ -89,46 +89,46 @@ class _AsciiDocReader:
                 self._depths, self._counts = [], {}
         elif _IGNORED.match(line) is not None:
             return
-        elif (found := _TABLE_FENCE.match(line)) is not None:
+        elif (match := _TABLE_FENCE.match(line)) is not None:
             yield from self._end()
             rows = read_table(self._take_until(line), self._style, self._plain)
             self._style = ""
             yield from write_table(rows)
-        elif (found := _FENCE.match(line)) is not None:
+        elif (match := _FENCE.match(line)) is not None:
             yield from self._end()
-            yield from self._fence(found[1], found[2])
-        elif not self._held and (found := _IMAGE.fullmatch(line)) is not None:
-            yield Block(BlockKind.TEXT, "", pictures=(self._picture(found, self._title),))
+            yield from self._fence(match[1], match[2])
+        elif not self._held and (match := _IMAGE.fullmatch(line)) is not None:
+            yield Block(BlockKind.TEXT, "", pictures=(self._picture(match, self._title),))
         elif not self._held and self._note(line):
             return
         else:
             yield from self._text_line(line)
 
     def _note(self, line: str) -> bool:
-        """Return whether a line between blocks says something about what follows it."""
-        if (found := _ATTRIBUTE.match(line)) is not None:
-            self.attributes[found[1].strip("!").lower()] = (found[2] or "").strip()
-        elif (found := _ANCHOR.match(line)) is not None:
-            self._anchor = found[1] or found[2]
-        elif (found := _BLOCK_ATTRIBUTES.match(line)) is not None:
-            self._style = found[1]
-        elif (found := _DIRECTIVE.match(line)) is not None:
-            if found[1] == "include":
-                self.warnings.append(f"the file {found[2].partition('[')[0]} was not included")
+        """Return whether a line between blocks is a statement about the next block."""
+        if (match := _ATTRIBUTE.match(line)) is not None:
+            self.attributes[match[1].strip("!").lower()] = (match[2] or "").strip()
+        elif (match := _ANCHOR.match(line)) is not None:
+            self._anchor = match[1] or match[2]
+        elif (match := _BLOCK_ATTRIBUTES.match(line)) is not None:
+            self._style = match[1]
+        elif (match := _DIRECTIVE.match(line)) is not None:
+            if match[1] == "include":
+                self.warnings.append(f"the file {match[2].partition('[')[0]} was not included")
         else:
             return line in _BREAKS
         return True
 
     def _text_line(self, line: str) -> Iterator[Block]:
-        if (found := _HEADING.match(line)) is not None and not self._held:
-            yield self._heading(len(found[1]), found[2])
-        elif (found := _ITEM.match(line)) is not None:
+        if (match := _HEADING.match(line)) is not None and not self._held:
+            yield self._heading(len(match[1]), match[2])
+        elif (match := _ITEM.match(line)) is not None:
             yield from self._end()
-            self._marker = self._item_marker(found[1])
-            self._held = [found[2]]
-        elif (found := _TERM.match(line)) is not None and "[" not in found[1]:
+            self._marker = self._item_marker(match[1])
+            self._held = [match[2]]
+        elif (match := _TERM.match(line)) is not None and "[" not in match[1]:
             yield from self._end()
-            self._held = [f"{found[1]}: {found[2]}" if found[2] else f"{found[1]}:"]
+            self._held = [f"{match[1]}: {match[2]}" if match[2] else f"{match[1]}:"]
         elif not self._held and (title := _TITLE.match(line)) is not None:
             self._title = self._plain(title[1])
             yield Block(BlockKind.TEXT, self._title)
@@ -173,18 +173,18 @@ class _AsciiDocReader:
             return
         joined = " ".join(held)
         admonition = _ADMONITION.match(joined)
-        pictures = tuple(self._picture(found) for found in _IMAGE.finditer(joined))
+        pictures = tuple(self._picture(match) for match in _IMAGE.finditer(joined))
         text = self._plain(f"{admonition[1]}: {admonition[2]}" if admonition else joined)
         if text:
             kind = BlockKind.ITEM if marker else BlockKind.TEXT
             yield Block(kind, f"{marker}{text}", pictures=pictures)
         self._style = self._title = ""
 
-    def _picture(self, found: re.Match[str], title: str = "") -> Picture:
-        """Return a picture; its caption is its title, else the text that stands for it."""
-        stated = _IMAGE_TITLE.search(found[2])
-        named = title or (self._plain(stated[1]) if stated else _name_alternative(found[2]))
-        return Picture(named, found[1])
+    def _picture(self, match: re.Match[str], title: str = "") -> Picture:
+        """Return a picture; its caption is its title, otherwise its alternative text."""
+        stated = _IMAGE_TITLE.search(match[2])
+        named = title or (self._plain(stated[1]) if stated else _name_alternative(match[2]))
+        return Picture(named, match[1])
 
     def _fence(self, mark: str, language: str) -> Iterator[Block]:
         style, self._style = self._style, ""
@@ -269,16 +269,16 @@ def plain_asciidoc(text: str, attributes: Mapping[str, str]) -> str:
     """Return the text on one line without markup; unknown attributes stay as written."""
     held: list[str] = []
 
-    def hold_code(found: re.Match[str]) -> str:
-        held.append(f"`{next(part for part in found.groups() if part is not None)}`")
+    def hold_code(match: re.Match[str]) -> str:
+        held.append(f"`{next(part for part in match.groups() if part is not None)}`")
         return f"\x1a{len(held) - 1}\x1a"
 
-    def hold_passed(found: re.Match[str]) -> str:
-        held.append(next((part for part in found.groups() if part is not None), ""))
+    def hold_passed(match: re.Match[str]) -> str:
+        held.append(next((part for part in match.groups() if part is not None), ""))
         return f"\x1a{len(held) - 1}\x1a"
 
-    def fill(found: re.Match[str]) -> str:
-        return attributes.get(found[1].lower(), _KNOWN.get(found[1], found[0]))
+    def fill(match: re.Match[str]) -> str:
+        return attributes.get(match[1].lower(), _KNOWN.get(match[1], match[0]))
 
     text = _INLINE_ATTRIBUTE.sub(fill, text.replace("\x1a", ""))
     text = _PASSED.sub(hold_passed, _CODE.sub(hold_code, text))
@@ -296,12 +296,12 @@ def _write_code(language: str, body: str) -> Iterator[Block]:
 
 
 def _count_columns(style: str) -> int:
-    found = _COLUMNS.search(style)
-    if found is None:
+    match = _COLUMNS.search(style)
+    if match is None:
         return 0
-    parts = [part for part in found[1].replace(";", ",").split(",") if part.strip()]
+    parts = [part for part in match[1].replace(";", ",").split(",") if part.strip()]
     times = (_TIMES.match(part.strip()) for part in parts)
-    return min(sum(int(found[1]) if found else 1 for found in times), MOST_COLUMNS)
+    return min(sum(int(match[1]) if match else 1 for match in times), MOST_COLUMNS)
 
 
 def _cells(lines: Sequence[str], plain: Callable[[str], str]) -> Iterator[Cell]:
@@ -320,19 +320,19 @@ def _cells(lines: Sequence[str], plain: Callable[[str], str]) -> Iterator[Cell]:
             yield Cell(content, max(columns, 1), max(rows, 1))
 
 
-def _show_link(found: re.Match[str]) -> str:
-    text = found[2] if "=" not in found[2] else found[2].partition(",")[0]
-    return text.rstrip("^") or found[1]
+def _show_link(match: re.Match[str]) -> str:
+    text = match[2] if "=" not in match[2] else match[2].partition(",")[0]
+    return text.rstrip("^") or match[1]
 
 
-def _show_macro(found: re.Match[str]) -> str:
-    shown = _name_alternative(found[2])
-    if found[0].startswith("image"):
+def _show_macro(match: re.Match[str]) -> str:
+    shown = _name_alternative(match[2])
+    if match[0].startswith("image"):
         return f"![{shown}]" if shown else ""
-    return shown or found[1]
+    return shown or match[1]
 
 
 def _name_alternative(attributes: str) -> str:
-    """Return the first attribute of a macro: its label, or the text that stands for a picture."""
+    """Return the first attribute of a macro: its label, or the alternative text of a picture."""
     first = attributes.partition(",")[0].strip('"').rstrip("^")
     return "" if "=" in first else first

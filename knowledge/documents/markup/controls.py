@@ -1,4 +1,4 @@
-"""Writes as text what a page shows by controls: labels of tabs, values of forms, named icons."""
+"""Writes the content of controls as text: labels of tabs, values of forms, named icons."""
 
 from itertools import islice
 
@@ -33,11 +33,11 @@ def name_icons(tree: LexborHTMLParser) -> None:
 
 def find_controlled(tree: LexborHTMLParser) -> frozenset[str]:
     """Return the ids of the parts that a person opens by a control with a label."""
-    found: set[str] = set()
+    controlled: set[str] = set()
     for control in tree.css(_CONTROLS)[:_MOST]:
         if _read_start(control):
-            found.update(_list_targets(control))
-    return frozenset(found)
+            controlled.update(_list_targets(control))
+    return frozenset(controlled)
 
 
 def place_tabs(tree: LexborHTMLParser) -> None:
@@ -51,10 +51,10 @@ def place_tabs(tree: LexborHTMLParser) -> None:
     for tab in tabs:
         names = [f"id {name}" for name in _list_targets(tab)]
         names.append(f"aria-labelledby {tab.attributes.get('id')}")
-        found = next((panels[name] for name in names if name in panels), None)
+        node = next((panels[name] for name in names if name in panels), None)
         label = _read_start(tab)
-        if label and found is not None:
-            found.insert_before(f" {label} ")
+        if label and node is not None:
+            node.insert_before(f" {label} ")
             placed.append(tab)
     for tab in reversed(placed):
         tab.decompose()
@@ -73,7 +73,7 @@ def write_form_values(tree: LexborHTMLParser) -> None:
 def _read_start(node: LexborNode) -> str:
     """Return the first texts in an element on one line: enough for a label, in bounded time."""
     nodes = islice(node.traverse(include_text=True), _MOST_NODES)
-    texts = (one.text_content or "" for one in nodes if one.tag == "-text")
+    texts = (node.text_content or "" for node in nodes if node.tag == "-text")
     return " ".join("".join(texts).split())[:_LONGEST_LABEL]
 
 

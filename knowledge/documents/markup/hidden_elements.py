@@ -77,8 +77,8 @@ class _Removal:
 def remove_hidden(tree: LexborHTMLParser) -> int:
     """Remove hidden elements and texts; return the number of removed words.
 
-    Hidden panels of tabs are kept if the page shows a tab for each of them, and so is what a person
-    opens by a control.
+    Hidden panels of tabs are kept if the page shows a tab for each of them, and so is content that
+    a person opens with a control.
     """
     removal = _Removal(tree)
     root = tree.root
@@ -91,15 +91,15 @@ def remove_hidden(tree: LexborHTMLParser) -> int:
 def _apply_stylesheets(tree: LexborHTMLParser) -> dict[int, dict[str, str]]:
     """Return the styles that the page's own style sheets give to its elements."""
     css = "\n".join(node.text() for node in tree.css("style"))
-    found: dict[int, dict[str, str]] = {}
+    stylesheets: dict[int, dict[str, str]] = {}
     for rule in sorted(parse_rules(css), key=lambda rule: rule.rank) if css else ():
         try:
             nodes = tree.css(rule.selector)
         except SelectolaxError:
             continue
         for node in nodes:
-            found.setdefault(node.mem_id, {}).update(rule.declarations)
-    return found
+            stylesheets.setdefault(node.mem_id, {}).update(rule.declarations)
+    return stylesheets
 
 
 def _has_tab(panel: LexborNode) -> bool:

@@ -67,7 +67,9 @@ _FURNITURE = (".toc-macro", ".hidden", ".expand-control-icon")
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """What a reader sees of a piece of HTML, its links to the web, and how much is hidden."""
+    """The visible content of a piece of HTML, its links to the web, and the amount of hidden
+    text.
+    """
 
     blocks: tuple[Block, ...]
     links: tuple[tuple[str, str], ...]
@@ -75,7 +77,9 @@ class Fragment:
 
 
 class BlockWriter:
-    """Collects text until a block ends; `enter` says whether to go inside an element."""
+    """Collects text until a block ends; `enter` states whether to visit the children of an
+    element.
+    """
 
     def __init__(self, anchors: Anchors) -> None:
         self._anchors = anchors
@@ -91,7 +95,7 @@ class BlockWriter:
         self._term = ""
 
     def enter(self, node: LexborNode) -> bool:
-        """Note what an element begins; return whether its children are to be walked."""
+        """Handle the start of an element; return whether to visit its children."""
         tag = node.tag
         if tag == "-text":
             text = node.text_content or ""
@@ -117,7 +121,7 @@ class BlockWriter:
         return False
 
     def leave(self, node: LexborNode) -> None:
-        """Note what an element ends."""
+        """Handle the end of an element."""
         tag = node.tag or ""
         if _find_script(node) is not None:
             self._scripts.pop()
@@ -186,7 +190,9 @@ class BlockWriter:
             self._write(Block(BlockKind.TEXT, text))
         for block in write_table(list(_rows(node))):
             self._write(block)
-        self._pictures += (found for one in node.css("img") for found in find_pictures(one))
+        self._pictures += (
+            picture for picture_node in node.css("img") for picture in find_pictures(picture_node)
+        )
         self.flush()
 
     def _heading(self, node: LexborNode, level: int) -> None:
@@ -217,7 +223,7 @@ class BlockWriter:
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; its title is its first heading, else what its head states."""
+    """Return the page; its title is its first heading, otherwise the title in its head."""
     text, warnings = decode(data, find_charset(data))
     text = _SERVER_CODE.sub("", text)
     refuse_depth(text)
@@ -281,9 +287,10 @@ def refuse_depth(text: str) -> None:
 
 
 def find_pictures(node: LexborNode) -> Iterator[Picture]:
-    """Yield the picture of an element; its caption is that of its figure, else what stands for it.
+    """Yield the picture of an element; its caption is that of its figure, otherwise its alternative
+    text.
 
-    A picture that is written into its address is taken from there; none is fetched.
+    A picture embedded in its address is decoded; none is fetched.
     """
     address = (node.attributes.get("src") or "").strip()
     figure, caption = node.parent, None
@@ -341,7 +348,7 @@ def _find_title(tree: LexborHTMLParser, blocks: Sequence[Block]) -> str:
 
 
 def _find_content(tree: LexborHTMLParser, main: LexborNode | None) -> LexborNode | None:
-    """Return the part of a page that is its content; what is around it is removed."""
+    """Return the element with the content of a page; everything around it is removed."""
     _remove(tree, f"{_UNREAD} {_AROUND}")
     write_form_values(tree)
     labels = {label.mem_id for label in tree.css(_LABELS)}
@@ -359,9 +366,9 @@ def _remove(tree: LexborHTMLParser, selectors: str) -> None:
 
 def _main(tree: LexborHTMLParser) -> LexborNode | None:
     for selector in _MAIN:
-        found = tree.css(selector)
-        if len(found) == 1 and _is_main(tree, found[0]):
-            return found[0]
+        nodes = tree.css(selector)
+        if len(nodes) == 1 and _is_main(tree, nodes[0]):
+            return nodes[0]
     return tree.body
 
 
@@ -420,7 +427,9 @@ def _join_line(parts: Iterable[Span]) -> str:
 
 
 def _find_script(node: LexborNode) -> Script | None:
-    """Return the position of the text in an element; None for one that does not change it."""
+    """Return the position of the text in an element (raised or lowered); None if it is not
+    changed.
+    """
     script = _SCRIPTS.get(node.tag or "")
     if script is not Script.RAISED:
         return script
@@ -500,9 +509,9 @@ def _rows(table: LexborNode) -> Iterator[list[Cell]]:
     for row in _list_rows(table):
         cells = [cell for cell in row.iter() if cell.tag in ("td", "th")]
         inner = [cell.css_first("table") for cell in cells]
-        rows = [_read_rows(found) if found is not None else [] for found in inner]
-        for found in filter(None, inner):
-            found.decompose()
+        rows = [_read_rows(node) if node is not None else [] for node in inner]
+        for node in filter(None, inner):
+            node.decompose()
         yield from unfold_tables([_cell(cell) for cell in cells], rows)
 
 

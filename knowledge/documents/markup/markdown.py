@@ -1,9 +1,9 @@
-"""Reads Markdown and MDX: markdown-it writes HTML, which the reader of HTML reads.
+"""Reads Markdown and MDX: markdown-it writes HTML, which the HTML reader reads.
 
-Read are CommonMark, tables, and what generators of documentation add: notes and tabs (`!!! note`,
-`=== "Tab"`, `<TabItem>`), containers (`:::tip Title`, `/// note`), directives and roles of MyST,
-attributes (`{ #id .class }`), tables of contents, footnotes, abbreviations and shortcodes. Imports
-and exports of MDX are left out, and captions of its components are text; nothing is run.
+Supported are CommonMark, tables, and extensions of documentation generators: notes and tabs (`!!!
+note`, `=== "Tab"`, `<TabItem>`), containers (`:::tip Title`, `/// note`), directives and roles of
+MyST, attributes (`{ #id .class }`), tables of contents, footnotes, abbreviations and shortcodes.
+Imports and exports of MDX are left out, and captions of its components are text; no code is run.
 """
 
 import re
@@ -142,7 +142,7 @@ class _Writer(RendererHTML):
         return f"<code>{escape(content)}</code>"
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
-        """Write a picture, and the text that stands for it, marked: it is no sentence."""
+        """Write a picture with its alternative text, marked because it is not a sentence."""
         token = tokens[idx]
         name = escape(" ".join(self.renderInlineAsText(token.children, options, env).split()))
         source = escape(str(token.attrs["src"]))
@@ -187,20 +187,20 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
     front, body = front_matter.take(text)
     if front.unclear_groups:
         raise WrongFormatError(f"who may read it is unclear: {front.unclear_groups}")
-    found = _read(body)
+    fragment = _read(body)
     return Page(
         source=source,
-        title=front.title or first_heading(found.blocks),
-        blocks=_add_fields(found.blocks, front.fields),
+        title=front.title or first_heading(fragment.blocks),
+        blocks=_add_fields(fragment.blocks, front.fields),
         description=front.description,
         keywords=front.keywords,
         language=front.language,
         url=front.url,
         groups=front.groups,
         version=front.version,
-        links=found.links,
+        links=fragment.links,
         warnings=(*warnings, *front.warnings),
-        left_out=(*count_hidden(found.hidden_words), *_count_shortcodes(body), *front.left_out),
+        left_out=(*count_hidden(fragment.hidden_words), *_count_shortcodes(body), *front.left_out),
     )
 
 
@@ -218,8 +218,8 @@ def _add_fields(blocks: tuple[Block, ...], fields: tuple[str, ...]) -> tuple[Blo
 
 
 def _count_shortcodes(body: str) -> tuple[LeftOut, ...]:
-    """Return how many shortcodes stand for a text that only the website's generator knows."""
-    names = [found[1] for found in _VALUE.finditer(body) if not _SHORTCODE_LABEL.search(found[0])]
+    """Return the number of shortcodes whose text only the website's generator knows."""
+    names = [match[1] for match in _VALUE.finditer(body) if not _SHORTCODE_LABEL.search(match[0])]
     closed = {name[1:] for name in names if name.startswith("/")}
     alone = [name for name in names if not name.startswith("/") and name not in closed]
     reason = "only the generator of the website knows its text"
@@ -253,7 +253,7 @@ def _make_parser(*, with_emphasis: bool = True) -> MarkdownIt:
 def _parse_inline(state: StateCore) -> None:
     """Parse the text of each block in parts: a bracket without an end is looked for in one part."""
     for token in state.tokens:
-        # A line of a megabyte is no prose: each star would be a token.
+        # A line of a megabyte is not prose: each star would be a token.
         parser = _make_parser(with_emphasis=len(token.content) <= _LONGEST_PROSE)
         for part in _split(token.content) if token.type == "inline" else ():
             children: list[Token] = []
@@ -274,11 +274,11 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _find_role(tokens: Sequence[Token], idx: int) -> str:
-    """Return the role that ends a text before code, such as `{ref}`, or an empty text."""
+    """Return the role at the end of a text before code, such as `{ref}`, or an empty text."""
     is_before_code = idx + 1 < len(tokens) and tokens[idx + 1].type == "code_inline"
     text = tokens[idx].content[-50:] if is_before_code and tokens[idx].type == "text" else ""
-    found = _ROLE.search(text)
-    return "" if found is None else found[1]
+    match = _ROLE.search(text)
+    return "" if match is None else match[1]
 
 
 def _write_code(info: str, content: str) -> str:
@@ -288,15 +288,15 @@ def _write_code(info: str, content: str) -> str:
 def _describe_fence(info: str) -> str:
     """Return the language of a fence and the label of its tab or file, without other options."""
     language = next((word.strip("{}.,") for word in info.split() if word.strip("{}.,")), "")
-    labels = [found[0] for found in _FENCE_LABEL.finditer(info)]
+    labels = [match[0] for match in _FENCE_LABEL.finditer(info)]
     return " ".join(("" if _FENCE_LABEL.match(info) else language, *labels)).strip()
 
 
 def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
     """Write a fence that is a box, a tab or the like, as documentation generators have them."""
-    found = _OPTION_LINES.match(content)
-    body = content if found is None else content[found.end() :]
-    options = dict(_OPTION.findall("" if found is None else found[0]))
+    match = _OPTION_LINES.match(content)
+    body = content if match is None else content[match.end() :]
+    options = dict(_OPTION.findall("" if match is None else match[0]))
     if name in _LEFT_OUT:
         return ""
     if name == "list-table":
@@ -317,11 +317,11 @@ def _write_list_table(caption: str, body: str, env: _Env) -> str:
     """Write a list of lists as the table that it is: `* -` begins a row, `-` a cell."""
     rows: list[list[list[str]]] = []
     for line in body.split("\n")[:_MOST_INNER]:
-        found = _LIST_ITEM.match(line)
-        if found is not None and (len(found[1]) > 1 or not rows):
+        match = _LIST_ITEM.match(line)
+        if match is not None and (len(match[1]) > 1 or not rows):
             rows.append([])
-        if found is not None:
-            rows[-1].append([line[found.end() :]])
+        if match is not None:
+            rows[-1].append([line[match.end() :]])
         elif rows and rows[-1]:
             rows[-1][-1].append(line.strip())
     inline = _make_parser().renderInline
@@ -334,14 +334,14 @@ def _write_list_table(caption: str, body: str, env: _Env) -> str:
 
 
 def _close_tags(markup: str, env: _Env) -> str:
-    """Return HTML in which nothing that is not closed hides what follows in the page."""
+    """Return HTML in which unclosed elements do not hide the rest of the page."""
 
-    def escape_open(found: re.Match[str]) -> str:
-        end = f"</{found[1].lower()}"
+    def escape_open(match: re.Match[str]) -> str:
+        end = f"</{match[1].lower()}"
         closed: dict[str, bool] = env.setdefault("closed", {})
         if end not in closed:
             closed[end] = end in env["page"]
-        return found[0] if closed[end] else f"&lt;{found[1]}"
+        return match[0] if closed[end] else f"&lt;{match[1]}"
 
     markup = _COMPONENT.sub(" ", _UNSHOWN.sub(escape_open, markup))
     return f"{markup}-->" if markup.rfind("<!--") > markup.rfind("-->") else markup
@@ -388,13 +388,13 @@ def _take_footnotes(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[st
         current = None
         mark = _FENCE.match(line)
         fence = _follow_fence(fence, mark[1]) if mark is not None else fence
-        found = _FOOTNOTE.match(line) if fence is None else None
-        if found is None:
+        match = _FOOTNOTE.match(line) if fence is None else None
+        if match is None:
             others.append(line)
             continue
-        is_first = found[1] in referred and found[1] not in footnotes
-        current = footnotes.setdefault(found[1], []) if is_first else others
-        current += ["", line[found.end() :]]
+        is_first = match[1] in referred and match[1] not in footnotes
+        current = footnotes.setdefault(match[1], []) if is_first else others
+        current += ["", line[match.end() :]]
     return footnotes, others
 
 
@@ -452,7 +452,7 @@ def _cut_comments(line: str, *, is_comment: bool) -> tuple[str, bool]:
 
 
 def _unfold_notes(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines in which a note or a tab is a definition: its title, and what it holds."""
+    """Yield lines in which a note or a tab is a definition: its title and its content."""
     notes: list[_Note] = []
     fence: str | None = None
     is_in_list = False
@@ -488,8 +488,8 @@ def _end_note(note: _Note, fence: str | None) -> tuple[str, ...]:
 
 def _find_note(line: str) -> str:
     """Return the title of the note or tab that a line begins, else its kind, else nothing."""
-    found = _NOTE.match(line)
-    return "" if found is None else found[2] or found[1].capitalize()
+    match = _NOTE.match(line)
+    return "" if match is None else match[2] or match[1].capitalize()
 
 
 def _count_indent(line: str) -> int:
@@ -497,7 +497,7 @@ def _count_indent(line: str) -> int:
 
 
 def _unfold_tabs(lines: Iterable[str]) -> list[str]:
-    """Return lines in which the label of each tab stands above what it holds, not indented."""
+    """Return lines in which the label of each tab precedes its content, without indentation."""
     kept: list[str] = []
     margins: list[int | None] = []
     fence: str | None = None
@@ -522,12 +522,12 @@ def _unfold_tabs(lines: Iterable[str]) -> list[str]:
 def _find_tabs(line: str) -> list[re.Match[str]]:
     """Return the tags of a line that has nothing but tags of tabs, else none."""
     parts = line.replace("><", ">\n<").split("\n") if len(line) <= _LONGEST_LINE_OF_TABS else []
-    found = [tag for tag in map(_TAB.match, parts) if tag is not None]
-    return found if len(found) == len(parts) else []
+    matches = [tag for tag in map(_TAB.match, parts) if tag is not None]
+    return matches if len(matches) == len(parts) else []
 
 
 def _find_tab_label(attributes: str) -> str:
-    stated = {found[1]: found[2] or found[3] for found in _TAB_LABEL.finditer(attributes)}
+    stated = {match[1]: match[2] or match[3] for match in _TAB_LABEL.finditer(attributes)}
     return next((stated[name] for name in ("label", "title", "value") if name in stated), "")
 
 
@@ -562,7 +562,7 @@ def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _write_component(line: str) -> tuple[str, ...]:
-    """Return a tag of a component as a block of its own, and its caption as text."""
+    """Return a component's tag as a separate block, and its caption as text."""
     captions = " ".join(first or second for first, second in _CAPTION.findall(line))
     if _FIELD_LINE.match(line):
         captions = ", ".join(
@@ -572,11 +572,11 @@ def _write_component(line: str) -> tuple[str, ...]:
     return ("", _EXPRESSION.sub("", line).strip(), "", captions, "")
 
 
-def _write_container(found: re.Match[str]) -> Iterator[str]:
-    title = found["label"] or found["title"] or _name_box(found["name"] or "")
+def _write_container(match: re.Match[str]) -> Iterator[str]:
+    title = match["label"] or match["title"] or _name_box(match["name"] or "")
     yield ""
     if title and _NUMBER.match(title) is None:
-        yield f"{found['indent']}{title.strip()}"
+        yield f"{match['indent']}{title.strip()}"
         yield ""
 
 
@@ -591,14 +591,14 @@ def _clean_line(line: str) -> str:
     return _ABBREVIATION.sub(r"\1: ", _FOOTNOTE.sub("", line, count=1), count=1)
 
 
-def _write_shortcode(found: re.Match[str]) -> str:
-    """Return the label that a shortcode states, such as that of a tab; it is a line of its own."""
-    label = _SHORTCODE_LABEL.search(found[0])
+def _write_shortcode(match: re.Match[str]) -> str:
+    """Return the label in a shortcode, such as that of a tab, as a separate line."""
+    label = _SHORTCODE_LABEL.search(match[0])
     return f"\n\n{label[1] or label[2]}\n\n" if label is not None else ""
 
 
-def _quote_style(found: re.Match[str]) -> str:
-    declarations = found[1].replace('"', "")
+def _quote_style(match: re.Match[str]) -> str:
+    declarations = match[1].replace('"', "")
     return f'style="{{{declarations}}}"'
 
 

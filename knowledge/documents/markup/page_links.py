@@ -29,7 +29,7 @@ class PageLinks:
 
 
 def read_links(data: bytes) -> PageLinks:
-    """Return where a page leads; raise a `ReadingError` for data that is no text."""
+    """Return the links of a page; raises a `ReadingError` for data that is not text."""
     text, _ = decode(data, find_charset(data))
     refuse_depth(text)
     tree = LexborHTMLParser(text)

@@ -1,8 +1,8 @@
-"""Reads reStructuredText by docutils, which comes with the extra `restructuredtext`.
+"""Reads reStructuredText with docutils, which the extra `restructuredtext` installs.
 
-docutils writes HTML, and the reader of HTML takes it from there. Nothing is included, no raw output
-passes and no configuration file is read. Roles and directives that docutils does not know (those of
-documentation generators) are read as the text they hold.
+docutils writes HTML for the HTML reader. Nothing is included, raw output is dropped and no
+configuration file is read. Unknown roles and directives (those of documentation generators) are
+read as their text.
 """
 
 import io
@@ -35,13 +35,13 @@ _RAW_ROLE = re.compile(
 _TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*>\Z")
 _OPTION = re.compile(r":[\w-]+:(?:\s|\Z)")
 _QUOTED_ROLES = frozenset({"ref", "doc", "term", "guilabel", "menuselection", "abbr", "numref"})
-# What they hold is no text of the page, or must not pass.
+# Their content is not text of the page, or must not be included.
 _LEFT_OUT = frozenset({"toctree", "autosummary", "index", "image", "figure", "raw", "include"})
 _LISTINGS = frozenset(
     {"code-block", "code-tab", "sourcecode", "prompt", "parsed-literal", "ipython", "doctest"}
 )
 _VERSION_NOTES = frozenset({"versionadded", "versionchanged", "versionremoved", "deprecated"})
-"""What they state of a version is known by their names alone."""
+"""Directives about a version, which are recognised by their names only."""
 _DEEPEST_DIRECTIVE = 4
 _LONGEST_LINE = 8000
 _SETTINGS = {
@@ -86,7 +86,7 @@ def _settings() -> dict[str, object]:
 
 
 def _parse(markup: str, depth: int = 0) -> "nodes.document":
-    """Return the tree of a text in which unknown directives are what they hold."""
+    """Return the tree of a text in which unknown directives are replaced by their content."""
     from docutils import nodes
     from docutils.core import publish_doctree
 
@@ -102,7 +102,7 @@ def _parse(markup: str, depth: int = 0) -> "nodes.document":
 
 
 def _read_directive(markup: str, depth: int) -> "list[nodes.Node]":
-    """Return what an unknown directive holds: its argument and its body, read in its turn."""
+    """Return the content of an unknown directive: its argument and its parsed body."""
     first, _, rest = markup.partition("\n")
     name, _, argument = (part.strip() for part in first[3:].partition("::"))
     lines = textwrap.dedent(rest).split("\n")
@@ -121,7 +121,7 @@ def _is_option(line: str) -> bool:
 
 
 def _add_caption(info: str, lines: Sequence[str]) -> str:
-    """Return what stands behind a fence: its language, and the caption that its options state."""
+    """Return the info string of a fence: its language, and the caption from its options."""
     options = takewhile(_is_option, lines)
     stated = (line.partition(":caption:")[2].strip() for line in options)
     caption = next(filter(None, stated), "").replace('"', "'")
@@ -172,10 +172,10 @@ def _prepare(text: str) -> str:
     return _ROLE.sub(partial(_without_role, raw=raw), "\n".join(lines))
 
 
-def _without_role(found: re.Match[str], raw: Collection[str]) -> str:
-    """Return what a role shows; raw output for another program is not text."""
-    role, text = found[1].rpartition(":")[2], found[2]
-    if found[1] in raw:
+def _without_role(match: re.Match[str], raw: Collection[str]) -> str:
+    """Return the visible text of a role; raw output for another program is not text."""
+    role, text = match[1].rpartition(":")[2], match[2]
+    if match[1] in raw:
         return ""
     shown = _TARGET.sub("", text).lstrip("~!") or text
     return shown if role in _QUOTED_ROLES else f"``{shown}``"

@@ -64,9 +64,9 @@ _STYLES_OF_CODE = ("code", "preformatted", "listing", "verbatim")
 
 @dataclass(frozen=True, slots=True)
 class ParagraphStyle:
-    """What a paragraph is by its style; `level` is 0 for text, `list_id` empty for no list.
+    """The meaning of a paragraph style; `level` is 0 for text, `list_id` empty outside of lists.
 
-    `name` is the id of the style. `list_level` is None where the style states none.
+    `name` is the id of the style. `list_level` is None if the style states none.
     """
 
     level: int = 0
@@ -105,7 +105,7 @@ class Styles:
         self._runs: dict[str, list[Element | None]] = {}
 
     def find(self, style_id: str) -> ParagraphStyle:
-        """Return what a style says; an unknown one says nothing."""
+        """Return the definition of a style; an unknown style has an empty one."""
         if style_id not in self._found:
             self._found[style_id] = self._read(style_id)
         return self._found[style_id]
@@ -114,11 +114,11 @@ class Styles:
         chain = self._chain(style_id)
         names = [(get_value(style, "name") or "").lower() for style in chain]
         properties = [find_child(style, "pPr") for style in chain]
-        lists = [get_value(found, "numPr", "numId") for found in properties]
-        list_levels = [get_value(found, "numPr", "ilvl") for found in properties]
+        lists = [get_value(element, "numPr", "numId") for element in properties]
+        list_levels = [get_value(element, "numPr", "ilvl") for element in properties]
         return ParagraphStyle(
-            level=_find_level(names, [get_value(found, "outlineLvl") for found in properties]),
-            list_id=next((found for found in lists if found), ""),
+            level=_find_level(names, [get_value(element, "outlineLvl") for element in properties]),
+            list_id=next((element for element in lists if element), ""),
             list_level=next((int(at) for at in list_levels if at and at.isdecimal()), None),
             is_code=any(word in name for name in names[:1] for word in _STYLES_OF_CODE)
             or any(is_typeface_of_code(find_child(style, "rPr")) for style in chain),
@@ -130,8 +130,8 @@ class Styles:
     def is_on(self, properties: "Element | None", name: str) -> bool:
         """Return whether the properties of a run, or the style that they name, have a property."""
         stated = [properties, *self._list_run_properties(get_value(properties, "rStyle") or "")]
-        found = (element for element in stated if find_child(element, name) is not None)
-        return is_on(next(found, None), name)
+        elements = (element for element in stated if find_child(element, name) is not None)
+        return is_on(next(elements, None), name)
 
     def _list_run_properties(self, style_id: str) -> list["Element | None"]:
         if style_id not in self._runs:
@@ -142,8 +142,8 @@ class Styles:
     def hides(self, paragraph: "Element") -> bool:
         """Return whether the style of a paragraph hides its text."""
         stated = self._list_run_properties(get_value(paragraph, "pPr", "pStyle") or "")
-        found = (element for element in stated if find_child(element, "vanish") is not None)
-        return is_on(next(found, None), "vanish")
+        elements = (element for element in stated if find_child(element, "vanish") is not None)
+        return is_on(next(elements, None), "vanish")
 
     def _chain(self, style_id: str) -> list["Element"]:
         chain: list[Element] = []
@@ -185,7 +185,7 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a paragraph stands: its style, and its label in a list."""
+    """The context of a paragraph: its style, and its label in a list."""
 
     style: ParagraphStyle
     label: str | None
@@ -236,22 +236,22 @@ class _DocxWriter:
 
     def _find_pictures(self, element: "Element") -> tuple[Picture, ...]:
         """Return the pictures of a paragraph or table that are neither hidden nor deleted."""
-        found: list[Picture] = []
+        pictures: list[Picture] = []
         waiting = [element]
         while waiting:
-            one = waiting.pop()
-            name = local_name(one.tag)
+            node = waiting.pop()
+            name = local_name(node.tag)
             if name == "drawing":
                 # A text box is walked by its own paragraphs.
-                is_box = any(True for _ in find_all(one, "txbxContent"))
-                found += () if is_box else self._parts.find_drawn(one)
+                is_box = any(True for _ in find_all(node, "txbxContent"))
+                pictures += () if is_box else self._parts.find_drawn(node)
             elif name not in _LEFT_OUT and name not in _DELETED:
-                is_hidden = name == "r" and self._styles.is_on(find_child(one, "rPr"), "vanish")
-                waiting.extend(() if is_hidden else reversed(list(one)))
-        return tuple(found)
+                is_hidden = name == "r" and self._styles.is_on(find_child(node, "rPr"), "vanish")
+                waiting.extend(() if is_hidden else reversed(list(node)))
+        return tuple(pictures)
 
     def _show_pictures(self, caption: str = "") -> Iterator[Block]:
-        """Yield the pictures that stand before this place, the last one with its caption."""
+        """Yield the pictures before this place, the last one with its caption."""
         pictures, self._pictures = self._pictures, ()
         if pictures and caption:
             pictures = (*pictures[:-1], replace(pictures[-1], caption=caption))
@@ -358,7 +358,7 @@ class _DocxWriter:
         if goes_on:
             text = above.get(column, "")
         else:
-            paragraphs = (one for one in walk_body(element) if local_name(one.tag) == "p")
+            paragraphs = (child for child in walk_body(element) if local_name(child.tag) == "p")
             texts = (self._read(paragraph).text for paragraph in paragraphs)
             text = " ".join(text for text in texts if text)
         above[column] = text
@@ -376,7 +376,7 @@ class _Run:
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; its title is its first heading, else what its properties state."""
+    """Return the page; its title is its first heading, otherwise that of its properties."""
     archive = ZippedXml(data, _EXPECTED)
     main = archive.find_related("", "officeDocument") or "word/document.xml"
     body = find_child(archive.parse(main), "body")
@@ -418,7 +418,7 @@ def walk_body(parent: "Element | None", *, inside_tables: bool = False) -> "Iter
 
 
 def read_paragraph(element: "Element", styles: Styles) -> Paragraph:
-    """Return what a paragraph shows."""
+    """Return the visible text of a paragraph."""
     paragraph = Paragraph()
     runs: list[_Run] = []
     waiting: list[Element] = list(reversed(list(element)))
@@ -426,19 +426,19 @@ def read_paragraph(element: "Element", styles: Styles) -> Paragraph:
         paragraph.hidden += any(True for _ in find_all(element, "t"))
         waiting = []
     while waiting:
-        found = waiting.pop()
-        name = local_name(found.tag)
+        node = waiting.pop()
+        name = local_name(node.tag)
         if name in _DELETED:
-            paragraph.deleted += any(True for _ in find_all(found, "delText"))
+            paragraph.deleted += any(True for _ in find_all(node, "delText"))
         elif name == "oMath":
             border = " " if runs and runs[-1].is_formula else ""
-            runs.append(_Run(Span(border + write_omml(found)), is_formula=True))
+            runs.append(_Run(Span(border + write_omml(node)), is_formula=True))
         elif name == "r":
-            inner = find_child(found, "ruby", "rubyBase")
-            _read_run(found, paragraph, runs, styles)
+            inner = find_child(node, "ruby", "rubyBase")
+            _read_run(node, paragraph, runs, styles)
             waiting.extend(() if inner is None else reversed(list(inner)))
         elif name not in _LEFT_OUT:
-            waiting.extend(reversed(list(found)))
+            waiting.extend(reversed(list(node)))
     visible = [run for run in runs if run.span.text.strip()]
     paragraph.is_bold = bool(visible) and all(run.is_bold for run in visible)
     paragraph.is_code = bool(visible) and all(run.is_code for run in visible)
@@ -475,7 +475,7 @@ def _read_notes(archive: ZippedXml, main: str, styles: "Styles") -> dict[str, st
     for kind in ("footnote", "endnote"):
         for note in find_children(_parse_related(archive, main, f"{kind}s"), kind):
             if get_attribute(note, "type") in (None, "normal"):
-                texts = (read_paragraph(found, styles).text for found in find_all(note, "p"))
+                texts = (read_paragraph(noted, styles).text for noted in find_all(note, "p"))
                 notes[f"{kind} {get_attribute(note, 'id')}"] = " ".join(filter(None, texts))
     return notes
 
@@ -493,7 +493,7 @@ def _read_headers(archive: ZippedXml, main: str, styles: "Styles") -> Iterator[B
         for paragraph in walk_body(archive.parse(part), inside_tables=True)
     )
     for line in dict.fromkeys(lines):
-        # Numbers of pages are no text.
+        # Page numbers are not text.
         if any(character.isalpha() for character in line) or len(line) > _LONGEST_PAGE_NUMBER:
             yield Block(BlockKind.TEXT, line)
 
@@ -524,12 +524,12 @@ def _is_initial(paragraph: "Element") -> bool:
 
 
 def _table_rows(table: "Element") -> Iterator["Element"]:
-    return (found for found in _unwrap(table) if local_name(found.tag) == "tr")
+    return (child for child in _unwrap(table) if local_name(child.tag) == "tr")
 
 
 def _row_cells(row: "Element") -> Iterator["Element"]:
     """Yield the cells of a row, also those in controls and proposed insertions."""
-    return (found for found in _unwrap(row) if local_name(found.tag) == "tc")
+    return (child for child in _unwrap(row) if local_name(child.tag) == "tc")
 
 
 def _unwrap(parent: "Element") -> Iterator["Element"]:
@@ -589,7 +589,7 @@ def _read_run(run: "Element", paragraph: Paragraph, runs: list[_Run], styles: St
 
 
 def _read_sign(child: "Element", name: str, typeface: str) -> str:
-    """Return what a part of a run shows: text, a symbol, or the box of a form."""
+    """Return the visible part of a run: text, a symbol, or a check box."""
     if name == "t":
         return replace_symbols(child.text or "", typeface)
     if name == "sym":

@@ -1,4 +1,6 @@
-"""Reads what the parts beside a document draw: charts, diagrams (SmartArt), formulas and shapes."""
+"""Reads the parts drawn beside a document's text: charts, diagrams (SmartArt), formulas and
+shapes.
+"""
 
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -63,12 +65,12 @@ def read_drawing_text(paragraph: "Element") -> str:
         elif name == "br":
             spans.append(Span(" "))
         else:
-            spans += (Span(write_omml(found)) for found in find_all(element, "oMath"))
+            spans += (Span(write_omml(formula)) for formula in find_all(element, "oMath"))
     return " ".join(join_spans(spans).split())
 
 
 def read_mathml(element: "Element", depth: int = 0) -> Formula:
-    """Return a formula in MathML; what describes it once more is left out."""
+    """Return a formula in MathML without its alternative representations."""
     if depth > _DEEPEST or local_name(element.tag).startswith("annotation"):
         return Formula("mrow")
     parts = tuple(read_mathml(child, depth + 1) for child in element)
@@ -123,13 +125,13 @@ def _write_chart(root: "Element") -> Iterator[Block]:
 
 
 def _find_first(parent: "Element", *names: str) -> "Element | None":
-    found = (find_child(parent, name) for name in names)
-    return next((element for element in found if element is not None), None)
+    elements = (find_child(parent, name) for name in names)
+    return next((element for element in elements if element is not None), None)
 
 
 def _read_points(parent: "Element | None") -> dict[int, str]:
     """Return the points that a chart stores, by their numbers, as it shows them."""
-    code = next((found.text or "" for found in find_all(parent, "formatCode")), "")
+    code = next((child.text or "" for child in find_all(parent, "formatCode")), "")
     points: dict[int, str] = {}
     for point in find_all(parent, "pt"):
         number, value = point.get("idx", ""), find_child(point, "v")
@@ -144,7 +146,7 @@ def _read_points(parent: "Element | None") -> dict[int, str]:
 
 
 def _write_diagram(root: "Element") -> Iterator[Block]:
-    """Yield the texts of a diagram as a list; what is below a text is indented."""
+    """Yield the texts of a diagram as a list; subordinate texts are indented."""
     texts = {
         point.get("modelId", ""): " ".join(
             text for paragraph in find_all(point, "p") if (text := read_drawing_text(paragraph))
@@ -187,8 +189,8 @@ def _read_omml(element: "Element", depth: int = 0) -> Formula:
     if name == "f" and get_value(element, "fPr", "type") == "noBar":
         known = ("binomial", *known[1:])
     if len(known) > 1:
-        named = (find_child(element, one) for one in known[1:])
-        parts = [Formula("mrow") if one is None else _read_omml(one, depth + 1) for one in named]
+        named = (find_child(element, name) for name in known[1:])
+        parts = [Formula("mrow") if name is None else _read_omml(name, depth + 1) for name in named]
     else:
         parts = [_read_omml(child, depth + 1) for child in element]
     return Formula(known[0], "", tuple(parts))

@@ -32,7 +32,9 @@ def read(data: bytes, source: str) -> Page:
     """Return the page: all chapters in order, anchors named by file and place."""
     archive = ZippedXml(data, _EXPECTED)
     container = archive.parse("META-INF/container.xml")
-    package = next((found.get("full-path", "") for found in find_all(container, "rootfile")), "")
+    package = next(
+        (rootfile.get("full-path", "") for rootfile in find_all(container, "rootfile")), ""
+    )
     root = archive.parse(package)
     metadata = find_child(root, "metadata")
     blocks: list[Block] = []
@@ -85,11 +87,11 @@ def _show(block: Block, chapter: str, archive: ZippedXml) -> Block:
         posixpath.normpath(posixpath.join(folder, unquote(picture.address)))
         for picture in block.pictures
     ]
-    found = (
+    pictures = (
         archive.read_picture(name, picture.caption) if picture.address else picture
         for name, picture in zip(names, block.pictures, strict=True)
     )
-    return replace(block, pictures=tuple(picture for picture in found if picture is not None))
+    return replace(block, pictures=tuple(picture for picture in pictures if picture is not None))
 
 
 def _name_place(block: Block, chapter: str) -> Block:

@@ -1,8 +1,8 @@
-"""Writes numbers and texts as a spreadsheet shows them: number formats of ECMA-376 part 1, 18.8.31.
+"""Formats numbers and texts as a spreadsheet does: number formats of ECMA-376 part 1, 18.8.31.
 
-A format has up to four sections, which hold for positive numbers, negative numbers, zero and text,
-or for what their conditions state. What a format leaves to the settings of the machine, such as the
-order of day and month of the format 14, is written as in ISO 8601.
+A format has up to four sections, for positive numbers, negative numbers, zero and text, or for
+their stated conditions. Locale-dependent formats, such as the order of day and month in format 14,
+are written as in ISO 8601.
 """
 
 import locale
@@ -58,7 +58,7 @@ class _Token:
 
     @property
     def literal(self) -> str:
-        """The text that stands for itself."""
+        """The literal text."""
         return self.text if self.kind == "literal" else ""
 
 
@@ -93,7 +93,7 @@ def find_format(number: int, custom: dict[int, str]) -> str:
 
 
 def format_number(value: str, code: str, *, since_1904: bool = False) -> str:
-    """Return a number as its format shows it; other text stays as it is."""
+    """Return a number in its format; other text is returned unchanged."""
     try:
         number = float(value)
     except ValueError:
@@ -124,18 +124,18 @@ def format_text(text: str, code: str) -> str:
 def _parse(code: str) -> tuple[_Section, ...]:
     """Return the sections of a format; none for the general one."""
     parts: list[list[re.Match[str]]] = [[]]
-    for found in _TOKENS.finditer(code[:_LONGEST_FORMAT]):
-        if found.lastgroup == "end":
+    for match in _TOKENS.finditer(code[:_LONGEST_FORMAT]):
+        if match.lastgroup == "end":
             parts.append([])
         else:
-            parts[-1].append(found)
+            parts[-1].append(match)
     return tuple(_make_section(part) for part in parts[:4]) if code else ()
 
 
-def _make_section(found: Sequence[re.Match[str]]) -> _Section:
-    tokens = tuple(token for match in found if (token := _make_token(match)) is not None)
-    languages = [match["language"] for match in found if match["language"]]
-    conditions = [match for match in found if match["operator"]]
+def _make_section(matches: Sequence[re.Match[str]]) -> _Section:
+    tokens = tuple(token for match in matches if (token := _make_token(match)) is not None)
+    languages = [match["language"] for match in matches if match["language"]]
+    conditions = [match for match in matches if match["operator"]]
     is_date = any(token.kind in ("date", "elapsed", "noon") for token in tokens)
     tokens = tuple(_as_date(token) for token in tokens) if is_date else _join_places(tokens)
     return _Section(
@@ -145,19 +145,19 @@ def _make_section(found: Sequence[re.Match[str]]) -> _Section:
     )
 
 
-def _make_token(found: re.Match[str]) -> _Token | None:
-    kind = found.lastgroup or ""
-    if found["currency"] is not None:
-        return _Token("literal", found["currency"])
+def _make_token(match: re.Match[str]) -> _Token | None:
+    kind = match.lastgroup or ""
+    if match["currency"] is not None:
+        return _Token("literal", match["currency"])
     if kind in _LITERALS:
-        return _Token("literal", found[kind])
+        return _Token("literal", match[kind])
     if kind == "space":
         return _Token("literal", " ")
-    return None if kind in ("fill", "colour", "limit") else _Token(kind, found[kind])
+    return None if kind in ("fill", "colour", "limit") else _Token(kind, match[kind])
 
 
 def _as_date(token: _Token) -> _Token:
-    """Return a token of a date: signs of numbers stand for themselves there."""
+    """Return a token of a date, in which digit placeholders are literals."""
     if token.kind in ("date", "noon"):
         return _Token("date", token.text)
     return token if token.kind in ("elapsed", "literal") else _Token("literal", token.text)
@@ -170,8 +170,8 @@ def _join_places(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
     size = next(
         (
             size
-            for size, one in enumerate(behind)
-            if one.kind != "digit" and not one.literal.isdigit()
+            for size, token in enumerate(behind)
+            if token.kind != "digit" and not token.literal.isdigit()
         ),
         len(behind),
     )
@@ -182,12 +182,12 @@ def _join_places(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
     return (*tokens[: at + 1], fixed, *behind[size:])
 
 
-def _make_condition(found: re.Match[str]) -> "Callable[[float], bool] | None":
+def _make_condition(match: re.Match[str]) -> "Callable[[float], bool] | None":
     try:
-        limit = float(found["limit"])
+        limit = float(match["limit"])
     except ValueError:
         return None
-    compare = _OPERATORS[found["operator"]]
+    compare = _OPERATORS[match["operator"]]
     return lambda number: bool(compare(number, limit))
 
 
@@ -213,7 +213,7 @@ def _choose_by_condition(
         else:
             matches = section.condition is None or section.condition(number)
         if matches:
-            # Where only negative numbers come here, the section states their sign.
+            # If only negative numbers reach this section, it states their sign itself.
             return section, number < 0 and _excludes_positive(sections, at)
     return None, False
 
@@ -265,7 +265,7 @@ def _write_number(number: float, section: _Section) -> str:
 
 
 def _digits_of(written: str, tokens: Sequence[_Token]) -> str:
-    """Return what was written without the literals of the format."""
+    """Return the text without the literals of the format."""
     for token in tokens:
         written = written.replace(token.literal, "", 1) if token.literal else written
     return written
@@ -302,7 +302,9 @@ def _show(at: int, token: _Token, shown: dict[int, str]) -> str:
 def _place_whole(
     digits: str, tokens: Sequence[_Token], places: Sequence[int], *, is_grouped: bool
 ) -> dict[int, str]:
-    """Return what each place before the point shows; the first one takes all further digits."""
+    """Return the text of each place before the decimal point; the first one takes all further
+    digits.
+    """
     shown: dict[int, str] = {}
     left = digits
     for number, at in enumerate(reversed(places)):
@@ -325,7 +327,7 @@ def _group(text: str, number: int) -> str:
 
 
 def _place_decimals(digits: str, tokens: Sequence[_Token], places: Sequence[int]) -> dict[int, str]:
-    """Return what each place behind the point shows; zeros at the end depend on the place."""
+    """Return the text of each place after the decimal point; trailing zeros depend on the place."""
     shown: dict[int, str] = {}
     is_end = True
     for at, digit in reversed(list(zip(places, digits, strict=False))):
@@ -338,7 +340,7 @@ def _place_decimals(digits: str, tokens: Sequence[_Token], places: Sequence[int]
 def _write_exponent(value: Decimal, tokens: Sequence[_Token]) -> str:
     at = next(at for at, token in enumerate(tokens) if token.kind == "exponent")
     mantissa, power = tokens[:at], tokens[at + 1 :]
-    point = next((at for at, one in enumerate(mantissa) if one.kind == "point"), len(mantissa))
+    point = next((at for at, token in enumerate(mantissa) if token.kind == "point"), len(mantissa))
     step = max(1, sum(token.kind == "digit" for token in mantissa[:point]))
     decimals = sum(token.kind == "digit" for token in mantissa[point:])
     exponent = value.adjusted() // step * step if value else 0
@@ -370,8 +372,11 @@ def _write_fraction(value: Decimal, tokens: Sequence[_Token]) -> str:
         whole, numerator = whole + 1, 0
     tail = "".join(token.literal for token in behind)
     if has_whole and numerator == 0:
-        # Nothing at all is shown as 0, even where the place of the whole number is optional.
-        required = (_Token("digit", "0") if one.kind == "digit" else one for one in tokens[:start])
+        # A result without any digit is shown as 0, even if the place of the whole number is
+        # optional.
+        required = (
+            _Token("digit", "0") if token.kind == "digit" else token for token in tokens[:start]
+        )
         return _fill(Decimal(whole), tokens[:start] if whole else tuple(required)) + tail
     return f"{_fill(Decimal(whole), tokens[:start])}{numerator}/{denominator}{tail}"
 
@@ -405,8 +410,8 @@ def _find_moment(number: float, places: int, *, since_1904: bool) -> _Moment:
         month, day = (1, 0) if serial == 0 else (2, 29)
         return _Moment(1900, month, day, weekday, rest, total)
     first = date(1899, 12, 31) if serial < 60 else date(1899, 12, 30)
-    found = first + timedelta(days=min(serial, _LAST_DAY))
-    return _Moment(found.year, found.month, found.day, weekday, rest, total)
+    moment = first + timedelta(days=min(serial, _LAST_DAY))
+    return _Moment(moment.year, moment.month, moment.day, weekday, rest, total)
 
 
 def _find_minutes(tokens: Sequence[_Token]) -> frozenset[int]:
@@ -416,13 +421,13 @@ def _find_minutes(tokens: Sequence[_Token]) -> frozenset[int]:
         for at, token in enumerate(tokens)
         if token.kind in ("date", "elapsed") and "/" not in token.text
     ]
-    found: set[int] = set()
+    minutes: set[int] = set()
     for number, (at, sign) in enumerate(signs):
         before = signs[number - 1][1] if number else ""
         after = signs[number + 1][1] if number + 1 < len(signs) else ""
         if sign == "m" and len(tokens[at].text) < 3 and (before == "h" or after == "s"):
-            found.add(at)
-    return frozenset(found)
+            minutes.add(at)
+    return frozenset(minutes)
 
 
 def _write_part(

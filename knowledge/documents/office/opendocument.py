@@ -46,14 +46,14 @@ _LEFT_OUT = frozenset(
 )
 _SIGNS = {"tab": "\t", "line-break": "\n"}
 _NUMBERS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
-_UNSEEN = "collapse"  # what a filter hides is no less valid
+_UNSEEN = "collapse"  # rows hidden by a filter are still valid
 _HIDDEN = "hidden in the file"
 _MOST_REPEATED = 1000
 _PLAIN = Span("")
 
 
 class _Styles:
-    """What styles say that matters: what is hidden, and which lists are numbered."""
+    """The relevant properties of styles: hidden text and numbered lists."""
 
     def __init__(self, parts: "list[Element | None]") -> None:
         self.hidden: set[str] = set()
@@ -67,7 +67,7 @@ class _Styles:
             for style in find_all(part, "list-style"):
                 levels = find_children(style, "list-level-style-number")
                 self._numbered[get_attribute(style, "name") or ""] = {
-                    _count(found, "level"): found for found in levels
+                    _count(level, "level"): level for level in levels
                 }
 
     def _read(self, style: "Element") -> None:
@@ -96,16 +96,16 @@ class _Styles:
 
     def find_start(self, list_style: str, level: int) -> int:
         """Return the number of the first item of a list at a level, from 1."""
-        found = self._numbered.get(list_style, {}).get(level)
-        return 1 if found is None else _count(found, "start-value")
+        element = self._numbered.get(list_style, {}).get(level)
+        return 1 if element is None else _count(element, "start-value")
 
     def label(self, list_style: str, level: int, number: int) -> str:
         """Return the label of an item of a list at a level, from 1: `2.`, `(a)`, `-`."""
-        found = self._numbered.get(list_style, {}).get(level)
-        if found is None:
+        element = self._numbered.get(list_style, {}).get(level)
+        if element is None:
             return "-"
-        signs = [get_attribute(found, f"num-{name}") or "" for name in ("prefix", "suffix")]
-        written = write_number(number, _NUMBERS.get(get_attribute(found, "num-format") or "", ""))
+        signs = [get_attribute(element, f"num-{name}") or "" for name in ("prefix", "suffix")]
+        written = write_number(number, _NUMBERS.get(get_attribute(element, "num-format") or "", ""))
         return f"{signs[0]}{written}{signs[1]}".strip() or "-"
 
     def find_span(self, name: str) -> Span:
@@ -184,7 +184,7 @@ class _Reader:
         for chart in find_all(root, "chart"):
             for part in ("title", "subtitle"):
                 text = " ".join(
-                    self.line(found) for found in find_all(find_child(chart, part), "p")
+                    self.line(child) for child in find_all(find_child(chart, part), "p")
                 )
                 yield from (Block(BlockKind.TEXT, text),) if text else ()
             for table in find_children(chart, "table"):
@@ -222,13 +222,13 @@ class _Reader:
         boxes: list[Element] = []
         waiting = [element]
         while waiting:
-            one = waiting.pop()
-            name = local_name(one.tag)
+            node = waiting.pop()
+            name = local_name(node.tag)
             if name in ("text-box", "object"):
-                boxes.append(one)
+                boxes.append(node)
             elif name not in _LEFT_OUT:
-                pictures += self._drawn(one) if name == "frame" else ()
-                waiting.extend(reversed(list(one)))
+                pictures += self._drawn(node) if name == "frame" else ()
+                waiting.extend(reversed(list(node)))
         if pictures and caption:
             pictures[-1] = replace(pictures[-1], caption=caption)
         return tuple(pictures), boxes
@@ -399,8 +399,8 @@ class _Reader:
                 self.left_out.add("hidden slide", _HIDDEN, name=str(number))
                 continue
             frames = [child for child in slide if local_name(child.tag) != "notes"]
-            titles = [found for found in frames if get_attribute(found, "class") == "title"]
-            title = " ".join(self._cell(found) for found in titles).strip()
+            titles = [frame for frame in frames if get_attribute(frame, "class") == "title"]
+            title = " ".join(self._cell(frame) for frame in titles).strip()
             below = [
                 block
                 for frame in frames

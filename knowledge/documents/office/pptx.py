@@ -1,7 +1,7 @@
-"""Reads PowerPoint slides: each slide is a section by its title, with its notes.
+"""Reads PowerPoint slides: each slide is a section headed by its title, with its notes.
 
-Hidden slides and shapes are left out and counted. What a slide takes from its master (footer,
-date, number of the slide) is not text of the slide.
+Hidden slides and shapes are left out and counted. Content from the slide master (footer, date,
+slide number) is not text of the slide.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ _BORDERS = {
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; its title is that of the first slide, else what its properties state."""
+    """Return the page; its title is that of the first slide, otherwise that of its properties."""
     archive = ZippedXml(data, _EXPECTED)
     main = archive.find_related("", "officeDocument") or "ppt/presentation.xml"
     root = archive.parse(main)
@@ -98,8 +98,8 @@ def _relation_id(entry: "Element") -> str:
 def _placeholder(shape: "Element") -> str | None:
     """Return the kind of placeholder that a shape is, or None."""
     for properties in find_all(shape, "nvPr"):
-        found = find_child(properties, "ph")
-        return found.get("type", "obj") if found is not None else None
+        element = find_child(properties, "ph")
+        return element.get("type", "obj") if element is not None else None
     return None
 
 
@@ -146,7 +146,7 @@ def _write_frame(
         yield from write_table([_row(row) for row in find_children(table, "tr")])
     yield from read_graphics(frame, archive, slide)
     relations = archive.relationships(slide)
-    names = {get_attribute(found, "id") or "" for found in find_all(frame, "oleObj")}
+    names = {get_attribute(child, "id") or "" for child in find_all(frame, "oleObj")}
     for name in sorted(names):
         relation = relations.get(name)
         if relation is not None and relation.target in archive:
@@ -155,9 +155,9 @@ def _write_frame(
 
 def _write_paragraphs(shape: "Element") -> Iterator[Block]:
     is_body = _placeholder(shape) in ("body", "obj")
-    found = list(_paragraphs(shape))
-    for level, text, label in found:
-        if label or (is_body and len(found) > 1):
+    paragraphs = list(_paragraphs(shape))
+    for level, text, label in paragraphs:
+        if label or (is_body and len(paragraphs) > 1):
             yield make_item(label or "-", text, level)
         else:
             yield Block(BlockKind.TEXT, text)
@@ -197,9 +197,9 @@ def _row(row: "Element") -> list[Cell]:
     cells: list[Cell] = []
     for cell in find_children(row, "tc"):
         if cell.get("hMerge") in ("1", "true") or cell.get("vMerge") in ("1", "true"):
-            # What spans this place states so itself.
+            # An element that spans this place states so itself.
             continue
-        texts = (read_drawing_text(found) for found in find_all(cell, "p"))
+        texts = (read_drawing_text(paragraph) for paragraph in find_all(cell, "p"))
         text = " ".join(filter(None, texts))
         cells.append(Cell(text, _number(cell, "gridSpan"), _number(cell, "rowSpan")))
     return cells

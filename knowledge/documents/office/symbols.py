@@ -20,7 +20,7 @@ _WINGDINGS = {
 _TYPEFACES = {"symbol": _SYMBOL, "wingdings": _WINGDINGS}
 _PRIVATE = range(0xF000, 0xF100)
 UNKNOWN = "\ufffd"
-"""Stands for a sign of a typeface that is not known: it is not left out unseen."""
+"""Placeholder for an unknown sign of a typeface, so that it is not omitted silently."""
 
 
 def find_symbol(code: int, typeface: str) -> str:

@@ -43,42 +43,42 @@ class Numbering:
 
     def __init__(self, root: "Element | None") -> None:
         abstract = {
-            get_attribute(found, "abstractNumId") or "": found
-            for found in find_children(root, "abstractNum")
+            get_attribute(element, "abstractNumId") or "": element
+            for element in find_children(root, "abstractNum")
         }
         defined = {
             link: name
-            for name, found in abstract.items()
-            if (link := get_value(found, "styleLink")) is not None
+            for name, element in abstract.items()
+            if (link := get_value(element, "styleLink")) is not None
         }
         self._lists: dict[str, tuple[str, Mapping[int, Level]]] = {}
-        for found in find_children(root, "num"):
-            name = get_value(found, "abstractNumId") or ""
+        for element in find_children(root, "num"):
+            name = get_value(element, "abstractNumId") or ""
             # A list may only name the style that defines it.
             name = defined.get(get_value(abstract.get(name), "numStyleLink") or "", name)
             levels = _read_levels(abstract[name]) if name in abstract else {}
-            changed, has_own_count = _override(found, levels)
-            own = f"#{get_attribute(found, 'numId')}" if has_own_count else ""
-            self._lists[get_attribute(found, "numId") or ""] = (name + own, changed)
+            changed, has_own_count = _override(element, levels)
+            own = f"#{get_attribute(element, 'numId')}" if has_own_count else ""
+            self._lists[get_attribute(element, "numId") or ""] = (name + own, changed)
         self._counts: dict[str, list[int | None]] = {}
 
     def find_level(self, list_id: str, paragraph_style: str) -> int | None:
         """Return the level of a list that a style of paragraphs has, or None."""
         _, levels = self._lists.get(list_id, ("", {}))
-        found = (at for at, level in levels.items() if level.paragraph_style == paragraph_style)
-        return next(found, None) if paragraph_style else None
+        matching = (at for at, level in levels.items() if level.paragraph_style == paragraph_style)
+        return next(matching, None) if paragraph_style else None
 
     def count(self, list_id: str, level: int) -> str | None:
         """Return the label of the next paragraph: `4.2`, `(a)`, `-` for a bullet, or None."""
         name, levels = self._lists.get(list_id, ("", {}))
-        found = levels.get(level)
-        if found is None or not 0 <= level < _LEVELS:
+        definition = levels.get(level)
+        if definition is None or not 0 <= level < _LEVELS:
             return None
-        if found.style == "bullet":
+        if definition.style == "bullet":
             return "-"
         counts = self._counts.setdefault(name, [None] * _LEVELS)
         before = counts[level]
-        counts[level] = found.start if before is None else before + 1
+        counts[level] = definition.start if before is None else before + 1
         counts[level + 1 :] = [None] * (_LEVELS - level - 1)
 
         def number(placeholder: re.Match[str]) -> str:
@@ -87,10 +87,10 @@ class Numbering:
                 return ""
             value = counts[shown]
             level = levels[shown]
-            style = "decimal" if found.is_legal else level.style
+            style = "decimal" if definition.is_legal else level.style
             return write_number(level.start if value is None else value, style)
 
-        return _PLACEHOLDER.sub(number, found.text).strip() or None
+        return _PLACEHOLDER.sub(number, definition.text).strip() or None
 
 
 def write_number(number: int, style: str) -> str:

@@ -91,4 +91,4 @@ def _read_value(book: Any, cell: Any) -> str:  # as above
 
 
 def _hidden(places: dict[int, Any]) -> frozenset[int]:  # as above
-    return frozenset(at for at, found in places.items() if found.hidden)
+    return frozenset(at for at, place in places.items() if place.hidden)

@@ -1,8 +1,8 @@
-"""Reads Excel workbooks: each visible sheet is a section, its rows stand below their header.
+"""Reads Excel workbooks: each visible sheet is a section with its rows below their header.
 
-Values are those that the workbook last computed, written as the sheet shows them, with the notes of
-their cells. Hidden sheets, rows and columns are left out and counted; rows that only a filter hides
-are read.
+Values are those that the workbook last computed, formatted as in the sheet, with the notes of their
+cells. Hidden sheets, rows and columns are left out and counted; rows hidden only by a filter are
+read.
 """
 
 import re
@@ -43,7 +43,7 @@ _HIDDEN = "hidden in the workbook"
 
 
 class _Values:
-    """What cells refer to, shared texts and styles; counts what is left out."""
+    """The shared texts and styles to which cells refer; counts what is left out."""
 
     def __init__(self, archive: ZippedXml, main: str, workbook: "Element") -> None:
         self.left_out = LeftOutCounts()
@@ -55,21 +55,21 @@ class _Values:
         self._since_1904 = properties is not None and properties.get("date1904") in _TRUE
 
     def read(self, cell: "Element") -> str:
-        """Return what a cell shows."""
+        """Return the visible text of a cell."""
         style = cell.get("s", "0")
         at = int(style) if style.isdecimal() else 0
-        found = self._styles[at] if at < len(self._styles) else _Style()
+        cell_style = self._styles[at] if at < len(self._styles) else _Style()
         stated = self._read_stated(cell)
         if cell.get("t", "n") == "n":
-            shown = format_number(stated, found.format, since_1904=self._since_1904)
+            shown = format_number(stated, cell_style.format, since_1904=self._since_1904)
         else:
-            shown = format_text(stated, found.format)
+            shown = format_text(stated, cell_style.format)
         if stated and not shown.strip():
             self.left_out.add("value", "its number format hides it")
-        return join_spans([replace(found.appearance, text=shown)])
+        return join_spans([replace(cell_style.appearance, text=shown)])
 
     def _read_stated(self, cell: "Element") -> str:
-        """Return what a cell stores: a number as it is, other values as text."""
+        """Return the stored value of a cell: a number unchanged, other values as text."""
         kind = cell.get("t", "n")
         if kind == "inlineStr":
             return _text(find_child(cell, "is"))
@@ -155,17 +155,17 @@ def _text(item: "Element | None") -> str:
 
 def _read_styles(styles: "Element") -> list[_Style]:
     custom = {
-        int(found.get("numFmtId", "0")): found.get("formatCode", "")
-        for found in find_all(styles, "numFmt")
-        if found.get("numFmtId", "").isdecimal()
+        int(declared.get("numFmtId", "0")): declared.get("formatCode", "")
+        for declared in find_all(styles, "numFmt")
+        if declared.get("numFmtId", "").isdecimal()
     }
     fonts = [_read_appearance(font) for font in find_children(find_child(styles, "fonts"), "font")]
     return [
         _Style(
-            find_format(_number(found, "numFmtId"), custom),
-            fonts[at] if (at := _number(found, "fontId")) < len(fonts) else _PLAIN,
+            find_format(_number(declared, "numFmtId"), custom),
+            fonts[at] if (at := _number(declared, "fontId")) < len(fonts) else _PLAIN,
         )
-        for found in find_children(find_child(styles, "cellXfs"), "xf")
+        for declared in find_children(find_child(styles, "cellXfs"), "xf")
     ]
 
 
@@ -175,7 +175,7 @@ def _number(element: "Element", name: str) -> int:
 
 
 def _read_notes(archive: ZippedXml, sheet: str) -> dict[str, str]:
-    """Return the notes of cells by their references; a thread replaces what stands for it."""
+    """Return the notes of cells by their references; a thread replaces its placeholder note."""
     parts = [
         relation
         for relation in archive.relationships(sheet).values()
@@ -196,7 +196,7 @@ def _read_notes(archive: ZippedXml, sheet: str) -> dict[str, str]:
 
 
 def _write_drawings(archive: ZippedXml, sheet: str, left_out: LeftOutCounts) -> Iterator[Block]:
-    """Yield what is drawn on a sheet, and the files that are embedded in it."""
+    """Yield the drawings of a sheet, and the files embedded in it."""
     for relation in archive.relationships(sheet).values():
         if relation.target not in archive:
             continue
@@ -256,11 +256,11 @@ def _read_row(
 
 
 def _find_filtered(root: "Element") -> range:
-    """Return the rows of a filter that is in use: what it hides is no less valid."""
-    found = find_child(root, "autoFilter")
-    if found is None or find_child(found, "filterColumn") is None:
+    """Return the rows of an active filter: rows hidden by it are still valid."""
+    element = find_child(root, "autoFilter")
+    if element is None or find_child(element, "filterColumn") is None:
         return range(0)
-    first, _, last = (found.get("ref") or "").partition(":")
+    first, _, last = (element.get("ref") or "").partition(":")
     start, end = _place(first), _place(last)
     return range(0) if start is None or end is None else range(start[0], end[0] + 1)
 
@@ -293,10 +293,10 @@ def _fill_merged(root: "Element", rows: list[SheetRow]) -> None:
 
 def _place(reference: str) -> tuple[int, int] | None:
     """Return the row from 1 and the column from 0 of a reference such as `B7`."""
-    found = _REFERENCE.match(reference)
-    if found is None:
+    match = _REFERENCE.match(reference)
+    if match is None:
         return None
     column = 0
-    for letter in found[1]:
+    for letter in match[1]:
         column = column * 26 + ord(letter) - ord("A") + 1
-    return int(found[2]), column - 1
+    return int(match[2]), column - 1

@@ -103,15 +103,15 @@ class ZippedXml:
         path = f"{folder}/_rels/{file}.rels" if folder else f"_rels/{file}.rels"
         if path not in self._sizes:
             return {}
-        found: dict[str, Relationship] = {}
+        by_id: dict[str, Relationship] = {}
         for relation in self.parse(path):
             target = unquote(relation.get("Target", ""))
             if relation.get("TargetMode") == "External" or not target:
                 continue
             joined = target[1:] if target.startswith("/") else posixpath.join(folder, target)
             kind = relation.get("Type", "").rpartition("/")[2]
-            found[relation.get("Id", "")] = Relationship(kind, posixpath.normpath(joined))
-        return found
+            by_id[relation.get("Id", "")] = Relationship(kind, posixpath.normpath(joined))
+        return by_id
 
     def web_links(self, name: str) -> Mapping[str, str]:
         """Return the web addresses to which a part links, by the ids of their relationships."""
@@ -168,7 +168,7 @@ def get_attribute(element: "Element", name: str) -> str | None:
     value = element.get(name)
     if value is not None:
         return value
-    return next((found for key, found in element.items() if local_name(key) == name), None)
+    return next((value for key, value in element.items() if local_name(key) == name), None)
 
 
 def find_child(element: "Element | None", *names: str) -> "Element | None":
@@ -189,25 +189,25 @@ def find_children(element: "Element | None", name: str) -> "Iterator[Element]":
 def find_all(element: "Element | None", name: str) -> "Iterator[Element]":
     """Yield the descendants of a name without its namespace."""
     if element is not None:
-        yield from (found for found in element.iter() if local_name(found.tag) == name)
+        yield from (child for child in element.iter() if local_name(child.tag) == name)
 
 
 def get_value(element: "Element | None", *names: str) -> str | None:
     """Return the attribute `val` of the descendant at a path of names."""
-    found = find_child(element, *names)
-    return None if found is None else get_attribute(found, "val")
+    child = find_child(element, *names)
+    return None if child is None else get_attribute(child, "val")
 
 
 def is_on(properties: "Element | None", name: str) -> bool:
-    """Return whether a property without a value, or with one that does not deny it, is there."""
-    found = find_child(properties, name)
-    return found is not None and (get_attribute(found, "val") or "true").lower() not in _OFF
+    """Return whether a property is present and not explicitly switched off."""
+    element = find_child(properties, name)
+    return element is not None and (get_attribute(element, "val") or "true").lower() not in _OFF
 
 
 def find_drawn(parent: "Element", archive: ZippedXml, part: str) -> "Iterator[Picture]":
     """Yield the pictures of a drawing in a part, each with the text that describes it."""
     described = (find_all(parent, name) for name in ("docPr", "cNvPr"))
-    texts = [found.get("descr") or "" for names in described for found in names]
+    texts = [child.get("descr") or "" for names in described for child in names]
     relations = archive.relationships(part)
     for blip in find_all(parent, "blip"):
         relation = relations.get(get_attribute(blip, "embed") or "")
@@ -236,10 +236,10 @@ def read_properties(archive: ZippedXml) -> Properties:
 
 
 def choose_title(stated: str) -> str:
-    """Return a stated title; empty for one that a word processor left, such as `untitled`."""
+    """Return a stated title; empty for a default title of a word processor, such as `untitled`."""
     title = " ".join(clean_text(stated).split()).strip("() ")
-    found = _LEFT_BY_PROGRAMS.match(title) or _NAME_OF_A_FILE.match(title)
-    return "" if found else title
+    match = _LEFT_BY_PROGRAMS.match(title) or _NAME_OF_A_FILE.match(title)
+    return "" if match else title
 
 
 def _explain_old_file(data: bytes, expected: str) -> str:

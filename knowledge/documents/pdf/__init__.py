@@ -1,1 +1,1 @@
-"""Reads PDF by its layout: text with places and sizes becomes headings, text and tables."""
+"""Reads PDF by its layout: text with positions and sizes becomes headings, text and tables."""

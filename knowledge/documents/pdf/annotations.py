@@ -1,4 +1,4 @@
-"""Takes what is filled into the forms of a PDF and written onto its pages."""
+"""Reads values entered into the forms of a PDF and annotations on its pages."""
 
 import ctypes
 from collections.abc import Callable, Iterator
@@ -17,9 +17,9 @@ _SIZE = 10.0
 def take_annotations(
     document: "PdfDocument", page: "PdfPage", segments: list[Segment]
 ) -> tuple[list[Segment], int]:
-    """Return the values of form fields and texts on a page, and how many comments it has.
+    """Return the values of form fields and texts on a page, and the number of its comments.
 
-    A value stands on the line of the text beside its field.
+    A value is on the same line as the text beside its field.
     """
     from pypdfium2 import raw
 

@@ -16,10 +16,10 @@ _LEAST_FULL = 0.75
 
 
 def remove_line_numbers(lines: list[Line], left_out: LeftOutCounts) -> list[Line]:
-    """Return the lines of a page without the numbers that count them.
+    """Return the lines of a page without line numbers.
 
-    A number counts its line if it grows by one with each line, and if the lines end where the next
-    word has no room: those of a list, of a table and of code end where their text does.
+    Numbers are line numbers if they increase by one with each line, and if the lines end where the
+    next word does not fit: lines of a list, of a table and of code end where their text does.
     """
     kept: list[Line] = []
     for _, column in groupby(lines, key=lambda line: (line.column, line.table is not None)):
@@ -38,9 +38,10 @@ def remove_line_numbers(lines: list[Line], left_out: LeftOutCounts) -> list[Line
 
 
 def _find_numbered(lines: Sequence[Line]) -> set[int]:
-    """Return the places of the lines that begin with their number; none if it counts other things.
+    """Return the indices of the lines that begin with their number; none if the numbers count
+    something else.
 
-    Numbers may stand at every fifth line alone.
+    Only every fifth line may be numbered.
     """
     numbers = [
         (at, int(match[1]))
@@ -72,7 +73,7 @@ def _are_wrapped(lines: Sequence[Line]) -> bool:
 
 
 def _list_open(lines: Sequence[Line], right: float) -> Iterator[bool]:
-    """Yield of each line that ends within a sentence whether the next word had no room there."""
+    """Yield for each line that ends within a sentence whether the next word did not fit."""
     for above, line in pairwise(lines):
         one, other = above.segments[0], line.segments[0]
         if not one.text.endswith(_ENDS):

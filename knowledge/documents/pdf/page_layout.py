@@ -1,4 +1,4 @@
-"""Puts the segments of a page into lines, in the order in which a person reads them."""
+"""Arranges the segments of a page into lines in reading order."""
 
 import re
 from collections import Counter
@@ -45,7 +45,7 @@ _LEAST_PAGES = 3
 
 @dataclass(slots=True)
 class LaidOutPage:
-    """The lines of a page in reading order, with what tables need to know."""
+    """The lines of a page in reading order, with the data that tables need."""
 
     number: int
     text: PageText
@@ -54,7 +54,7 @@ class LaidOutPage:
 
 @dataclass(frozen=True, slots=True)
 class _PageTables:
-    """A page with its drawn tables, by `id` of the segment that stands for each."""
+    """A page with its drawn tables, by `id` of the segment that represents each."""
 
     text: PageText
     tables: Mapping[int, TextTable]
@@ -82,7 +82,7 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
         groups = _split_columns(segments, _PageTables(text, tables), depth=2)
     lines: list[Line] = []
     for group in groups:
-        column = (min(one.left for one in group), max(one.right for one in group))
+        column = (min(line.left for line in group), max(line.right for line in group))
         for line in find_lines(group, tables):
             line.column, line.page = column, number
             lines.append(line)
@@ -90,9 +90,9 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
 
 
 def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
-    """Remove running heads, numbers of pages and lines, and contents; return what they were.
+    """Remove running heads, page and line numbers, and tables of contents; return what they were.
 
-    A running head with a number, such as that of a document and its revision, stays once.
+    A running head with a number, such as a document number and its revision, is kept once.
     """
     left_out = LeftOutCounts()
     for page in pages:
@@ -134,7 +134,9 @@ def _is_tagged(segments: Sequence[Segment]) -> bool:
 
 
 def _follow_tags(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
-    """Yield groups of segments in the order of their tags; others stand above or below them."""
+    """Yield groups of segments in the order of their tags; untagged ones are placed above or below
+    them.
+    """
     highest = max(segment.base for segment in segments if segment.tag is not None)
     groups: dict[int, list[Segment]] = {}
     for segment in segments:
@@ -148,7 +150,7 @@ def _follow_tags(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
 def _find_furniture(
     page: LaidOutPage, repeated: Mapping[str, bool], usual: float
 ) -> Iterator[tuple[Line, str]]:
-    """Yield the lines of a page, each with what it is if it is not content."""
+    """Yield the lines of a page, each with its kind if it is not content."""
     edges = {id(line) for line in _edge_lines(page)}
     ends = {id(line) for line in page.lines[:1] + page.lines[-1:]}
     contents = {
@@ -175,10 +177,10 @@ def _is_margin_note(line: Line, page: LaidOutPage, usual: float) -> bool:
 
 
 def _find_repeated(pages: Sequence[LaidOutPage]) -> dict[str, bool]:
-    """Return the lines at the edge of several pages and nowhere else: no rows of tables.
+    """Return the lines that occur only at the edge of several pages and are not rows of tables.
 
-    Their numbers are the same on all pages, then the value is True, or count the pages. Others are
-    content: a page that shows "Room 104" below the head of "Room 103".
+    The value is True if their numbers are the same on all pages; otherwise their numbers count the
+    pages. Other lines are content: a page that shows "Room 104" below the head of "Room 103".
     """
     texts: dict[str, list[tuple[int, str]]] = {}
     inner: set[str] = set()
@@ -191,19 +193,19 @@ def _find_repeated(pages: Sequence[LaidOutPage]) -> dict[str, bool]:
                 inner.add(_bare(line.text))
     least = max(_LEAST_PAGES, len(pages) * 2 // 5) if len(pages) > 2 else 2
     return {
-        key: len({text for _, text in found}) == 1
-        for key, found in texts.items()
-        if len(found) >= least and key not in inner and _is_running(found)
+        key: len({text for _, text in occurrences}) == 1
+        for key, occurrences in texts.items()
+        if len(occurrences) >= least and key not in inner and _is_running(occurrences)
     }
 
 
-def _is_running(found: Sequence[tuple[int, str]]) -> bool:
+def _is_running(occurrences: Sequence[tuple[int, str]]) -> bool:
     """Return whether each number of a line is the same on all pages, or that of the page.
 
     A document may begin with pages that are not counted.
     """
-    numbers = [[int(number) for number in _DIGITS.findall(text)] for _, text in found]
-    pages = [page for page, _ in found]
+    numbers = [[int(number) for number in _DIGITS.findall(text)] for _, text in occurrences]
+    pages = [page for page, _ in occurrences]
     return all(
         len(set(column)) == 1
         or all(abs(number - at) <= _UNCOUNTED for number, at in zip(column, pages, strict=True))
@@ -227,7 +229,7 @@ def _bare(text: str) -> str:
 def _split_columns(
     segments: list[Segment], page: "_PageTables", depth: int
 ) -> Iterator[list[Segment]]:
-    """Yield groups of segments in reading order; what crosses a gutter stands between columns."""
+    """Yield groups of segments in reading order; text that crosses a gutter separates columns."""
     gutter = _find_gutter(segments, page) if depth else None
     if gutter is None:
         if segments:
@@ -291,9 +293,9 @@ def _divides(segments: Sequence[Segment], at: float) -> bool:
 
 
 def _parts(segments: Sequence[Segment], at: float, page: PageText) -> bool:
-    """Return whether the sides, of which neither or one alone is prose, are no cells of a table.
+    """Return True if two columns are not table cells; at most one of them may be prose.
 
-    Cells of a row share a baseline or the rules between the rows. A column that holds a table
+    Cells of a row share a baseline or the rules between the rows. A column that contains a table
     has lines between those of the other column, and rules that end before it.
     """
     if any(rule.left < at < rule.right for rule in page.rules):

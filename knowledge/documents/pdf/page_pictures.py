@@ -1,4 +1,4 @@
-"""Takes the pictures of the pages of a PDF, and finds the text beside which they stand."""
+"""Extracts the pictures of PDF pages, and finds the text next to them."""
 
 import re
 from collections import Counter
@@ -30,7 +30,8 @@ _FURTHEST_CAPTION = 3.0
 _NUMBERED_CAPTION = re.compile(
     r"[^\W\d_]{1,20}\.?[ \u00a0]{0,2}[0-9]{1,3}(?:[.-][0-9]{1,3})?[ \u00a0]?[:.\u2013\u2014-]"
 )
-"""Such as `Figure 3:`, in any language: else nobody knows where a caption ends and text begins."""
+"""For example `Figure 3:`, in any language: without a number, the end of a caption cannot be
+determined."""
 _MOST_PAGES_OF_ONE = 2
 """A picture of more pages is a logo or the like."""
 
@@ -74,23 +75,23 @@ def insert_pictures(
 ) -> Iterator[Block]:
     """Yield the blocks with the pictures of their pages.
 
-    A picture belongs to the block of the line below it if that is its numbered caption, else to the
-    block of the line above it. One that many pages show is left out.
+    A picture belongs to the block of the line below it if that is its numbered caption, otherwise
+    to the block of the line above it. Pictures repeated on many pages are left out.
     """
     counts = Counter(data for data, _ in {(picture.data, picture.page) for picture in taken})
     lines = {page.number: page.lines for page in pages}
-    found: dict[int, list[Picture]] = {}
+    by_place: dict[int, list[Picture]] = {}
     for picture in taken:
         if counts[picture.data] <= _MOST_PAGES_OF_ONE:
             at, caption = _place(picture, blocks, lines.get(picture.page, []))
-            found.setdefault(at, []).append(Picture(caption, data=picture.data))
+            by_place.setdefault(at, []).append(Picture(caption, data=picture.data))
     for at, block in enumerate(blocks):
-        pictures = tuple(found.get(at, ()))
+        pictures = tuple(by_place.get(at, ()))
         yield replace(block, pictures=(*block.pictures, *pictures)) if pictures else block
 
 
 def _extract(drawn: "PdfImage") -> bytes | None:
-    """Return a picture as it is written, if it is a JPEG, else as PNG."""
+    """Return the bytes of a picture if it is a JPEG, otherwise as PNG."""
     columns, rows = drawn.get_px_size()
     if not 0 < columns * rows <= _LARGEST_AREA:
         return None
@@ -102,19 +103,19 @@ def _extract(drawn: "PdfImage") -> bytes | None:
     return write_png(colours.reshape(colours.shape[0], colours.shape[1], -1))
 
 
-def _place(one: PagePicture, blocks: Sequence[Block], lines: Sequence[Line]) -> tuple[int, str]:
+def _place(picture: PagePicture, blocks: Sequence[Block], lines: Sequence[Line]) -> tuple[int, str]:
     """Return the number of the block of a picture, and its caption."""
-    own = [at for at, block in enumerate(blocks) if block.anchor == f"page={one.page}"]
-    beside = [line for line in lines if _is_across(one, line)]
-    below = [line for line in beside if line.base < one.bottom + line.size / 2]
+    own = [at for at, block in enumerate(blocks) if block.anchor == f"page={picture.page}"]
+    beside = [line for line in lines if _is_across(picture, line)]
+    below = [line for line in beside if line.base < picture.bottom + line.size / 2]
     nearest = max(below, key=lambda line: line.base, default=None)
-    if nearest is not None and one.bottom - nearest.base <= _FURTHEST_CAPTION * nearest.size:
+    if nearest is not None and picture.bottom - nearest.base <= _FURTHEST_CAPTION * nearest.size:
         for at in own:
             text = blocks[at].text
             is_short = blocks[at].kind is BlockKind.TEXT and len(text) <= LONGEST_CAPTION
             if is_short and text.startswith(nearest.text) and _NUMBERED_CAPTION.match(text):
                 return at, text
-    above = [line for line in beside if line.base >= one.top - line.size]
+    above = [line for line in beside if line.base >= picture.top - line.size]
     last = min(above, key=lambda line: line.base, default=None)
     for at in reversed(own):
         if last is not None and last.text in blocks[at].text:
@@ -122,7 +123,7 @@ def _place(one: PagePicture, blocks: Sequence[Block], lines: Sequence[Line]) -> 
     return (own[0] if own else -1), ""
 
 
-def _is_across(one: PagePicture, line: Line) -> bool:
+def _is_across(picture: PagePicture, line: Line) -> bool:
     left = min(segment.left for segment in line.segments)
     right = max(segment.right for segment in line.segments)
-    return left < one.right and right > one.left
+    return left < picture.right and right > picture.left

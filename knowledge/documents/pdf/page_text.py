@@ -26,7 +26,8 @@ _GAP_OF_CELLS = 1.2
 _GAP_WITHOUT_SPACE = 0.9
 """The same where no space is drawn between them: cells are drawn one by one."""
 _GAP_OF_PARTS = 0.45
-"""From here on a gap may part two cells, if the rows around it say so; a space is narrower."""
+"""From this width on, a gap may separate two cells if the rows around it agree; a space is
+narrower."""
 _GAP_OF_CODE_PARTS = 0.75
 _GAP_OF_WORDS = 0.2
 _BASELINE = 0.45
@@ -39,7 +40,7 @@ _LEAST_SPACED = 5
 _WIDER = 1.4
 """How many times wider the space between words is whose letters are spaced out."""
 _TEX_BULLET = 0x88
-"""How PDFium reads the bullet of TeX's typeface of signs, which names no characters."""
+"""PDFium's text for the bullet in TeX's symbol font, which names no characters."""
 _HYPHEN = 2
 _LONGEST_NAME = 200
 _MOST_CHARACTERS = 200_000
@@ -108,7 +109,7 @@ class Stroke:
 
 @dataclass(slots=True)
 class PageText:
-    """What a page shows; `has_pictures` says whether a page without text may be a scan."""
+    """The content of a page; `has_pictures` states whether a page without text may be a scan."""
 
     width: float
     height: float
@@ -119,7 +120,7 @@ class PageText:
 
 
 class TextDirection(Enum):
-    """The direction in which text runs on a page, in quarters of a circle against the clock."""
+    """The direction of text on a page, in quarter turns counterclockwise."""
 
     NONE = 0
     UP = 1
@@ -180,7 +181,7 @@ class _Objects:
 
 
 class _CellEdges:
-    """The lines of a page that end a segment, as cells may stand close, or strike it out."""
+    """The lines of a page that separate adjacent cells or strike text out."""
 
     def __init__(self, lines: list[Box], size: Size) -> None:
         self._lines = lines
@@ -189,7 +190,7 @@ class _CellEdges:
         self._level: dict[TextDirection, list[Stroke]] = {}
 
     def part(self, current: Segment, left: float, turn: TextDirection) -> bool:
-        """Return whether a line stands between a segment and a character that begins at `left`."""
+        """Return whether a line separates a segment from a character that begins at `left`."""
         if left - current.right < _LEAST_GAP_OF_CELLS:
             return False
         if turn not in self._by_turn:
@@ -224,9 +225,9 @@ class _CellEdges:
 
 
 def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
-    """Return the segments and rules of a page in the order in which they are drawn.
+    """Return the segments and rules of a page in drawing order.
 
-    There is one text for each direction in which text runs, the one of most letters first.
+    There is one text per direction, the one with the most letters first.
     """
     size = page.get_size() if page.get_rotation() in (0, 180) else page.get_size()[::-1]
     objects = _take_objects(page)
@@ -234,7 +235,7 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     glyphs = _take_glyphs(text_page, size, read_tags(page))
     for turn, segment in _take_segments(text_page, glyphs, _CellEdges(objects.lines, size)):
         by_turn.setdefault(turn, []).append(segment)
-    turns = sorted(by_turn, key=lambda turn: -sum(len(one.text) for one in by_turn[turn]))
+    turns = sorted(by_turn, key=lambda turn: -sum(len(span.text) for span in by_turn[turn]))
     taken = [
         PageText(*turn_size(turn, size), segments=by_turn.get(turn, []))
         for turn in turns or [TextDirection.NONE]
@@ -274,15 +275,15 @@ def take_strokes(drawn: "PdfObject") -> list[Box]:
 
 
 def turn_strokes(lines: list[Box], turn: TextDirection, size: Size) -> list[Stroke]:
-    """Return lines as a reader of text in a direction sees them; short ones are left out."""
-    found: list[Stroke] = []
+    """Return lines as seen by a reader of text in a direction; short ones are left out."""
+    strokes: list[Stroke] = []
     for line in lines:
         left, bottom, right, top = turn_box(turn, line, size)
         if right - left >= max(_SHORTEST, top - bottom):
-            found.append(Stroke(False, bottom, left, right))
+            strokes.append(Stroke(False, bottom, left, right))
         elif top - bottom >= _SHORTEST:
-            found.append(Stroke(True, left, bottom, top))
-    return found
+            strokes.append(Stroke(True, left, bottom, top))
+    return strokes
 
 
 def find_turn(along: float, rise: float) -> TextDirection:
@@ -459,8 +460,8 @@ def _join_words(
 ) -> Iterator[tuple[TextDirection, Segment]]:
     """Yield the segments of a page with text from right to left.
 
-    A number or Latin word in such a line stands to the left of what it follows, and runs to the
-    right. So words are joined to each other only when their places are known, and runs again.
+    A number or Latin word in such a line is to the left of the preceding word, and runs to the
+    right. Words are therefore joined only once their positions are known, and then runs again.
     """
     runs = _join_near(_take_words(glyphs), edges_of_cells)
     for word in _join_near(runs, edges_of_cells):
@@ -505,7 +506,7 @@ def _is_in_word(word: _Word, last: _Glyph, glyph: _Glyph) -> bool:
 
 
 def _join_near(words: Iterator[_Word], edges_of_cells: "_CellEdges") -> Iterator[_Word]:
-    """Yield words; those that stand beside each other, on either side, are one."""
+    """Yield words; adjacent ones, on either side, are joined."""
     held: _Word | None = None
     for word in words:
         if held is None or not _is_near(held, word, edges_of_cells):
@@ -620,16 +621,16 @@ def _read_typeface(raw: Any, drawn: Any, turn: TextDirection) -> _Typeface:
 def _take_objects(page: "PdfPage") -> _Objects:
     from pypdfium2 import raw
 
-    found = _Objects()
+    objects = _Objects()
     for drawn in page.get_objects(max_depth=4):
         if drawn.type == raw.FPDF_PAGEOBJ_IMAGE:
-            found.has_pictures = True
+            objects.has_pictures = True
         elif drawn.type == raw.FPDF_PAGEOBJ_PATH:
-            if len(found.boxes) < _MOST_RULES:
-                found.boxes.append(drawn.get_bounds())
-            if len(found.lines) < _MOST_STROKES:
-                found.lines.extend(take_strokes(drawn))
-    return found
+            if len(objects.boxes) < _MOST_RULES:
+                objects.boxes.append(drawn.get_bounds())
+            if len(objects.lines) < _MOST_STROKES:
+                objects.lines.extend(take_strokes(drawn))
+    return objects
 
 
 def _list_rules(boxes: list[Box], turn: TextDirection, size: Size) -> list[DrawnRule]:

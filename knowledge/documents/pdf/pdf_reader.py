@@ -47,10 +47,10 @@ _SIGNATURES = {
 
 
 class _PageReader:
-    """Reads the pages of a document, and remembers which of them gave no text.
+    """Reads the pages of a document, and remembers those without text.
 
-    `recognised` has the texts of pages that are pictures, by their numbers; `reason` says why the
-    other pictures have none. `shown` are the figures beside the text.
+    `recognised` contains the texts of scanned pages, by their numbers; `reason` states why other
+    scans have none. `shown` are the figures beside the text.
     """
 
     def __init__(self, document: "PdfDocument", recognise: Recognise | None) -> None:
@@ -65,7 +65,7 @@ class _PageReader:
         self.comments = 0
 
     def read(self) -> Iterator[LaidOutPage]:
-        """Yield the pages that have text; one that repeats an earlier one is left out."""
+        """Yield the pages with text; repeated pages are left out."""
         from pypdfium2 import PdfiumError
 
         seen: set[str] = set()
@@ -133,10 +133,10 @@ class _PageReader:
 
 
 def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
-    """Return the page; raise `WrongFormatError` for damaged, locked and other files.
+    """Return the page; raises `WrongFormatError` for damaged, locked and other files.
 
-    `recognise` finds the text of pictures; None: that of the extra `ocr`, if it is installed.
-    Raises `PicturesError` when all its pages are pictures whose text nobody recognised.
+    `recognise` recognises the text of pictures; by default the extra `ocr`, if it is installed.
+    Raises `PicturesError` if all pages are pictures without recognised text.
     """
     from pypdfium2 import PdfDocument, PdfiumError
 
@@ -194,9 +194,9 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
 
 
 def _find_title(blocks: tuple[Block, ...], pages: Sequence[LaidOutPage]) -> str:
-    """Return the first heading when it is also the highest; others head a part only.
+    """Return the first heading if it is also the highest; others head only a part.
 
-    A larger line on its page is the title instead: outlines name the first page "Front cover".
+    Otherwise a larger line on its page is the title: outlines name the first page "Front cover".
     """
     highest = first_heading(blocks)
     first = next((block for block in blocks if block.level), None)
@@ -236,7 +236,7 @@ def _read_outline(document: "PdfDocument") -> Outline:
     """Return for each page the headings that the outline places there."""
     from pypdfium2 import PdfiumError
 
-    found: dict[int, dict[str, int]] = {}
+    outline: dict[int, dict[str, int]] = {}
     try:
         for entry in document.get_toc(max_depth=_DEEPEST_OUTLINE):
             target = entry.get_dest()
@@ -244,7 +244,7 @@ def _read_outline(document: "PdfDocument") -> Outline:
             page = target.get_index() if target is not None else None
             if page is not None and title:
                 level = min(entry.level + 1, _DEEPEST_OUTLINE)
-                found.setdefault(page + 1, {})[title] = level
+                outline.setdefault(page + 1, {})[title] = level
     except (PdfiumError, RecursionError, ValueError):
         return {}
-    return found
+    return outline

@@ -1,6 +1,6 @@
-"""Takes the tables of a page whose cells are drawn: text inside the lines of a cell is its text.
+"""Reads the tables of a page whose cells are drawn: text inside the lines of a cell belongs to it.
 
-Other tables are found by cells that stand below each other, see `text_tables`.
+Other tables are found by aligned cells, see `text_tables`.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from knowledge.documents.tables import Cell, is_value
 _LEAST_FILLED = 0.25
 """The share of cells with text; a grid with less is that of a diagram."""
 _LONGEST_CELL = 15
-"""Lines of a cell; a grid most of whose text is in longer ones is the layout of a page."""
+"""Maximum number of lines of a cell; a grid with mostly longer ones is a page layout."""
 _LEAST_BESIDE = 2
 """Lines of values beside each other that make columns of a drawn one."""
 _LEAST_ROWS = 3
@@ -46,7 +46,7 @@ class DrawnCell:
     right: float
     top: float
     is_open: bool = False
-    """Whether columns that no line parts stand in this column of the grid."""
+    """Whether this column of the grid contains columns that are not separated by lines."""
 
     def holds(self, x: float, y: float) -> bool:
         """Return whether a point is in this cell."""
@@ -85,9 +85,8 @@ class DrawnGrid:
 def take_tables(
     page: int, segments: Sequence[Segment], strokes: Sequence[Stroke]
 ) -> tuple[Mapping[int, TextTable], list[Segment]]:
-    """Return the drawn tables, and the segments of which each table is one.
-
-    The tables are by `id` of the segment that stands for them.
+    """Return the drawn tables by the `id` of the segments that represent them, and these
+    segments.
     """
     tables: dict[int, TextTable] = {}
     left = list(segments)
@@ -124,8 +123,8 @@ def find_grids(strokes: Sequence[Stroke]) -> list[DrawnGrid]:
     if len(level) * len(upright) > _MOST_MEETINGS:
         return []
     grids = [_make_grid(*parts) for parts in _list_connected(level, upright)]
-    found = [grid for grid in grids if grid is not None]
-    return sorted(found, key=lambda grid: -grid.area)
+    drawn_grids = [grid for grid in grids if grid is not None]
+    return sorted(drawn_grids, key=lambda grid: -grid.area)
 
 
 def _find_middle(segment: Segment) -> tuple[float, float]:
@@ -146,9 +145,9 @@ def _part(segments: Sequence[Segment], grid: DrawnGrid) -> tuple[list[Segment], 
 def _divide_columns(
     grid: DrawnGrid, segments: Sequence[Segment]
 ) -> tuple[DrawnGrid, list[Segment]]:
-    """Return a grid with a column for each of those whose values stand in one drawn column.
+    """Return a grid in which a drawn column with several columns of values is divided into them.
 
-    The segments end at these columns, too.
+    The segments are split at these columns as well.
     """
     by_column: dict[int, list[Segment]] = {}
     for segment in segments:
@@ -160,12 +159,12 @@ def _divide_columns(
         gutters = _find_gutters(by_column[column])
         lefts[column + 1 : column + 1] = [sum(gutter) / 2 for gutter in gutters]
         cells = [_widen_cell(cell, column, len(gutters)) for cell in cells]
-        taken += [piece for one in by_column[column] for piece in cut_segment(one, gutters)]
+        taken += [piece for segment in by_column[column] for piece in cut_segment(segment, gutters)]
     return replace(grid, lefts=tuple(lefts), cells=tuple(cells)), taken
 
 
 def _find_gutters(segments: Sequence[Segment]) -> list[tuple[float, float]]:
-    """Return the strips between the values that stand beside each other on several lines."""
+    """Return the gaps between values that are next to each other on several lines."""
     lines = [line.segments for line in find_lines(segments)]
     beside = [
         line for line in lines
@@ -187,7 +186,8 @@ def _widen_cell(cell: DrawnCell, column: int, count: int) -> DrawnCell:
 
 
 def _divide_cells(grid: DrawnGrid, segments: Sequence[Segment]) -> DrawnGrid:
-    """Return a grid whose cells end at a column where their text does, although no line is drawn.
+    """Return a grid whose cells are divided at columns where their text is, even without a drawn
+    line.
 
     Such a cell spans several columns and has, on one line, texts that each fit into a column.
     """
@@ -212,9 +212,9 @@ def _divide_cells(grid: DrawnGrid, segments: Sequence[Segment]) -> DrawnGrid:
 
 
 def _fit_columns(grid: DrawnGrid, cell: DrawnCell, segments: Sequence[Segment]) -> bool:
-    """Return whether the texts of a cell that spans columns belong to one of them each.
+    """Return whether the texts of a cell that spans columns each belong to one of them.
 
-    A text over several columns may stand above those of the columns: it heads them all.
+    A text over several columns may be above those of the columns, as their common header.
     """
     inner = grid.lefts[cell.column + 1 : cell.column + cell.columns]
     wide = [
@@ -226,14 +226,15 @@ def _fit_columns(grid: DrawnGrid, cell: DrawnCell, segments: Sequence[Segment]) 
     if not cell.is_open:
         return is_beside and not wide
     return not wide or (
-        is_beside and not any(is_value(part.text) for one in wide for part in one.parts)
+        is_beside and not any(is_value(part.text) for segment in wide for part in segment.parts)
     )
 
 
 def _divide_rows(grid: DrawnGrid, segments: Sequence[Segment]) -> DrawnGrid:
-    """Return a grid whose cells end at a row if each of their lines is on the line of a row.
+    """Return a grid whose cells are divided at a row if each of their lines is on the line of a
+    row.
 
-    Lines are drawn between the values of such rows, and not between their labels.
+    Lines are drawn between the values of such rows, but not between their labels.
     """
     own: dict[DrawnCell, list[Segment]] = {}
     for segment in segments:
@@ -287,7 +288,7 @@ def _fill(grid: DrawnGrid, segments: Sequence[Segment]) -> CellLines:
                 own.setdefault(cell, []).append(segment)
                 if not cell.is_open:
                     break
-    return {cell: list(find_lines(found)) for cell, found in own.items()}
+    return {cell: list(find_lines(lines)) for cell, lines in own.items()}
 
 
 def _is_table(grid: DrawnGrid, cells: CellLines) -> bool:
@@ -348,7 +349,7 @@ def _list_rows(grid: DrawnGrid, cells: CellLines) -> Iterator[list[Cell]]:
 
 
 def _is_bold_head(grid: DrawnGrid, cells: CellLines) -> bool:
-    """Return whether the first row is bold, and others are not."""
+    """Return whether the first row is bold and the others are not."""
     bold = {
         row: all(line.is_bold for lines in _list_row(cells, row).values() for line in lines)
         for row in range(len(grid.tops) - 1)
@@ -358,10 +359,10 @@ def _is_bold_head(grid: DrawnGrid, cells: CellLines) -> bool:
 
 
 def _find_bases(row: CellLines) -> list[float]:
-    """Return where rows begin between which no line is drawn; none for a row of one line.
+    """Return the baselines of rows without lines between them; none for a row of one line.
 
-    Either values stand below each other in a column, or the lines of the first cell stand far from
-    each other, as high as those of another one.
+    Either values are aligned in a column, or the lines of the first cell are as far apart and as
+    high as those of another cell.
     """
     if len(row) < 2:
         return []
@@ -386,9 +387,9 @@ def _find_bases(row: CellLines) -> list[float]:
 def _find_bases_of_values(
     first: Sequence[Line], others: Sequence[Sequence[Line]], right: float
 ) -> list[float]:
-    """Return where rows begin if a column has only values, at least two below each other.
+    """Return the baselines of rows if a column has only values, at least two below each other.
 
-    The value of a label that is wrapped before `right` may stand beside any of its lines.
+    The value of a label that is wrapped before `right` may be on any of its lines.
     """
     columns = [
         lines for lines in others
@@ -450,7 +451,7 @@ def _merge(strokes: Sequence[Stroke], *, is_vertical: bool) -> list[Stroke]:
 
 
 def _take_place(chosen: list[Stroke]) -> list[Stroke]:
-    """Take the first lines that lie within the distance in which lines are one."""
+    """Take the first lines within the distance at which lines count as one."""
     count = 1
     while count < len(chosen) and chosen[count].at - chosen[0].at <= _NEAR:
         count += 1
@@ -468,7 +469,7 @@ def _meet(level: Stroke, upright: Stroke) -> bool:
 def _list_connected(
     level: Sequence[Stroke], upright: Sequence[Stroke]
 ) -> Iterator[tuple[list[Stroke], list[Stroke]]]:
-    """Yield the lines that meet each other, directly or through others."""
+    """Yield the groups of lines that touch, directly or through others."""
     parents = list(range(len(level) + len(upright)))
 
     def find(one: int) -> int:
@@ -494,15 +495,15 @@ def _list_connected(
 def _make_grid(level: list[Stroke], upright: list[Stroke]) -> DrawnGrid | None:
     if not level or not upright:
         return None
-    left, right = min(stroke.start for stroke in level), max(one.end for one in level)
-    bottom, top = min(stroke.start for stroke in upright), max(one.end for one in upright)
+    left, right = min(stroke.start for stroke in level), max(stroke.end for stroke in level)
+    bottom, top = min(stroke.start for stroke in upright), max(stroke.end for stroke in upright)
     left, right = (
         min(left, *(stroke.at for stroke in upright)),
-        max(right, *(one.at for one in upright)),
+        max(right, *(stroke.at for stroke in upright)),
     )
     bottom, top = (
         min(bottom, *(stroke.at for stroke in level)),
-        max(top, *(one.at for one in level)),
+        max(top, *(stroke.at for stroke in level)),
     )
     level = [*level, Stroke(False, top, left, right), Stroke(False, bottom, left, right)]
     upright = [*upright, Stroke(True, left, bottom, top), Stroke(True, right, bottom, top)]
@@ -525,7 +526,7 @@ def _list_places(lines: Sequence[Stroke]) -> list[float]:
 def _list_cells(
     lefts: Sequence[float], tops: Sequence[float], level: list[Stroke], upright: list[Stroke]
 ) -> Iterator[DrawnCell]:
-    """Yield the cells by rows: each goes on to the right and down as far as no line ends it."""
+    """Yield the cells by rows: each extends to the right and down until a line ends it."""
     rows, columns = len(tops) - 1, len(lefts) - 1
     ended = _find_drawn(upright, lefts[1:], [(a + b) / 2 for a, b in pairwise(tops)])
     closed = _find_drawn(level, tops[1:], [(a + b) / 2 for a, b in pairwise(lefts)])

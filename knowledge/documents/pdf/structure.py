@@ -49,7 +49,7 @@ _LEAST_VALUED = 2
 _LEAST_GROUPED = 3
 _FURTHEST_ROW = 2.0
 _LEAST_OVER = 2.0
-"""Points by which a text reaches over a column that it belongs to."""
+"""Minimum overlap in points of a text with a column to which it belongs."""
 
 
 @dataclass(slots=True)
@@ -90,9 +90,9 @@ class _Measures:
 def write_blocks(
     pages: Sequence[LaidOutPage], outline: Outline, left_out: LeftOutCounts
 ) -> Iterator[Block]:
-    """Yield the blocks of all pages; every block's place is its page.
+    """Yield the blocks of all pages; the place of every block is its page.
 
-    The structure of a table whose columns are unclear is left out: its lines are shown instead.
+    The structure of a table with unclear columns is left out: its lines are shown instead.
     """
     measures = _measure(pages)
     parts = list(_join_tables(_find_parts(pages, measures, outline)))
@@ -152,13 +152,13 @@ def _find_parts(
     pages: Sequence[LaidOutPage], measures: _Measures, outline: Outline
 ) -> Iterator[_HeadingLines | _ParagraphLines | TextTable]:
     for page in pages:
-        found = list(find_tables(page))
+        tables = list(find_tables(page))
         titles = outline.get(page.number, {})
         held: _ParagraphLines | None = None
         last: _HeadingLines | None = None
-        for at, part in enumerate(found):
-            following = found[at + 1] if at + 1 < len(found) else None
-            above = found[at - 1] if at else None
+        for at, part in enumerate(tables):
+            following = tables[at + 1] if at + 1 < len(tables) else None
+            above = tables[at - 1] if at else None
             if isinstance(part, TextTable):
                 heading, held, last = None, None, None
                 yield part
@@ -316,9 +316,9 @@ def _write_paragraph(paragraph: _ParagraphLines) -> Block:
 
 
 def _part_lines(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
-    """Yield the lines of a paragraph as one text, or one by one if all end before they are full.
+    """Yield the lines of a paragraph as one text, or one by one if all of them end early.
 
-    So do labels with their values, addresses and verses. Nothing says so of the longest line.
+    Labels with values, addresses and verses have such lines. The longest line proves nothing.
     """
     right = max(line.segments[-1].right for line in lines)
     breaks = [
@@ -456,7 +456,7 @@ def _widen(
 def _find_columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
     """Return where the columns of a table begin and end.
 
-    Rows with values tell them, for what stands above may head several columns. Words stand in
+    Rows with values determine them, because the text above may head several columns. Words are in
     different columns if most lines with text in both have a wide gap between them, and the others
     any gap.
     """
@@ -531,7 +531,7 @@ def _build(page: LaidOutPage, lines: Sequence[Line]) -> TextTable:
 
 
 def _are_unclear(columns: Sequence[tuple[float, float]], lines: Sequence[Line]) -> bool:
-    """Return whether values stand beside each other in a column."""
+    """Return whether values are next to each other in a column."""
     return any(
         hold_values_beside(
             [segment for segment in line.segments if _find_column(columns, segment) == at]
@@ -548,10 +548,10 @@ def _belongs_to_row(
     columns: Sequence[tuple[float, float]],
     row: Sequence[Sequence[str]],
 ) -> bool:
-    """Return whether a line goes on with the row above it: no rule between, or no first cell.
+    """Return whether a line continues the row above it: no rule between them, or no first cell.
 
-    Rules at one height alone part the header from the rows, and not the rows from each other.
-    A line with a value begins a row, unless its label began in the line above.
+    Rules at only one height separate the header from the rows, and not the rows from each other. A
+    line with a value begins a row, unless its label began in the line above.
     """
     if any(line.base + line.size * 0.3 < rule.base <= above.base for rule in rules):
         return False
@@ -576,7 +576,7 @@ def _goes_on_below(above: Line, line: Line, columns: Sequence[tuple[float, float
 def _list_spanned(
     columns: Sequence[tuple[float, float]], segment: Segment, *, is_head: bool
 ) -> list[int]:
-    """Return the column of a segment, or the columns above which a head stands."""
+    """Return the column of a segment, or the columns that a head covers."""
     over = [
         at for at, (left, right) in enumerate(columns)
         if min(segment.right, right) - max(segment.left, left) > _LEAST_OVER

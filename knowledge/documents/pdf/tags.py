@@ -1,6 +1,7 @@
-"""Reads what a tagged PDF states of its text: headings, items of lists, and the order of blocks.
+"""Reads the structure of a tagged PDF: headings, list items, and the order of blocks.
 
-Tables are found by their layout: files list the cells of a row in any order and omit empty ones.
+Tables are found by their layout, because files list the cells of a row in any order and omit empty
+ones.
 """
 
 import ctypes
@@ -70,7 +71,7 @@ def read_tags(page: Any) -> Mapping[int, Tag]:
 
 
 def _begins(kind: str, outer: Tag | None) -> bool:
-    """Return whether an element is a block; what is in a cell or an item is a part of that."""
+    """Return whether an element is a block; content of a cell or an item is a part of that."""
     if outer is not None and (outer.is_cell or outer.kind == "LI"):
         return kind in _CELLS or (kind == "LI" and not outer.is_cell)
     return kind in _BLOCKS or kind in _CELLS or _find_level(kind) > 0

@@ -36,10 +36,10 @@ _PADDING = 2.0
 
 @dataclass(slots=True)
 class TextTable:
-    """The rows of a table on one page, where its columns begin and end, and its lowest line.
+    """The rows of a table on one page, its column edges, and its lowest line.
 
-    A drawn table has its segments. `fills_page`: it ends where a page has no room for more rows.
-    `unclear` are its lines in reading order, if its columns cannot be told apart.
+    A drawn table has its segments. `fills_page`: it ends where the page has no room for more rows.
+    `unclear` are its lines in reading order, if its columns cannot be determined.
     """
 
     page: int
@@ -52,9 +52,9 @@ class TextTable:
 
     @property
     def has_header(self) -> bool:
-        """Whether a row may head the columns: labels and their values have no such row.
+        """Whether a row may be the header of the columns; labels with values have no header.
 
-        Of two columns, the head is bold, or numbers stand below a word.
+        With two columns, the header is bold, or numbers follow below a word.
         """
         if len(self.columns) != _LABEL_AND_VALUE or any(cell.is_header for cell in self.rows[0]):
             return True
@@ -94,7 +94,7 @@ class Line:
 
     @property
     def size(self) -> float:
-        """The size in which most of the line is set."""
+        """The font size of most of the line."""
         return max(self.segments, key=lambda segment: len(segment.text)).size
 
     @property
@@ -111,9 +111,9 @@ class Line:
 def find_lines(
     segments: Sequence[Segment], tables: Mapping[int, TextTable] = MappingProxyType({})
 ) -> Iterator[Line]:
-    """Yield the lines of segments, from above to below.
+    """Yield the lines of segments, from top to bottom.
 
-    `tables` are those for which a segment stands, by `id` of the segment.
+    `tables` are represented by segments, by `id` of the segment.
     """
     held: list[Segment] = []
     for segment in sorted(segments, key=lambda one: -one.base):
@@ -141,10 +141,10 @@ def is_wrapped(above: Segment, below: Segment, right: float) -> bool:
 
 
 def join_lines(lines: Sequence[Line]) -> str:
-    """Return lines as one; a hyphen at the end of a line that may cut a word becomes a soft one.
+    """Return lines as one; a hyphen at the end of a line that may split a word becomes a soft one.
 
-    A hyphen stays in a compound with several and before capitals and digits. Scripts without
-    spaces have none at the end of a line.
+    A hyphen is kept in a compound with several hyphens and before capitals and digits. Scripts
+    without spaces have no hyphens at the end of a line.
     """
     text = ""
     for line in lines:
@@ -206,7 +206,7 @@ def fills_page(lowest: float, height: float) -> bool:
 
 
 def continue_table(before: TextTable, table: TextTable) -> TextTable:
-    """Return a table with the header of the one that it certainly continues, else unchanged.
+    """Return a table with the header of the one that it certainly continues, otherwise unchanged.
 
     A merged cell whose text is on the page before belongs to its rows on this page too.
     """
@@ -253,7 +253,7 @@ def _put_in_order(segments: Sequence[Segment]) -> list[Segment]:
 
 
 def _join_label(segments: list[Segment]) -> list[Segment]:
-    """Join a number or bullet with the text that it stands before."""
+    """Join a number or bullet with the text that it precedes."""
     if len(segments) != 2 or _LABEL.match(segments[0].text) is None:
         return segments
     label, text = segments
@@ -271,11 +271,11 @@ def _join_label(segments: list[Segment]) -> list[Segment]:
 
 
 def _is_continuation(before: TextTable, table: TextTable, header: int) -> bool:
-    """Return whether the rows of a table belong below the header of the one before.
+    """Return whether the rows of a table belong below the header of the previous one.
 
-    Forms repeat their labels on each page, and a table with a header of its own needs no other.
-    Rows belong together if they begin inside a merged cell, if a column has only values below its
-    header, or if the page before had no room for more rows.
+    Forms repeat their labels on each page, and a table with its own header needs no other. Rows
+    belong together if they begin inside a merged cell, if a column has only values below its
+    header, or if the previous page had no room for more rows.
     """
     above, below = expand_cells(before.rows), expand_cells(table.rows)
     first = table.rows[0][0]

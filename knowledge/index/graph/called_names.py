@@ -1,7 +1,7 @@
-"""The names by which texts call documents: titles, and the codes with which titles begin.
+"""The names with which texts refer to documents: titles, and the codes at the beginning of titles.
 
-A name is compared by its words, without case and punctuation: "AC-2 (10)" names the document whose
-title begins with "AC-2(10)", "Article 6(2)" the one that begins with "Article 6".
+Names are compared by their words, without case and punctuation: "AC-2 (10)" names the document
+whose title begins with "AC-2(10)", "Article 6(2)" the one that begins with "Article 6".
 """
 
 import re
@@ -35,13 +35,13 @@ class NameTable:
     def find_all(self, text: str) -> list[str]:
         """Return the names in a text, each once."""
         words = split_words(text)
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for start, word in enumerate(words):
             for length in sorted(self._lengths.get(word, ())):
                 name = " ".join(words[start : start + length])
                 if name in self._names:
-                    found[name] = None
-        return list(found)
+                    names[name] = None
+        return list(names)
 
 
 def split_words(text: str) -> list[str]:

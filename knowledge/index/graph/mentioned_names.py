@@ -1,4 +1,4 @@
-"""Finds the names that a text mentions: runs of capitalised words, codes, quoted phrases.
+"""Finds the names mentioned in a text: runs of capitalised words, codes, quoted phrases.
 
 It works for scripts with capital letters; in others only codes and quoted phrases are found.
 """
@@ -17,7 +17,7 @@ _BETWEEN = frozenset(
         "&", "der", "den", "al", "el", "bin", "ibn", "y", "e",
     }
 )  # fmt: skip
-"""Words that may stand inside a name."""
+"""Words that may occur inside a name."""
 _OPENING = frozenset(
     {
         "the", "a", "an", "in", "on", "at", "he", "she", "it", "they", "we", "you", "his", "her",
@@ -28,7 +28,7 @@ _OPENING = frozenset(
         "new", "also", "both", "each", "all", "no", "not", "see", "note", "such", "under",
     }
 )  # fmt: skip
-"""Words that begin a sentence and are no part of a name."""
+"""Words that begin a sentence and are not part of a name."""
 _JOINING = frozenset("'\u2019.-&")
 _LONGEST_TEXT = 20_000
 _MOST_WORDS = 10
@@ -36,10 +36,10 @@ _MOST_WORDS = 10
 
 def find_mentioned_names(text: str) -> dict[str, int]:
     """Return the names in a text, in lower case with single spaces, and how often each occurs."""
-    found: dict[str, int] = {}
+    mentioned_names: dict[str, int] = {}
     for name in _list_names(text[:_LONGEST_TEXT]):
-        found[name] = found.get(name, 0) + 1
-    return found
+        mentioned_names[name] = mentioned_names.get(name, 0) + 1
+    return mentioned_names
 
 
 def _list_names(text: str) -> Iterator[str]:
@@ -56,7 +56,7 @@ def _list_names(text: str) -> Iterator[str]:
 
 
 def _list_runs(text: str) -> Iterator[list[str]]:
-    """Yield runs of capitalised words; words such as `of` may stand between two of them."""
+    """Yield runs of capitalised words, which may contain words such as `of`."""
     run: list[str] = []
     pending: list[str] = []
     for token in _TOKEN.findall(text):

@@ -1,8 +1,8 @@
-"""Finds the edges of a passage that its document alone decides.
+"""Finds the edges of a passage within its own document.
 
-These are the names that it mentions, the passages of its document that it refers to ("see
-Section 4", "as described in 'Fees'"), and the passage above it: the first one of the section that
-encloses its own.
+These are the names that it mentions, the passages of its document that it refers to ("see Section
+4", "as described in 'Fees'"), and the passage above it: the first one of the section that encloses
+its own.
 """
 
 import re
@@ -87,7 +87,9 @@ def _find_references(
         runs = (" ".join(words[:length]) for length in range(len(words), 0, -1))
         named.append(next((names[run] for run in runs if run in names), None))
     own = leads[chunk.heading_path]
-    others = (one for one in named if one is not None and one not in {own, chunk.ordinal})
+    others = (
+        ordinal for ordinal in named if ordinal is not None and ordinal not in {own, chunk.ordinal}
+    )
     return tuple(dict.fromkeys(others))[:_MOST_REFERENCES]
 
 

@@ -1,8 +1,8 @@
 """Records which documents are being changed, so that a restart after a kill checks only these.
 
-The first line of the file names the boot of the machine, each further line the documents of one
-change. A flush makes earlier changes durable: the file then keeps the last change alone. After a
-restart of the machine anything may be lost that was not flushed, so that nothing is known.
+The first line of the file identifies the boot of the machine, each further line the documents of
+one change. A flush makes earlier changes durable: the file then keeps only the last change. After a
+restart of the machine, unflushed changes may be lost, so the incomplete documents are unknown.
 """
 
 import json
@@ -16,8 +16,8 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 class ChangeLog:
     """The changes since the last flush, in a file that exists until the index is closed.
 
-    `was_interrupted` says that the process before this one was killed after a change. `documents`
-    are those that it may have left incomplete; None if they are not known.
+    `was_interrupted`: the previous process was killed after a change. `documents` are those that it
+    may have left incomplete; None if unknown.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,7 +43,9 @@ class ChangeLog:
             self._replace()
 
     def forget_interruption(self) -> None:
-        """Forget what an earlier process has left, after it was removed and flushed."""
+        """Delete the record of an interrupted process, after its changes were repaired and
+        flushed.
+        """
         self.was_interrupted, self.documents = False, ()
         self.close()
 
@@ -70,7 +72,7 @@ def _read(path: Path) -> Collection[str] | None:
 
 
 def _read_boot() -> str:
-    """Return what identifies this run of the machine; nothing where the system does not say."""
+    """Return the identity of this boot of the machine; empty if the system provides none."""
     return _BOOT.read_text("ascii").strip() if _BOOT.exists() else ""
 
 

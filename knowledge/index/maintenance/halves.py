@@ -1,4 +1,4 @@
-"""Removes what a killed process has left of documents; they are ingested again."""
+"""Removes incomplete documents of a killed process; they are ingested again."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -12,9 +12,10 @@ _AT_ONCE = 50
 
 
 async def remove_halves(engine: Engine, documents: Collection[str] | None) -> None:
-    """Remove chunks without their document, and documents of which chunks are missing.
+    """Remove chunks without their document, and documents with missing chunks.
 
-    Reads the points of these documents only; of all of them, page by page, if they are not known.
+    Reads only the points of these documents; if they are unknown, those of all documents, page by
+    page.
     """
     if documents is None:
         await _check(engine, {})

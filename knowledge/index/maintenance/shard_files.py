@@ -1,8 +1,8 @@
-"""Opens the files of an embedded index, and decides what of them is in memory.
+"""Opens the files of an embedded index, and decides which of them are held in memory.
 
 Vectors, texts, lists of words and of values are on disk and mapped; eight-bit copies of vectors are
 in memory. A segment is built as a whole, in memory: therefore its size is limited, and a large
-index has several. Each costs a search about half a millisecond of the processor.
+index has several. Each costs a search about half a millisecond of processor time.
 """
 
 import json
@@ -19,7 +19,8 @@ from knowledge.index.points import layout
 POINTS_PER_SEGMENT = 50_000
 _BYTES_OF_NUMBER = 4
 _INCOMPLETE = "incomplete"
-"""A file that exists while an empty index is made; what a killed process has left is removed."""
+"""A file that exists while an empty index is created; the remains of a killed process are
+removed."""
 
 
 def open_shard(folder: Path, dimensions: int) -> edge.EdgeShard:
@@ -79,9 +80,9 @@ def _configuration(dimensions: int) -> edge.EdgeConfig:
 
 
 def _adapt_configuration(shard: Path, dimensions: int) -> edge.EdgeConfig:
-    """Return the settings of an existing index: how large its next segments may be.
+    """Return the settings of an existing index with the size limit of its next segments.
 
-    Its vectors, which may be those of another model or an earlier format, stay as they are.
+    Its vectors, which may be those of another model or an earlier format, are not changed.
     """
     present = json.loads((shard / "edge_config.json").read_text("utf-8"))["sparse_vectors"]
     return edge.EdgeConfig(
@@ -95,9 +96,9 @@ def _sparse_vectors(names: Iterable[str]) -> dict[str, edge.EdgeSparseVectorPara
 
 
 def _limit_segments(dimensions: int) -> edge.EdgeOptimizersConfig:
-    """Return settings by which as few segments are made as their size allows.
+    """Return settings with which as few segments are made as their size allows.
 
-    The size is that of the vectors in kB. It has room for the points of one flush too many.
+    The size is that of the vectors in kB. It has room for the points of one additional flush.
     """
     kilobytes = POINTS_PER_SEGMENT * dimensions * _BYTES_OF_NUMBER // 1024
     return edge.EdgeOptimizersConfig(

@@ -40,7 +40,7 @@ def _copy_range(source: int, target: int, begin: int, end: int) -> None:
     while begin < end:
         part = os.pread(source, min(_BYTES_AT_ONCE, end - begin), begin)
         if not part:
-            # The file was cut meanwhile; what remains of it is copied as a hole.
+            # The file was truncated in the meantime; the rest is copied as a hole.
             return
         os.pwrite(target, part, begin)
         begin += len(part)

@@ -4,9 +4,9 @@ import ctypes
 
 
 def return_unused_memory() -> None:
-    """Return what glibc keeps after the engine has built a segment; elsewhere do nothing.
+    """Return memory that glibc keeps after the engine has built a segment; does nothing elsewhere.
 
-    Threads of the engine leave it in several heaps, which grew by 4 kB a chunk without this call.
+    Threads of the engine leave it in several heaps, which grew by 4 kB per chunk without this call.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

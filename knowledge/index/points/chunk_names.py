@@ -1,8 +1,8 @@
-"""The names of a chunk: what a question may call it.
+"""The names of a chunk that a question may use.
 
-These are the heading of its section and the terms that it defines; of a page's first chunk also the
-keywords that the source states, and the page's folder with its title. A heading that begins with a
-number (`Article 4 Scope`, `2.1 Limits`) is a name with and without it.
+These are the heading of its section and the terms that it defines; for a page's first chunk also
+the keywords stated by the source, and the page's folder with its title. A heading that begins with
+a number (`Article 4 Scope`, `2.1 Limits`) is a name with and without it.
 """
 
 import re
@@ -21,11 +21,11 @@ _NUMBERING = re.compile(r"^(?:[^\W\d]+\s+)?(?:\d+(?:\.\d+)*[a-z]?|[IVXLC]+)[.):]
 
 def list_names(document: Document, chunk: Chunk, numbers: TermNumbers) -> list[list[int]]:
     """Return the numbers of the terms of each name of a chunk."""
-    found = (
+    names = (
         np.unique(numbers.of_all(terms(name, document.language))).tolist()
         for name in _list_texts(document, chunk)
     )
-    return [list(name) for name in dict.fromkeys(map(tuple, found)) if name]
+    return [list(name) for name in dict.fromkeys(map(tuple, names)) if name]
 
 
 def list_defined(document: Document, chunk: Chunk) -> list[str]:

@@ -57,8 +57,10 @@ def make_request(query: VectorQuery, groups: Collection[str] | None) -> edge.Que
 
 def has_value(key: str, value: str | Sequence[str]) -> edge.FieldCondition:
     """Return the condition that a field has this value, or one of these."""
-    field, found = layout.locate(key, value)
-    match: Any = edge.MatchValue(found) if isinstance(found, str) else edge.MatchAny(list(found))
+    field, located = layout.locate(key, value)
+    match: Any = (
+        edge.MatchValue(located) if isinstance(located, str) else edge.MatchAny(list(located))
+    )
     return edge.FieldCondition(field, match=match)
 
 

@@ -44,12 +44,11 @@ PARENT = "parent"
 LINKS = "links"
 """The field of a point of links with the names of documents that chunks mention, by ordinal.
 
-In an index of an earlier version, a chunk has the field itself, with its own names.
-"""
+In an index of an earlier version, a chunk has the field itself, with its own names."""
 ADDRESSES = "addresses"
 """The field of a chunk with the labels and addresses of its links to the web."""
 CALLED = "called"
-"""The field of a document with the names by which texts call it."""
+"""The field of a document with the names that texts use for it."""
 CONNECTED = "connected"
 """The field of the first point of links of a document, with the format and its version."""
 GRAPH_FORMAT = 2
@@ -58,7 +57,7 @@ VERSION = "stated_version"
 """The field with the version that a document states."""
 VOCABULARY = "vocabulary"
 PICTURES = "pictures"
-"""The field of a chunk with the ids and captions of the pictures that stand in it."""
+"""The field of a chunk with the ids and captions of its pictures."""
 KINDS_OF_CHUNKS = ("chunk", "links", "picture")
 """The points of a version of a document that are deleted with it."""
 CHUNKS_OF_LINKS = 64
@@ -67,8 +66,8 @@ SPARSE = (KEYWORDS, NAMES, SUMMARY, LABELS, VOCABULARY)
 """The sparse vectors: of a chunk its terms and those of its names; of a document the terms of its
 summary, those of its stated metadata, and the words of its chunks as they are spelled."""
 TAGS = "tags"
-"""The field with texts such as `kind=chunk`: one indexed field for all values that points are found
-by, because each indexed field costs an empty index 0.02 s of the processor and two files."""
+"""The field with texts such as `kind=chunk`: one indexed field for all values used in filters,
+because each indexed field costs an empty index 0.02 s of processor time and two files."""
 TAGGED = frozenset(("kind", "document", "root", "page", "title_key", "labelled", "versioned"))
 """The names of values that are tags; other values are fields."""
 INDEXED = (TAGS, "language", GROUPS)
@@ -158,7 +157,7 @@ def locate(name: str, values: str | Sequence[str]) -> tuple[str, str | Sequence[
 
 
 def make_word_term(word: str) -> str:
-    """Return the term of a word as it is spelled, which is no term of a text."""
+    """Return the term of a word as spelled, which differs from all terms of a text."""
     return f"={word}"
 
 
@@ -173,7 +172,7 @@ def calibration_identity() -> PointId:
 
 
 def graph_identity() -> PointId:
-    """Return the id of the point that says that edges are written in this index."""
+    """Return the id of the point that records that edges are written in this index."""
     return _identity("graph")
 
 

@@ -57,7 +57,7 @@ _NEAREST_CRUMBS = 3
 class PointEncoder:
     """Encodes documents as points.
 
-    Chunks in another language than `known` ones have the parts of their words too.
+    Chunks in languages other than the `known` ones also get the parts of their words.
     """
 
     def __init__(self, known: Callable[[str], bool] = lambda _language: True) -> None:
@@ -131,7 +131,7 @@ class PointEncoder:
 
 
 def encode_picture(document: Document, picture: PictureFile, version: str) -> Point:
-    """Return the point of a picture, which only those may read who may read its document."""
+    """Return the point of a picture, which has the same readers as its document."""
     payload = {
         TAGS: _make_tags(kind="picture", document=document.id),
         "version": version,
@@ -160,10 +160,10 @@ def calibration_point(calibrations: Calibrations) -> Point:
     languages = {
         language: {
             name: value.hex() if isinstance(value, float) else value
-            for name, value in asdict(found).items()
+            for name, value in asdict(calibration).items()
             if value is not None
         }
-        for language, found in calibrations.items()
+        for language, calibration in calibrations.items()
     }
     return Point(calibration_identity(), {"kind": "calibrations", "languages": languages})
 
@@ -180,7 +180,7 @@ def _list_added(document: Document) -> list[str]:
         return []
     text = " ".join((document.title, *(chunk.text for chunk in document.chunks)))
     known = set(terms(text, document.language))
-    # All of them together: alone, a stop word would be a term.
+    # All of them together, because a stop word alone would be a term.
     return [term for term in terms(stated, document.language) if term not in known]
 
 

@@ -20,7 +20,7 @@ from knowledge.index.points import layout
 T = TypeVar("T")
 
 _CLIENT_ERRORS = (ApiException, RpcError, OSError, RuntimeError, ValueError)
-"""What `qdrant-client` raises: its local mode `ValueError` and `RuntimeError`."""
+"""The exceptions of `qdrant-client`: its local mode raises `ValueError` and `RuntimeError`."""
 
 
 class ServerCollections:
@@ -69,14 +69,14 @@ class ServerCollections:
         await self._ask(self._client.update_collection_aliases(changes))
 
     async def remove_replaced(self) -> None:
-        """Remove the collection that was replaced last; processes have followed meanwhile."""
+        """Remove the collection that was replaced last; by now, processes use the new one."""
         replaced = (await self._read_aliases()).get(self._replaced)
         if replaced is not None:
             await self._ask(self._client.delete_collection(replaced))
 
     async def _read_aliases(self) -> dict[str, str]:
-        found = await self._ask(self._client.get_aliases())
-        return {alias.alias_name: alias.collection_name for alias in found.aliases}
+        response = await self._ask(self._client.get_aliases())
+        return {alias.alias_name: alias.collection_name for alias in response.aliases}
 
     async def _ask(self, asked: Awaitable[T]) -> T:
         return await await_answer(asked, self._location)

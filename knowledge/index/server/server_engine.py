@@ -55,7 +55,7 @@ class ServerEngine:
 
     @property
     def storage(self) -> str:
-        """What an operator removes to remove all points."""
+        """The name of the collection that an operator removes to remove all points."""
         return f"the collection {self._collection}"
 
     async def prepare(self) -> None:
@@ -79,7 +79,7 @@ class ServerEngine:
         """Do nothing: a search leaves out chunks that their document does not name."""
 
     async def end_repair(self) -> None:
-        """Do nothing: no process repairs what others may be writing."""
+        """Do nothing: no process repairs points that others may be writing."""
 
     async def upsert(self, points: Sequence[Point]) -> None:
         made = [_make_struct(point) for point in points]
@@ -119,7 +119,7 @@ class ServerEngine:
         vectors: Sequence[str] = (),
     ) -> list[Point]:
         payload = True if fields is None else list(fields)
-        found = await self._await_answer(
+        records = await self._await_answer(
             self._client.retrieve(
                 self._collection,
                 _name(points),
@@ -127,7 +127,7 @@ class ServerEngine:
                 with_vectors=list(vectors) or False,
             )
         )
-        return [_read_point(record) for record in found]
+        return [_read_point(record) for record in records]
 
     async def scroll(
         self,
@@ -140,10 +140,10 @@ class ServerEngine:
     ) -> list[Point]:
         chosen = _select(match, groups)
         payload = True if fields is None else list(fields)
-        found: list[Point] = []
+        points: list[Point] = []
         async for page in self._pages(chosen, payload, vectors, limit):
-            found += page
-        return found
+            points += page
+        return points
 
     async def pages(
         self, match: Mapping[str, str | Sequence[str]], *, fields: Sequence[str]
@@ -160,7 +160,7 @@ class ServerEngine:
         groups: Collection[str] | None = None,
         fields: Sequence[str] = (),
     ) -> list[list[Point]]:
-        found: list[list[Point]] = []
+        points: list[list[Point]] = []
         for start in range(0, len(values), _BATCH):
             requests = [
                 models.QueryRequest(
@@ -171,11 +171,11 @@ class ServerEngine:
             answers = await self._await_answer(
                 self._client.query_batch_points(self._collection, requests)
             )
-            found += [
+            points += [
                 [Point(read_id(point.id), point.payload or {}) for point in each.points]
                 for each in answers
             ]
-        return found
+        return points
 
     async def set_fields(self, changes: Sequence[tuple[PointId, Mapping[str, Any]]]) -> None:
         for start in range(0, len(changes), _BATCH):
@@ -214,23 +214,23 @@ class ServerEngine:
         groups: Collection[str] | None = None,
     ) -> dict[str, int]:
         chosen = _select(match, groups)
-        found = await self._await_answer(
+        response = await self._await_answer(
             self._client.facet(
                 self._collection, field, facet_filter=chosen, limit=_MOST_VALUES, exact=True
             )
         )
-        return {str(hit.value): hit.count for hit in found.hits if hit.count}
+        return {str(hit.value): hit.count for hit in response.hits if hit.count}
 
     async def query(
         self, queries: Sequence[VectorQuery], *, groups: Collection[str] | None = None
     ) -> list[QueryResult]:
         requests = [_request(query, groups) for query in queries]
-        found = await self._await_answer(
+        responses = await self._await_answer(
             self._client.query_batch_points(self._collection, requests)
         )
         return [
             read_result(vector_query, each.points)
-            for vector_query, each in zip(queries, found, strict=True)
+            for vector_query, each in zip(queries, responses, strict=True)
         ]
 
     def optimize_regularly(self) -> None:
@@ -315,10 +315,10 @@ async def open_client(
     location: str,
     collection: str | None = None,
 ) -> QdrantIndex:
-    """Open the index behind a client, making it when there is none; closing it closes the client.
+    """Open the index behind a client, creating it if there is none; closing it closes the client.
 
-    `collection` is by default the one that answers. Raises `IndexUnavailable` when the server does
-    not answer, `IndexMismatch` when another embedding model wrote the index.
+    `collection` is by default the one in use. Raises `IndexUnavailable` if the server does not
+    answer, `IndexMismatch` if another embedding model wrote the index.
     """
     engine = ServerEngine(client, identity, location, collection)
     index = QdrantIndex(engine, identity)
@@ -379,10 +379,10 @@ def _request(query: VectorQuery, groups: Collection[str] | None) -> models.Query
 
 
 def _match(key: str, value: str | Sequence[str]) -> models.FieldCondition:
-    field, found = layout.locate(key, value)
-    if isinstance(found, str):
-        return models.FieldCondition(key=field, match=models.MatchValue(value=found))
-    return models.FieldCondition(key=field, match=models.MatchAny(any=list(found)))
+    field, located = layout.locate(key, value)
+    if isinstance(located, str):
+        return models.FieldCondition(key=field, match=models.MatchValue(value=located))
+    return models.FieldCondition(key=field, match=models.MatchAny(any=list(located)))
 
 
 def _name(points: Collection[PointId]) -> list[models.ExtendedPointId]:

@@ -17,11 +17,11 @@ Opened = TypeVar("Opened")
 
 
 class ServerFollower(Generic[Opened]):
-    """Asks the server at most every `CHECK_SECONDS` which collection answers.
+    """Asks the server at most every `CHECK_SECONDS` which collection is in use.
 
-    `serving` is the collection that answered when the index was opened, `open_serving` opens the
-    one that answers now. Searches that run when it is replaced end in the earlier collection, which
-    is there until the next replacement.
+    `serving` is the collection in use when the index was opened, `open_serving` opens the current
+    one. Searches that run during a replacement end in the earlier collection, which exists until
+    the next replacement.
     """
 
     def __init__(
