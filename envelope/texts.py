@@ -20,8 +20,8 @@ _QUOTATION_MARKS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("pl",), ("\u201e", "\u201d")),
     **dict.fromkeys(("ja", "zh-Hant"), ("\u300c", "\u300d")),
 }
-"""The opening and the closing mark by language, as Unicode CLDR has them; others have those of
-English. Some languages have a second pair, of which the texts use one.
+"""The opening and closing quotation marks by language, as the fixed texts use them; other
+languages have those of English.
 """
 
 
