@@ -98,8 +98,8 @@ def list_notices(
     cannot open a list or a fence.
 
     `lacks` is the part that the writer did not find, as `check_missing` returns it. `unjudged` is
-    the reason why the judge gave no verdict (see `llm.errors.REASONS`), empty if the question ended
-    before it was judged; None for a judged answer.
+    the reason why the judge gave no verdict (see `llm.errors.REASONS`), empty if there is no judge
+    or the question ended before; None for a judged answer.
     """
 
     def look_up(key: str, **values: str) -> str:

@@ -19,7 +19,7 @@ PIECE_BYTES = 1 << 20
 KEPT_SECONDS = 3600
 
 
-class Parcel(BaseModel, frozen=True, extra="forbid"):
+class Parcel(BaseModel, frozen=True, extra="ignore"):
     """The name of something that was sent, and the number of its pieces."""
 
     name: str

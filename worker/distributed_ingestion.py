@@ -108,7 +108,7 @@ class WriteOrder(BaseModel, frozen=True, extra="ignore"):
     parcel: Parcel
 
 
-class SentDocument(BaseModel, frozen=True, extra="forbid"):
+class SentDocument(BaseModel, frozen=True, extra="ignore"):
     """A document with the vectors that it has, and the source to which it belongs."""
 
     document: Document

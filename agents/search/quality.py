@@ -50,7 +50,7 @@ from envelope.sources import (
     WrittenAnswer,
 )
 from envelope.texts import Texts
-from llm.errors import ModelError
+from llm.errors import ModelError, NoModel
 from llm.port import Model
 from llm.tasks.search import JUDGE, JudgeInputs, JudgeOutput, PromptPassage
 
@@ -120,7 +120,7 @@ class _Judgement:
     was_asked: bool = True
     problem: str = ""
     why: str = "unreadable"
-    """The reason of a judge that was asked and gave no verdicts, as a slug."""
+    """Why a judge that was asked gave no verdicts, as a slug; empty if there is no judge."""
 
     @property
     def is_silent(self) -> bool:
@@ -188,8 +188,9 @@ class QualityAgent(Agent[Reads, Writes]):
             given = await self._model.ask(JUDGE, inputs, self.run)
         except ModelError as error:
             problem = f"the judge failed: {type(error).__name__}: {error}"
+            why = "" if isinstance(error, NoModel) else error.reason
             return _Judgement(
-                withheld, None, "none: the judge failed", matches, problem=problem, why=error.reason
+                withheld, None, "none: the judge failed", matches, problem=problem, why=why
             )
         if silence := _find_silence(given.output, answer, faults):
             return _Judgement(withheld, None, f"none: {silence}", matches, problem=silence)

@@ -341,7 +341,8 @@ async def make_worker_specs(
     ]
     if not INGESTING.isdisjoint(roles):
         specs += _make_ingesting(settings, roles, knowledge, client, stack)
-    if knowledge is not None and not INGESTING.issuperset(roles):
+    # Processes that only read and write documents for others do not ingest themselves.
+    if knowledge is not None and not (roles and INGESTING.issuperset(roles)):
         make_ingestion = partial(_make_ingestion, settings, knowledge, drafts, broker, client)
         ingestion = LazyHandler(Role.INGESTION, make_ingestion) if lazily else make_ingestion()
         specs.append(WorkerSpec(pipeline.isolate(ingestion), slots=INGESTION_SLOTS))
