@@ -36,8 +36,11 @@ ANSWER = {
 }
 
 
-NAMED = {"number": 1, "title": "Rules", "path": "rules.md", "anchor": "create-a-rule"}
+NAMED = {
+    "number": 1, "chunk_id": "", "title": "Rules", "path": "rules.md", "anchor": "create-a-rule",
+}  # fmt: skip
 """A source without an address."""
+REFERENCE = {"number": 1, "chunk_id": "rules#1", "title": "Rules", "span": [0, 0]}
 
 
 QUESTION_BACK: dict[str, Any] = {
@@ -537,7 +540,7 @@ async def test_the_searches_of_a_plan_tick_off(http_server: HttpServerFixture, c
     harness.script.next(Role.REASON, {"intent": "search", "tool_calls": calls})
     first = gate_role(http_server, Role.TOOL, {"multi_tool_results": {"r1-1": {}}})
     second = gate_role(http_server, Role.TOOL, {"multi_tool_results": {"r1-2": {}}})
-    harness.script.next(Role.REFLECT, {"source_references": [{"number": 1}]})
+    harness.script.next(Role.REFLECT, {"source_references": [REFERENCE]})
     harness.script.next(Role.RESPONSE, {"response": "Open Routing [1]."})
     shown = await (await come()).opens()
 

@@ -32,8 +32,8 @@ HOSTILE = [
     "[1](javascript:window.harmed=1)[1][99999][0]",
 ]
 SOURCES = [
-    {"number": 1, "title": "<b>T</b>", "url": "javascript:window.harmed=1"},
-    {"number": 2, "title": "<img src=x onerror=window.harmed=1>", "url": "//x"},
+    {"number": 1, "chunk_id": "", "title": "<b>T</b>", "url": "javascript:window.harmed=1"},
+    {"number": 2, "chunk_id": "", "title": "<img src=x onerror=window.harmed=1>", "url": "//x"},
 ]
 MONSTERS = {
     "a mile of text": "mile " * 200_000,
