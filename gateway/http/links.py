@@ -104,7 +104,11 @@ class SourceLinks:
             if isinstance(picture := source.get(PICTURE), str):
                 return self._open_picture(caller, question, chunk_id, picture)
             address = elsewhere(source)
-            if address is not None or self._secret is None or not isinstance(chunk_id, str):
+            if (
+                address is not None
+                or self._secret is None
+                or not (isinstance(chunk_id, str) and chunk_id)
+            ):
                 return address
             if chunk_id.startswith(TOOL_SOURCE):
                 # The result of a tool is not part of a document, so it has no page.
@@ -136,7 +140,11 @@ class SourceLinks:
         self, caller: Principal, question: Question, chunk_id: JsonValue, picture: str
     ) -> str | None:
         """Return the address of a picture; everybody who may open its document may see it."""
-        if self._secret is None or not isinstance(chunk_id, str) or not is_picture(picture):
+        if (
+            self._secret is None
+            or not (isinstance(chunk_id, str) and chunk_id)
+            or not is_picture(picture)
+        ):
             return None
         document = self._sign(caller, question, chunk_id)
         return None if document is None else f"{document}/{picture}"
