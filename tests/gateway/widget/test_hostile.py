@@ -102,8 +102,7 @@ async def test_hostile_answers_do_no_harm(http_server: HttpServerFixture, come: 
     assert await shown.page.evaluate("window.harmed") is None
     tags = "script, iframe, img, style, base, form, object, embed, [onerror], [onclick], [style]"
     assert await shown.part(f".turn :is({tags})").count() == 0
-    links = await shown.part(".turn a").evaluate_all("all => all.map(it => it.href)")
-    assert all(link.startswith(f"{visitor.url}/") for link in links), "the reader of this desk"
+    assert await shown.part(".turn a").count() == 0
     assert all(url.startswith(visitor.url) for url in asked)
     assert "<script>window.harmed = 1</script>" in answer
     assert "\u202e" not in answer
