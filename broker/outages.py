@@ -17,7 +17,10 @@ async def bridge_outage(
     patience_seconds: float,
     errors: tuple[type[Exception], ...] = (BrokerUnavailableError,),
 ) -> Result:
-    """Repeat a call that may be repeated while Redis does not answer, which `errors` say."""
+    """Return the result of an idempotent call, repeated on `errors` for `patience_seconds` seconds.
+
+    Raises the last error after that time.
+    """
     until = time.monotonic() + patience_seconds
     while True:
         try:

@@ -9,10 +9,10 @@ downloaded, and texts in about a hundred languages can be compared with each oth
 The shipped model embeds one text per call, in `THREADS` threads. There is no padding, so a vector
 does not depend on other texts; in a batch of an int8 model it would.
 
-Its vectors are alike on all processors (cosine above .998). On x86-64 without VNNI, `onnxruntime`
-multiplies eight-bit numbers with sums that saturate at 16 bits, unless the session asks for
-precision. `_SATURATION`, a model of one multiplication, shows whether this processor needs that:
-where it does not, asking for it would make the model a third slower.
+Its vectors are nearly equal on all processors (cosine above .998). On x86-64 without VNNI,
+`onnxruntime` multiplies eight-bit numbers with sums that saturate at 16 bits, unless the session
+requests precision. `_SATURATION`, a model of one multiplication, detects whether this processor
+needs that; on other processors, requesting it would make the model a third slower.
 """
 
 import asyncio

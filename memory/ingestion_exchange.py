@@ -1,7 +1,7 @@
-"""What the processes of an ingestion exchange: documents on their way, and paid vectors.
+"""Exchange between the processes of an ingestion: documents in transit, and paid vectors.
 
-Documents are larger than envelopes may be: they travel in pieces beside the messages that name
-them. Who has sent something removes it; what a killed process has sent expires.
+Documents are larger than envelopes may be, so they are stored in pieces beside the messages that
+name them. The sender removes its data; the data of a killed process expires.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +20,7 @@ KEPT_SECONDS = 3600
 
 
 class Parcel(BaseModel, frozen=True, extra="ignore"):
-    """The name of something that was sent, and the number of its pieces."""
+    """The name of stored data, and the number of its pieces."""
 
     name: str
     pieces: int
@@ -42,7 +42,7 @@ class RedisExchange:
         return parcel
 
     async def receive(self, parcel: Parcel) -> bytes | None:
-        """Return what was sent, or None if it was removed or has expired."""
+        """Return the data of a parcel, or None if it was removed or has expired."""
         data = bytearray()
         for key in _name_pieces(parcel):
             piece: bytes | None = await await_answer(self._client.get(key))
@@ -52,19 +52,19 @@ class RedisExchange:
         return bytes(data)
 
     async def remove(self, parcel: Parcel) -> None:
-        """Remove what was sent, if it is still there."""
+        """Remove the data of a parcel, if it still exists."""
         for key in _name_pieces(parcel):
             await await_answer(self._client.delete(key))
 
 
 class RedisKeptAnswers:
-    """Paid answers of models until their documents are in the index, for whoever writes them."""
+    """Stores paid answers of models until their documents are written, by whichever process."""
 
     def __init__(self, client: "Redis") -> None:
         self._client = client
 
     async def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the answers that were kept under some of these keys."""
+        """Return the stored answers of these keys."""
         pipeline = self._client.pipeline(transaction=False)
         for key in keys:
             pipeline.get(_name_answer(key))
@@ -72,14 +72,14 @@ class RedisKeptAnswers:
         return {key: answer for key, answer in zip(keys, found, strict=True) if answer is not None}
 
     async def put(self, answers: Mapping[str, bytes]) -> None:
-        """Keep answers by their keys."""
+        """Store answers by their keys."""
         pipeline = self._client.pipeline(transaction=False)
         for key, answer in answers.items():
             pipeline.set(_name_answer(key), answer, ex=KEPT_SECONDS)
         await await_answer(pipeline.execute())
 
     async def remove(self, keys: Collection[str]) -> None:
-        """Remove answers that are not needed any more."""
+        """Remove answers that are no longer needed."""
         pipeline = self._client.pipeline(transaction=False)
         for key in keys:
             pipeline.delete(_name_answer(key))

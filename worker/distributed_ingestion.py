@@ -89,7 +89,7 @@ class ReadOrder(BaseModel, frozen=True, extra="ignore"):
 
 
 class Reply(BaseModel, frozen=True, extra="ignore"):
-    """What became of an order, which `order` names: it is the name of what was sent with it."""
+    """The result of an order; `order` is the name of the parcel that was sent with it."""
 
     order: str
 
@@ -117,15 +117,15 @@ class SentDocument(BaseModel, frozen=True, extra="ignore"):
 
 
 class WriteReply(Reply, frozen=True):
-    """The calls for vectors of this document and of those before it that nobody reported yet."""
+    """Embedding calls for this document, and for earlier ones that were not reported yet."""
 
     usage: EmbeddingUsage | None = None
 
 
 class Orders:
-    """Gives orders to other processes and waits for their replies.
+    """Sends orders to other processes and waits for their replies.
 
-    `name` is that of the assistant. Equal orders that are open at the same time are one.
+    `name` is that of the assistant. Equal orders that are open at the same time are merged.
     """
 
     def __init__(self, broker: Broker, exchange: RedisExchange, name: tuple[str, str]) -> None:
@@ -135,7 +135,7 @@ class Orders:
 
     @asynccontextmanager
     async def sent(self, data: bytes) -> AsyncIterator[Parcel]:
-        """Provide what was sent until it is not needed any more."""
+        """Provide a parcel with the data, and remove it at the end."""
         parcel = await _bridge(partial(self._exchange.send, data))
         try:
             yield parcel
@@ -145,7 +145,7 @@ class Orders:
                 await self._exchange.remove(parcel)
 
     async def take(self, parcel: Parcel) -> bytes | None:
-        """Return what another process has sent, and remove it; None if it is gone."""
+        """Return and remove the data of another process's parcel; None if it is gone."""
         data = await _bridge(partial(self._exchange.receive, parcel))
         with suppress(MemoryUnavailableError):
             await self._exchange.remove(parcel)
@@ -162,7 +162,7 @@ class Orders:
             submitted = await self._submit(question, role, payload)
             reply = submitted.reply if isinstance(submitted, Duplicate) else None
             if reply is not None and reply.get("order") != order.parcel.name:
-                # An earlier ingestion's. This order has an answer if that to `submit` was lost.
+                # The reply to an earlier ingestion; otherwise, the response to `submit` was lost.
                 continue
             if reply is None:
                 reply = await self._await_reply(question, role, payload)
@@ -195,7 +195,7 @@ class Orders:
                 if isinstance(submitted, Duplicate) and submitted.reply is not None:
                     return submitted.reply
         except asyncio.CancelledError:
-            # What was not begun is not needed any more. What is not cancelled ends by itself.
+            # An order that has not started is no longer needed; a running one ends by itself.
             with suppress(BrokerUnavailableError):
                 await self._broker.producer.cancel(question)
             raise
