@@ -24,7 +24,8 @@ RECORDED = Path(__file__).parent / "recorded_vectors"
 ALIKE = 0.997
 """The cosine that vectors of other processors exceed; with sums that saturate it is below .994.
 
-Of 29 texts on an emulated processor without VNNI, 27 are above .9999, one is .9997 and one .9983.
+Activations are rounded to 8 bits, so the last bits of a float can change a vector by .0021; see
+the README of the models.
 """
 EMULATOR = "qemu-x86_64"
 TEXTS = ["How do I route a message?", "Delete an account", "a", "", "route " * 1000]
