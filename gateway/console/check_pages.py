@@ -1,7 +1,7 @@
 """The pages of checks: the last one of each source, and the questions that the owner marked."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -56,27 +56,24 @@ class CheckPages(ConsolePart):
     @require(ConsoleRole.VIEWER, get="checks")
     async def list_checks(self, request: Request) -> Response:
         """Show the last check of each source, and the marked questions."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            editable = user.list_assistants(ConsoleRole.EDITOR)
-            names = self._name_sources(user.list_assistants())
-            return {"found": await self.find(user), "editable": editable, "names": names}
-
-        return await self._frame.show(request, "checks.html", read)
+        user = user_of(request)
+        return self._frame.show(
+            request,
+            "checks.html",
+            found=await self.find(user),
+            editable=user.list_assistants(ConsoleRole.EDITOR),
+            names=self._name_sources(user.list_assistants()),
+        )
 
     @require(ConsoleRole.VIEWER, get="check")
     async def show(self, request: Request, tenant: Text, assistant: Text, source: Text) -> Response:
         """Show one check, question by question."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any] | None:
-            if (tenant, assistant) not in user.list_assistants():
-                return None
-            look = partial(_read_check, name=(tenant, assistant), source=source)
-            check = await self._frame.query(look)
-            names = self._name_sources([(tenant, assistant)])
-            return None if check is None else {"check": check, "names": names}
-
-        return await self._frame.show(request, "check.html", read)
+        name = (tenant, assistant)
+        check = await self._frame.query(partial(_read_check, name=name, source=source))
+        if check is None:
+            raise self._frame.missing()
+        names = self._name_sources([name])
+        return self._frame.show(request, "check.html", check=check, names=names)
 
     @require(ConsoleRole.EDITOR, get="checks.json")
     async def export(self, request: Request, tenant: Text, assistant: Text) -> Response:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
 
 import structlog
 from fastapi import Query, Request, Response
@@ -18,6 +18,7 @@ from gateway.console.access import (
     ConsoleRefusedError,
     ConsoleRole,
     ConsoleUser,
+    fields_of,
     require,
     user_of,
 )
@@ -123,26 +124,23 @@ class OperationPages(ConsolePart):
         after: Text = "",
     ) -> Response:  # fmt: skip
         """Show the documents of an assistant."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any] | None:
-            allowed = user.list_assistants(ConsoleRole.EDITOR)
-            name = (tenant, assistant) if assistant else allowed[0]
-            selection = CatalogSelection(text=find)
-            entries, total = await self._catalog.find(
-                *name, selection, after=after, limit=MOST_DOCUMENTS
-            )
-            return {
-                "name": name,
-                "named": {"tenant": name[0], "assistant": name[1]},
-                "assistants": allowed,
-                "cited": await self._count_cited(name),
-                "documents": entries,
-                "total": total,
-                "may_own": user.may(ConsoleRole.OWNER, name),
-            }
-
-        return await self._frame.show(
-            request, "documents.html", read, find=find, most=MOST_DOCUMENTS
+        user = user_of(request)
+        name = user.choose(tenant, assistant)
+        selection = CatalogSelection(text=find)
+        documents, total = await self._catalog.find(
+            *name, selection, after=after, limit=MOST_DOCUMENTS
+        )
+        return self._frame.show(
+            request,
+            "documents.html",
+            named=fields_of(name),
+            assistants=user.list_assistants(ConsoleRole.EDITOR),
+            cited=await self._count_cited(name),
+            documents=documents,
+            total=total,
+            may_own=user.may(ConsoleRole.OWNER, name),
+            find=find,
+            most=MOST_DOCUMENTS,
         )
 
     async def _count_cited(self, name: Assistant) -> Mapping[str, int] | None:
@@ -162,7 +160,7 @@ class OperationPages(ConsolePart):
             await self._operations.upload((tenant, assistant), name, data)
         except ValueError as error:
             raise ConsoleRefusedError(400, "Not stored", str(error)) from error
-        return lead("documents", tenant=tenant, assistant=assistant, said="reading")
+        return lead("documents", (tenant, assistant), said="reading")
 
     @require(ConsoleRole.OWNER, post="documents/remove")
     async def remove_document(self, request: Request) -> Response:
@@ -170,7 +168,7 @@ class OperationPages(ConsolePart):
         form = await receive(request, ConsoleRole.OWNER)
         selection = CatalogSelection(ids=(form.read("id", most=2_000),))
         count = await self._catalog.remove(*form.assistant, selection)
-        return self._lead_to_documents(form.assistant, "removed" if count else "missing")
+        return lead("documents", form.assistant, said="removed" if count else "missing")
 
     @require(ConsoleRole.EDITOR, post="documents/groups")
     async def choose_groups(self, request: Request) -> Response:
@@ -186,7 +184,7 @@ class OperationPages(ConsolePart):
                 raise ConsoleRefusedError(400, "Not saved", str(error)) from error
         is_known = await self._catalog.choose_groups(*form.assistant, document, groups)
         if not is_known:
-            return self._lead_to_documents(form.assistant, "missing")
+            return lead("documents", form.assistant, said="missing")
         log.warning(
             "document_access_changed",
             document=document,
@@ -194,20 +192,15 @@ class OperationPages(ConsolePart):
             person=user_of(request).identity.shown,
         )
         said = "as_stated" if groups is None else "restricted"
-        return self._lead_to_documents(form.assistant, said)
-
-    def _lead_to_documents(self, assistant: Assistant, said: str) -> Response:
-        return lead("documents", tenant=assistant[0], assistant=assistant[1], said=said)
+        return lead("documents", form.assistant, said=said)
 
     @require(ConsoleRole.OWNER, get="health")
     async def health(self, request: Request) -> Response:
         """Show the dead letters, and to owners of the whole desk the background jobs."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            jobs = await self._list_jobs() if self._list_jobs and user.owns_all else None
-            return {"letters": await self.find_letters(user), "jobs": jobs}
-
-        return await self._frame.show(request, "health.html", read)
+        user = user_of(request)
+        jobs = await self._list_jobs() if self._list_jobs and user.owns_all else None
+        letters = await self.find_letters(user)
+        return self._frame.show(request, "health.html", letters=letters, jobs=jobs)
 
     async def find_letters(self, user: ConsoleUser) -> list[DeadLetter]:
         """Return the newest dead letters of the assistants that a person owns."""
@@ -244,33 +237,29 @@ class OperationPages(ConsolePart):
     @require(ConsoleRole.OWNER, get="settings", everywhere=True)
     async def settings(self, request: Request) -> Response:
         """Show the settings in force, without secrets."""
-
-        async def read(_: ConsoleUser) -> Mapping[str, Any]:
-            return {"settings": self._operations.list_settings()}
-
-        return await self._frame.show(request, "settings.html", read)
+        settings = self._operations.list_settings()
+        return self._frame.show(request, "settings.html", settings=settings)
 
     @require(ConsoleRole.VIEWER, get="cost")
     async def cost(self, request: Request, days: Days = 30) -> Response:
         """Show the costs of the models by day and group, next to the budgets."""
-        until, zone = self._clock(), self._frame.zone
+        until, zone, own = self._clock(), self._frame.zone, user_of(request).list_assistants()
         since, earlier = until - days * DAY_SECONDS, until - 2 * days * DAY_SECONDS
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            selection = Selection(assistants=user.list_assistants(), since=earlier)
-            rows = await self._frame.query(lambda store: store.read_figures(selection))
-            figures = compute_figures(rows, since=since, until=until, zone=zone)
-            by_day = sum_by_day(rows, [day.day for day in figures.days], zone)
-            return {
-                "figures": figures,
-                "before": compute_figures(rows, since=earlier, until=since, zone=zone),
-                "chart": draw_amounts(list(by_day.items()), "Cost of models, in US dollars"),
-                "today": by_day.get(day_of(until, zone), Decimal(0)),
-                "tenants": len({tenant for tenant, _ in user.list_assistants()}),
-            }
-
-        return await self._frame.show(
-            request, "cost.html", read, days=days, periods=PERIODS, budgets=self._budgets
+        selection = Selection(assistants=own, since=earlier)
+        rows = await self._frame.query(lambda store: store.read_figures(selection))
+        figures = compute_figures(rows, since=since, until=until, zone=zone)
+        by_day = sum_by_day(rows, [day.day for day in figures.days], zone)
+        return self._frame.show(
+            request,
+            "cost.html",
+            figures=figures,
+            before=compute_figures(rows, since=earlier, until=since, zone=zone),
+            chart=draw_amounts(list(by_day.items()), "Cost of models, in US dollars"),
+            today=by_day.get(day_of(until, zone), Decimal(0)),
+            tenants=len({tenant for tenant, _ in own}),
+            days=days,
+            periods=PERIODS,
+            budgets=self._budgets,
         )
 
 

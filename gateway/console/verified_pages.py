@@ -13,6 +13,7 @@ from gateway.console.access import (
     ConsoleRefusedError,
     ConsoleRole,
     ConsoleUser,
+    fields_of,
     require,
     user_of,
 )
@@ -60,12 +61,10 @@ class VerifiedPages(ConsolePart):
     @require(ConsoleRole.VIEWER, get="verified")
     async def list_answers(self, request: Request) -> Response:
         """Show the verified answers."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            editable = user.list_assistants(ConsoleRole.EDITOR)
-            return {"answers": await self.find(user), "editable": editable}
-
-        return await self._frame.show(request, "verified.html", read)
+        user = user_of(request)
+        editable = user.list_assistants(ConsoleRole.EDITOR)
+        answers = await self.find(user)
+        return self._frame.show(request, "verified.html", answers=answers, editable=editable)
 
     @require(ConsoleRole.EDITOR, get="verified/write")
     async def write(
@@ -79,11 +78,9 @@ class VerifiedPages(ConsolePart):
         """Show the form for a new answer, or for the one with an id."""
         user = user_of(request)
         known = await self.find(user) if id else []
-        chosen = next(
-            (shown_answer for shown_answer in known if shown_answer.kept.answer.id == id), None
-        )
-        name = (tenant, assistant) if assistant else user.list_assistants(ConsoleRole.EDITOR)[0]
+        chosen = next((answer for answer in known if answer.kept.answer.id == id), None)
         if chosen is None:
+            name = user.choose(tenant, assistant)
             return await self._show_form(request, name, {"question": question})
         answer = chosen.kept.answer
         fields = {"id": answer.id, "question": answer.question, "answer": answer.answer}
@@ -105,10 +102,8 @@ class VerifiedPages(ConsolePart):
         return await self._lead_back(form.assistant, "saved")
 
     async def _save(self, form: SentForm, ids: Sequence[str]) -> None:
-        question, answer = (
-            form.read("question", most=LONGEST_QUESTION),
-            form.read("answer", most=LONGEST_ANSWER),
-        )
+        question = form.read("question", most=LONGEST_QUESTION)
+        answer = form.read("answer", most=LONGEST_ANSWER)
         if not question or not answer:
             raise ConsoleRefusedError(400, "Not saved", "Enter both a question and its answer.")
         pages = await self._read_pages(form.assistant, ids)
@@ -131,31 +126,25 @@ class VerifiedPages(ConsolePart):
         refusal: ConsoleRefusedError | None = None,
     ) -> Response:
         """Show the form with its fields, the chosen pages, and those that its search finds."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            user.require(ConsoleRole.EDITOR, name)
-            chosen = await self._list_pages(name, ids)
-            find = fields.get("find", "").strip()[:LONGEST_QUESTION]
-            entries: Sequence[CatalogEntry] = ()
-            if find:
-                wanted = CatalogSelection(text=find)
-                entries, _ = await self._catalog.find(*name, wanted, limit=MOST_FOUND)
-            kept = {entry.id for entry in chosen}
-            return {
-                "named": {"tenant": name[0], "assistant": name[1]},
-                "editable": user.list_assistants(ConsoleRole.EDITOR),
-                "written": {name: fields.get(name, "") for name in ("id", "question", "answer")},
-                "find": find,
-                "pages": chosen,
-                "found": [entry for entry in entries if entry.id not in kept],
-                "refusal": refusal,
-            }
-
-        return await self._frame.show(
+        user = user_of(request)
+        user.require(ConsoleRole.EDITOR, name)
+        chosen = await self._list_pages(name, ids)
+        find = fields.get("find", "").strip()[:LONGEST_QUESTION]
+        entries: Sequence[CatalogEntry] = ()
+        if find:
+            wanted = CatalogSelection(text=find)
+            entries, _ = await self._catalog.find(*name, wanted, limit=MOST_FOUND)
+        kept = {entry.id for entry in chosen}
+        return self._frame.show(
             request,
             "verified_form.html",
-            read,
-            200 if refusal is None else refusal.status,
+            refusal=refusal,
+            named=fields_of(name),
+            editable=user.list_assistants(ConsoleRole.EDITOR),
+            written={name: fields.get(name, "") for name in ("id", "question", "answer")},
+            find=find,
+            pages=chosen,
+            found=[entry for entry in entries if entry.id not in kept],
             longest_question=LONGEST_QUESTION,
             longest_answer=LONGEST_ANSWER,
         )
@@ -225,11 +214,8 @@ class VerifiedPages(ConsolePart):
         ]
 
     async def _find_stale(self, name: Assistant, answer: VerifiedAnswer) -> list[str]:
-        if not answer.pages:
-            return []
-        ids = tuple(page.document_id for page in answer.pages)
-        entries, _ = await self._catalog.find(*name, CatalogSelection(ids=ids), limit=len(ids))
-        now = {entry.id: entry for entry in entries}
+        ids = [page.document_id for page in answer.pages]
+        now = {entry.id: entry for entry in await self._list_pages(name, ids)}
         return [page.title for page in answer.pages if _is_changed(page, now)]
 
 

@@ -163,6 +163,11 @@ def list_to(mail: MailServer, address: str) -> list[EmailMessage]:
     ]
 
 
+async def find_third(mail: MailServer) -> bool:
+    """Return whether a link and two answers were sent to the visitor."""
+    return len(list_to(mail, VISITOR)) >= 3
+
+
 async def test_a_request_for_a_person_is_a_message_of_the_conversation_and_recorded_as_one(
     runtime: Runtime, mail: MailServer
 ) -> None:
@@ -198,6 +203,7 @@ async def test_a_visitor_who_left_receives_answers_once_they_have_confirmed_thei
         confirmed = await client.post(path, headers={"Authorization": ""})
         repeated = await client.post(path, headers={"Authorization": ""})
         await open_page(client, path_of(case), ANSWER)
+        await wait_until(lambda: find_third(mail))
 
     assert asked.json()["sent"] is True
     assert "To receive the answer by e-mail" in requests[0]
