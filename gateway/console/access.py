@@ -95,6 +95,13 @@ class ConsoleRefusedError(GatewayError):
         self.status, self.title, self.text = status, title, text
 
 
+class NotSavedError(ConsoleRefusedError):
+    """A form whose content cannot be stored; the text states what to change."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(400, "Not saved", text)
+
+
 @dataclass(frozen=True, slots=True)
 class ConsoleUser:
     """A user of the console with a role for each visible assistant.

@@ -14,10 +14,11 @@ from gateway.console.access import (
     ConsoleRefusedError,
     ConsoleRole,
     ConsoleUser,
+    NotSavedError,
     require,
     user_of,
 )
-from gateway.console.attention import Concern, FindConcerns
+from gateway.console.attention import Concern
 from gateway.console.frame import ConsolePart, Frame, lead, no_question, receive
 from gateway.console.pages import HEADERS
 from gateway.sources import SourceState
@@ -93,16 +94,12 @@ class CheckPages(ConsolePart):
         lines = form.read("facts", most=_LONGEST_FACTS).splitlines()
         facts = list(filter(None, (line.strip() for line in lines)))
         if not text or len(facts) > MOST_FACTS:
-            raise ConsoleRefusedError(
-                400, "Not saved", f"Enter a question, and at most {MOST_FACTS} facts."
-            )
+            raise NotSavedError(f"Enter a question, and at most {MOST_FACTS} facts.")
         asked = form.read_message()
         try:
             await self._frame.query(lambda store: _mark(store, asked, text, facts))
         except TooManyMarkedError as error:
-            raise ConsoleRefusedError(
-                400, "Not saved", f"Remove another marked question first: {error}."
-            ) from error
+            raise NotSavedError(f"Remove another marked question first: {error}.") from error
         return lead("checks", said="saved")
 
     @require(ConsoleRole.EDITOR, post="checks/remove")
@@ -132,11 +129,8 @@ class CheckPages(ConsolePart):
             for name in user.list_assistants()
         ]
 
-
-def find_in_checks(pages: CheckPages) -> FindConcerns:
-    """Return a check for ingestions that broke questions."""
-
-    async def find(user: ConsoleUser) -> list[Concern]:
+    async def find_concerns(self, user: ConsoleUser) -> list[Concern]:
+        """Return the ingestions that broke questions."""
         return [
             Concern(
                 "A change of the documents broke questions",
@@ -145,12 +139,10 @@ def find_in_checks(pages: CheckPages) -> FindConcerns:
                 "checks",
                 "See the questions",
             )
-            for assistant_checks in await pages.find(user)
+            for assistant_checks in await self.find(user)
             for check in assistant_checks.checks
             if check.result.count("broken")
         ]
-
-    return find
 
 
 def _read_all(store: RecordStore, *, name: Assistant) -> AssistantChecks:

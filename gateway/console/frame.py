@@ -15,6 +15,7 @@ from gateway.console.access import (
     Assistant,
     ConsoleRefusedError,
     ConsoleRole,
+    NotSavedError,
     demand_of,
     fields_of,
     read_form,
@@ -119,9 +120,7 @@ class SentForm:
         """Return a field without the space around it; empty if it is missing."""
         value = self.fields.get(name, "").strip()
         if len(value) > most:
-            raise ConsoleRefusedError(
-                400, "Not saved", f"{name.capitalize()}: at most {most} characters are stored."
-            )
+            raise NotSavedError(f"{name.capitalize()}: at most {most} characters are stored.")
         return value
 
     def read_message(self) -> Question:
@@ -159,7 +158,7 @@ async def receive(request: Request, role: ConsoleRole) -> SentForm:
     return SentForm(fields, assistant)
 
 
-def lead(page: str, assistant: Assistant | None = None, **query: object) -> Response:
+def lead(page: str, assistant: Assistant | None = None, /, **query: object) -> Response:
     """Send the browser to a page of the console, perhaps of an assistant, after a form."""
     named = {} if assistant is None else fields_of(assistant)
     place = f"{PATH}/{page}".rstrip("/") + f"?{urlencode({**named, **query})}"

@@ -17,15 +17,17 @@ from gateway.console.access import (
     user_of,
 )
 from gateway.console.again import Again, find_repeated
+from gateway.console.attention import END, ISOLATE, Concern
 from gateway.console.frame import ConsolePart, Frame, lead, name_message, no_question, receive
 from gateway.console.gap_export import write_csv, write_json
-from gateway.console.pages import HEADERS, message_fields_of, render_answer
+from gateway.console.pages import HEADERS, message_fields_of, render_answer, times
 from records.gaps import STATES, Gap, GapFinder, GapQuestion
 from records.record import Record
 from records.store import RecordStore
 
 MOST_AGAIN = 10
 """Questions of a gap that are asked again at once, the most typical first."""
+_MOST_CONCERNS = 5
 LABELS = {"open": "open", "writing": "being written", "done": "done"}
 WHY = {
     "refused": "not answered",
@@ -144,10 +146,10 @@ class GapPages(ConsolePart):
         gap_lists = [await self._gaps.find(name) for name in user.list_assistants()]
         return sorted((gap for gaps in gap_lists for gap in gaps), key=lambda gap: -gap.size)
 
-    def place(self, gap: Gap) -> str:
-        """Return the page of a gap, below the address of the console."""
-        named = {"tenant": gap.tenant, "assistant": gap.assistant, "id": gap.id}
-        return f"gap?{urlencode(named)}"
+    async def find_concerns(self, user: ConsoleUser) -> list[Concern]:
+        """Return the growing gaps."""
+        growing = [gap for gap in await self.find(user) if gap.grows]
+        return [_describe_growth(gap) for gap in growing[:_MOST_CONCERNS]]
 
     async def _find_gap(self, assistant: Assistant, gap_id: str) -> Gap:
         await self._frame.query(lambda _: None)
@@ -177,6 +179,21 @@ def _find_repeated(gap: Gap, store: RecordStore) -> dict[str, Record]:
         if again:
             repeated[question.record.message_id] = again[0]
     return repeated
+
+
+def _describe_growth(gap: Gap) -> Concern:
+    named = {"tenant": gap.tenant, "assistant": gap.assistant, "id": gap.id}
+    since = (
+        f"{times(gap.since_change)} since it was marked as done"
+        if gap.state == "done"
+        else f"{times(gap.week_before)} in the 7 days before"
+    )
+    return Concern(
+        f"Not in the documents: “{ISOLATE}{gap.title}{END}”",
+        f"asked {times(gap.last_week)} in 7 days, {since}",
+        f"gap?{urlencode(named)}",
+        "Close the gap",
+    )
 
 
 def _get(question: Question, store: RecordStore) -> Record | None:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Protocol
+from urllib.parse import urlencode
 
 import structlog
 from fastapi import Query, Request, Response
@@ -18,16 +19,17 @@ from gateway.console.access import (
     ConsoleRefusedError,
     ConsoleRole,
     ConsoleUser,
+    NotSavedError,
     fields_of,
     require,
     user_of,
 )
+from gateway.console.attention import Concern, ListJobReports
 from gateway.console.charts import draw_amounts
 from gateway.console.figures import compute_figures, day_of, sum_by_day
 from gateway.console.frame import ConsolePart, Frame, lead, receive
 from gateway.port import CatalogSelection, DocumentCatalog
 from gateway.sources import SourceState
-from memory.job_reports import JobReport
 from records.store import Selection
 
 log = structlog.get_logger("gateway")
@@ -43,8 +45,6 @@ MOST_FIELDS = 20
 """Fields of the form of an upload besides the file."""
 Text = Annotated[str, Query(max_length=500)]
 Days = Annotated[int, Query(ge=1, le=3660)]
-ListJobReports = Callable[[], Awaitable[Sequence[JobReport]]]
-"""Returns the reports of the live processes on their background jobs."""
 RetryLetter = Callable[[DeadLetter], Awaitable[str]]
 """Asks the question of a dead letter again; returns the new message, raises `ValueError`."""
 
@@ -181,7 +181,7 @@ class OperationPages(ConsolePart):
             try:
                 groups = parse_groups(part for part in named.split(",") if part.strip())
             except ValueError as error:
-                raise ConsoleRefusedError(400, "Not saved", str(error)) from error
+                raise NotSavedError(str(error)) from error
         is_known = await self._catalog.choose_groups(*form.assistant, document, groups)
         if not is_known:
             return lead("documents", form.assistant, said="missing")
@@ -207,6 +207,23 @@ class OperationPages(ConsolePart):
         own = set(user.list_assistants(ConsoleRole.OWNER))
         letters = await self._admin.list_dead_letters(limit=MOST_LETTERS)
         return [letter for letter in letters if _assistant_of(letter) in own]
+
+    async def find_concerns(self, user: ConsoleUser) -> list[Concern]:
+        """Return the sources and messages that failed."""
+        concerns = []
+        for assistant in user.list_assistants(ConsoleRole.EDITOR):
+            for source in self._operations.list_sources(assistant):
+                if (source.failed or source.has_fault) and not source.is_running:
+                    place = f"sources?{urlencode(fields_of(assistant))}"
+                    reason = next(iter(source.reasons), "")
+                    count = f"{source.failed} failed. " if source.failed else ""
+                    text = f"{source.name}: {count}{reason}"
+                    title = "Documents of a source could not be read"
+                    concerns.append(Concern(title, text, place, "See the reason"))
+        if letters := await self.find_letters(user):
+            text = f"{len(letters)} messages could not be answered; the people received an apology."
+            concerns.append(Concern("Messages failed", text, "health", "Send again or drop"))
+        return concerns
 
     @require(ConsoleRole.OWNER, post="dead/retry")
     async def retry_letter(self, request: Request) -> Response:

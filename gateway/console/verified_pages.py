@@ -13,11 +13,12 @@ from gateway.console.access import (
     ConsoleRefusedError,
     ConsoleRole,
     ConsoleUser,
+    NotSavedError,
     fields_of,
     require,
     user_of,
 )
-from gateway.console.attention import Concern, FindConcerns
+from gateway.console.attention import Concern
 from gateway.console.frame import ConsolePart, Frame, SentForm, lead, receive
 from gateway.port import CatalogEntry, CatalogSelection, DocumentCatalog
 from records.verified import (
@@ -105,15 +106,13 @@ class VerifiedPages(ConsolePart):
         question = form.read("question", most=LONGEST_QUESTION)
         answer = form.read("answer", most=LONGEST_ANSWER)
         if not question or not answer:
-            raise ConsoleRefusedError(400, "Not saved", "Enter both a question and its answer.")
+            raise NotSavedError("Enter both a question and its answer.")
         pages = await self._read_pages(form.assistant, ids)
         save = partial(self._store.save, form.assistant, form.read("id"), question, answer, pages)
         try:
             saved = await self._frame.query(lambda _: save())
         except TooManyAnswersError as error:
-            raise ConsoleRefusedError(
-                400, "Not saved", f"Remove another verified answer first: {error}."
-            ) from error
+            raise NotSavedError(f"Remove another verified answer first: {error}.") from error
         if saved is None:
             raise _no_answer()
 
@@ -193,14 +192,10 @@ class VerifiedPages(ConsolePart):
     async def _read_pages(self, name: Assistant, ids: Sequence[str]) -> list[CitedPage]:
         """Return the chosen pages; raises for too many and for missing pages."""
         if len(ids) > MOST_PAGES:
-            raise ConsoleRefusedError(
-                400, "Not saved", f"A verified answer can cite at most {MOST_PAGES} pages."
-            )
+            raise NotSavedError(f"A verified answer can cite at most {MOST_PAGES} pages.")
         entries = await self._list_pages(name, ids)
         if len(entries) != len(ids):
-            raise ConsoleRefusedError(
-                400, "Not saved", "A chosen page is no longer there. Choose the pages again."
-            )
+            raise NotSavedError("A chosen page is no longer there. Choose the pages again.")
         return [
             CitedPage(
                 document_id=entry.id,
@@ -218,22 +213,16 @@ class VerifiedPages(ConsolePart):
         now = {entry.id: entry for entry in await self._list_pages(name, ids)}
         return [page.title for page in answer.pages if _is_changed(page, now)]
 
-
-def find_in_answers(pages: VerifiedPages) -> FindConcerns:
-    """Return a check for stale verified answers."""
-
-    async def find(user: ConsoleUser) -> list[Concern]:
-        stale = [answer for answer in await pages.find(user) if answer.stale]
+    async def find_concerns(self, user: ConsoleUser) -> list[Concern]:
+        """Return that there are stale answers."""
+        stale = [answer for answer in await self.find(user) if answer.stale]
         if not stale:
             return []
         text = (
             f"{len(stale)} verified answers cite pages whose text or access rights have changed: "
             f"{stale[0].kept.answer.question}"
         )
-        title = "Verified answers may be out of date"
-        return [Concern(title, text, "verified", "Check them")]
-
-    return find
+        return [Concern("Verified answers may be out of date", text, "verified", "Check them")]
 
 
 def _is_changed(page: CitedPage, now: Mapping[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from gateway.console.access import (
     Assistant,
     ConsoleRefusedError,
     ConsoleRole,
+    NotSavedError,
     fields_of,
     require,
     user_of,
@@ -123,15 +124,13 @@ class WritingPages(ConsolePart):
         title = " ".join(form.read("title", most=LONGEST_TITLE).split())
         text = form.read("text", most=LONGEST_TEXT)
         if not title or not text:
-            raise ConsoleRefusedError(400, "Not saved", "Enter both a title and a text.")
+            raise NotSavedError("Enter both a title and a text.")
         file = find_name(form.read("file", most=2_000))
         if not self._read_own(form.assistant, file):
             file = f"{FOLDER}/{name_file(title)}"
             if self._read_own(form.assistant, file):
-                raise ConsoleRefusedError(
-                    400,
-                    "Not saved",
-                    "There is a page with this title. Choose another title, or change that page.",
+                raise NotSavedError(
+                    "There is a page with this title. Choose another title, or change that page."
                 )
         data = f"# {title}\n\n{text}\n".encode()
         result = await self._catalog.write(*form.assistant, file, data)
