@@ -20,7 +20,7 @@ from gateway.console.again import Again, find_repeated
 from gateway.console.attention import END, ISOLATE, Concern
 from gateway.console.frame import ConsolePart, Frame, lead, name_message, no_question, receive
 from gateway.console.gap_export import write_csv, write_json
-from gateway.console.pages import HEADERS, message_fields_of, render_answer, times
+from gateway.console.pages import HEADERS, message_fields_of, times
 from records.gaps import STATES, Gap, GapFinder, GapQuestion
 from records.record import Record
 from records.store import RecordStore
@@ -124,10 +124,7 @@ class GapPages(ConsolePart):
         repeated = copy_question(asked, CONSOLE).model_copy(update={"message_id": again})
         now = await self._frame.query(partial(_get, repeated))
         now = await self._again.read(repeated) if now is None else now
-        answers = [render_answer(record.answer) if record else "" for record in (before, now)]
-        return self._frame.show(
-            request, "again.html", before=before, now=now, answers=answers, again=again
-        )
+        return self._frame.show(request, "again.html", before=before, now=now, again=again)
 
     @require(ConsoleRole.VIEWER, get="gaps.csv")
     async def export_csv(self, request: Request) -> Response:

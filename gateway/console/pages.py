@@ -170,6 +170,7 @@ def _environment() -> Environment:
         "label": label,
         "times": times,
         "line": render_line,
+        "answer": render_answer,
         "query": urlencode,
         "address": _address,
     }

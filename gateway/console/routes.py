@@ -28,7 +28,7 @@ from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
 from gateway.console.frame import ConsolePart, Frame, lead, name_message, receive
 from gateway.console.oidc import OidcProvider
-from gateway.console.pages import HEADERS, PATH, message_fields_of, render_answer
+from gateway.console.pages import HEADERS, PATH, message_fields_of
 from gateway.console.sign_in import SignIn
 from gateway.errors import MessageError
 from gateway.port import HandOver
@@ -238,7 +238,6 @@ class _Pages(ConsolePart):
             others = _list_conversation(store, record)
             return {
                 "record": record,
-                "answer": render_answer(record.answer),
                 "lanes": lanes,
                 "trace": draw_lanes(lanes, record.seconds),
                 "others": others,

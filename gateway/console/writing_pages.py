@@ -18,7 +18,6 @@ from gateway.console.access import (
     user_of,
 )
 from gateway.console.frame import ConsolePart, Frame, SentForm, lead, receive
-from gateway.console.pages import render_answer
 from gateway.port import CatalogSelection, DocumentWriter, SearchableLibrary
 from records.gaps import WRITING, Gap, GapFinder
 
@@ -76,7 +75,7 @@ class WritingPages(ConsolePart):
             "document.html",
             named=fields_of(name),
             document=entry,
-            text=render_answer(document.text) if document else "",
+            text=document.text if document else "",
             is_cut=document is not None and document.is_cut,
             file=entry.source if self._read_own(name, entry.source) else "",
         )
