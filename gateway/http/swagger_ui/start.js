@@ -7,9 +7,18 @@ dark.addEventListener("change", followScheme);
 SwaggerUIBundle({
   url: "openapi.json",
   dom_id: "#api",
-  deepLinking: true,
+  // A link in the button of each operation would be unreachable for assistive technology.
+  deepLinking: false,
   docExpansion: "list",
   defaultModelsExpandDepth: 0,
   persistAuthorization: false,
   validatorUrl: null,
+  onComplete: () => {
+    const about = document.querySelector(".information-container");
+    about.setAttribute("role", "region");
+    about.setAttribute("aria-label", "About this interface");
+    for (const title of document.querySelectorAll(".opblock-tag, .models h4")) {
+      title.setAttribute("aria-level", "2");
+    }
+  },
 });
