@@ -26,6 +26,9 @@ AT_ONCE = 4
 LOOK_SECONDS = 1.0
 AWAY_SECONDS = 5.0
 
+Write = Callable[[WebhookDelivery], Awaitable["VisitorMail | None"]]
+"""Writes an e-mail; None: it is not wanted any more. Raises `NotYetError`."""
+
 
 class NotYetError(Exception):
     """An e-mail cannot be written yet; it is sent later, which does not count as a failure."""
@@ -38,10 +41,6 @@ class VisitorMail:
     to: str
     subject: str
     text: str
-
-
-Write = Callable[[WebhookDelivery], Awaitable[VisitorMail | None]]
-"""Writes an e-mail; None: it is not wanted any more. Raises `NotYetError`."""
 
 
 class VisitorMails:

@@ -156,28 +156,6 @@ async def exchanging_mail(
         yield
 
 
-@asynccontextmanager
-async def _reading_mail_replies(
-    runtime: Runtime, client: "Redis", handover: StoredHandOver
-) -> AsyncIterator[None]:
-    settings = runtime.settings
-    if settings.imap_host is None:
-        yield
-        return
-    report = partial(runtime.jobs.report, MAIL_JOB)
-    replies = make_mail_replies(settings, handover.is_address, handover.deliver_mail, report)
-    duty = RedisDuty(client, HTTP, "mail", consumer_name())
-    read = partial(replies.run, partial(duty.keep, 2 * POLL_SECONDS))
-    try:
-        async with runtime.jobs.running(MAIL_JOB, read):
-            yield
-    finally:
-        # Otherwise replies wait until the lease expires.
-        with suppress(MemoryUnavailableError, TimeoutError):
-            async with asyncio.timeout(LEAVE_SECONDS):
-                await duty.leave()
-
-
 def make_mail_replies(
     settings: Settings, is_known: IsKnown, deliver: Deliver, report: Callable[[str], None]
 ) -> MailReplies:
@@ -205,6 +183,28 @@ def make_mail_replies(
         unavailable=(BusyError, BrokerError, MemoryUnavailableError),
         report=report,
     )
+
+
+@asynccontextmanager
+async def _reading_mail_replies(
+    runtime: Runtime, client: "Redis", handover: StoredHandOver
+) -> AsyncIterator[None]:
+    settings = runtime.settings
+    if settings.imap_host is None:
+        yield
+        return
+    report = partial(runtime.jobs.report, MAIL_JOB)
+    replies = make_mail_replies(settings, handover.is_address, handover.deliver_mail, report)
+    duty = RedisDuty(client, HTTP, "mail", consumer_name())
+    read = partial(replies.run, partial(duty.keep, 2 * POLL_SECONDS))
+    try:
+        async with runtime.jobs.running(MAIL_JOB, read):
+            yield
+    finally:
+        # Otherwise replies wait until the lease expires.
+        with suppress(MemoryUnavailableError, TimeoutError):
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await duty.leave()
 
 
 def _make_mail(settings: Settings) -> MailSender | None:
