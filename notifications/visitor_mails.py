@@ -25,6 +25,7 @@ LEASE_SECONDS = 600
 AT_ONCE = 4
 LOOK_SECONDS = 1.0
 AWAY_SECONDS = 5.0
+REPORT_SECONDS = 60.0
 
 Write = Callable[[WebhookDelivery], Awaitable["VisitorMail | None"]]
 """Writes an e-mail; None: it is not wanted any more. Raises `NotYetError`."""
@@ -114,10 +115,14 @@ class VisitorMails:
 
     async def run(self, write: Write) -> None:
         """Send e-mails when they are due, until cancelled."""
+        loop, reported_at = asyncio.get_running_loop(), float("-inf")
         while True:
             try:
                 count = await self.send_due(write)
-                self._report(await self.describe_failures())
+                # Another process may have sent what failed here.
+                if count or loop.time() - reported_at > REPORT_SECONDS:
+                    self._report(await self.describe_failures())
+                    reported_at = loop.time()
                 await asyncio.sleep(0 if count else LOOK_SECONDS)
             except UNAVAILABLE as error:
                 log.warning("visitor_mail_delayed", error=str(error), retry_seconds=AWAY_SECONDS)
