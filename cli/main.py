@@ -113,7 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = make_parser(words)
     _suggest_verb(parser, _find_verb(words))
-    chosen = parser.parse_args(words)
+    chosen, unknown = parser.parse_known_args(words)
+    if unknown:
+        _refuse_unknown(parser, unknown)
     if chosen.verb is None:
         parser.print_help()
         return EXIT_USAGE
@@ -200,6 +202,23 @@ def _suggest_verb(parser: argparse.ArgumentParser, named: str | None) -> None:
         return
     if similar := difflib.get_close_matches(named, VERBS, n=1):
         parser.error(f"unknown command {named!r}; did you mean {similar[0]!r}?")
+
+
+def _refuse_unknown(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> None:
+    """End the command, and name a similar option if there is one."""
+    named = next((word.partition("=")[0] for word in unknown if word.startswith("--")), "")
+    similar = difflib.get_close_matches(named, _list_options(parser), n=1)
+    hint = f"; did you mean {similar[0]!r}?" if similar else ""
+    parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+
+
+def _list_options(parser: argparse.ArgumentParser) -> set[str]:
+    """Return the options of a parser and of its commands, which argparse does not publish."""
+    options = set(parser._option_string_actions)  # noqa: SLF001
+    for action in parser._actions:  # noqa: SLF001
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            options |= {option for sub in action.choices.values() for option in _list_options(sub)}
+    return options
 
 
 def _name_env_file(path: str | None) -> None:

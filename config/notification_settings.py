@@ -68,7 +68,8 @@ class NotificationSettings(BaseModel):
         "",
         max_length=200,
         description="how to reach a person, such as `support@acme.com` or `+1 555 0100, weekdays`; "
-        "shown below refusals and to visitors who ask for a person",
+        "shown below refusals, below passages that match poorly, and to visitors who ask for a "
+        "person",
     )
     handover_email: str | None = Field(
         None,

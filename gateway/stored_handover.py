@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
+from uuid import uuid4
 
 import structlog
 
@@ -24,16 +25,16 @@ from memory.http_state import (
     VisitorAddress,
     digest_of,
 )
+from memory.webhook_queue import WebhookDelivery
 from notifications.handover import (
     LINK_SECONDS,
     Case,
-    HandOverError,
-    MailSender,
     Receiver,
     Ticket,
     Tickets,
     send_case,
 )
+from notifications.visitor_mails import ANSWER, CONFIRM, NotYetError, VisitorMail, VisitorMails
 
 log = structlog.get_logger("gateway")
 
@@ -57,7 +58,7 @@ class Words(Protocol):
 class StoredHandOver:
     """A `gateway.port.HandOver`; it stores the answers of people, as messages, and addresses.
 
-    `assistants` have the names by which visitors know them. `mail` sends e-mail to visitors; None:
+    `assistants` have the names by which visitors know them. `mails` sends e-mail to visitors; None:
     they receive none. `reply_sender` is the address to which people reply by e-mail; empty: no
     mailbox is read.
     `journals_alone`: this process may not read the memory of conversations.
@@ -79,7 +80,7 @@ class StoredHandOver:
         assistants: Mapping[tuple[str, str], str],
         words: Words,
         public_url: str,
-        mail: MailSender | None,
+        mails: VisitorMails | None,
         reply_sender: str,
         journals_alone: bool = False,
     ) -> None:
@@ -94,7 +95,7 @@ class StoredHandOver:
         self._receivers = receivers
         self._tickets = tickets
         self._names = assistants
-        self._mail = mail
+        self._mails = mails
         self._words = words
         self._public_url = public_url
         self._reply_sender = reply_sender
@@ -105,7 +106,7 @@ class StoredHandOver:
 
     @property
     def mails_visitors(self) -> bool:
-        return self._mail is not None
+        return self._mails is not None
 
     async def request(
         self, question: Question, *, note: str, language: str, visitor: str, address: str = ""
@@ -129,19 +130,19 @@ class StoredHandOver:
         self, question: Question, *, language: str, visitor: str
     ) -> Literal["asked", "confirmed", "failed"]:
         known = await self._addresses.find_address(question)
-        if known is None or known.is_confirmed:
-            return "failed" if known is None else "confirmed"
+        if known is None or self._mails is None:
+            return "failed"
+        if known.is_confirmed:
+            return "confirmed"
         try:
             limit = Demand(f"address/{digest_of(known.address)}", per_day=ADDRESS_PER_DAY)
             await self._admit(question, visitor, "mail ", limit)
         except HandOverLimitedError:
             return "failed"
-        ticket = self._tickets.write(question, language, known.address)
-        name = self._names.get((question.tenant, question.assistant), "")
-        link = f"{self._public_url.rstrip('/')}{PATH}{ticket}"
-        text = self._words("visitor_confirm_text", language, name=name, link=link)
-        subject = self._words("visitor_confirm_title", language)
-        return "asked" if await self._mail_visitor(known.address, subject, text) else "failed"
+        # Each request is an e-mail of its own, because the visitor may have lost the last one.
+        mail = await self._mails.add(CONFIRM, question, language, once=uuid4().hex, held=True)
+        is_sent = mail is not None and await self._mails.send(mail, self.write_mail)
+        return "asked" if is_sent else "failed"
 
     def read_confirmation(self, ticket: str) -> str | None:
         found = self._tickets.read(ticket)
@@ -155,8 +156,7 @@ class StoredHandOver:
             return False
         for message in await self._conversations.recent_messages(found.question, limit=MOST_TURNS):
             if message.last.fields.get("answered_by") == BY_PERSON:
-                text = str(message.last.fields.get("text") or "")
-                await self._mail_answer(message.question, text, found.language)
+                await self._mail_answer(message.question, found.language)
         return True
 
     async def find_address(self, question: Question) -> VisitorAddress | None:
@@ -275,34 +275,45 @@ class StoredHandOver:
         if is_pushed and not await self._note_post(channel, asked, answer, language):
             return False
         await desk.submit(message)
-        await self._mail_answer(answer, f"{message.text}\n\n{text}", language)
+        await self._mail_answer(answer, language)
         return True
 
-    async def _mail_answer(self, answer: Question, text: str, language: str) -> None:
-        """Send an answer to the visitor's address, if it is confirmed; each answer once."""
+    async def _mail_answer(self, answer: Question, language: str) -> None:
+        """Have an answer sent to the visitor's address, if it is confirmed; each answer once."""
         known = await self._addresses.find_address(answer)
-        if known is None or not known.is_confirmed:
-            return
-        if await self._addresses.begin_sending(answer, LINK_SECONDS) != "new":
-            return
-        name = self._names.get((answer.tenant, answer.assistant), "")
-        below = self._words("visitor_answer_note", language, name=name)
-        subject = self._words("visitor_answer_title", language)
-        is_sent = False
-        try:
-            is_sent = await self._mail_visitor(known.address, subject, f"{text}\n\n{below}")
-        finally:
-            await self._addresses.end_sending(answer, is_sent=is_sent)
+        if self._mails is not None and known is not None and known.is_confirmed:
+            await self._mails.add(ANSWER, answer, language)
 
-    async def _mail_visitor(self, address: str, subject: str, text: str) -> bool:
-        if self._mail is None:
-            return False
-        try:
-            await self._mail.send(address, subject, text)
-        except HandOverError as error:
-            log.error("visitor_mail_failed", error=str(error))
-            return False
-        return True
+    async def send_mails(self) -> None:
+        """Send e-mails to visitors when they are due, until cancelled."""
+        if self._mails is not None:
+            await self._mails.run(self.write_mail)
+
+    async def write_mail(self, mail: WebhookDelivery) -> VisitorMail | None:
+        """Write an e-mail to a visitor; None if they erased or replaced what it is about.
+
+        Raises `NotYetError` while the answer is not in the conversation.
+        """
+        about = mail.question
+        known = None if about is None else await self._addresses.find_address(about)
+        if about is None or known is None or known.is_confirmed != (mail.kind == ANSWER):
+            return None
+        language = str(mail.data["language"])
+        name = self._names.get((about.tenant, about.assistant), "")
+        if mail.kind == CONFIRM:
+            ticket = self._tickets.write(about, language, known.address)
+            link = f"{self._public_url.rstrip('/')}{PATH}{ticket}"
+            text = self._words("visitor_confirm_text", language, name=name, link=link)
+            return VisitorMail(known.address, self._words("visitor_confirm_title", language), text)
+        journal = await self._replies.read_journal(about)
+        if not journal or journal[-1].fields.get("forgot"):
+            return None
+        if journal[-1].kind != "finished":
+            raise NotYetError
+        answer = str(journal[-1].fields.get("text") or "")
+        note = self._words("visitor_answer_note", language, name=name)
+        title = self._words("visitor_answer_title", language)
+        return VisitorMail(known.address, title, f"{answer}\n\n{note}")
 
     async def _note_post(
         self, channel: str, asked: Question, answer: Question, language: str

@@ -337,7 +337,10 @@ class ManagerAgent:
         language = replies.language_of(state)
         reply = add_open_parts(reply, state, self._texts, language)
         reply = add_offer(reply, state, self._texts, language)
-        reply = replies.add_contact(reply, self._contact, self._texts, language)
+        is_unmatched = state.search_quality == "poor"
+        reply = replies.add_contact(
+            reply, self._contact, self._texts, language, is_unmatched=is_unmatched
+        )
         reply = report_faults(reply, hop.faults, self._on_fault)
         forget = state.forget
         if forget in {"all", "history"}:

@@ -131,10 +131,17 @@ def end_reply(
     return _with_system(reply, envelope, state, language, reason)
 
 
-def add_contact(reply: Reply, contact: str, texts: Texts, language: str) -> Reply:
-    """Add the contact to a refusal, and to the reply to a user who asks for a person."""
+def add_contact(
+    reply: Reply, contact: str, texts: Texts, language: str, *, is_unmatched: bool = False
+) -> Reply:
+    """Add the contact to a refusal, and to the reply to a user who asks for a person.
+
+    Also to passages if the search found nothing that clearly matches: without a model, nobody
+    knows whether the user asks for a person.
+    """
     is_wanted = reply.get("asks_for_person") or reply["outcome"] == Outcome.REFUSED
-    if not contact or not is_wanted:
+    has_poor_passages = is_unmatched and reply.get("answered_by") == SEARCH
+    if not contact or not (is_wanted or has_poor_passages):
         return reply
     line = texts.text("contact_line", language, contact=contact)
     return reply | {"text": f"{reply['text']}\n\n{line}", "contact": contact}

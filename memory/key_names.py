@@ -38,6 +38,7 @@
 | rd:{webhooks}:deliveries                   | hash | gateway | gateway | when sent |
 | rd:{webhooks}:dead                         | hash | gateway | operator| retried  |
 | rd:{webhooks}:told:<event>                 | str  | gateway | gateway | 90 days  |
+| rd:{visitor_mail}:<as of webhooks>         |      | gateway | gateway |          |
 | rd:rate:{owner}:<limit>                    | hash | gateway | gateway | when full|
 | rd:rate:{owner}:once/<hash>                | str  | gateway | gateway | minutes  |
 | rd:push:{channel/<conversation>}:about     | hash | gateway | gateway | ttl      |
@@ -244,9 +245,9 @@ def console_key(kind: str, digest: str) -> str:
     return f"rd:{{console}}:{kind}:{digest}"
 
 
-def webhook_key(kind: str) -> str:
-    """Return the key of the deliveries of webhooks: `due`, `deliveries`, `dead`, `told:<event>`."""
-    return f"rd:{{webhooks}}:{kind}"
+def delivery_key(queue: str, kind: str) -> str:
+    """Return a key of a queue of deliveries: `due`, `deliveries`, `dead`, `told:<event>`."""
+    return f"rd:{{{queue}}}:{kind}"
 
 
 @lru_cache(CACHED)

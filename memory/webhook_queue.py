@@ -1,4 +1,4 @@
-"""A durable queue of webhook deliveries in Redis.
+"""Durable queues of webhook deliveries, and of e-mails to visitors, in Redis.
 
 A delivery contains only ids: its text is read from the journal when it is sent, so that nothing is
 sent after an erasure.
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, JsonValue
 
 from envelope.question import Question
-from memory.key_names import webhook_key
+from memory.key_names import delivery_key
 from memory.model_calls import await_answer
 
 if TYPE_CHECKING:
@@ -29,11 +29,13 @@ if redis.call('HSETNX', KEYS[2], ARGV[1], ARGV[2]) == 1 then
 end
 """
 _ADD_ONCE = """
--- KEYS: due, deliveries, told. ARGV: id, delivery, seconds. Does nothing for a known event.
-if redis.call('SET', KEYS[3], '1', 'NX', 'EX', ARGV[3]) then
-  redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
-  redis.call('ZADD', KEYS[1], redis.call('TIME')[1], ARGV[1])
+-- KEYS: due, deliveries, told. ARGV: id, delivery, seconds, delay (s). Returns 0 for a known event.
+if not redis.call('SET', KEYS[3], '1', 'NX', 'EX', ARGV[3]) then
+  return 0
 end
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+redis.call('ZADD', KEYS[1], tonumber(redis.call('TIME')[1]) + tonumber(ARGV[4]), ARGV[1])
+return 1
 """
 _CLAIM = """
 -- KEYS: due, deliveries. ARGV: count, lease (s). Returns due deliveries.
@@ -123,10 +125,11 @@ class WebhookDelivery(BaseModel, frozen=True):
 
 
 class RedisWebhookQueue:
-    """The queue of webhook deliveries; every method raises `MemoryUnavailableError`."""
+    """A queue of deliveries by name; every method raises `MemoryUnavailableError`."""
 
-    def __init__(self, client: "Redis") -> None:
+    def __init__(self, client: "Redis", name: str = "webhooks") -> None:
         self._client = client
+        self._name = name
 
     async def subscribe(self, names: Sequence[str]) -> Mapping[str, float]:
         """Return the Unix time at which each endpoint was first configured, in seconds.
@@ -134,7 +137,7 @@ class RedisWebhookQueue:
         The time is stored at the first call, so that a new endpoint gets no events from before its
         configuration.
         """
-        key = webhook_key("subscriptions")
+        key = self._key("subscriptions")
         since = await await_answer(self._client.eval(_SUBSCRIBE, 1, key, *names))
         return {name: float(at) for name, at in zip(names, since, strict=True)}
 
@@ -142,12 +145,14 @@ class RedisWebhookQueue:
         """Add a delivery, due immediately, unless it is already waiting."""
         await self._run(_ADD, 2, delivery.id, delivery.model_dump_json())
 
-    async def add_once(self, delivery: WebhookDelivery) -> None:
-        """Add a delivery, unless its event was added within `TOLD_SECONDS`."""
-        names = [webhook_key("due"), webhook_key("deliveries")]
-        told = webhook_key(f"told:{delivery.event_id}")
-        arguments = (delivery.id, delivery.model_dump_json(), str(TOLD_SECONDS))
-        await await_answer(self._client.eval(_ADD_ONCE, 3, *names, told, *arguments))
+    async def add_once(self, delivery: WebhookDelivery, *, delay_seconds: float = 0) -> bool:
+        """Add a delivery, unless its event was added within `TOLD_SECONDS`; return whether it was
+        added.
+        """
+        names = [self._key("due"), self._key("deliveries")]
+        told = self._key(f"told:{delivery.event_id}")
+        arguments = (delivery.id, delivery.model_dump_json(), TOLD_SECONDS, delay_seconds)
+        return bool(await await_answer(self._client.eval(_ADD_ONCE, 3, *names, told, *arguments)))
 
     async def claim(self, *, count: int, lease_seconds: float) -> Sequence[WebhookDelivery]:
         """Claim due deliveries; after the lease, another process can claim them."""
@@ -156,7 +161,7 @@ class RedisWebhookQueue:
 
     async def finish(self, delivery: WebhookDelivery) -> None:
         """Remove a delivery that has arrived or has become void."""
-        due, deliveries = webhook_key("due"), webhook_key("deliveries")
+        due, deliveries = self._key("due"), self._key("deliveries")
         await await_answer(self._client.hdel(deliveries, delivery.id))
         await await_answer(self._client.zrem(due, delivery.id))
 
@@ -170,13 +175,15 @@ class RedisWebhookQueue:
 
     async def list_dead(self) -> Sequence[WebhookDelivery]:
         """Return the dead deliveries, oldest first."""
-        dead = await await_answer(self._client.hvals(webhook_key("dead")))
-        deliveries = [WebhookDelivery.model_validate_json(encoded) for encoded in dead]
-        return sorted(deliveries, key=lambda delivery: delivery.at)
+        return await self._list("dead")
+
+    async def list_waiting(self) -> Sequence[WebhookDelivery]:
+        """Return the deliveries that have not arrived yet, oldest first."""
+        return await self._list("deliveries")
 
     async def count_waiting(self) -> int:
         """Return the number of deliveries that have not arrived yet."""
-        return int(await await_answer(self._client.hlen(webhook_key("deliveries"))))
+        return int(await await_answer(self._client.hlen(self._key("deliveries"))))
 
     async def revive(self, delivery: WebhookDelivery) -> None:
         """Try a dead delivery again from its first attempt."""
@@ -185,12 +192,20 @@ class RedisWebhookQueue:
 
     async def drop_dead(self) -> int:
         """Delete the dead deliveries; return their number."""
-        dead = webhook_key("dead")
+        dead = self._key("dead")
         count = int(await await_answer(self._client.hlen(dead)))
         await await_answer(self._client.delete(dead))
         return count
 
+    async def _list(self, kind: str) -> Sequence[WebhookDelivery]:
+        stored = await await_answer(self._client.hvals(self._key(kind)))
+        deliveries = [WebhookDelivery.model_validate_json(encoded) for encoded in stored]
+        return sorted(deliveries, key=lambda delivery: delivery.at)
+
+    def _key(self, kind: str) -> str:
+        return delivery_key(self._name, kind)
+
     async def _run(self, script: str, keys: int, *arguments: object) -> list[bytes]:
-        names = [webhook_key(kind) for kind in ("due", "deliveries", "dead")[:keys]]
+        names = [self._key(kind) for kind in ("due", "deliveries", "dead")[:keys]]
         result = await await_answer(self._client.eval(script, keys, *names, *map(str, arguments)))
         return result if isinstance(result, list) else []

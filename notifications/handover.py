@@ -37,6 +37,8 @@ LONGEST_POST = 3_000
 LONGEST_SUBJECT = 120
 SLACK_API = "https://slack.com/api/"
 _PURPOSE = b"handover."
+_REFUSED_FOR_GOOD = 500
+"""The first status of SMTP after which a repetition is refused, too (RFC 5321, 4.2.1)."""
 NO_REPLIES = "Do not reply to this message: the reply would not reach anybody."
 BY_MAIL = "You can also reply to this e-mail. What you write goes to the visitor."
 QUOTED = (
@@ -96,6 +98,10 @@ class HandOverError(Exception):
     """A receiver did not accept a conversation."""
 
 
+class RecipientRefusedError(HandOverError):
+    """The mail server refuses the recipient for good."""
+
+
 class Receiver(Protocol):
     """Where conversations go."""
 
@@ -119,8 +125,13 @@ class MailSender:
     security: str = "starttls"
     context: ssl.SSLContext | None = None
 
-    async def send(self, to: str, subject: str, text: str, *, reply_to: str = "") -> None:
-        """Send a text; raises `HandOverError` unless it was accepted."""
+    async def send(
+        self, to: str, subject: str, text: str, *, reply_to: str = "", mail_id: str = ""
+    ) -> None:
+        """Send a text; raises `HandOverError` unless it was accepted.
+
+        Mail programs show an e-mail once for a `mail_id`, however often it was sent.
+        """
         message = EmailMessage()
         # The library refuses a header with a line break.
         message["From"], message["To"], message["Subject"] = self.sender, to, subject
@@ -129,9 +140,15 @@ class MailSender:
         message["X-Auto-Response-Suppress"] = "All"
         if reply_to:
             message["Reply-To"] = reply_to
+        if mail_id:
+            message["Message-ID"] = f"<{mail_id}@{self.sender.rpartition('@')[2]}>"
         message.set_content(text)
         try:
             await asyncio.to_thread(self._send, message)
+        except smtplib.SMTPRecipientsRefused as error:
+            is_final = all(code >= _REFUSED_FOR_GOOD for code, _ in error.recipients.values())
+            refusal = RecipientRefusedError if is_final else HandOverError
+            raise refusal(f"the recipient was refused: {error}") from error
         except (OSError, smtplib.SMTPException) as error:
             raise HandOverError(f"{type(error).__name__}: {error}") from error
 

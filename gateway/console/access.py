@@ -95,6 +95,13 @@ class ConsoleRefusedError(GatewayError):
         self.status, self.title, self.text = status, title, text
 
 
+class NotSavedError(ConsoleRefusedError):
+    """A form whose content cannot be stored; the text states what to change."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(400, "Not saved", text)
+
+
 @dataclass(frozen=True, slots=True)
 class ConsoleUser:
     """A user of the console with a role for each visible assistant.
@@ -117,6 +124,10 @@ class ConsoleUser:
         if assistant is None:
             return bool(self.list_assistants(role))
         return self.roles.get(assistant, 0) >= role
+
+    def choose(self, tenant: str, assistant: str) -> Assistant:
+        """Return the named assistant; without a name the first that the person may edit."""
+        return (tenant, assistant) if assistant else self.list_assistants(ConsoleRole.EDITOR)[0]
 
     def require(self, role: ConsoleRole, assistant: Assistant) -> None:
         """Raise `ConsoleRefusedError` without the role; invisible assistants are treated as
@@ -273,6 +284,11 @@ def user_of(request: Request) -> ConsoleUser:
     if not isinstance(user, ConsoleUser):
         raise TypeError("expected a route that demands a role")
     return user
+
+
+def fields_of(assistant: Assistant) -> dict[str, str]:
+    """Return the fields by which addresses and forms name an assistant."""
+    return {"tenant": assistant[0], "assistant": assistant[1]}
 
 
 async def read_form(request: Request) -> dict[str, str]:

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from urllib.parse import urlencode
 
-from gateway.console.access import Assistant, ConsoleRole, ConsoleUser
+from gateway.console.access import Assistant, ConsoleUser
 from gateway.console.figures import PeriodFigures
-from gateway.console.gap_pages import GapPages
-from gateway.console.operation_pages import ListJobReports, OperationPages, Operations
-from gateway.console.pages import label, times
+from gateway.console.pages import label
+from memory.job_reports import JobReport
 from records.record import Record
 
 ISOLATE, END = "\u2068", "\u2069"
 """Keep a title that runs from right to left from turning the sentence around it."""
 NO_MODEL = "no_model"
 """The reason of passages if no model is configured, which is not a fault."""
-_MOST_GAPS = 5
+ListJobReports = Callable[[], Awaitable[Sequence[JobReport]]]
+"""Returns the reports of the live processes on their background jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,51 +46,6 @@ class SetupStep:
 FindConcerns = Callable[[ConsoleUser], Awaitable[Sequence[Concern]]]
 FindSetup = Callable[[ConsoleUser], Awaitable[Sequence[SetupStep]]]
 """Returns the steps until a desk answers everybody with a model."""
-
-
-def find_in_gaps(pages: GapPages) -> FindConcerns:
-    """Return a check for growing gaps."""
-
-    async def find(user: ConsoleUser) -> list[Concern]:
-        growing = [gap for gap in await pages.find(user) if gap.grows]
-        return [
-            Concern(
-                f"Not in the documents: “{ISOLATE}{gap.title}{END}”",
-                f"asked {times(gap.last_week)} in 7 days, "
-                + (
-                    f"{times(gap.since_change)} since it was marked as done"
-                    if gap.state == "done"
-                    else f"{times(gap.week_before)} in the 7 days before"
-                ),
-                pages.place(gap),
-                "Close the gap",
-            )
-            for gap in growing[:_MOST_GAPS]
-        ]
-
-    return find
-
-
-def find_in_operations(pages: OperationPages, operations: Operations) -> FindConcerns:
-    """Return a check for failed sources and dead letters."""
-
-    async def find(user: ConsoleUser) -> list[Concern]:
-        concerns = []
-        for tenant, assistant in user.list_assistants(ConsoleRole.EDITOR):
-            for source in operations.list_sources((tenant, assistant)):
-                if (source.failed or source.has_fault) and not source.is_running:
-                    place = f"sources?{urlencode({'tenant': tenant, 'assistant': assistant})}"
-                    reason = next(iter(source.reasons), "")
-                    count = f"{source.failed} failed. " if source.failed else ""
-                    text = f"{source.name}: {count}{reason}"
-                    title = "Documents of a source could not be read"
-                    concerns.append(Concern(title, text, place, "See the reason"))
-        if letters := await pages.find_letters(user):
-            text = f"{len(letters)} messages could not be answered; the people received an apology."
-            concerns.append(Concern("Messages failed", text, "health", "Send again or drop"))
-        return concerns
-
-    return find
 
 
 def find_steps(

@@ -14,6 +14,8 @@ _CHART_WIDTH, _MOST_STEP = 720, 72
 """Of a chart in pixels, at most, and of the bar of one day."""
 _LANE_HEIGHT, _LANE_WIDTH, _LABEL_WIDTH = 22, 1000, 190
 _LEAST_WIDTH = 2.0
+_DAY_WIDTH = 36
+"""Of the label of a day."""
 _MOST_LANES = 60
 
 
@@ -128,7 +130,7 @@ def _draw_bars(
             bottom -= height
             rect = Markup('<rect class="{}" x="{}" y="{:.1f}" width="{}" height="{:.1f}"/>')
             parts.append(rect.format(name, x, bottom, step - _GAP, height))
-        if at % max(2, len(bars) // 6) == 0:
+        if at % max(2, len(bars) // 6) == 0 and wide - x >= _DAY_WIDTH:
             text = Markup('<text x="{}" y="{}">{}</text>')
             parts.append(text.format(x, high - 4, day[5:]))
         parts.append(Markup("</g>"))

@@ -1,7 +1,7 @@
 """The pages of checks: the last one of each source, and the questions that the owner marked."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -14,10 +14,11 @@ from gateway.console.access import (
     ConsoleRefusedError,
     ConsoleRole,
     ConsoleUser,
+    NotSavedError,
     require,
     user_of,
 )
-from gateway.console.attention import Concern, FindConcerns
+from gateway.console.attention import Concern
 from gateway.console.frame import ConsolePart, Frame, lead, no_question, receive
 from gateway.console.pages import HEADERS
 from gateway.sources import SourceState
@@ -56,27 +57,24 @@ class CheckPages(ConsolePart):
     @require(ConsoleRole.VIEWER, get="checks")
     async def list_checks(self, request: Request) -> Response:
         """Show the last check of each source, and the marked questions."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            editable = user.list_assistants(ConsoleRole.EDITOR)
-            names = self._name_sources(user.list_assistants())
-            return {"found": await self.find(user), "editable": editable, "names": names}
-
-        return await self._frame.show(request, "checks.html", read)
+        user = user_of(request)
+        return self._frame.show(
+            request,
+            "checks.html",
+            found=await self.find(user),
+            editable=user.list_assistants(ConsoleRole.EDITOR),
+            names=self._name_sources(user.list_assistants()),
+        )
 
     @require(ConsoleRole.VIEWER, get="check")
     async def show(self, request: Request, tenant: Text, assistant: Text, source: Text) -> Response:
         """Show one check, question by question."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any] | None:
-            if (tenant, assistant) not in user.list_assistants():
-                return None
-            look = partial(_read_check, name=(tenant, assistant), source=source)
-            check = await self._frame.query(look)
-            names = self._name_sources([(tenant, assistant)])
-            return None if check is None else {"check": check, "names": names}
-
-        return await self._frame.show(request, "check.html", read)
+        name = (tenant, assistant)
+        check = await self._frame.query(partial(_read_check, name=name, source=source))
+        if check is None:
+            raise self._frame.missing()
+        names = self._name_sources([name])
+        return self._frame.show(request, "check.html", check=check, names=names)
 
     @require(ConsoleRole.EDITOR, get="checks.json")
     async def export(self, request: Request, tenant: Text, assistant: Text) -> Response:
@@ -96,16 +94,12 @@ class CheckPages(ConsolePart):
         lines = form.read("facts", most=_LONGEST_FACTS).splitlines()
         facts = list(filter(None, (line.strip() for line in lines)))
         if not text or len(facts) > MOST_FACTS:
-            raise ConsoleRefusedError(
-                400, "Not saved", f"Enter a question, and at most {MOST_FACTS} facts."
-            )
+            raise NotSavedError(f"Enter a question, and at most {MOST_FACTS} facts.")
         asked = form.read_message()
         try:
             await self._frame.query(lambda store: _mark(store, asked, text, facts))
         except TooManyMarkedError as error:
-            raise ConsoleRefusedError(
-                400, "Not saved", f"Remove another marked question first: {error}."
-            ) from error
+            raise NotSavedError(f"Remove another marked question first: {error}.") from error
         return lead("checks", said="saved")
 
     @require(ConsoleRole.EDITOR, post="checks/remove")
@@ -135,11 +129,8 @@ class CheckPages(ConsolePart):
             for name in user.list_assistants()
         ]
 
-
-def find_in_checks(pages: CheckPages) -> FindConcerns:
-    """Return a check for ingestions that broke questions."""
-
-    async def find(user: ConsoleUser) -> list[Concern]:
+    async def find_concerns(self, user: ConsoleUser) -> list[Concern]:
+        """Return the ingestions that broke questions."""
         return [
             Concern(
                 "A change of the documents broke questions",
@@ -148,12 +139,10 @@ def find_in_checks(pages: CheckPages) -> FindConcerns:
                 "checks",
                 "See the questions",
             )
-            for assistant_checks in await pages.find(user)
+            for assistant_checks in await self.find(user)
             for check in assistant_checks.checks
             if check.result.count("broken")
         ]
-
-    return find
 
 
 def _read_all(store: RecordStore, *, name: Assistant) -> AssistantChecks:

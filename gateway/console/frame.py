@@ -1,6 +1,6 @@
 """The common parts of the pages that read records."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import Any, TypeVar
@@ -15,12 +15,13 @@ from gateway.console.access import (
     Assistant,
     ConsoleRefusedError,
     ConsoleRole,
-    ConsoleUser,
+    NotSavedError,
     demand_of,
+    fields_of,
     read_form,
     user_of,
 )
-from gateway.console.pages import HEADERS, PATH, find_back, show_notice, show_page
+from gateway.console.pages import HEADERS, PATH, show_page
 from records.store import RecordStore
 
 Found = TypeVar("Found")
@@ -63,34 +64,36 @@ class Frame:
             )
         return await run_in_threadpool(read, self.store)
 
-    async def show(
+    def show(
         self,
         request: Request,
         template: str,
-        read: Callable[[ConsoleUser], Awaitable[Mapping[str, Any] | None]],
-        status: int = 200,
+        *,
+        refusal: ConsoleRefusedError | None = None,
         **values: Any,
     ) -> Response:
-        """Return a page with the values returned by `read`; None means that they do not exist."""
+        """Return a page, which has the status of a refusal that it shows."""
         user = user_of(request)
-        frame = {
-            "user": user,
-            "zone": self.zone,
-            "can_edit": user.may(ConsoleRole.EDITOR),
-            "said": NOTICES.get(request.query_params.get("said", ""), ""),
-        }
-        try:
-            content = await read(user)
-        except ConsoleRefusedError as refusal:
-            title, text, status = refusal.title, refusal.text, refusal.status
-            return show_notice(request, title, text, status, **frame, back=find_back(request))
-        if content is None:
-            text = (
-                "It does not exist, or it was erased. Records of questions are kept for "
-                f"{self.records_days:.0f} days."
-            )
-            return show_notice(request, "Not here", text, 404, **frame, back=find_back(request))
-        return show_page(request, template, status, **{**frame, **values, **content})
+        return show_page(
+            request,
+            template,
+            200 if refusal is None else refusal.status,
+            user=user,
+            zone=self.zone,
+            can_edit=user.may(ConsoleRole.EDITOR),
+            said=NOTICES.get(request.query_params.get("said", ""), ""),
+            refusal=refusal,
+            **values,
+        )
+
+    def missing(self) -> ConsoleRefusedError:
+        """Return the refusal of a page about something that does not exist."""
+        return ConsoleRefusedError(
+            404,
+            "Not here",
+            "It does not exist, or it was erased. Records of questions are kept for "
+            f"{self.records_days:.0f} days.",
+        )
 
 
 class ConsolePart:
@@ -117,9 +120,7 @@ class SentForm:
         """Return a field without the space around it; empty if it is missing."""
         value = self.fields.get(name, "").strip()
         if len(value) > most:
-            raise ConsoleRefusedError(
-                400, "Not saved", f"{name.capitalize()}: at most {most} characters are stored."
-            )
+            raise NotSavedError(f"{name.capitalize()}: at most {most} characters are stored.")
         return value
 
     def read_message(self) -> Question:
@@ -157,7 +158,8 @@ async def receive(request: Request, role: ConsoleRole) -> SentForm:
     return SentForm(fields, assistant)
 
 
-def lead(page: str, **query: object) -> Response:
-    """Send the browser to a page of the console, after a form."""
-    place = f"{PATH}/{page}".rstrip("/") + (f"?{urlencode(query)}" if query else "")
+def lead(page: str, assistant: Assistant | None = None, /, **query: object) -> Response:
+    """Send the browser to a page of the console, perhaps of an assistant, after a form."""
+    named = {} if assistant is None else fields_of(assistant)
+    place = f"{PATH}/{page}".rstrip("/") + f"?{urlencode({**named, **query})}"
     return RedirectResponse(place, status_code=303, headers=HEADERS)

@@ -1,9 +1,8 @@
 """The pages of gaps, and of questions that are asked again."""
 
 from collections import Counter
-from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
@@ -18,15 +17,17 @@ from gateway.console.access import (
     user_of,
 )
 from gateway.console.again import Again, find_repeated
+from gateway.console.attention import END, ISOLATE, Concern
 from gateway.console.frame import ConsolePart, Frame, lead, name_message, no_question, receive
 from gateway.console.gap_export import write_csv, write_json
-from gateway.console.pages import HEADERS, render_answer
+from gateway.console.pages import HEADERS, message_fields_of, times
 from records.gaps import STATES, Gap, GapFinder, GapQuestion
 from records.record import Record
 from records.store import RecordStore
 
 MOST_AGAIN = 10
 """Questions of a gap that are asked again at once, the most typical first."""
+_MOST_CONCERNS = 5
 LABELS = {"open": "open", "writing": "being written", "done": "done"}
 WHY = {
     "refused": "not answered",
@@ -47,32 +48,30 @@ class GapPages(ConsolePart):
     @require(ConsoleRole.VIEWER, get="gaps")
     async def list_gaps(self, request: Request, state: Text = "") -> Response:
         """List the gaps of every assistant of the visitor, the greatest first."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            gaps = await self.find(user)
-            shown = [gap for gap in gaps if (gap.state == state if state else gap.state != "done")]
-            return {
-                "gaps": shown,
-                "counts": {name: sum(gap.state == name for gap in gaps) for name in STATES},
-            }
-
-        return await self._frame.show(
-            request, "gaps.html", read, chosen=state, labels=LABELS, why=WHY
+        gaps = await self.find(user_of(request))
+        return self._frame.show(
+            request,
+            "gaps.html",
+            gaps=[gap for gap in gaps if (gap.state == state if state else gap.state != "done")],
+            counts={name: sum(gap.state == name for gap in gaps) for name in STATES},
+            chosen=state,
+            labels=LABELS,
+            why=WHY,
         )
 
     @require(ConsoleRole.VIEWER, get="gap")
     async def show_gap(self, request: Request, tenant: Text, assistant: Text, id: Text) -> Response:  # noqa: A002 - as the address has it
         """Show one gap with all its questions, and the results of those that were repeated."""
-
-        async def read(_: ConsoleUser) -> Mapping[str, Any] | None:
-            gap = await self._find_gap((tenant, assistant), id)
-            if gap is None:
-                return None
-            repeated = await self._frame.query(partial(_find_repeated, gap))
-            return {"gap": gap, "repeated": repeated, "different": _count_different(gap)}
-
-        return await self._frame.show(
-            request, "gap.html", read, labels=LABELS, why=WHY, most_again=MOST_AGAIN
+        gap = await self._find_gap((tenant, assistant), id)
+        return self._frame.show(
+            request,
+            "gap.html",
+            gap=gap,
+            repeated=await self._frame.query(partial(_find_repeated, gap)),
+            different=_count_different(gap),
+            labels=LABELS,
+            why=WHY,
+            most_again=MOST_AGAIN,
         )
 
     @require(ConsoleRole.EDITOR, post="gap/state")
@@ -80,22 +79,21 @@ class GapPages(ConsolePart):
         """Store the state of a gap."""
         form = await receive(request, ConsoleRole.EDITOR)
         gap_id, state = form.read("id"), form.read("state")
-        set_state = partial(self._gaps.set_state, form.assistant, gap_id, state)
-        if not await self._frame.query(lambda _: set_state()):
+        if not await self._frame.query(
+            lambda _: self._gaps.set_state(form.assistant, gap_id, state)
+        ):
             raise _no_gap()
-        return _lead_to_gap(form.assistant, gap_id, said="saved")
+        return lead("gap", form.assistant, id=gap_id, said="saved")
 
     @require(ConsoleRole.EDITOR, post="gap/again")
     async def ask_gap_again(self, request: Request) -> Response:
         """Ask the most typical questions of a gap again, each once."""
         form = await receive(request, ConsoleRole.EDITOR)
         gap = await self._find_gap(form.assistant, form.read("id"))
-        if gap is None:
-            raise _no_gap()
         different = {question.text: question.record for question in reversed(gap.questions)}
         for record in list(reversed(different.values()))[:MOST_AGAIN]:
             await self._ask(record)
-        return _lead_to_gap(form.assistant, gap.id, said="asked")
+        return lead("gap", form.assistant, id=gap.id, said="asked")
 
     @require(ConsoleRole.EDITOR, post="question/again")
     async def ask_again(self, request: Request) -> Response:
@@ -106,9 +104,7 @@ class GapPages(ConsolePart):
         if record is None:
             raise no_question()
         again = await self._ask(record)
-        return lead("again", tenant=record.tenant, assistant=record.assistant,
-                    conversation=asked.conversation_id, message=asked.message_id,
-                    again=again.message_id)  # fmt: skip
+        return lead("again", **message_fields_of(record), again=again.message_id)
 
     @require(ConsoleRole.VIEWER, get="again")
     async def compare(
@@ -121,19 +117,14 @@ class GapPages(ConsolePart):
         again: Text,
     ) -> Response:
         """Show the old answer beside the new one, for which the page waits a while."""
-
-        async def read(_: ConsoleUser) -> Mapping[str, Any] | None:
-            asked = name_message(tenant, assistant, conversation, message)
-            before = None if asked is None else await self._frame.query(partial(_get, asked))
-            if asked is None or before is None:
-                return None
-            repeated = copy_question(asked, CONSOLE).model_copy(update={"message_id": again})
-            now = await self._frame.query(partial(_get, repeated))
-            now = await self._again.read(repeated) if now is None else now
-            answers = [render_answer(record.answer) if record else "" for record in (before, now)]
-            return {"before": before, "now": now, "answers": answers, "again": again}
-
-        return await self._frame.show(request, "again.html", read)
+        asked = name_message(tenant, assistant, conversation, message)
+        before = None if asked is None else await self._frame.query(partial(_get, asked))
+        if asked is None or before is None:
+            raise self._frame.missing()
+        repeated = copy_question(asked, CONSOLE).model_copy(update={"message_id": again})
+        now = await self._frame.query(partial(_get, repeated))
+        now = await self._again.read(repeated) if now is None else now
+        return self._frame.show(request, "again.html", before=before, now=now, again=again)
 
     @require(ConsoleRole.VIEWER, get="gaps.csv")
     async def export_csv(self, request: Request) -> Response:
@@ -152,14 +143,18 @@ class GapPages(ConsolePart):
         gap_lists = [await self._gaps.find(name) for name in user.list_assistants()]
         return sorted((gap for gaps in gap_lists for gap in gaps), key=lambda gap: -gap.size)
 
-    def place(self, gap: Gap) -> str:
-        """Return the page of a gap, below the address of the console."""
-        named = {"tenant": gap.tenant, "assistant": gap.assistant, "id": gap.id}
-        return f"gap?{urlencode(named)}"
+    async def find_concerns(self, user: ConsoleUser) -> list[Concern]:
+        """Return the growing gaps."""
+        growing = [gap for gap in await self.find(user) if gap.grows]
+        return [_describe_growth(gap) for gap in growing[:_MOST_CONCERNS]]
 
-    async def _find_gap(self, assistant: Assistant, gap_id: str) -> Gap | None:
+    async def _find_gap(self, assistant: Assistant, gap_id: str) -> Gap:
         await self._frame.query(lambda _: None)
-        return next((gap for gap in await self._gaps.find(assistant) if gap.id == gap_id), None)
+        gaps = await self._gaps.find(assistant)
+        gap = next((gap for gap in gaps if gap.id == gap_id), None)
+        if gap is None:
+            raise _no_gap()
+        return gap
 
     async def _ask(self, record: Record) -> Question:
         earlier = await self._frame.query(lambda store: store.find_conversation(record.id))
@@ -183,6 +178,21 @@ def _find_repeated(gap: Gap, store: RecordStore) -> dict[str, Record]:
     return repeated
 
 
+def _describe_growth(gap: Gap) -> Concern:
+    named = {"tenant": gap.tenant, "assistant": gap.assistant, "id": gap.id}
+    since = (
+        f"{times(gap.since_change)} since it was marked as done"
+        if gap.state == "done"
+        else f"{times(gap.week_before)} in the 7 days before"
+    )
+    return Concern(
+        f"Not in the documents: “{ISOLATE}{gap.title}{END}”",
+        f"asked {times(gap.last_week)} in 7 days, {since}",
+        f"gap?{urlencode(named)}",
+        "Close the gap",
+    )
+
+
 def _get(question: Question, store: RecordStore) -> Record | None:
     return store.get(question)
 
@@ -190,10 +200,6 @@ def _get(question: Question, store: RecordStore) -> Record | None:
 def _export(text: bytes, kind: str, name: str) -> Response:
     headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
     return Response(text, media_type=kind, headers=headers)
-
-
-def _lead_to_gap(assistant: Assistant, gap_id: str, *, said: str) -> Response:
-    return lead("gap", tenant=assistant[0], assistant=assistant[1], id=gap_id, said=said)
 
 
 def _no_gap() -> ConsoleRefusedError:

@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
+from urllib.parse import urlencode
 
 import structlog
 from fastapi import Query, Request, Response
@@ -18,15 +19,17 @@ from gateway.console.access import (
     ConsoleRefusedError,
     ConsoleRole,
     ConsoleUser,
+    NotSavedError,
+    fields_of,
     require,
     user_of,
 )
+from gateway.console.attention import Concern, ListJobReports
 from gateway.console.charts import draw_amounts
 from gateway.console.figures import compute_figures, day_of, sum_by_day
 from gateway.console.frame import ConsolePart, Frame, lead, receive
 from gateway.port import CatalogSelection, DocumentCatalog
 from gateway.sources import SourceState
-from memory.job_reports import JobReport
 from records.store import Selection
 
 log = structlog.get_logger("gateway")
@@ -42,8 +45,6 @@ MOST_FIELDS = 20
 """Fields of the form of an upload besides the file."""
 Text = Annotated[str, Query(max_length=500)]
 Days = Annotated[int, Query(ge=1, le=3660)]
-ListJobReports = Callable[[], Awaitable[Sequence[JobReport]]]
-"""Returns the reports of the live processes on their background jobs."""
 RetryLetter = Callable[[DeadLetter], Awaitable[str]]
 """Asks the question of a dead letter again; returns the new message, raises `ValueError`."""
 
@@ -123,26 +124,23 @@ class OperationPages(ConsolePart):
         after: Text = "",
     ) -> Response:  # fmt: skip
         """Show the documents of an assistant."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any] | None:
-            allowed = user.list_assistants(ConsoleRole.EDITOR)
-            name = (tenant, assistant) if assistant else allowed[0]
-            selection = CatalogSelection(text=find)
-            entries, total = await self._catalog.find(
-                *name, selection, after=after, limit=MOST_DOCUMENTS
-            )
-            return {
-                "name": name,
-                "named": {"tenant": name[0], "assistant": name[1]},
-                "assistants": allowed,
-                "cited": await self._count_cited(name),
-                "documents": entries,
-                "total": total,
-                "may_own": user.may(ConsoleRole.OWNER, name),
-            }
-
-        return await self._frame.show(
-            request, "documents.html", read, find=find, most=MOST_DOCUMENTS
+        user = user_of(request)
+        name = user.choose(tenant, assistant)
+        selection = CatalogSelection(text=find)
+        documents, total = await self._catalog.find(
+            *name, selection, after=after, limit=MOST_DOCUMENTS
+        )
+        return self._frame.show(
+            request,
+            "documents.html",
+            named=fields_of(name),
+            assistants=user.list_assistants(ConsoleRole.EDITOR),
+            cited=await self._count_cited(name),
+            documents=documents,
+            total=total,
+            may_own=user.may(ConsoleRole.OWNER, name),
+            find=find,
+            most=MOST_DOCUMENTS,
         )
 
     async def _count_cited(self, name: Assistant) -> Mapping[str, int] | None:
@@ -162,7 +160,7 @@ class OperationPages(ConsolePart):
             await self._operations.upload((tenant, assistant), name, data)
         except ValueError as error:
             raise ConsoleRefusedError(400, "Not stored", str(error)) from error
-        return lead("documents", tenant=tenant, assistant=assistant, said="reading")
+        return lead("documents", (tenant, assistant), said="reading")
 
     @require(ConsoleRole.OWNER, post="documents/remove")
     async def remove_document(self, request: Request) -> Response:
@@ -170,7 +168,7 @@ class OperationPages(ConsolePart):
         form = await receive(request, ConsoleRole.OWNER)
         selection = CatalogSelection(ids=(form.read("id", most=2_000),))
         count = await self._catalog.remove(*form.assistant, selection)
-        return self._lead_to_documents(form.assistant, "removed" if count else "missing")
+        return lead("documents", form.assistant, said="removed" if count else "missing")
 
     @require(ConsoleRole.EDITOR, post="documents/groups")
     async def choose_groups(self, request: Request) -> Response:
@@ -183,10 +181,10 @@ class OperationPages(ConsolePart):
             try:
                 groups = parse_groups(part for part in named.split(",") if part.strip())
             except ValueError as error:
-                raise ConsoleRefusedError(400, "Not saved", str(error)) from error
+                raise NotSavedError(str(error)) from error
         is_known = await self._catalog.choose_groups(*form.assistant, document, groups)
         if not is_known:
-            return self._lead_to_documents(form.assistant, "missing")
+            return lead("documents", form.assistant, said="missing")
         log.warning(
             "document_access_changed",
             document=document,
@@ -194,26 +192,38 @@ class OperationPages(ConsolePart):
             person=user_of(request).identity.shown,
         )
         said = "as_stated" if groups is None else "restricted"
-        return self._lead_to_documents(form.assistant, said)
-
-    def _lead_to_documents(self, assistant: Assistant, said: str) -> Response:
-        return lead("documents", tenant=assistant[0], assistant=assistant[1], said=said)
+        return lead("documents", form.assistant, said=said)
 
     @require(ConsoleRole.OWNER, get="health")
     async def health(self, request: Request) -> Response:
         """Show the dead letters, and to owners of the whole desk the background jobs."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            jobs = await self._list_jobs() if self._list_jobs and user.owns_all else None
-            return {"letters": await self.find_letters(user), "jobs": jobs}
-
-        return await self._frame.show(request, "health.html", read)
+        user = user_of(request)
+        jobs = await self._list_jobs() if self._list_jobs and user.owns_all else None
+        letters = await self.find_letters(user)
+        return self._frame.show(request, "health.html", letters=letters, jobs=jobs)
 
     async def find_letters(self, user: ConsoleUser) -> list[DeadLetter]:
         """Return the newest dead letters of the assistants that a person owns."""
         own = set(user.list_assistants(ConsoleRole.OWNER))
         letters = await self._admin.list_dead_letters(limit=MOST_LETTERS)
         return [letter for letter in letters if _assistant_of(letter) in own]
+
+    async def find_concerns(self, user: ConsoleUser) -> list[Concern]:
+        """Return the sources and messages that failed."""
+        concerns = []
+        for assistant in user.list_assistants(ConsoleRole.EDITOR):
+            for source in self._operations.list_sources(assistant):
+                if (source.failed or source.has_fault) and not source.is_running:
+                    place = f"sources?{urlencode(fields_of(assistant))}"
+                    reason = next(iter(source.reasons), "")
+                    count = f"{source.failed} failed. " if source.failed else ""
+                    text = f"{source.name}: {count}{reason}"
+                    title = "Documents of a source could not be read"
+                    concerns.append(Concern(title, text, place, "See the reason"))
+        if letters := await self.find_letters(user):
+            text = f"{len(letters)} messages could not be answered; the people received an apology."
+            concerns.append(Concern("Messages failed", text, "health", "Send again or drop"))
+        return concerns
 
     @require(ConsoleRole.OWNER, post="dead/retry")
     async def retry_letter(self, request: Request) -> Response:
@@ -244,33 +254,29 @@ class OperationPages(ConsolePart):
     @require(ConsoleRole.OWNER, get="settings", everywhere=True)
     async def settings(self, request: Request) -> Response:
         """Show the settings in force, without secrets."""
-
-        async def read(_: ConsoleUser) -> Mapping[str, Any]:
-            return {"settings": self._operations.list_settings()}
-
-        return await self._frame.show(request, "settings.html", read)
+        settings = self._operations.list_settings()
+        return self._frame.show(request, "settings.html", settings=settings)
 
     @require(ConsoleRole.VIEWER, get="cost")
     async def cost(self, request: Request, days: Days = 30) -> Response:
         """Show the costs of the models by day and group, next to the budgets."""
-        until, zone = self._clock(), self._frame.zone
+        until, zone, own = self._clock(), self._frame.zone, user_of(request).list_assistants()
         since, earlier = until - days * DAY_SECONDS, until - 2 * days * DAY_SECONDS
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            selection = Selection(assistants=user.list_assistants(), since=earlier)
-            rows = await self._frame.query(lambda store: store.read_figures(selection))
-            figures = compute_figures(rows, since=since, until=until, zone=zone)
-            by_day = sum_by_day(rows, [day.day for day in figures.days], zone)
-            return {
-                "figures": figures,
-                "before": compute_figures(rows, since=earlier, until=since, zone=zone),
-                "chart": draw_amounts(list(by_day.items()), "Cost of models, in US dollars"),
-                "today": by_day.get(day_of(until, zone), Decimal(0)),
-                "tenants": len({tenant for tenant, _ in user.list_assistants()}),
-            }
-
-        return await self._frame.show(
-            request, "cost.html", read, days=days, periods=PERIODS, budgets=self._budgets
+        selection = Selection(assistants=own, since=earlier)
+        rows = await self._frame.query(lambda store: store.read_figures(selection))
+        figures = compute_figures(rows, since=since, until=until, zone=zone)
+        by_day = sum_by_day(rows, [day.day for day in figures.days], zone)
+        return self._frame.show(
+            request,
+            "cost.html",
+            figures=figures,
+            before=compute_figures(rows, since=earlier, until=since, zone=zone),
+            chart=draw_amounts(list(by_day.items()), "Cost of models, in US dollars"),
+            today=by_day.get(day_of(until, zone), Decimal(0)),
+            tenants=len({tenant for tenant, _ in own}),
+            days=days,
+            periods=PERIODS,
+            budgets=self._budgets,
         )
 
 

@@ -13,6 +13,7 @@ from jinja2.runtime import Context
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from envelope.question import Question
 from gateway.public_path import public_path
 from records.record import Record
 
@@ -101,7 +102,8 @@ def render_line(text: str) -> Markup:
 
 def fill(template: str, **values: Any) -> bytes:
     """Return a page; every value is escaped unless it is `Markup`."""
-    return _environment().get_template(template).render(values).encode()
+    components = _environment().get_template("macros.html").make_module(values)
+    return _environment().get_template(template).render(values, ui=components).encode()
 
 
 def show_page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
@@ -140,6 +142,16 @@ def find_back(request: Request, page: str = "") -> str:
     return f"{came.path}?{came.query}" if came.query else came.path
 
 
+def message_fields_of(message: Record | Question) -> dict[str, str]:
+    """Return the fields by which addresses and forms name a message."""
+    return {
+        "tenant": message.tenant,
+        "assistant": message.assistant,
+        "conversation": message.conversation_id,
+        "message": message.message_id,
+    }
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -158,6 +170,7 @@ def _environment() -> Environment:
         "label": label,
         "times": times,
         "line": render_line,
+        "answer": render_answer,
         "query": urlencode,
         "address": _address,
     }
@@ -200,11 +213,4 @@ def _change(now: float | None, before: float | None, unit: str = "%") -> str:
 
 def _address(record: Record) -> str:
     """Return the query that names a record."""
-    return urlencode(
-        {
-            "tenant": record.tenant,
-            "assistant": record.assistant,
-            "conversation": record.conversation_id,
-            "message": record.message_id,
-        }
-    )
+    return urlencode(message_fields_of(record))

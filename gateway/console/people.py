@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import structlog
 from fastapi import Query, Request, Response
@@ -74,24 +74,19 @@ class PeoplePages(ConsolePart):
         self, request: Request, page: Annotated[int, Query(ge=1, le=10_000)] = 1
     ) -> Response:
         """Show people and keys."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            own = user.list_assistants()
-            people = await self._people.list_figures(own, offset=(page - 1) * PAGE, limit=PAGE + 1)
-            tenants = {tenant for tenant, _ in own}
-            return {
-                "keys": [key for key in await self._keys.all() if key.tenant in tenants],
-                "uses": await self._keys.uses(),
-                "assistants": own,
-                "may_create": self._is_recent(user),
-                "people": people[:PAGE],
-                "has_more": len(people) > PAGE,
-            }
-
-        return await self._frame.show(
+        user = user_of(request)
+        own = user.list_assistants()
+        people = await self._people.list_figures(own, offset=(page - 1) * PAGE, limit=PAGE + 1)
+        tenants = {tenant for tenant, _ in own}
+        return self._frame.show(
             request,
             "people.html",
-            read,
+            keys=[key for key in await self._keys.all() if key.tenant in tenants],
+            uses=await self._keys.uses(),
+            assistants=own,
+            may_create=self._is_recent(user),
+            people=people[:PAGE],
+            has_more=len(people) > PAGE,
             now=self._clock(),
             keeps_records=self._people.store is not None,
             page=page,
@@ -116,11 +111,7 @@ class PeoplePages(ConsolePart):
         key, token = self._make_key(form, user)
         await self._keys.put(key)
         log.warning("key_created", key=key.id, kind=key.kind, person=user.identity.shown)
-
-        async def read(_: ConsoleUser) -> Mapping[str, Any]:
-            return {"key": key, "token": token}
-
-        return await self._frame.show(request, "key.html", read)
+        return self._frame.show(request, "key.html", key=key, token=token)
 
     def _make_key(self, form: SentForm, user: ConsoleUser) -> tuple[Key, str]:
         days, chosen = form.read("days"), form.read("kind")
@@ -168,12 +159,7 @@ class PeoplePages(ConsolePart):
         person_figures = await self._people.list_figures(assistants, person=person, limit=1)
         if not person_figures:
             raise _unknown_person()
-        figures = person_figures[0]
-
-        async def read(_: ConsoleUser) -> Mapping[str, Any]:
-            return {"figures": figures}
-
-        return await self._frame.show(request, "forget.html", read)
+        return self._frame.show(request, "forget.html", figures=person_figures[0])
 
     @require(ConsoleRole.OWNER, post="people/forget", everywhere=True)
     async def forget(self, request: Request) -> Response:

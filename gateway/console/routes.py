@@ -28,7 +28,7 @@ from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
 from gateway.console.frame import ConsolePart, Frame, lead, name_message, receive
 from gateway.console.oidc import OidcProvider
-from gateway.console.pages import HEADERS, PATH, render_answer
+from gateway.console.pages import HEADERS, PATH, message_fields_of
 from gateway.console.sign_in import SignIn
 from gateway.errors import MessageError
 from gateway.port import HandOver
@@ -111,10 +111,16 @@ class _Pages(ConsolePart):
                 "concerns": [*find_in_figures(figures, days, down), *concerns],
             }
 
-        return await self._show(
-            request, "today.html", read, days=days, periods=PERIODS, all_outcomes=OUTCOMES,
-            setup=steps, next_step=next((step for step in steps if not step.is_done), None),
-        )  # fmt: skip
+        return self._console.frame.show(
+            request,
+            "today.html",
+            **await self._console.frame.query(read),
+            days=days,
+            periods=PERIODS,
+            all_outcomes=OUTCOMES,
+            setup=steps,
+            next_step=next((step for step in steps if not step.is_done), None),
+        )
 
     async def _find_setup(self, user: ConsoleUser) -> Sequence[SetupStep]:
         """Return the steps of a new desk; none if all are done, or if a store does not answer."""
@@ -159,14 +165,7 @@ class _Pages(ConsolePart):
             message_id=asked.message_id,
             person=user_of(request).identity.shown,
         )
-        return lead(
-            "question",
-            tenant=asked.tenant,
-            assistant=asked.assistant,
-            conversation=asked.conversation_id,
-            message=asked.message_id,
-            said="answered",
-        )
+        return lead("question", **message_fields_of(asked), said="answered")
 
     async def _look(self, find: FindConcerns, user: ConsoleUser) -> Sequence[Concern]:
         """Return concerns. A check that fails is reported as a concern; the others still run."""
@@ -191,15 +190,17 @@ class _Pages(ConsolePart):
             **filters,
         )
 
-        def read(store: RecordStore) -> Mapping[str, Any]:
+        def read(store: RecordStore) -> tuple[Sequence[Record], int]:
             records = store.find(selection, offset=(page - 1) * PAGE, limit=PAGE + 1)
-            total = store.count(selection)
-            return {"records": records[:PAGE], "total": total, "has_more": len(records) > PAGE}
+            return records, store.count(selection)
 
-        return await self._show(
+        records, total = await self._console.frame.query(read)
+        return self._console.frame.show(
             request,
             "questions.html",
-            read,
+            records=records[:PAGE],
+            total=total,
+            has_more=len(records) > PAGE,
             days=days,
             page=page,
             chosen={**filters, **({"all": "true"} if wanted.all else {})},
@@ -217,7 +218,6 @@ class _Pages(ConsolePart):
         message: Text,
     ) -> Response:
         """Show a question: answer, sources, trace, and the rest of its conversation."""
-
         asked = name_message(tenant, assistant, conversation, message)
         return await self._show_question(request, asked)
 
@@ -230,15 +230,14 @@ class _Pages(ConsolePart):
     ) -> Response:
         frame, handover = self._console.frame, self._console.handover
 
-        def read_records(store: RecordStore) -> dict[str, Any] | None:
+        def read(store: RecordStore) -> dict[str, Any]:
             record = None if asked is None else store.get(asked)
             if record is None:
-                return None
+                raise frame.missing()
             lanes = list_lanes(record.steps)
             others = _list_conversation(store, record)
             return {
                 "record": record,
-                "answer": render_answer(record.answer),
                 "lanes": lanes,
                 "trace": draw_lanes(lanes, record.seconds),
                 "others": others,
@@ -246,33 +245,16 @@ class _Pages(ConsolePart):
                 "awaits_person": any(one.reason in REQUESTS for one in (record, *others)),
             }
 
-        async def read(_: ConsoleUser) -> Mapping[str, Any] | None:
-            content = await frame.query(read_records)
-            if asked is None or content is None or handover is None:
-                return content
-            return {**content, "can_answer": True, "visitor": await handover.find_address(asked)}
-
-        return await frame.show(
+        content = await frame.query(read)
+        return frame.show(
             request,
             "question.html",
-            read,
-            200 if refusal is None else refusal.status,
-            written=written,
             refusal=refusal,
-            can_answer=False,
-            visitor=None,
+            **content,
+            can_answer=handover is not None,
+            visitor=await handover.find_address(asked) if handover and asked else None,
+            written=written,
         )
-
-    async def _show(
-        self,
-        request: Request,
-        template: str,
-        read: Callable[[RecordStore], Mapping[str, Any] | None],
-        **values: Any,
-    ) -> Response:
-        """Return a page with the values that `read` returns from the records."""
-        frame = self._console.frame
-        return await frame.show(request, template, lambda _: frame.query(read), **values)
 
 
 def console_router(console: Console) -> APIRouter:

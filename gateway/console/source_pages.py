@@ -1,13 +1,16 @@
 """The page of the sources: their state and schedules; sources are added, read and removed."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from fastapi import Request, Response
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from gateway.console.access import Assistant, ConsoleRefusedError, ConsoleRole, ConsoleUser, require
+from gateway.console.access import (
+    ConsoleRefusedError,
+    ConsoleRole,
+    fields_of,
+    require,
+    user_of,
+)
 from gateway.console.frame import ConsolePart, Frame, lead, receive
 from gateway.console.operation_pages import Text
 from gateway.sources import LONGEST_ADDRESS, NewSource, SourceKeeper
@@ -32,22 +35,20 @@ class SourcePages(ConsolePart):
     @require(ConsoleRole.EDITOR, get="sources")
     async def show(self, request: Request, assistant: Text = "", tenant: Text = "") -> Response:
         """Show the sources of an assistant."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            allowed = user.list_assistants(ConsoleRole.EDITOR)
-            name = (tenant, assistant) if assistant else allowed[0]
-            checks = {}
-            if self._frame.store is not None:
-                checks = await self._frame.query(lambda store: CheckStore(store).list_checks(name))
-            return {
-                "name": name,
-                "checks": checks,
-                "named": {"tenant": name[0], "assistant": name[1]},
-                "assistants": allowed,
-                "sources": await run_in_threadpool(self._sources.list_sources, name),
-            }
-
-        return await self._frame.show(request, "sources.html", read, schedules=SCHEDULES)
+        user = user_of(request)
+        name = user.choose(tenant, assistant)
+        checks = {}
+        if self._frame.store is not None:
+            checks = await self._frame.query(lambda store: CheckStore(store).list_checks(name))
+        return self._frame.show(
+            request,
+            "sources.html",
+            named=fields_of(name),
+            assistants=user.list_assistants(ConsoleRole.EDITOR),
+            sources=await run_in_threadpool(self._sources.list_sources, name),
+            checks=checks,
+            schedules=SCHEDULES,
+        )
 
     @require(ConsoleRole.EDITOR, post="sources/add")
     async def add(self, request: Request) -> Response:
@@ -61,32 +62,27 @@ class SourcePages(ConsolePart):
             raise ConsoleRefusedError(400, "Not added", "Enter the address of a source.") from error
         except ValueError as error:
             raise ConsoleRefusedError(400, "Not added", str(error)) from error
-        if added.schedule:
-            return _lead_back(form.assistant, "added")
-        self._sources.read_again(form.assistant, added.place)
-        return _lead_back(form.assistant, "syncing")
+        if not added.schedule:
+            self._sources.read_again(form.assistant, added.place)
+        return lead("sources", form.assistant, said="added" if added.schedule else "syncing")
 
     @require(ConsoleRole.EDITOR, post="sources/read")
     async def read_again(self, request: Request) -> Response:
         """Begin to read a source."""
         form = await receive(request, ConsoleRole.EDITOR)
         is_begun = self._sources.read_again(form.assistant, form.read("place", most=2_000))
-        return _lead_back(form.assistant, "syncing" if is_begun else "missing")
+        return lead("sources", form.assistant, said="syncing" if is_begun else "missing")
 
     @require(ConsoleRole.EDITOR, post="sources/stop")
     async def stop(self, request: Request) -> Response:
         """Stop reading a source."""
         form = await receive(request, ConsoleRole.EDITOR)
         is_stopped = self._sources.stop_reading(form.assistant, form.read("place", most=2_000))
-        return _lead_back(form.assistant, "stopped" if is_stopped else "missing")
+        return lead("sources", form.assistant, said="stopped" if is_stopped else "missing")
 
     @require(ConsoleRole.EDITOR, post="sources/remove")
     async def remove(self, request: Request) -> Response:
         """Remove a source and its documents from the index; its files stay."""
         form = await receive(request, ConsoleRole.EDITOR)
         await self._sources.remove_source(form.assistant, form.read("place", most=2_000))
-        return _lead_back(form.assistant, "removed")
-
-
-def _lead_back(assistant: Assistant, said: str) -> Response:
-    return lead("sources", tenant=assistant[0], assistant=assistant[1], said=said)
+        return lead("sources", form.assistant, said="removed")

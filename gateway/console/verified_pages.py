@@ -13,10 +13,12 @@ from gateway.console.access import (
     ConsoleRefusedError,
     ConsoleRole,
     ConsoleUser,
+    NotSavedError,
+    fields_of,
     require,
     user_of,
 )
-from gateway.console.attention import Concern, FindConcerns
+from gateway.console.attention import Concern
 from gateway.console.frame import ConsolePart, Frame, SentForm, lead, receive
 from gateway.port import CatalogEntry, CatalogSelection, DocumentCatalog
 from records.verified import (
@@ -60,12 +62,10 @@ class VerifiedPages(ConsolePart):
     @require(ConsoleRole.VIEWER, get="verified")
     async def list_answers(self, request: Request) -> Response:
         """Show the verified answers."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            editable = user.list_assistants(ConsoleRole.EDITOR)
-            return {"answers": await self.find(user), "editable": editable}
-
-        return await self._frame.show(request, "verified.html", read)
+        user = user_of(request)
+        editable = user.list_assistants(ConsoleRole.EDITOR)
+        answers = await self.find(user)
+        return self._frame.show(request, "verified.html", answers=answers, editable=editable)
 
     @require(ConsoleRole.EDITOR, get="verified/write")
     async def write(
@@ -79,11 +79,9 @@ class VerifiedPages(ConsolePart):
         """Show the form for a new answer, or for the one with an id."""
         user = user_of(request)
         known = await self.find(user) if id else []
-        chosen = next(
-            (shown_answer for shown_answer in known if shown_answer.kept.answer.id == id), None
-        )
-        name = (tenant, assistant) if assistant else user.list_assistants(ConsoleRole.EDITOR)[0]
+        chosen = next((answer for answer in known if answer.kept.answer.id == id), None)
         if chosen is None:
+            name = user.choose(tenant, assistant)
             return await self._show_form(request, name, {"question": question})
         answer = chosen.kept.answer
         fields = {"id": answer.id, "question": answer.question, "answer": answer.answer}
@@ -105,20 +103,16 @@ class VerifiedPages(ConsolePart):
         return await self._lead_back(form.assistant, "saved")
 
     async def _save(self, form: SentForm, ids: Sequence[str]) -> None:
-        question, answer = (
-            form.read("question", most=LONGEST_QUESTION),
-            form.read("answer", most=LONGEST_ANSWER),
-        )
+        question = form.read("question", most=LONGEST_QUESTION)
+        answer = form.read("answer", most=LONGEST_ANSWER)
         if not question or not answer:
-            raise ConsoleRefusedError(400, "Not saved", "Enter both a question and its answer.")
+            raise NotSavedError("Enter both a question and its answer.")
         pages = await self._read_pages(form.assistant, ids)
         save = partial(self._store.save, form.assistant, form.read("id"), question, answer, pages)
         try:
             saved = await self._frame.query(lambda _: save())
         except TooManyAnswersError as error:
-            raise ConsoleRefusedError(
-                400, "Not saved", f"Remove another verified answer first: {error}."
-            ) from error
+            raise NotSavedError(f"Remove another verified answer first: {error}.") from error
         if saved is None:
             raise _no_answer()
 
@@ -131,31 +125,25 @@ class VerifiedPages(ConsolePart):
         refusal: ConsoleRefusedError | None = None,
     ) -> Response:
         """Show the form with its fields, the chosen pages, and those that its search finds."""
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            user.require(ConsoleRole.EDITOR, name)
-            chosen = await self._list_pages(name, ids)
-            find = fields.get("find", "").strip()[:LONGEST_QUESTION]
-            entries: Sequence[CatalogEntry] = ()
-            if find:
-                wanted = CatalogSelection(text=find)
-                entries, _ = await self._catalog.find(*name, wanted, limit=MOST_FOUND)
-            kept = {entry.id for entry in chosen}
-            return {
-                "named": {"tenant": name[0], "assistant": name[1]},
-                "editable": user.list_assistants(ConsoleRole.EDITOR),
-                "written": {name: fields.get(name, "") for name in ("id", "question", "answer")},
-                "find": find,
-                "pages": chosen,
-                "found": [entry for entry in entries if entry.id not in kept],
-                "refusal": refusal,
-            }
-
-        return await self._frame.show(
+        user = user_of(request)
+        user.require(ConsoleRole.EDITOR, name)
+        chosen = await self._list_pages(name, ids)
+        find = fields.get("find", "").strip()[:LONGEST_QUESTION]
+        entries: Sequence[CatalogEntry] = ()
+        if find:
+            wanted = CatalogSelection(text=find)
+            entries, _ = await self._catalog.find(*name, wanted, limit=MOST_FOUND)
+        kept = {entry.id for entry in chosen}
+        return self._frame.show(
             request,
             "verified_form.html",
-            read,
-            200 if refusal is None else refusal.status,
+            refusal=refusal,
+            named=fields_of(name),
+            editable=user.list_assistants(ConsoleRole.EDITOR),
+            written={name: fields.get(name, "") for name in ("id", "question", "answer")},
+            find=find,
+            pages=chosen,
+            found=[entry for entry in entries if entry.id not in kept],
             longest_question=LONGEST_QUESTION,
             longest_answer=LONGEST_ANSWER,
         )
@@ -204,14 +192,10 @@ class VerifiedPages(ConsolePart):
     async def _read_pages(self, name: Assistant, ids: Sequence[str]) -> list[CitedPage]:
         """Return the chosen pages; raises for too many and for missing pages."""
         if len(ids) > MOST_PAGES:
-            raise ConsoleRefusedError(
-                400, "Not saved", f"A verified answer can cite at most {MOST_PAGES} pages."
-            )
+            raise NotSavedError(f"A verified answer can cite at most {MOST_PAGES} pages.")
         entries = await self._list_pages(name, ids)
         if len(entries) != len(ids):
-            raise ConsoleRefusedError(
-                400, "Not saved", "A chosen page is no longer there. Choose the pages again."
-            )
+            raise NotSavedError("A chosen page is no longer there. Choose the pages again.")
         return [
             CitedPage(
                 document_id=entry.id,
@@ -225,29 +209,20 @@ class VerifiedPages(ConsolePart):
         ]
 
     async def _find_stale(self, name: Assistant, answer: VerifiedAnswer) -> list[str]:
-        if not answer.pages:
-            return []
-        ids = tuple(page.document_id for page in answer.pages)
-        entries, _ = await self._catalog.find(*name, CatalogSelection(ids=ids), limit=len(ids))
-        now = {entry.id: entry for entry in entries}
+        ids = [page.document_id for page in answer.pages]
+        now = {entry.id: entry for entry in await self._list_pages(name, ids)}
         return [page.title for page in answer.pages if _is_changed(page, now)]
 
-
-def find_in_answers(pages: VerifiedPages) -> FindConcerns:
-    """Return a check for stale verified answers."""
-
-    async def find(user: ConsoleUser) -> list[Concern]:
-        stale = [answer for answer in await pages.find(user) if answer.stale]
+    async def find_concerns(self, user: ConsoleUser) -> list[Concern]:
+        """Return that there are stale answers."""
+        stale = [answer for answer in await self.find(user) if answer.stale]
         if not stale:
             return []
         text = (
             f"{len(stale)} verified answers cite pages whose text or access rights have changed: "
             f"{stale[0].kept.answer.question}"
         )
-        title = "Verified answers may be out of date"
-        return [Concern(title, text, "verified", "Check them")]
-
-    return find
+        return [Concern("Verified answers may be out of date", text, "verified", "Check them")]
 
 
 def _is_changed(page: CitedPage, now: Mapping[str, Any]) -> bool:

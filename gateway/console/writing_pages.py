@@ -3,8 +3,7 @@
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, Protocol
-from urllib.parse import urlencode
+from typing import Annotated, Protocol
 
 import structlog
 from fastapi import Query, Request, Response
@@ -13,13 +12,13 @@ from gateway.console.access import (
     Assistant,
     ConsoleRefusedError,
     ConsoleRole,
-    ConsoleUser,
+    NotSavedError,
+    fields_of,
     require,
     user_of,
 )
 from gateway.console.frame import ConsolePart, Frame, SentForm, lead, receive
-from gateway.console.pages import render_answer
-from gateway.port import CatalogEntry, CatalogSelection, DocumentWriter, SearchableLibrary
+from gateway.port import CatalogSelection, DocumentWriter, SearchableLibrary
 from records.gaps import WRITING, Gap, GapFinder
 
 log = structlog.get_logger("gateway")
@@ -66,21 +65,20 @@ class WritingPages(ConsolePart):
     ) -> Response:
         """Show the text of a document as the index has it."""
         name = (tenant, assistant)
-
-        async def read(_: ConsoleUser) -> Mapping[str, Any] | None:
-            entry = await self._find(name, id)
-            if entry is None:
-                return None
-            document = await self._library.read(*name, id, groups=entry.groups)
-            return {
-                "named": {"tenant": tenant, "assistant": assistant},
-                "document": entry,
-                "text": render_answer(document.text) if document else "",
-                "is_cut": document is not None and document.is_cut,
-                "file": entry.source if self._read_own(name, entry.source) else "",
-            }
-
-        return await self._frame.show(request, "document.html", read)
+        entries, _ = await self._catalog.find(*name, CatalogSelection(ids=(id,)), limit=1)
+        if not entries:
+            raise self._frame.missing()
+        entry = entries[0]
+        document = await self._library.read(*name, id, groups=entry.groups)
+        return self._frame.show(
+            request,
+            "document.html",
+            named=fields_of(name),
+            document=entry,
+            text=document.text if document else "",
+            is_cut=document is not None and document.is_cut,
+            file=entry.source if self._read_own(name, entry.source) else "",
+        )
 
     @require(ConsoleRole.EDITOR, get="documents/write")
     async def write(
@@ -93,8 +91,7 @@ class WritingPages(ConsolePart):
         file: Text = "",
     ) -> Response:
         """Show the form for a page: a new one, perhaps for a gap, or the one in a file."""
-        own = user_of(request).list_assistants(ConsoleRole.EDITOR)
-        name = (tenant, assistant) if assistant else own[0]
+        name = user_of(request).choose(tenant, assistant)
         written = self._read_own(name, file) or ""
         heading, _, text = written.partition("\n")
         fields = {
@@ -114,28 +111,25 @@ class WritingPages(ConsolePart):
         except ConsoleRefusedError as refusal:
             return await self._show_form(request, form.assistant, form.fields, refusal)
         log.warning("page_written", file=file, person=user_of(request).identity.shown)
-        named = {"tenant": form.assistant[0], "assistant": form.assistant[1]}
         gap = await self._find_gap(form.assistant, form.read("gap"))
         if self._gaps is None or gap is None:
-            return lead("documents", **named, find=form.read("title"), said="written")
+            return lead("documents", form.assistant, find=form.read("title"), said="written")
         mark = partial(self._gaps.set_state, form.assistant, gap.id, WRITING)
         await self._frame.query(lambda _: mark())
-        return lead("gap", **named, id=gap.id, said="ask")
+        return lead("gap", form.assistant, id=gap.id, said="ask")
 
     async def _save(self, form: SentForm) -> str:
         """Write the file of a form and read it; return its name."""
         title = " ".join(form.read("title", most=LONGEST_TITLE).split())
         text = form.read("text", most=LONGEST_TEXT)
         if not title or not text:
-            raise ConsoleRefusedError(400, "Not saved", "Enter both a title and a text.")
+            raise NotSavedError("Enter both a title and a text.")
         file = find_name(form.read("file", most=2_000))
         if not self._read_own(form.assistant, file):
             file = f"{FOLDER}/{name_file(title)}"
             if self._read_own(form.assistant, file):
-                raise ConsoleRefusedError(
-                    400,
-                    "Not saved",
-                    "There is a page with this title. Choose another title, or change that page.",
+                raise NotSavedError(
+                    "There is a page with this title. Choose another title, or change that page."
                 )
         data = f"# {title}\n\n{text}\n".encode()
         result = await self._catalog.write(*form.assistant, file, data)
@@ -152,36 +146,19 @@ class WritingPages(ConsolePart):
         fields: Mapping[str, str],
         refusal: ConsoleRefusedError | None = None,
     ) -> Response:
-        named = {"tenant": name[0], "assistant": name[1]}
-
-        async def read(user: ConsoleUser) -> Mapping[str, Any]:
-            user.require(ConsoleRole.EDITOR, name)
-            gap = await self._find_gap(name, fields.get("gap", ""))
-            back = {"address": "documents", "title": "Documents"}
-            if gap is not None:
-                back = {"address": f"gap?{urlencode({**named, 'id': gap.id})}", "title": "The gap"}
-            return {
-                "named": named,
-                "gap": gap,
-                "back": back,
-                **{name: fields.get(name, "") for name in ("text", "file")},
-                "title": fields.get("title") or (gap.title if gap else ""),
-            }
-
-        return await self._frame.show(
+        gap = await self._find_gap(name, fields.get("gap", ""))
+        return self._frame.show(
             request,
             "write.html",
-            read,
-            200 if refusal is None else refusal.status,
             refusal=refusal,
+            named=fields_of(name),
+            gap=gap,
+            written_title=fields.get("title") or (gap.title if gap else ""),
+            text=fields.get("text", ""),
+            file=fields.get("file", ""),
             longest_title=LONGEST_TITLE,
             longest_text=LONGEST_TEXT,
         )
-
-    async def _find(self, name: Assistant, document: str) -> CatalogEntry | None:
-        selection = CatalogSelection(ids=(document,))
-        entries, _ = await self._catalog.find(*name, selection, limit=1)
-        return entries[0] if entries else None
 
     async def _find_gap(self, name: Assistant, gap_id: str) -> Gap | None:
         if self._gaps is None or not gap_id:

@@ -69,7 +69,8 @@ _EXPORT = re.compile(r"^export (?=class |const |function |async )", re.MULTILINE
 _COMMENT = re.compile(r"^[ ]*(?://[^\n]*|/\*\*.*?\*/)\n", re.MULTILINE | re.DOTALL)
 _TRAILING_COMMENT = re.compile(r"(?<=[;,{]) // [^\n\"'`]*$", re.MULTILINE)
 """A comment behind code; one with a quotation mark stays, because it may be part of a text."""
-_DESIGN = "/* The colours and the font of gateway/design.css. */"
+_DESIGN = "/* The colours, fonts, sizes and spaces of gateway/design.css. */"
+_SIZE = re.compile(r"([\d.]+)rem")
 _INDENT = re.compile(r"^[ ]+|^\n", re.MULTILINE)
 
 
@@ -200,11 +201,19 @@ def _read(name: str, parts: dict[str, str]) -> None:
 
 
 def _write_design() -> str:
-    """Return the colours and fonts of all pages; a page with the widget may choose others."""
+    """Return the design of all pages; a page with the widget may choose other colours and fonts.
+
+    Sizes depend on the font size of the widget: the page may have any other for its `rem`.
+    """
     lines = (line.strip().rstrip(";") for line in read_design().splitlines())
     declared = (line.removeprefix("--").split(": ", 1) for line in lines if line.startswith("--"))
     return "\n".join(
-        f"--{name}: var(--refdesk-{name}, {value});"
+        f"--{name}: {_SIZE.sub(_scale, value)};"
+        if _SIZE.search(value)
+        else f"--{name}: var(--refdesk-{name}, {value});"
         for name, value in declared
-        if value.startswith("light-dark(") or value.endswith(("sans-serif", "monospace"))
     )
+
+
+def _scale(size: re.Match[str]) -> str:
+    return f"calc({size[1]} * var(--refdesk-font-size, 16px))"

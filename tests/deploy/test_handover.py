@@ -163,6 +163,16 @@ def list_to(mail: MailServer, address: str) -> list[EmailMessage]:
     ]
 
 
+async def find_notice(runtime: Runtime) -> str:
+    """Return what the job that sends e-mail to visitors reports to staff."""
+    return next(job.notice for job in runtime.jobs.states if job.name == "visitor_mail")
+
+
+async def find_third(mail: MailServer) -> bool:
+    """Return whether a link and two answers were sent to the visitor."""
+    return len(list_to(mail, VISITOR)) >= 3
+
+
 async def test_a_request_for_a_person_is_a_message_of_the_conversation_and_recorded_as_one(
     runtime: Runtime, mail: MailServer
 ) -> None:
@@ -198,6 +208,7 @@ async def test_a_visitor_who_left_receives_answers_once_they_have_confirmed_thei
         confirmed = await client.post(path, headers={"Authorization": ""})
         repeated = await client.post(path, headers={"Authorization": ""})
         await open_page(client, path_of(case), ANSWER)
+        await wait_until(lambda: find_third(mail))
 
     assert asked.json()["sent"] is True
     assert "To receive the answer by e-mail" in requests[0]
@@ -212,6 +223,22 @@ async def test_a_visitor_who_left_receives_answers_once_they_have_confirmed_thei
     assert len(received) == 2
     assert "A person answered:\n\nBefore the address is confirmed." in received[0]
     assert ANSWER in received[1]
+
+
+async def test_staff_see_that_an_answer_was_not_accepted_by_the_mail_server(
+    runtime: Runtime, mail: MailServer
+) -> None:
+    async with open_client(runtime) as client:
+        await leave_address(client)
+        [case, _] = mail.messages
+        await client.post(path_in(mail), headers={"Authorization": ""})
+        mail.refusals = ["451 Try again later"]
+        await open_page(client, path_of(case), ANSWER)
+
+        notice = await wait_until(lambda: find_notice(runtime))
+
+    assert "E-mails to visitors that the mail server did not accept: 1 are sent again" in notice
+    assert len(list_to(mail, VISITOR)) == 1
 
 
 async def test_the_link_of_an_address_neither_reads_a_conversation_nor_confirms_another_one(

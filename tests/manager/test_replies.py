@@ -334,6 +334,15 @@ def test_refusals_and_requests_for_a_person_include_the_contact(
     assert shown.replace("`", "").endswith(contact)
 
 
+@pytest.mark.parametrize(("is_unmatched", "has_line"), [(True, True), (False, False)])
+def test_passages_that_match_poorly_include_the_contact(is_unmatched: bool, has_line: bool) -> None:
+    passages: replies.Reply = {"outcome": "answered", "answered_by": "search", "text": "Passages."}
+
+    reply = replies.add_contact(passages, "help@acme.com", TEXTS, "en", is_unmatched=is_unmatched)
+
+    assert ("help@acme.com" in str(reply["text"])) == has_line
+
+
 def test_an_answer_and_an_owner_without_a_contact_add_no_line() -> None:
     answered: replies.Reply = {"outcome": "answered", "text": "Yes."}
     refused: replies.Reply = {"outcome": "refused", "text": "No."}

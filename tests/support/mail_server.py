@@ -13,11 +13,23 @@ from aiosmtpd.controller import Controller
 
 @dataclass
 class MailServer:
-    """Where it listens, the messages that arrived, and to whom they were sent."""
+    """Where it listens, the messages that arrived, and to whom they were sent.
+
+    It refuses as many recipients as there are `refusals`, replies such as "451 later".
+    """
 
     port: int
     messages: list[EmailMessage] = field(default_factory=list)
     recipients: list[list[str]] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+
+    async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
+        self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any
+    ) -> str:
+        if self.refusals:
+            return self.refusals.pop(0)
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
 
     async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802 - aiosmtpd's name
         made: Any = message_from_bytes(envelope.content, policy=policy.default)

@@ -28,8 +28,8 @@ from envelope.question import CONSOLE
 from envelope.verified import VerifiedAnswer
 from gateway.console.access import Assistant, ConsoleRole, Gate
 from gateway.console.again import Again
-from gateway.console.attention import FindConcerns, find_in_gaps, find_in_operations
-from gateway.console.check_pages import CheckPages, find_in_checks
+from gateway.console.attention import FindConcerns
+from gateway.console.check_pages import CheckPages
 from gateway.console.frame import ConsolePart, Frame
 from gateway.console.gap_pages import GapPages
 from gateway.console.oidc import OidcClient, OidcProvider
@@ -37,7 +37,7 @@ from gateway.console.operation_pages import Budgets, OperationPages, ShownSettin
 from gateway.console.operations import AssistantSources, ConsoleOperations
 from gateway.console.pages import PATH
 from gateway.console.source_pages import SourcePages
-from gateway.console.verified_pages import VerifiedPages, find_in_answers
+from gateway.console.verified_pages import VerifiedPages
 from gateway.console.writing_pages import WritingPages
 from gateway.documents.catalog import OwnedCatalog
 from gateway.documents.uploads import Uploads
@@ -163,20 +163,17 @@ async def open_parts(
             RedisJobReports(client).list_reports,
         )
         pages: list[ConsolePart] = [own, SourcePages(frame, operations)]
-        concerns, gaps = [find_in_operations(own, operations)], None
+        concerns: list[FindConcerns] = [own.find_concerns]
+        gaps = None
         if records is not None:
             embedder = None if runtime.knowledge is None else runtime.knowledge.embedder
             gaps = await stack.enter_async_context(finding_gaps(settings, records, embedder))
             again = Again(desks(runtime, CONSOLE), broker.replies)
             gap_pages = GapPages(frame, gaps, again)
-            pages.append(gap_pages)
-            concerns.append(find_in_gaps(gap_pages))
             verified = VerifiedPages(frame, VerifiedStore(records), catalog, publish)
-            pages.append(verified)
-            concerns.append(find_in_answers(verified))
             checks = CheckPages(frame, operations.list_sources)
-            pages.append(checks)
-            concerns.append(find_in_checks(checks))
+            pages += [gap_pages, verified, checks]
+            concerns += [part.find_concerns for part in (gap_pages, verified, checks)]
             await _publish_all(frame, verified, list_roles(settings))
         pages.append(WritingPages(frame, catalog, make_library(runtime), operations, gaps))
         yield ConsoleParts(frame, pages, concerns, gaps, operations)

@@ -24,6 +24,7 @@ from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
 from memory.http_state import RedisRates, RedisReplyAddresses
 from memory.presence import LEAVE_SECONDS, RedisDuty
+from memory.webhook_queue import RedisWebhookQueue
 from notifications.handover import (
     SLACK_API,
     MailReceiver,
@@ -34,6 +35,7 @@ from notifications.handover import (
     WebhookReceiver,
 )
 from notifications.mail_replies import POLL_SECONDS, Deliver, IsKnown, Mailbox, MailReplies
+from notifications.visitor_mails import VisitorMails
 from notifications.webhooks import WebhookTarget
 from worker.process import consumer_name
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("gateway")
 
-MAIL_JOB = "mail_replies"
+MAIL_JOB, VISITOR_JOB = "mail_replies", "visitor_mail"
 MAIL_SECONDS, MAIL_MEMORY_MB = 5.0, 256
 """The limits of parsing one e-mail."""
 
@@ -79,6 +81,7 @@ def make_stored_handover(
 ) -> StoredHandOver:
     """Return the hand-over of conversations to the given receivers."""
     settings = runtime.settings
+    mail = _make_mail(settings)
 
     def open_desk(channel: str, result_list: str, asked: Question) -> Desk:
         return desks(runtime, channel, result_list=result_list)[asked.tenant, asked.assistant]
@@ -104,7 +107,13 @@ def make_stored_handover(
             assistant.assistant_key: assistant.domain_name for assistant in settings.of_assistants()
         },
         words=load_texts().text,
-        mail=_make_mail(settings),
+        mails=None
+        if mail is None
+        else VisitorMails(
+            RedisWebhookQueue(client, "visitor_mail"),
+            mail,
+            partial(runtime.jobs.report, VISITOR_JOB),
+        ),
         public_url=settings.public_url or "",
         reply_sender="" if settings.imap_host is None else settings.mail_sender,
         journals_alone=journals_alone,
@@ -133,26 +142,18 @@ def list_receivers(settings: Settings) -> list[Receiver]:
 
 
 @asynccontextmanager
-async def reading_mail_replies(
+async def exchanging_mail(
     runtime: Runtime, client: "Redis", handover: HandOver | None
 ) -> AsyncIterator[None]:
-    """Read replies by e-mail while inside, if the settings name a mailbox."""
-    settings = runtime.settings
-    if settings.imap_host is None or not isinstance(handover, StoredHandOver):
+    """Send e-mail to visitors while inside, and read replies, as far as the settings allow it."""
+    if not isinstance(handover, StoredHandOver) or not handover.mails_visitors:
         yield
         return
-    report = partial(runtime.jobs.report, MAIL_JOB)
-    replies = make_mail_replies(settings, handover.is_address, handover.deliver_mail, report)
-    duty = RedisDuty(client, HTTP, "mail", consumer_name())
-    read = partial(replies.run, partial(duty.keep, 2 * POLL_SECONDS))
-    try:
-        async with runtime.jobs.running(MAIL_JOB, read):
-            yield
-    finally:
-        # Otherwise replies wait until the lease expires.
-        with suppress(MemoryUnavailableError, TimeoutError):
-            async with asyncio.timeout(LEAVE_SECONDS):
-                await duty.leave()
+    async with (
+        runtime.jobs.running(VISITOR_JOB, handover.send_mails),
+        _reading_mail_replies(runtime, client, handover),
+    ):
+        yield
 
 
 def make_mail_replies(
@@ -182,6 +183,28 @@ def make_mail_replies(
         unavailable=(BusyError, BrokerError, MemoryUnavailableError),
         report=report,
     )
+
+
+@asynccontextmanager
+async def _reading_mail_replies(
+    runtime: Runtime, client: "Redis", handover: StoredHandOver
+) -> AsyncIterator[None]:
+    settings = runtime.settings
+    if settings.imap_host is None:
+        yield
+        return
+    report = partial(runtime.jobs.report, MAIL_JOB)
+    replies = make_mail_replies(settings, handover.is_address, handover.deliver_mail, report)
+    duty = RedisDuty(client, HTTP, "mail", consumer_name())
+    read = partial(replies.run, partial(duty.keep, 2 * POLL_SECONDS))
+    try:
+        async with runtime.jobs.running(MAIL_JOB, read):
+            yield
+    finally:
+        # Otherwise replies wait until the lease expires.
+        with suppress(MemoryUnavailableError, TimeoutError):
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await duty.leave()
 
 
 def _make_mail(settings: Settings) -> MailSender | None:

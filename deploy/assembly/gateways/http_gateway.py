@@ -25,7 +25,7 @@ from deploy.assembly.gateways.documents import (
     make_catalog,
     make_library,
 )
-from deploy.assembly.gateways.handover import make_handover, reading_mail_replies
+from deploy.assembly.gateways.handover import exchanging_mail, make_handover
 from deploy.assembly.gateways.report_rendering import StoredReports
 from deploy.assembly.model_choice import vendor_access
 from deploy.assembly.models import estimate_review
@@ -272,7 +272,7 @@ async def open_http_app(
             path=path,
         )
         check_public_path(path, made.routes)
-        async with made.running(), reading_mail_replies(runtime, client, channel.handover):
+        async with made.running(), exchanging_mail(runtime, client, channel.handover):
             yield made.app
     finally:
         await stack.aclose()

@@ -196,12 +196,15 @@ def _add_reply(router: APIRouter, channel: HttpChannel) -> None:
         case = await _read_case(channel, ticket)
         if channel.handover is None or case is None:
             return _page(status=404, notice=GONE)
+        written = ""
         try:
-            text = _read_answer(await request.body())
+            written = _read_text(await request.body())
+            text = clean_text(written, longest=LONGEST_CHARACTERS)
         except MessageError as error:
-            return _page(turns=case.turns, status=400, notice=f"Nothing was sent: {error}.")
+            notice = f"Nothing was sent: {error}."
+            return _page(turns=case.turns, written=written, status=400, notice=notice)
         if not await channel.handover.reply(ticket, text):
-            return _page(turns=case.turns, status=503, notice=UNSENT)
+            return _page(turns=case.turns, written=written, status=503, notice=UNSENT)
         return _page(notice="Your answer was sent. You may close this page.")
 
 
@@ -237,18 +240,19 @@ def _find_language(request: Request, known: object) -> str:
     return known if isinstance(known, str) and known else choose_language(request)
 
 
-def _read_answer(body: bytes) -> str:
+def _read_text(body: bytes) -> str:
     """Return the text of a form; raises `MessageError`."""
     try:
         fields = parse_qs(body.decode(errors="replace"), max_num_fields=MOST_FIELDS)
     except ValueError as error:
         raise MessageError("the form cannot be read") from error
-    return clean_text((fields.get("text") or [""])[0], longest=LONGEST_CHARACTERS)
+    return (fields.get("text") or [""])[0]
 
 
 def _page(
     *,
     turns: Sequence[tuple[str, str]] = (),
+    written: str = "",
     notice: str = "",
     status: int = 200,
     title: str = "Answer a visitor",
@@ -263,6 +267,7 @@ def _page(
     style = Markup(document_style())  # noqa: S704 # our own file
     page = _template().render(
         turns=turns,
+        written=written,
         notice=notice,
         style=style,
         title=title,

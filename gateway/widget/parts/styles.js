@@ -4,9 +4,9 @@ export const STYLES = `
 :host {
   all: initial;
   color-scheme: inherit;
-  /* The colours and the font of gateway/design.css. */
+  /* The colours, fonts, sizes and spaces of gateway/design.css. */
   --radius: var(--refdesk-radius, 18px);
-  --small: calc(var(--radius) * .6);
+  --rounding: calc(var(--radius) * .6);
   --shadow: var(--refdesk-shadow, 0 1px 2px rgb(9 30 24 / .08), 0 16px 48px rgb(9 30 24 / .18));
   display: block;
   font: 400 var(--refdesk-font-size, 16px)/1.6 var(--font);
@@ -41,7 +41,7 @@ button:disabled { cursor: default; }
 .unseen { position: absolute; inline-size: 1px; block-size: 1px; margin: -1px; overflow: hidden;
   clip-path: inset(50%); white-space: nowrap; }
 
-.launcher { display: flex; align-items: center; gap: 10px; block-size: 56px; padding-inline: 20px 24px;
+.launcher { display: flex; align-items: center; gap: var(--s2); block-size: 56px; padding-inline: var(--s4) var(--s5);
   border-radius: 28px; background: var(--accent); color: var(--on-accent); font-weight: 600;
   box-shadow: var(--shadow); transition: transform .18s ease; position: relative;
   margin-inline-start: auto; }
@@ -67,11 +67,11 @@ dialog.panel.full { inset: 0; inline-size: 100vw; block-size: var(--seen-height,
   border-radius: 0; padding: env(safe-area-inset-top, 0px) 0 env(safe-area-inset-bottom, 0px); }
 dialog.panel::backdrop { background: var(--surface); }
 
-header { display: flex; align-items: center; gap: 4px; padding: 12px 12px 12px 20px;
-  padding-inline: 20px 12px; border-block-end: 1px solid var(--line); }
-h2 { font-size: 1.0625em; line-height: 1.35; font-weight: 650; margin: 0; flex: 1; min-inline-size: 0;
+header { display: flex; align-items: center; gap: var(--s1); padding-block: var(--s3);
+  padding-inline: var(--s4) var(--s3); border-block-end: 1px solid var(--line); }
+h2 { font-size: var(--large); line-height: 1.35; font-weight: 650; margin: 0; flex: 1; min-inline-size: 0;
   overflow-wrap: anywhere; letter-spacing: -.005em; }
-header .mark { color: var(--accent); display: flex; margin-inline-end: 10px; }
+header .mark { color: var(--accent); display: flex; margin-inline-end: var(--s2); }
 .tool { display: grid; place-items: center; inline-size: 40px; block-size: 40px;
   border-radius: 50%; color: var(--muted); }
 .tool:hover:not(:disabled) { background: var(--raised); color: var(--text); }
@@ -79,32 +79,32 @@ header .mark { color: var(--accent); display: flex; margin-inline-end: 10px; }
 .tool[aria-pressed="true"] { color: var(--accent); }
 .tool[aria-pressed="true"] .icon { fill: color-mix(in srgb, var(--accent) 25%, transparent); }
 
-.log { flex: 1; overflow-y: auto; overscroll-behavior: contain; padding: 20px; display: flex;
-  flex-direction: column; gap: 24px; scrollbar-width: thin; position: relative; }
+.log { flex: 1; overflow-y: auto; overscroll-behavior: contain; padding: var(--s4); display: flex;
+  flex-direction: column; gap: var(--s5); scrollbar-width: thin; position: relative; }
 .log:focus-visible { outline-offset: -3px; }
 .log > * { inline-size: 100%; max-inline-size: 46em; margin-inline: auto; }
 ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-direction: column;
-  gap: 28px; }
+  gap: var(--s5); }
 .hello { margin-block: auto 0; }
-.hello > p { margin: 0 0 20px; font-size: 1.25em; line-height: 1.45; letter-spacing: -.01em;
+.hello > p { margin: 0 0 var(--s4); font-size: var(--lead); line-height: 1.45; letter-spacing: -.01em;
   text-wrap: pretty; }
-.label { display: block; margin: 0 0 8px; color: var(--muted); font-size: .8125em; font-weight: 600; }
-.choices { display: flex; flex-wrap: wrap; gap: 8px; }
-.choice { min-block-size: 40px; padding: 8px 16px; border: 1px solid var(--line); border-radius: 20px;
+.label { display: block; margin: 0 0 var(--s2); color: var(--muted); font-size: var(--small); font-weight: 600; }
+.choices { display: flex; flex-wrap: wrap; gap: var(--s2); }
+.choice { min-block-size: 40px; padding: var(--s2) var(--s4); border: 1px solid var(--line); border-radius: 20px;
   text-align: start; line-height: 1.35; background: var(--surface); overflow-wrap: anywhere; }
 .choice:hover:not(:disabled) { border-color: var(--accent); background: var(--bubble); }
 .choice.quiet { color: var(--muted); border-color: transparent; background: var(--raised); }
 .choice:disabled { color: var(--muted); }
 .choice.chosen { border-color: var(--accent); color: var(--text); background: var(--bubble); }
 
-.turn { display: flex; flex-direction: column; gap: 14px; min-inline-size: 0; }
-.question { align-self: flex-end; max-inline-size: 88%; margin: 0; padding: 10px 16px;
+.turn { display: flex; flex-direction: column; gap: var(--s3); min-inline-size: 0; }
+.question { align-self: flex-end; max-inline-size: 88%; margin: 0; padding: var(--s2) var(--s4);
   border-radius: var(--radius); border-end-end-radius: 4px; background: var(--bubble);
   white-space: pre-wrap; overflow-wrap: anywhere; }
-.earlier .said { margin: 0 0 12px; color: var(--muted); white-space: pre-wrap; overflow-wrap: anywhere; }
+.earlier .said { margin: 0 0 var(--s3); color: var(--muted); white-space: pre-wrap; overflow-wrap: anywhere; }
 .answer { min-inline-size: 0; }
 
-.progress { display: flex; flex-wrap: wrap; align-items: center; gap: 12px; color: var(--muted); min-block-size: 40px;
+.progress { display: flex; flex-wrap: wrap; align-items: center; gap: var(--s3); color: var(--muted); min-block-size: 40px;
   line-height: 1.35; }
 .progress > span:not(.steps) { flex: 1 1 0; }
 .progress .tool { margin-inline-start: auto; flex: none; border: 1px solid var(--line); color: var(--text); }
@@ -114,7 +114,7 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
 .plan li { padding-inline-start: 1.2em; text-indent: -1.2em; }
 .plan li::before { display: inline-block; inline-size: 1.2em; text-indent: 0; content: "\\2013"; }
 .plan li.completed::before { content: "\\2713"; }
-.steps { display: flex; gap: 4px; }
+.steps { display: flex; gap: var(--s1); }
 .steps i { inline-size: 18px; block-size: 4px; border-radius: 2px; background: var(--line);
   transition: background .3s ease; }
 .steps i.past { background: var(--accent); }
@@ -123,15 +123,15 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
 .prose { overflow-wrap: anywhere; }
 .prose > :first-child { margin-block-start: 0; }
 .prose > :last-child { margin-block-end: 0; }
-.prose p, .prose ul, .prose ol, .prose pre, .prose blockquote, .prose .table { margin: 0 0 .85em; }
-.prose ul, .prose ol { padding-inline-start: 1.5em; }
-.prose li { margin-block: .3em; padding-inline-start: .2em; }
+.prose p, .prose ul, .prose ol, .prose pre, .prose blockquote, .prose .table { margin: 0 0 var(--s3); }
+.prose ul, .prose ol { padding-inline-start: var(--s5); }
+.prose li { margin-block: var(--s1); padding-inline-start: var(--s1); }
 .prose :is(li, th, td) { unicode-bidi: plaintext; text-align: left; }
 .prose :is(ol, ul):dir(rtl) > li, .prose table:dir(rtl) :is(th, td), .place:dir(rtl) .what { text-align: right; }
 .prose li::marker { color: var(--muted); }
-.prose li > :is(ul, ol, p, pre) { margin-block: .3em; }
-.prose :is(h3, h4, h5, h6) { margin: 1.3em 0 .5em; font-size: 1em; line-height: 1.4; font-weight: 650; }
-.prose h3 { font-size: 1.0625em; }
+.prose li > :is(ul, ol, p, pre) { margin-block: var(--s1); }
+.prose :is(h3, h4, h5, h6) { margin: var(--s5) 0 var(--s2); font-size: 1em; line-height: 1.4; font-weight: 650; }
+.prose h3 { font-size: var(--large); }
 .prose a { color: var(--accent); text-decoration: underline; text-underline-offset: .18em;
   text-decoration-thickness: 1px; }
 .prose a:hover { text-decoration-thickness: 2px; }
@@ -143,123 +143,121 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
     linear-gradient(to left, var(--ground) 40%, transparent) right / 36px 100% no-repeat local,
     linear-gradient(to right, var(--shade), transparent) left / 10px 100% no-repeat scroll,
     linear-gradient(to left, var(--shade), transparent) right / 10px 100% no-repeat scroll, var(--ground); }
-.prose pre { --ground: var(--raised); border: 1px solid var(--line); border-radius: var(--small);
-  padding: 12px 14px; font-size: .875em; line-height: 1.5; text-align: left; }
+.prose pre { --ground: var(--raised); border: 1px solid var(--line); border-radius: var(--rounding);
+  padding: var(--s3); font-size: var(--small); line-height: 1.5; text-align: left; }
 .prose pre code { background: none; padding: 0; font-size: 1em; overflow-wrap: normal; white-space: pre; }
-.prose blockquote { padding-inline-start: 14px; border-inline-start: 3px solid var(--line);
+.prose blockquote { padding-inline-start: var(--s3); border-inline-start: 3px solid var(--line);
   color: var(--muted); }
-.prose hr { border: 0; border-block-start: 1px solid var(--line); margin: 1.2em 0; }
-.prose table { border-collapse: collapse; font-size: .9375em; }
-.prose th, .prose td { vertical-align: top; padding: 7px 14px 7px 0;
-  padding-inline: 0 14px; border-block-end: 1px solid var(--line); overflow-wrap: break-word; min-inline-size: 4em; }
+.prose hr { border: 0; border-block-start: 1px solid var(--line); margin: var(--s4) 0; }
+.prose table { border-collapse: collapse; font-size: var(--normal); }
+.prose th, .prose td { vertical-align: top; padding-block: var(--s2);
+  padding-inline: 0 var(--s3); border-block-end: 1px solid var(--line); overflow-wrap: break-word; min-inline-size: 4em; }
 .prose .note { color: var(--muted); font-style: italic; }
-:is(.prose, .figures) .cite { display: inline-block; min-inline-size: 24px; padding-inline: 5px; margin-inline: 2px 1px;
-  border-radius: 12px; background: var(--bubble); color: var(--accent); font-size: .75em;
+:is(.prose, .figures) .cite { display: inline-block; min-inline-size: 24px; padding-inline: var(--s1); margin-inline: 2px 1px;
+  border-radius: 12px; background: var(--bubble); color: var(--accent); font-size: var(--tiny);
   line-height: 24px; font-weight: 650; text-align: center; text-decoration: none; vertical-align: .12em;
   unicode-bidi: isolate; }
 .prose .joined { white-space: nowrap; }
 :is(.prose, .figures) .cite:hover { background: var(--accent); color: var(--on-accent); }
 
-.passages > .prose:first-child { color: var(--muted); margin-block-end: 1em; }
-.passages h3 { margin-block: 0 .4em; font-size: 1em; }
-.passages .note { color: var(--problem); font-size: .875em; }
+.passages > .prose:first-child { color: var(--muted); margin-block-end: var(--s4); }
+.passages h3 { margin-block: 0 var(--s2); font-size: 1em; }
+.passages .note { color: var(--problem); font-size: var(--small); }
 .passages mark { background: light-dark(#fdeeb0, #5c4a10); color: inherit; border-radius: 3px; }
-.passages summary { padding-block: 10px; cursor: pointer; color: var(--accent); font-weight: 600; }
+.passages summary { padding-block: var(--s2); cursor: pointer; color: var(--accent); font-weight: 600; }
 
-.draft + .progress, .retracted + .progress { margin-block-start: 14px; }
-.retracted { margin-block-start: 14px; padding: 10px 14px; border-radius: var(--small); background: var(--raised);
-  color: var(--muted); font-size: .875em; }
-.retracted > p { margin: 0 0 4px; font-weight: 600; }
+.draft + .progress, .retracted + .progress { margin-block-start: var(--s3); }
+.retracted { margin-block-start: var(--s3); padding: var(--s2) var(--s3); border-radius: var(--rounding); background: var(--raised);
+  color: var(--muted); font-size: var(--small); }
+.retracted > p { margin: 0 0 var(--s1); font-weight: 600; }
 .retracted li > del > p { margin: 0; }
 .retracted ul { margin: 0; padding: 0; list-style: none; }
-.retracted li + li { margin-block-start: 4px; }
+.retracted li + li { margin-block-start: var(--s1); }
 
 [data-outcome=failed] > .prose { border-inline-start: 3px solid var(--problem);
-  margin-inline-start: -12px; padding-inline-start: 9px; }
+  margin-inline-start: calc(-1 * var(--s3)); padding-inline-start: calc(var(--s3) - 3px); }
 [data-outcome=superseded] > .prose { color: var(--muted); }
-.options, .sources, .figures { margin-block-start: 14px; }
+.options, .sources, .figures { margin-block-start: var(--s3); }
 .figures figure { margin: 0; }
-.figures figure + figure { margin-block-start: 12px; }
-.figures a { display: block; border-radius: var(--small); }
+.figures figure + figure { margin-block-start: var(--s3); }
+.figures a { display: block; border-radius: var(--rounding); }
 .figures img { display: block; max-inline-size: 100%; max-block-size: 320px; block-size: auto;
-  border: 1px solid var(--line); border-radius: var(--small); background: #fff; }
-.figures figcaption { margin-block-start: 4px; color: var(--muted); font-size: .8125em; }
+  border: 1px solid var(--line); border-radius: var(--rounding); background: #fff; }
+.figures figcaption { margin-block-start: var(--s1); color: var(--muted); font-size: var(--small); }
 .sources ol { list-style: none; margin: 0; padding: 0; border: 1px solid var(--line);
-  border-radius: var(--small); overflow: hidden; }
+  border-radius: var(--rounding); overflow: hidden; }
 .sources li + li { border-block-start: 1px solid var(--line); }
-.place { display: flex; gap: 12px; align-items: flex-start; padding: 10px 14px; color: var(--text);
+.place { display: flex; gap: var(--s3); align-items: flex-start; padding: var(--s2) var(--s3); color: var(--text);
   text-decoration: none; min-block-size: 44px; }
 a.place:hover { background: var(--raised); }
-a.place:focus-visible { outline-offset: -2px; border-radius: var(--small); }
+a.place:focus-visible { outline-offset: -2px; border-radius: var(--rounding); }
 li:focus-visible { outline-offset: -2px; }
-.sources .page { padding: 10px 14px 4px; line-height: 1.4; }
-.sources ul { list-style: none; margin: 0; padding: 0 0 6px; }
+.sources .page { padding: var(--s2) var(--s3) var(--s1); line-height: 1.4; }
+.sources ul { list-style: none; margin: 0; padding: 0 0 var(--s2); }
 .sources ul li + li { border: 0; }
-.sources ul .place { padding-block: 4px; min-block-size: 32px; }
+.sources ul .place { padding-block: var(--s1); min-block-size: 32px; }
 .sources ul .place b { font-weight: 400; }
-.place .numbers { color: var(--accent); font-weight: 650; font-size: .8125em; line-height: 1.85;
+.place .numbers { color: var(--accent); font-weight: 650; font-size: var(--small); line-height: 1.85;
   min-inline-size: 1.1em; }
 .place .what { flex: 1; min-inline-size: 0; line-height: 1.4; text-align: left; }
 :is(.place, .page) b { font-weight: 600; display: block; }
-:is(.place, .page) small { display: block; font-size: .8125em; color: var(--muted); margin-block-start: 1px; }
+:is(.place, .page) small { display: block; font-size: var(--small); color: var(--muted); margin-block-start: 1px; }
 .place .icon { inline-size: 16px; block-size: 16px; color: var(--muted); margin-block-start: 3px; }
 :is(a.place, .out) .icon:dir(rtl) { transform: scaleX(-1); }
 
-.tools { display: flex; gap: 2px; margin: 8px 0 0; margin-inline-start: -10px; align-items: center;
-  color: var(--muted); font-size: .875em; }
+.tools { display: flex; gap: 2px; margin: var(--s2) 0 0; margin-inline-start: -10px; align-items: center;
+  color: var(--muted); font-size: var(--small); }
 .tools .tool { inline-size: 36px; block-size: 36px; }
 .tools .icon { inline-size: 18px; block-size: 18px; }
-.reason { margin-block-start: 8px; padding: 14px; border-radius: var(--small); background: var(--raised); }
-.reason label { display: block; margin-block: 12px 8px; font-size: .875em; }
-.reason p { margin: 0; font-size: .875em; color: var(--muted); }
+.reason { margin-block-start: var(--s2); padding: var(--s3); border-radius: var(--rounding); background: var(--raised); }
+.reason label { display: block; margin-block: var(--s3) var(--s2); font-size: var(--small); }
+.reason p { margin: 0; font-size: var(--small); color: var(--muted); }
 .reason > label:first-child { margin-block-start: 0; }
-.reason input { font: inherit; color: inherit; margin-block-end: 8px; }
-.row { display: flex; gap: 8px; margin-block-start: 10px; flex-wrap: wrap; }
-.button { min-block-size: 40px; padding: 6px 18px; border-radius: 20px; font-weight: 600;
+.reason input { font: inherit; color: inherit; margin-block-end: var(--s2); }
+.row { display: flex; gap: var(--s2); margin-block-start: var(--s2); flex-wrap: wrap; }
+.button { min-block-size: 40px; padding: var(--s2) var(--s4); border-radius: 20px; font-weight: 600;
   border: 1px solid var(--line); background: var(--surface); }
 .button:hover { border-color: var(--accent); }
 .button.main { background: var(--accent); color: var(--on-accent); border-color: transparent; }
-.problem { color: var(--problem); margin: 0 0 10px; }
-.composer > .problem { max-inline-size: 48em; margin-inline: auto; padding-inline: 14px; font-size: .875em; }
+.problem { color: var(--problem); margin: 0 0 var(--s2); }
+.composer > .problem { max-inline-size: 48em; margin-inline: auto; padding-inline: var(--s3); font-size: var(--small); }
 .outer:focus { outline: none; }
 
-.notice { display: flex; align-items: center; gap: 8px 16px; flex-wrap: wrap; padding: 10px max(20px, 50% - 25em);
-  font-size: .9375em; line-height: 1.4; background: var(--raised); border-block-start: 1px solid var(--line); }
+.notice { display: flex; align-items: center; gap: var(--s2) var(--s4); flex-wrap: wrap; padding: var(--s2) max(var(--s4), 50% - 25em);
+  font-size: var(--normal); line-height: 1.4; background: var(--raised); border-block-start: 1px solid var(--line); }
 .notice p { margin: 0; flex: 1 1 14em; }
 .notice .row { margin: 0; }
 
-form.composer { padding: 12px 16px 16px; }
+form.composer { padding: var(--s3) var(--s4) var(--s4); }
 .field, .disclaimer { max-inline-size: 48em; margin-inline: auto; }
-.field { display: flex; align-items: flex-end; gap: 6px; padding: 5px; border: 1px solid var(--edge);
+.field { display: flex; align-items: flex-end; gap: var(--s2); padding: var(--s1); border: 1px solid var(--edge);
   border-radius: 26px; background: var(--surface); }
 .field:focus-within { border-color: var(--ring); box-shadow: 0 0 0 1px var(--ring); }
 textarea { flex: 1; min-inline-size: 0; resize: none; border: 0; background: none; outline: none;
-  padding: 7px 4px; padding-inline-start: 14px; line-height: 1.5; min-block-size: 40px;
+  padding: var(--s2) var(--s1); padding-inline-start: var(--s3); line-height: 1.5; min-block-size: 40px;
   max-block-size: 9.5em; field-sizing: content; overflow-y: auto; display: block; }
 .field textarea:focus-visible { outline: none; }
 textarea::placeholder { color: var(--muted); opacity: 1; }
 .reason :is(textarea, input) { inline-size: 100%; border: 1px solid var(--edge); border-radius: 10px;
-  background: var(--surface); padding: 8px 12px; }
+  background: var(--surface); padding: var(--s2) var(--s3); }
 .reason textarea { min-block-size: 4.5em; }
 .reason :is(textarea, input):focus-visible { outline-color: transparent; border-color: var(--ring);
   box-shadow: 0 0 0 1px var(--ring); }
 .send { display: grid; place-items: center; inline-size: 40px; block-size: 40px; border-radius: 50%;
   background: var(--accent); color: var(--on-accent); flex: none; }
 .send:disabled { background: var(--raised); color: var(--muted); }
-.disclaimer { margin-block: 8px 0; padding-inline: 8px; font-size: .8125em; line-height: 1.4; color: var(--muted);
+.disclaimer { margin-block: var(--s2) 0; padding-inline: var(--s2); font-size: var(--small); line-height: 1.4; color: var(--muted);
   text-align: center; text-wrap: balance; }
 
 @keyframes rise { from { opacity: 0; transform: translateY(12px); } }
 @keyframes breathe { 50% { opacity: .35; } }
 @media (max-width: 360px) {
-  header { padding-inline: 16px 8px; }
-  header .mark { margin-inline-end: 6px; }
+  header { padding-inline-end: var(--s2); }
   h2 { font-size: 1em; }
-  .progress { gap: 10px; }
+  .progress { gap: var(--s2); }
   .steps { gap: 3px; }
   .steps i { inline-size: 13px; }
-  .log { padding: 16px; }
-  form.composer { padding: 8px 10px 12px; }
+  form.composer { padding: var(--s2); }
 }
 @media (max-width: 600px) {
   :host(:not([mode="inline"])) { inset-inline-end: 16px; inset-block-end: 16px; }

@@ -60,6 +60,13 @@ def test_a_mistyped_verb_is_answered_with_the_similar_one(run: Run) -> None:
     assert "unknown command 'aks'; did you mean 'ask'?" in result.err
 
 
+def test_a_mistyped_option_is_answered_with_the_similar_one(run: Run) -> None:
+    result = run("ask", "--jsno", "hello")
+
+    assert result.status == 2
+    assert "unrecognized arguments: --jsno; did you mean '--json'?" in result.err
+
+
 # Errors
 def test_an_empty_question_is_refused_before_anything_starts(run: Run, elsewhere: Path) -> None:
     assert one_line(run("ask", " ")) == ("the message is empty: expected a question or a command")

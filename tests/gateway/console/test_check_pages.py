@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from gateway.console.access import ConsoleRole
-from gateway.console.check_pages import CheckPages, find_in_checks
+from gateway.console.check_pages import CheckPages
 from gateway.console.frame import Frame
 from knowledge.checks import CheckQuestion, CheckResult, Citation, QuestionResult, SectionChange
 from records.checks import CheckStore
@@ -61,7 +61,7 @@ def store(tmp_path: Path) -> Iterator[RecordStore]:
 @pytest.fixture
 def app(store: RecordStore) -> FastAPI:
     pages = CheckPages(Frame(store, 90.0))
-    return make_console(store, parts=[pages], concerns=[find_in_checks(pages)])
+    return make_console(store, parts=[pages], concerns=[pages.find_concerns])
 
 
 @pytest.fixture

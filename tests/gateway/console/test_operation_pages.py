@@ -21,7 +21,6 @@ from gateway.console.access import (
 from gateway.console.attention import (
     Concern,
     find_in_jobs,
-    find_in_operations,
     find_turned_away,
 )
 from gateway.console.frame import ConsolePart, Frame
@@ -377,7 +376,7 @@ async def test_failed_sources_and_dead_letters_are_concerns(
     pages: OperationPages, desk: FakeDesk, tmp_path: Path
 ) -> None:
     with open_records(tmp_path) as store:
-        app = make_console(store, parts=[pages], concerns=[find_in_operations(pages, desk)])
+        app = make_console(store, parts=[pages], concerns=[pages.find_concerns])
         async with owner_of(app) as owner:
             shown = (await owner.get("/console")).text
 
@@ -406,7 +405,7 @@ async def test_what_cannot_be_examined_is_said_and_hides_no_other_concern(
         raise ConsoleRefusedError(503, "The index is away", "")
 
     with open_records(tmp_path) as store:
-        concerns = [fail, find_in_operations(pages, desk)]
+        concerns = [fail, pages.find_concerns]
         async with owner_of(make_console(store, parts=[pages], concerns=concerns)) as owner:
             shown = (await owner.get("/console")).text
 

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from envelope.verified import VerifiedAnswer
 from gateway.console.access import Assistant, ConsoleRole
 from gateway.console.frame import Frame
-from gateway.console.verified_pages import VerifiedPages, find_in_answers
+from gateway.console.verified_pages import VerifiedPages
 from gateway.port import CatalogEntry
 from records.store import RecordStore, connect_store
 from records.verified import VerifiedStore
@@ -68,7 +68,7 @@ async def answers(store: RecordStore) -> AsyncIterator[OwnersAnswers]:
     catalog = FakeCatalog()
     catalog.kept[DESK] = {PAGE.id: PAGE}
     pages = VerifiedPages(Frame(store, 90.0), VerifiedStore(store), catalog, publish)
-    app = make_console(store, parts=[pages], concerns=[find_in_answers(pages)])
+    app = make_console(store, parts=[pages], concerns=[pages.find_concerns])
     async with owner_of(app) as owner:
         yield OwnersAnswers(owner, pages, catalog, published, app)
 
