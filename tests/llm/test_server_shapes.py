@@ -569,6 +569,20 @@ SEEN: Mapping[str, tuple[str, str, Response, str, int]] = {
         "model_gone",
         1,
     ),
+    "no tools of a model of ollama": (
+        "openai",
+        "tools",
+        _error(400, "registry.ollama.ai/library/x does not support tools", type="api_error"),
+        "rejected",
+        1,
+    ),
+    "too long to embed for ollama": (
+        "openai",
+        "embed",
+        _error(400, "the input length exceeds the context length", type="api_error"),
+        "too_long",
+        1,
+    ),
     "too long for llama.cpp": (
         "openai",
         "ask",
