@@ -411,10 +411,11 @@ class Confluence:
                 except ItemForbiddenError:
                     members = None
                     break
-                members |= {result.account_id for result in got.results}
-                start += _MEMBERS_PER_PAGE
-                if len(got.results) < _MEMBERS_PER_PAGE:
+                # A page may be shorter than requested, also when it is not the last one.
+                if not got.results:
                     break
+                members |= {result.account_id for result in got.results}
+                start += len(got.results)
                 members = members if start < _MOST_MEMBERS else None
             self._members[identity] = None if members is None else frozenset(members)
         return self._members[identity]

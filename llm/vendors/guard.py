@@ -51,7 +51,7 @@ _TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,200})", re.IGNORECASE)
 _ENDPOINTS = re.compile(r"/(?:chat/completions|completions|embeddings|messages|models|rerank)/?$")
 _VERSION = re.compile(r"/(?:v\d|api|openai)")
 _NO_API = frozenset({404, 405, 501})
-"""Statuses that mean a wrong path or method, unless the body is an error of the API."""
+"""Statuses that mean a wrong path or method, unless the body is an error about a model."""
 _CUT = frozenset({"length", "max_tokens"})
 """Finish reasons that mean the token limit."""
 _REFUSED = frozenset(
@@ -244,7 +244,7 @@ class AddressGuard:
         known = self._find_known_error(code, status, content)
         if known is not None:
             return known
-        is_api = isinstance(pick(body, "error"), dict | str) or status not in _NO_API
+        is_api = status not in _NO_API or (status == 404 and self._concerns_model(body))
         if status < 400 or (status < 500 and _is_page(content)) or not is_api:
             return self._wrong_address(content, status)
         named = f"{self.model!r} ({status}): {shorten(explanation).rstrip('.')}"
@@ -298,6 +298,12 @@ class AddressGuard:
                 f"the permissions of the key in {key}"
             )
         return None
+
+    def _concerns_model(self, body: object) -> bool:
+        """Return whether an error of status 404 is about a model, and not about a path."""
+        error = pick(body, "error")
+        text = find_message(error).lower() if isinstance(error, dict | str) else ""
+        return any(name in text for name in (self.model.lower(), "model", "deployment"))
 
     def _wrong_address(self, content: str, status: int = 200) -> WrongAddress:
         body = _parse_json(content)

@@ -93,10 +93,13 @@ class OpenAIEmbeddings:
             rows = pick_rows(answer, "data")
             if not isinstance(pick(answer, "data"), list):
                 raise self._guard.unknown_reply(answer)
-            # The index defines the order; servers that omit it keep the order of the texts.
-            indexes = [read_count(row, "index") for row in rows]
-            if sorted(index for index in indexes if index is not None) == list(range(len(rows))):
-                rows = [rows[indexes.index(at)] for at in range(len(rows))]
+            # The index defines the order; servers that omit it, or always send the same one, keep
+            # the order of the texts.
+            indexes = {read_count(row, "index") for row in rows}
+            if None not in indexes and len(indexes) == len(rows):
+                rows.sort(key=lambda row: read_count(row, "index") or 0)
+            elif len(indexes) > 1:
+                raise self._guard.unknown_reply(f"vectors with the indexes {indexes}")
             tokens = read_count(pick(answer, "usage"), "prompt_tokens", "total_tokens")
             vectors = [_read_vector(row.get("embedding")) for row in rows]
             return vectors, None if tokens is None else Usage(tokens)
@@ -115,6 +118,11 @@ class _CompletionReader(ReplyReader):
         self.refusal += read_text(pick(message, "refusal"))
         self.text += read_text(pick(message, "content")) or read_text(pick(choice, "text"))
         self.thoughts += _read_thoughts(message)
+        # One choice is requested: further ones have the rest of it, as some proxies split it.
+        for part in pick_rows(event, "choices"):
+            self._read_calls(pick(part, "delta") or pick(part, "message"))
+
+    def _read_calls(self, message: object) -> None:
         listed = pick(message, "tool_calls")
         older = pick(message, "function_call")
         for call in (

@@ -80,7 +80,7 @@ class FaultInjector:
         self._left.update(plan.do for plan in self._plans)
         self.caused: Counter[str] = Counter()
         self.missed: list[Plan] = []
-        self.outages: list[float] = []
+        self.outages: list[tuple[float, float]] = []
         self.faulty: set[int] = set()
         self._tasks: asyncio.TaskGroup | None = None
         self._cutting = asyncio.Lock()
@@ -158,11 +158,12 @@ class FaultInjector:
         async with self._cutting:
             before = server.written()
             await asyncio.sleep(UNSYNCED_SECONDS)  # noqa: TID251 - a process stays stopped for this long
-            self.outages.append(time.time())
+            gone = time.time()
             await asyncio.to_thread(server.kill)
             if power_cut:
                 server.forget_after(before)
             await asyncio.to_thread(server.start)
+            self.outages.append((gone, time.time()))
             await client.connection_pool.disconnect()
 
     async def _stop_somebody(self) -> None:

@@ -5,8 +5,9 @@ Pure: it is handed what the processes noted and what Redis still knows, and retu
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from math import inf
 
 from broker.values import JournalEntry
 from envelope.outcome import Outcome
@@ -22,6 +23,8 @@ UNWRITTEN_SECONDS = 3.0
 EXCUSED = {"ends", "starts", "bills", "late"}
 _Delivery = tuple[str, str, str, int]
 _Hop = tuple[str, str, str]
+_Outage = tuple[float, float]
+"""When Redis was killed, and when it answered again: it may have accepted until it was gone."""
 
 
 def findings(evidence: Evidence) -> list[Finding]:
@@ -117,30 +120,46 @@ def _lateness(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _starts(evidence: Evidence) -> Iterator[Finding]:
-    """One delivery is started once, and a hop three times at most for each of its attempts."""
-    deliveries, hops = Counter[_Delivery](), Counter[_Hop]()
+    """One delivery is started once, and a hop by three processes at most for each attempt."""
+    deliveries = Counter[_Delivery]()
+    hops: dict[_Hop, list[Noted]] = defaultdict(list)
     for sign, kind in ((1, "started"), (-1, "set back")):
         for line in evidence.lines(kind):
             deliveries[line["name"], line["role"], line["entry"], line["count"]] += sign
-            hops[line["name"], line["role"], line["hop"]] += sign
-    hops.subtract(_find_handed_back(evidence))
-    for (name, role, entry, count), starts in deliveries.items():
-        if starts > 1:
-            problem = f"was started {starts} times in delivery {count} of {role} {entry}"
+    for (name, role, entry, count), times in deliveries.items():
+        if times > 1:
+            problem = f"was started {times} times in delivery {count} of {role} {entry}"
             yield Finding("doubled", "starts", name, problem)
+    for line in evidence.lines("started"):
+        hops[line["name"], line["role"], line["hop"]].append(line)
+    leaving = {line.pid: line.at for line in evidence.lines("leaving")}
     # Of the ledger, not of the journal: that one may be forgotten.
     waits = Counter((line["name"], line["role"]) for line in evidence.lines("put off"))
     for (name, role, hop), starts in hops.items():
-        if starts > STARTS * (1 + waits[name, role]):
-            problem = f"was started {starts} times at hop {hop}, {role}"
+        processes = len(_find_processes(starts, leaving))
+        if processes > STARTS * (1 + waits[name, role]):
+            problem = f"was started by {processes} processes at hop {hop}, {role}"
             yield Finding("overspent", "starts", name, problem)
 
 
-def _find_handed_back(evidence: Evidence) -> list[_Hop]:
-    """Return what processes that ended in order handed back: none of the three starts."""
-    faulty = evidence.faulty | {line.pid for line in evidence.lines("lost")}
-    lines = (line for line in evidence.lines("cancelled") if line.pid not in faulty)
-    return [(line["name"], line["role"], line["hop"]) for line in lines]
+def _find_processes(starts: Sequence[Noted], leaving: Mapping[int, float]) -> set[int]:
+    """Return the processes whose starts of one hop count.
+
+    A process counts once: its other consumers may take the entry again after it lost the lease. It
+    does not count if it left in order, because the entry was handed back then: the id of an entry
+    states when it came to the stream.
+    """
+    following = [*starts[1:], None]
+    return {
+        start.pid
+        for start, after in zip(starts, following, strict=True)
+        if after is None
+        or int(after["entry"].partition("-")[0]) < 1000 * leaving.get(start.pid, inf)
+    }
+
+
+def _arrival_seconds(start: Noted) -> float:
+    return int(start["entry"].partition("-")[0]) / 1000
 
 
 def _describe_left(evidence: Evidence, key: str, count: int) -> str:
@@ -175,7 +194,7 @@ def _bills(evidence: Evidence) -> Iterator[Finding]:
 
 
 def excusing(
-    found: Sequence[Finding], evidence: Evidence, outages: Sequence[float]
+    found: Sequence[Finding], evidence: Evidence, outages: Sequence[_Outage]
 ) -> tuple[list[Finding], dict[str, int]]:
     """Return the findings that no outage excuses, and counts of what outages did.
 
@@ -201,14 +220,14 @@ def excusing(
     return left, dict(counts)
 
 
-def _find_exposed(evidence: Evidence, outages: Sequence[float]) -> set[str]:
+def _find_exposed(evidence: Evidence, outages: Sequence[_Outage]) -> set[str]:
     reported = {line["name"]: line.at for line in evidence.lines("reported")}
     return {
         line["name"]
         for line in evidence.lines("accepted")
         if any(
-            line.at <= at and reported.get(line["name"], at) >= at - UNWRITTEN_SECONDS
-            for at in outages
+            line.at <= back and reported.get(line["name"], gone) >= gone - UNWRITTEN_SECONDS
+            for gone, back in outages
         )
     }
 

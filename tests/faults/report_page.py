@@ -112,7 +112,7 @@ KINDS = {
     "doubled": "an outcome, a transition, a start or a memory that is there twice",
     "late": "an end more than 250 ms after its deadline",
     "illegal": "a step that the flow table does not have, or an end that nobody decided",
-    "overspent": "a hop started more than three times, or a call paid for twice without a fault",
+    "overspent": "a hop started by more than three processes, or a call paid twice without a fault",
     "left over": "anything in streams, deadlines, overdue delays, counters or orders at the end",
 }
 DONE = (

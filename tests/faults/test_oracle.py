@@ -85,9 +85,12 @@ def make_end(at: float = 2.0, **fields: Any) -> JournalEntry:
 
 
 STARTS = [
-    line("started", name=NAME, role="lang", hop="1.0", entry=f"{number}-0", count=1)
+    line(
+        "started", HEALTHY + number, number, name=NAME, role="lang", hop="1.0",
+        entry=f"{number}000-0", count=1,
+    )
     for number in range(4)
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -105,6 +108,9 @@ STARTS = [
         (make_noted_evidence(*STARTS[:3]), set()),
         (make_noted_evidence(*STARTS), {"overspent"}),
         (make_noted_evidence(*STARTS, replace(STARTS[0], kind="put off")), set()),
+        (make_noted_evidence(*STARTS[:3], replace(STARTS[3], pid=HEALTHY)), set()),
+        (make_noted_evidence(*STARTS, line("leaving", HEALTHY + 1, 1.9)), set()),
+        (make_noted_evidence(*STARTS, line("leaving", HEALTHY + 1, 2.1)), {"overspent"}),
         (replace(GOOD, histories={"c1": []}), {"lost"}),
         (replace(GOOD, histories={"c1": 2 * list(GOOD.histories["c1"])}), {"doubled"}),
         (replace(GOOD, statistics={"c1": 2}), {"illegal"}),
@@ -113,6 +119,7 @@ STARTS = [
         "not reported", "not on the result list", "reported twice", "twice on the result list",
         "another outcome than in the journal", "late", "a delivery started twice",
         "started again after Redis was away", "three starts", "four starts", "and one put off",
+        "two of one process", "one handed back", "one lost before its process left",
         "not remembered", "remembered twice", "counted twice",
     ],
 )  # fmt: skip
@@ -224,9 +231,9 @@ def test_an_outage_excuses_what_it_may_lose_and_nothing_else() -> None:
     gone = replace(GOOD, journals={NAME: []}, results={}, histories={}, statistics={})
     twice = replace(GOOD, ledger=[*GOOD.ledger, REPORTED])
 
-    assert excusing(findings(gone), gone, outages=[1.5])[0] == []
-    assert excusing(findings(gone), gone, outages=[0.5])[0] != []
-    assert excusing(findings(twice), twice, outages=[1.5])[0] != []
+    assert excusing(findings(gone), gone, outages=[(0.9, 1.5)])[0] == []
+    assert excusing(findings(gone), gone, outages=[(0.4, 0.5)])[0] != []
+    assert excusing(findings(twice), twice, outages=[(0.9, 1.5)])[0] != []
 
 
 def test_a_line_that_is_still_being_written_waits_until_it_is_whole(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ The last version is the commit in `upgraded_from.txt`, which a release moves.
 import asyncio
 import io
 import subprocess
+import sys
 import tarfile
 from collections import Counter
 from collections.abc import Iterator
@@ -17,10 +18,14 @@ from benchmarks.speed.redis_server import private_redis
 from deploy.assembly.runtime import connect_runtime, desk, run_maintenance
 from gateway.desk import Desk, Message
 from tests.faults.installed_worker import InstalledWorker
-from tests.support.app_harness import ROOT, settings_of
+from tests.support.app_harness import ROOT, environment, settings_of
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 AT_LEAST = 20
+AGENTS = (
+    "lang", "translation", "essence", "guardrails", "search", "augmentation", "response", "quality",
+)  # fmt: skip
+PAGE = ROOT / "examples" / "sms_platform" / "compliance" / "opt-out.md"
 COMPILES = ""
 """The value of `PYTHONDONTWRITEBYTECODE` with which Python keeps what it compiles."""
 
@@ -95,3 +100,48 @@ async def test_a_rolling_update_loses_and_doubles_no_question(
             assert (kinds["accepted"], kinds["finished"], kinds["dead_lettered"]) == (1, 1, 0)
         for installed_worker in (*old, *new):
             assert installed_worker.complaints() == []
+
+
+@pytest.mark.parametrize("manages", ["last", "this"])
+async def test_a_question_is_answered_that_changes_versions_at_every_step(
+    last_version: Path, url: str, tmp_path: Path, manages: str
+) -> None:
+    codes = {"last": last_version, "this": ROOT}
+    manager_code, agent_code = codes.pop(manages), next(iter(codes.values()))
+    folder = tmp_path / "agents"
+    await asyncio.to_thread(ingest, folder, url, agent_code)
+    settings = settings_of(tmp_path / "desk", redis_url=url)
+
+    async with connect_runtime(settings) as runtime, run_maintenance(runtime):
+        own = desk(runtime, "cli")
+        workers = (
+            InstalledWorker(tmp_path / "manager", url, roles=("manager",), code=manager_code),
+            InstalledWorker(folder, url, roles=AGENTS, code=agent_code),
+        )
+        try:
+            for worker in workers:
+                await asyncio.to_thread(worker.__enter__)
+            message = Message("How do I opt out of messages?", "c-1", "m-1")
+            reply = await own.ask(message)
+        finally:
+            for worker in workers:
+                worker.__exit__(None, None, None)
+
+        journal = await runtime.broker.replies.read_journal(own.name_question("c-1", "m-1"))
+        kinds = Counter(entry.kind for entry in journal)
+        assert (kinds["accepted"], kinds["finished"], kinds["dead_lettered"]) == (1, 1, 0)
+    assert reply["outcome"] == "answered"
+    assert "STOP" in str(reply["text"])
+    assert [worker.complaints() for worker in workers] == [[], []]
+
+
+def ingest(folder: Path, url: str, code: Path) -> None:
+    """Write an index with the code of a version; raises `CalledProcessError`."""
+    folder.mkdir()
+    subprocess.run(
+        [sys.executable, "-m", "refdesk", "ingest", str(PAGE)],
+        cwd=folder,
+        env={**environment(folder, redis_url=url), "PYTHONPATH": str(code)},
+        check=True,
+        capture_output=True,
+    )

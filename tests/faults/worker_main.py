@@ -113,6 +113,7 @@ async def _work(settings: WorkerSettings, ledger: Ledger) -> None:
         async with asyncio.TaskGroup() as tasks:
             pausing = tasks.create_task(_pause_once(settings, process))
             await stop.wait()
+            ledger.note("leaving")
             pausing.cancel()
 
 

@@ -163,7 +163,7 @@ class AnthropicSteps:
         return send_json(self._message([], "refusal"))
 
     def failure(self, status: int) -> Response:
-        error = {"type": "some_error", "message": "It did not work."}
+        error = {"type": "some_error", "message": "The model did not work."}
         return send_json({"type": "error", "error": error}, status)
 
     def nonsense(self) -> Response:

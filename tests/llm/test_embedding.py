@@ -1,6 +1,8 @@
 """Embeddings of both vendors' real clients."""
 
+import json
 from math import isclose
+from typing import cast
 
 import pytest
 
@@ -10,7 +12,7 @@ from llm.port import record_calls
 from llm.registry import Registry
 from llm.vendors.embeddings import VendorEmbedder, choose_size
 from tests.llm.vendor_dialects import Dialect, OpenAI
-from tests.support.model_server import ModelServer
+from tests.support.model_server import ModelServer, Response
 
 
 @pytest.fixture
@@ -78,6 +80,36 @@ async def test_vectors_that_do_not_fit_are_an_error(
 
     with pytest.raises(UnreadableOutput, match=f"1 vectors of {dialect.dimensions} numbers"):
         await embedder.embed(["one"], OUTSIDE)
+
+
+@pytest.mark.parametrize(
+    "indexes",
+    [[2, 0, 1], [34, 32, 33], [0, 0, 0], [None] * 3],
+    ids=["moved", "of all", "same", "no"],
+)
+async def test_vectors_belong_to_the_texts_that_their_indexes_name(
+    server: ModelServer, registry: Registry, indexes: list[int | None]
+) -> None:
+    order = indexes if len(set(indexes)) == 3 else [0, 1, 2]
+    rows = [
+        {"index": index, "embedding": [1.0, float(cast("int", place) % 32)]}
+        for index, place in zip(indexes, order, strict=True)
+    ]
+    server.will_send(Response(body=json.dumps({"data": rows}).encode()))
+
+    vectors = await registry.embedder("small@openai", 2).embed(["a", "b", "c"], OUTSIDE)
+
+    assert [round(second / first) for first, second in vectors] == [0, 1, 2]
+
+
+async def test_vectors_of_which_two_claim_one_text_are_unreadable(
+    server: ModelServer, registry: Registry
+) -> None:
+    rows = [{"index": index, "embedding": [1.0, 2.0]} for index in (0, 0, 2)]
+    server.will_send(Response(body=json.dumps({"data": rows}).encode()))
+
+    with pytest.raises(UnreadableOutput, match="indexes"):
+        await registry.embedder("small@openai", 2).embed(["a", "b", "c"], OUTSIDE)
 
 
 async def test_embedding_is_recorded_with_the_usage_that_is_known(

@@ -269,14 +269,14 @@ async def test_without_any_other_model_the_failure_is_reported_at_once_with_its_
     vendors.first.will_send(*[VENDOR.failure(500)] * 18)
 
     for _ in range(LEAST_FAILURES):
-        with pytest.raises(ModelUnavailable, match=r"\(500\): It did not work"):
+        with pytest.raises(ModelUnavailable, match=r"\(500\): The model did not work"):
             await vendors.ask("small@first")
     with record_calls() as calls, pytest.raises(ModelUnavailable, match="not asked again") as again:
         await vendors.ask("small@first")
 
     assert vendors.counts() == (2 * LEAST_FAILURES, 0)
     assert again.value.retry_after_seconds == pytest.approx(10)
-    assert "It did not work" in str(calls[0].error)
+    assert "The model did not work" in str(calls[0].error)
 
 
 def content_filter() -> Response:

@@ -548,6 +548,67 @@ SEEN: Mapping[str, tuple[str, str, Response, str, int]] = {
     "no way in words": ("openai", "ask", _body(b"404 page not found", 404), "misconfigured", 1),
     "another method": ("openai", "ask", _body(PAGE, 405), "misconfigured", 1),
     "a server of files": ("openai", "ask", _body(PAGE, 501), "misconfigured", 1),
+    "no such path of llama.cpp": (
+        "openai",
+        "ask",
+        _error(404, "File Not Found", type="not_found_error"),
+        "misconfigured",
+        1,
+    ),
+    "no embeddings of llama.cpp": (
+        "openai",
+        "embed",
+        _error(501, "This server does not support embeddings.", type="not_supported_error"),
+        "misconfigured",
+        1,
+    ),
+    "no model of ollama": (
+        "openai",
+        "ask",
+        _error(404, 'model "x" not found, try pulling it first', type="api_error"),
+        "model_gone",
+        1,
+    ),
+    "no tools of a model of ollama": (
+        "openai",
+        "tools",
+        _error(400, "registry.ollama.ai/library/x does not support tools", type="api_error"),
+        "rejected",
+        1,
+    ),
+    "too long to embed for ollama": (
+        "openai",
+        "embed",
+        _error(400, "the input length exceeds the context length", type="api_error"),
+        "too_long",
+        1,
+    ),
+    "too long for llama.cpp": (
+        "openai",
+        "ask",
+        _error(
+            400,
+            "request (9031 tokens) exceeds the available context size (8192 tokens), try "
+            "increasing it",
+            type="exceed_context_size_error",
+        ),
+        "too_long",
+        1,
+    ),
+    "calls beside the first choice": (
+        "openai",
+        "tools",
+        _body(
+            {
+                "choices": [
+                    {"index": 0, "message": {"content": "I search."}},
+                    {"index": 1, "message": {"tool_calls": [CALL]}},
+                ]
+            }
+        ),
+        ANSWER,
+        1,
+    ),
     "no model": ("openai", "ask", _error(404, "model 'x' not found"), "model_gone", 1),
     "no access": ("openai", "ask", _error(403, "not in your country"), "rejected", 1),
     "a failing proxy": ("openai", "ask", _body(PAGE, 502), "unavailable", 2),

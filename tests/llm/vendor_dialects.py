@@ -70,7 +70,7 @@ class OpenAI:
         return self._completion({"role": "assistant", "content": text}, "length")
 
     def failure(self, status: int, **headers: str) -> Response:
-        error = {"message": "It did not work.", "type": "some_error", "code": None}
+        error = {"message": "The model did not work.", "type": "some_error", "code": None}
         return _json({"error": error}, status, **headers)
 
     def rejection(self, parameter: str, message: str) -> Response:
@@ -166,7 +166,7 @@ class Google:
         return _json(self._content(text, "MAX_TOKENS"))
 
     def failure(self, status: int, **headers: str) -> Response:
-        error = {"code": status, "message": "It did not work.", "status": "SOME_ERROR"}
+        error = {"code": status, "message": "The model did not work.", "status": "SOME_ERROR"}
         return _json({"error": error}, status, **headers)
 
     def stream(self, *texts: str, finished: bool = True) -> Response:

@@ -8,8 +8,10 @@ API.
 
 import base64
 import json
+import math
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -105,6 +107,8 @@ class PlayedService:
     """A service; `answers` are by path below `base`, a list is sent in pages of `page_size`.
 
     `faults` are by path: a status, headers and a body, sent instead of the answer, `times` often.
+    `in_a_window` requests are allowed in each window of `window_seconds`. `most_members` is the
+    limit of the system for a page of the members of a group, whatever is requested.
     """
 
     described: Mapping[str, Mapping[str, Check]]
@@ -114,11 +118,17 @@ class PlayedService:
     answers: dict[str, Any] = field(default_factory=dict)
     faults: dict[str, tuple[int, dict[str, str], bytes, int]] = field(default_factory=dict)
     page_size: int = 2
+    most_members: int = 200
+    in_a_window: int = 10**9
+    window_seconds: float = 60.0
+    clock: Callable[[], float] = time.monotonic
     endless: bool = False
     is_open: bool = False
     requests: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     authorizations: list[str] = field(default_factory=list)
+    _window: tuple[float, int] = (0.0, 0)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def host(self) -> str:
@@ -135,6 +145,19 @@ class PlayedService:
     ) -> None:
         """Answer a path with a fault, some times."""
         self.faults[path] = (status, {} if headers is None else dict(headers), body, times)
+
+    def limit_rate(self) -> dict[str, str]:
+        """Count a request; return the headers of its refusal, which are empty if it is allowed."""
+        with self._lock:
+            now = self.clock()
+            begin, count = self._window
+            if now >= begin + self.window_seconds:
+                begin, count = now, 0
+            self._window = (begin, count + 1)
+            if count < self.in_a_window:
+                return {}
+            wait = math.ceil(begin + self.window_seconds - now)
+            return {"Retry-After": str(wait), "X-Rate-Limit": str(self.in_a_window)}
 
     def take_requests(self) -> list[str]:
         """Return the paths that were asked for since the last time."""
@@ -188,6 +211,10 @@ def _answer(service: PlayedService, request: BaseHTTPRequestHandler) -> None:
     wanted = f"Basic {base64.b64encode(service.credentials.encode()).decode()}"
     if not service.is_open and request.headers.get("Authorization") != wanted:
         _send(request, 401, b"{}", {})
+        return
+    limited = service.limit_rate()
+    if limited:
+        _send(request, 429, b"Number of allowed API requests per minute exceeded", limited)
         return
     if not _is_described(service, parts.path, query):
         service.refused.append(request.path)
@@ -298,12 +325,25 @@ class Wiki:
         """Add a group with its members."""
         members = [{"type": "known", "accountId": person} for person in people]
         path = f"/wiki/rest/api/group/{name}-id/membersByGroupId"
-        self.service.answers[path] = {"results": members, "start": 0, "limit": 200}
+        self.service.answers[path] = lambda query: self._page(path, members, query)
         self._groups = {**getattr(self, "_groups", {}), f"{name}-id": name}
         self.service.answers["/wiki/rest/api/group/by-id"] = lambda query: {
             "id": query["id"],
             "name": self._groups[query["id"]],
             "type": "group",
+        }
+
+    def _page(self, path: str, entries: list[Any], query: Mapping[str, str]) -> dict[str, Any]:
+        begin = int(query.get("start", "0"))
+        limit = min(int(query.get("limit", "200")), self.service.most_members)
+        shown = entries[begin : begin + limit]
+        links = {"next": f"{path}?{urlencode({'start': begin + limit, 'limit': limit})}"}
+        return {
+            "results": shown,
+            "start": begin,
+            "limit": limit,
+            "size": len(shown),
+            "_links": links if begin + limit < len(entries) else {},
         }
 
     def add_page(

@@ -188,7 +188,14 @@ async def test_socket_mode_takes_events_and_acknowledges_them(
             await wait_until(lambda: api.sockets)
             for envelope in ("e1", "e2"):
                 await api.sockets[0].send_json(
-                    {"type": "events_api", "envelope_id": envelope, "payload": body}
+                    {
+                        "type": "events_api",
+                        "envelope_id": envelope,
+                        "payload": body,
+                        # The first delivery may have found no open connection.
+                        "retry_attempt": 1,
+                        "retry_reason": "timeout",
+                    }
                 )
 
             await wait_until(lambda: {"e1", "e2"} <= set(api.acknowledged))

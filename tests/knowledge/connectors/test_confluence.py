@@ -152,6 +152,18 @@ async def test_a_group_with_a_member_whom_the_space_keeps_out_reads_nothing(
     assert any("'Salaries': people only" in reason for reason in reasons.values())
 
 
+async def test_every_member_of_a_group_counts_however_short_the_pages_of_the_service_are(
+    reading: Reading, service: PlayedService, wiki: Wiki
+) -> None:
+    service.most_members = 2
+    wiki.add_group("project", "ann", "bob", "zoe")
+    wiki.restrict("12", "project")
+
+    await reading.read()
+
+    assert set(reading.documents) == {"Restart a node", "Holidays"}
+
+
 async def test_a_page_that_is_closed_to_all_groups_vanishes(reading: Reading, wiki: Wiki) -> None:
     await reading.read()
     wiki.restrict("12", people=1)
@@ -262,6 +274,15 @@ async def test_a_busy_service_is_asked_again_after_the_time_that_it_states(
 
     assert (await reading.read()).fetched == 3
     assert service.requests.count("/wiki/api/v2/pages/11") == 3
+
+
+async def test_a_service_that_allows_few_requests_at_a_time_is_read_in_full(
+    reading: Reading, service: PlayedService
+) -> None:
+    service.in_a_window, service.window_seconds = 12, 1.0
+
+    assert (await reading.read()).fetched == 3
+    assert len(service.requests) > 12
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,10 @@ async def test_a_body_that_is_too_large_ends_the_call(tmp_path: Path) -> None:
     [
         b"HTTP/1.1 200 X\r\ncontent-type: text/html\r\ncontent-length: 4\r\n\r\nhtml",
         b"HTTP/1.1 200 X\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\ncontent-length: 6\r\n\r\nno jwt",
+        b"HTTP/1.1 200 X\r\ncontent-type: application/json\r\ncontent-length: 73\r\n\r\n"
+        b'{"jsonrpc":"2.0","id":"xxx","error":{"code":-32603,"message":"internal"}}',
+        b"HTTP/1.1 202 X\r\ncontent-length: 0\r\n\r\n",
         b"HTTP/1.1 302 X\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
         b"HTTP/1.1 401 X\r\ncontent-length: 0\r\n\r\n",
         b"nonsense",
