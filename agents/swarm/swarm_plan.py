@@ -229,11 +229,12 @@ class TaskLedger(BaseModel, frozen=True, extra="ignore"):
                 f"expected at most {self.most_retries} retries of {task_id[:80]!r}, "
                 f"found {task.attempts} attempts"
             )
+        has_no_result = after in (TaskState.FAILED, TaskState.SKIPPED)
         changed = task.model_copy(
             update={
                 "state": after,
                 "attempts": task.attempts + begun,
-                "error": reason[:MOST_REASON] if after is TaskState.FAILED else task.error,
+                "error": reason[:MOST_REASON] if has_no_result and reason else task.error,
             }
         )
         step = TaskMove(
