@@ -124,7 +124,7 @@ class FieldType(StrEnum):
 
 
 class RequiredInfoField(BaseModel, frozen=True, extra="ignore"):
-    """A fact that a worker needs; `cues` are words before or in the value, for extraction.
+    """A fact that a worker needs.
 
     `default` is used if the field is not required and the user gives no value.
     """
@@ -134,7 +134,6 @@ class RequiredInfoField(BaseModel, frozen=True, extra="ignore"):
     type: FieldType = FieldType.TEXT
     choices: tuple[str, ...] = ()
     required: bool = True
-    cues: tuple[str, ...] = ()
     default: JsonValue = None
 
 
