@@ -43,7 +43,6 @@ from citations.proof import ProofSource, SourceTexts
 from citations.sources import collect_allowed, references_of
 from envelope.sources import SourceReference, SourceUsed
 
-MOST_FAULTS = 24
 _SHOWN = 4
 _LEAST = 12
 _SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]+)\1(?!`)")
@@ -280,15 +279,14 @@ def mark_addresses(answer: CheckedAnswer) -> CheckedAnswer:
 
 
 def find_faults(answer: CheckedAnswer, *, in_draft: bool = False) -> tuple[Fault, ...]:
-    """Return the faults of an answer, proved ones first, at most `MOST_FAULTS`.
+    """Return the faults of an answer, proved ones first.
 
     In a draft, which no judge has approved, a sentence above a list needs its own source.
     """
     checks = _Checks(answer)
     faults = [fault for index in range(len(answer.blocks)) for fault in checks.find(index)]
     faults += checks.find_uncited({fault.block for fault in faults}, in_draft)
-    faults.sort(key=lambda fault: not fault.is_proved)
-    return tuple(faults[:MOST_FAULTS])
+    return tuple(sorted(faults, key=lambda fault: not fault.is_proved))
 
 
 def withhold_faults(answer: CheckedAnswer) -> CheckedAnswer:

@@ -98,7 +98,7 @@ class ErrorSeverity(StrEnum):
 
 
 class SpecialistError(BaseModel, frozen=True, extra="ignore"):
-    """A failure of one specialist; the others continued. the log contains its `error_id`."""
+    """A failure of one specialist; the others continued. The log contains its `error_id`."""
 
     error_id: str
     specialist: str

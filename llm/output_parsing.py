@@ -7,10 +7,10 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import structlog
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import from_json, to_json
 
 from citations.faults import select_finished
@@ -92,14 +92,20 @@ class QuestionReader:
 def read(text: str, output: type[O]) -> O:
     """Parse the output in `text`.
 
-    Skips thoughts, a Markdown fence and other prose around it. Raises `NotReadable` with the
-    locations and kinds of the errors; the message contains nothing of `text`.
+    Skips thoughts, a Markdown fence and other prose around it. A null where none is allowed counts
+    as a field that was left out. Raises `NotReadable` with the locations and kinds of the errors;
+    the message contains nothing of `text`.
     """
     first: ValidationError | None = None
     for candidate in _candidates(text):
         try:
             return output.model_validate_json(candidate)
         except ValidationError as error:
+            if (kept := _without_nulls(candidate, error)) is not None:
+                try:
+                    return output.model_validate(kept)
+                except ValidationError:
+                    pass
             # Errors of a candidate that is JSON are more helpful than those of other text.
             first = error if first is None or _is_invalid_json(first) else first
     if first is None:
@@ -225,6 +231,26 @@ def _parse_sentences(text: str) -> object:
         return from_json(text[: end + 1], allow_partial="trailing-strings")
     except ValueError:
         return None
+
+
+def _without_nulls(candidate: str, error: ValidationError) -> JsonValue:
+    """Return the JSON without the nulls that are all of its errors; None if it has others."""
+    problems = error.errors(include_url=False, include_context=False)
+    if any(problem["input"] is not None or not problem["loc"] for problem in problems):
+        return None
+    parsed: JsonValue = from_json(candidate)
+    for problem in problems:
+        *path, name = problem["loc"]
+        holder: Any = parsed
+        try:
+            for step in path:
+                holder = holder[step]
+        except (LookupError, TypeError):
+            return None
+        if not isinstance(holder, dict):
+            return None
+        holder.pop(name, None)
+    return parsed
 
 
 def _is_invalid_json(error: ValidationError) -> bool:

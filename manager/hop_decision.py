@@ -145,7 +145,7 @@ def record_progress(
     """
     if stage.role is Role.QUALITY and did is not StageEvent.FAILED:
         return _record_best_answer(envelope, quality_threshold)
-    if did is StageEvent.DONE and _leads_to_judge(flows.get(envelope.flow), stage):
+    if awaits_judge(flows.get(envelope.flow), stage, did):
         return _record_unjudged(envelope)
     if stage is not ESSENCE:
         return envelope
@@ -166,20 +166,23 @@ def record_progress(
     return envelope.replace(payload=state.changed(counters=counters).json)
 
 
+def awaits_judge(flow: Flow | None, stage: Stage, did: StageEvent) -> bool:
+    """Return whether this stage has written what a judge reads next.
+
+    `record_progress` then checks the answer with rules, in processor time that grows with it.
+    """
+    if did is not StageEvent.DONE or flow is None or stage.name not in flow.stages:
+        return False
+    target = flow.row(stage, StageEvent.DONE).go_to
+    return isinstance(target, Stage) and target.role is Role.QUALITY
+
+
 def _record_best_answer(envelope: Envelope, quality_threshold: float) -> Envelope:
     if envelope.hop is None or State.quality_score.name not in envelope.hop.wrote:
         return envelope
     state = State(envelope.payload)
     best = replies.best_answer(state, quality_threshold)
     return envelope.replace(payload=state.changed(best_answer=best).json)
-
-
-def _leads_to_judge(flow: Flow | None, stage: Stage) -> bool:
-    """Return whether a judge reads what this stage has written."""
-    if flow is None or stage.name not in flow.stages:
-        return False
-    target = flow.row(stage, StageEvent.DONE).go_to
-    return isinstance(target, Stage) and target.role is Role.QUALITY
 
 
 def _record_unjudged(envelope: Envelope) -> Envelope:

@@ -1,8 +1,10 @@
 """The handler of the manager: the only role that routes envelopes and ends messages."""
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from broker.journal_events import JournalEvent
 from broker.keys import stream_key
@@ -46,7 +48,7 @@ from manager.flows.stages import (
     SYNTHESIZE,
     WRITE,
 )
-from manager.hop_decision import HopDecision, record_progress
+from manager.hop_decision import HopDecision, awaits_judge, record_progress
 from manager.machine import Context, Decision, End, Limits, Send, decide
 from manager.pauses import Pauses, is_hidden_clarification, join_messages, take_shown
 from manager.state import BranchResult, Changes, State
@@ -136,7 +138,7 @@ class ManagerAgent:
             envelope = take_shown(envelope, delivery.merged)
             state = State(envelope.payload)
         began = envelope
-        envelope, did = self._judge(envelope, state, stage)
+        envelope, did = await self._judge(envelope, state, stage)
         if envelope is not began:
             state = State(envelope.payload)
             flow = find_flow(self._flows, envelope.flow)
@@ -158,7 +160,9 @@ class ManagerAgent:
         flow = find_flow(self._flows, envelope.flow)
         return flow, flow.stage(state.stage or START.name)
 
-    def _judge(self, envelope: Envelope, state: State, stage: Stage) -> tuple[Envelope, StageEvent]:
+    async def _judge(
+        self, envelope: Envelope, state: State, stage: Stage
+    ) -> tuple[Envelope, StageEvent]:
         """Return the envelope and the event of the hop.
 
         The envelope has the results of branches, the best answer so far, and the round of a
@@ -170,8 +174,13 @@ class ManagerAgent:
             envelope, did = branches.gather_results(envelope, may_ask=may_ask)
         else:
             did = classify_result(stage, envelope.hop, state, quality_threshold=threshold)
-        recorded = record_progress(envelope, stage, did, self._flows, quality_threshold=threshold)
-        return recorded, did
+        record = partial(
+            record_progress, envelope, stage, did, self._flows, quality_threshold=threshold
+        )
+        if awaits_judge(self._flows.get(envelope.flow), stage, did):
+            # Checking a long answer takes seconds of processor time; other questions must not wait.
+            return await asyncio.to_thread(record), did
+        return record(), did
 
     async def _settle(self, hop: HopDecision, flow: Flow, remaining_seconds: float) -> Settlement:
         self._on_routed(hop.stage.name, str(hop.did))

@@ -57,9 +57,12 @@ T = TypeVar("T", bound=BaseModel)
 _SHOWN_RESULTS = 12
 _UNAVAILABLE = "a model is not available for some time"
 _BATCHES_AT_ONCE = 4
-_MOST_FURTHER_CALLS = 6
-"""Number of calls for the halves of a batch that failed. Three halvings of a batch of ten leave at
-most two items without an output if one of them is the reason."""
+_MOST_CALLS_WITHOUT_OUTPUT = 6
+"""Number of further calls after which a model that has answered no part of a batch is not asked
+again: halves and quarters are then tried, so it refuses all, or a text in each quarter."""
+_MOST_FURTHER_CALLS = 24
+"""Number of further calls for a batch of which some parts are answered. Two of sixty items without
+an output are isolated by 22 calls, any number of ten by 18."""
 _BY_REQUIREMENT = ("verdicts", "comparisons", "readings")
 """Fields of inputs whose items belong to a requirement of the same inputs."""
 
@@ -370,20 +373,21 @@ class Toolbox:
     ) -> list[tuple[I, NoOutput | GivenOutput[O]]]:
         """Return the outcome of a batch, or those of its parts if it failed as a whole.
 
-        A model that refuses both halves refuses all, or a text in each of them: it is not asked
-        again.
+        Parts are halved until the items without an output are alone, the largest parts first.
         """
         outcomes = list[tuple[I, NoOutput | GivenOutput[O]]]()
         open_parts = deque([(inputs, given)])
-        calls_left = _MOST_FURTHER_CALLS
+        calls, most_calls = 0, _MOST_CALLS_WITHOUT_OUTPUT
         while open_parts:
             own, outcome = open_parts.popleft()
             may_halve = isinstance(outcome, NoOutput) and outcome.depends_on_content
-            halves = _halve(own, by) if may_halve and calls_left > 1 else ()
-            calls_left -= len(halves)
-            parts = [(half, await self.consult(task, half, reads=reads)) for half in halves]
-            is_refused = all(isinstance(part, NoOutput) and part.is_refused for _, part in parts)
-            (outcomes if is_refused else open_parts).extend(parts)
+            halves = _halve(own, by) if may_halve and calls + 1 < most_calls else ()
+            for half in halves:
+                part = await self.consult(task, half, reads=reads)
+                open_parts.append((half, part))
+                if isinstance(part, GivenOutput):
+                    most_calls = _MOST_FURTHER_CALLS
+            calls += len(halves)
             if not halves:
                 outcomes.append((own, outcome))
         return outcomes

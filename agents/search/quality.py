@@ -61,6 +61,8 @@ where the writer named what is missing."""
 CONFIDENT = 0.5
 """Below this confidence of the writer an answer is in doubt."""
 _SURE_OF_LANGUAGE = 40
+_MOST_PASSAGES = 24
+"""Maximum number of faults that the judge must give a verdict on. It reads the whole answer."""
 
 Decision = Literal["approve", "research", "regenerate"]
 JudgeWhen = Literal["always", "doubt", "never"]
@@ -183,6 +185,7 @@ class QualityAgent(Agent[Reads, Writes]):
         matches = await asyncio.to_thread(self._is_in_language, answer)
         if not self._has_doubt(reads, faults):
             return _Judgement(proved, None, "none: not asked", matches, was_asked=False)
+        faults = faults[:_MOST_PASSAGES]
         try:
             inputs = await asyncio.to_thread(self._make_inputs, reads, answer, faults)
             given = await self._model.ask(JUDGE, inputs, self.run)

@@ -60,7 +60,7 @@ class NumberedSource(BaseModel, frozen=True, extra="ignore"):
 
 class WrittenFinding(BaseModel, frozen=True, extra="ignore"):
     """The text of one worker with the numbers of its sources; `problem` states why it has no
-    result.
+    result, `item` what it looked up for a table.
 
     `is_failed`: the worker could not search, so it is unknown whether the documents contain the
     fact.
@@ -68,6 +68,7 @@ class WrittenFinding(BaseModel, frozen=True, extra="ignore"):
 
     worker: str
     objective: str
+    item: str = ""
     text: str
     sources: tuple[int, ...] = ()
     problem: str = ""
@@ -167,9 +168,7 @@ def gather_material(
     numbers = {source.citation.chunk_id: source.number for source in sources}
     done = {_name_part(worker) for worker in plan.workers if _is_done(outputs.get(worker.id))}
     findings = (
-        _make_finding(
-            worker.specialization or worker.id, worker.objective, outputs.get(worker.id), numbers
-        )
+        _make_finding(worker, outputs.get(worker.id), numbers)
         for worker in plan.workers
         if _name_part(worker) not in done or _is_done(outputs.get(worker.id))
     )
@@ -242,13 +241,14 @@ def _take_in_turn(lists: Sequence[Sequence[FoundPassage]]) -> Iterator[FoundPass
 
 
 def _make_finding(
-    name: str, objective: str, output: WorkerOutput | None, numbers: Mapping[str, int]
+    worker: WorkerPlan, output: WorkerOutput | None, numbers: Mapping[str, int]
 ) -> WrittenFinding:
     passages = output.passages if output is not None else ()
     ids = [passage.citation.chunk_id for passage in passages]
     return WrittenFinding(
-        worker=name,
-        objective=objective[:500],
+        worker=worker.specialization or worker.id,
+        objective=worker.objective[:500],
+        item=worker.subject,
         text="" if output is None else cite_by_number(output.text, numbers),
         sources=tuple(numbers[identifier] for identifier in ids if identifier in numbers),
         problem=_name_problem(output),

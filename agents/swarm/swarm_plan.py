@@ -124,7 +124,7 @@ class FieldType(StrEnum):
 
 
 class RequiredInfoField(BaseModel, frozen=True, extra="ignore"):
-    """A fact that a worker needs; `cues` are words before or in the value, for extraction.
+    """A fact that a worker needs.
 
     `default` is used if the field is not required and the user gives no value.
     """
@@ -134,7 +134,6 @@ class RequiredInfoField(BaseModel, frozen=True, extra="ignore"):
     type: FieldType = FieldType.TEXT
     choices: tuple[str, ...] = ()
     required: bool = True
-    cues: tuple[str, ...] = ()
     default: JsonValue = None
 
 
@@ -229,11 +228,12 @@ class TaskLedger(BaseModel, frozen=True, extra="ignore"):
                 f"expected at most {self.most_retries} retries of {task_id[:80]!r}, "
                 f"found {task.attempts} attempts"
             )
+        has_no_result = after in (TaskState.FAILED, TaskState.SKIPPED)
         changed = task.model_copy(
             update={
                 "state": after,
                 "attempts": task.attempts + begun,
-                "error": reason[:MOST_REASON] if after is TaskState.FAILED else task.error,
+                "error": reason[:MOST_REASON] if has_no_result and reason else task.error,
             }
         )
         step = TaskMove(

@@ -312,8 +312,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         return Wrote(written.model_copy(update=ended))
 
     def _write_finding(self, reads: Reads, finding: WrittenFinding) -> str:
-        """Return the part of a worker below its brief, or that it could not be looked up."""
-        head = f"**{plain_line(finding.objective)}**"
+        """Return the part of a worker below its item or brief, or that it was not looked up."""
+        head = f"**{plain_line(finding.item or finding.objective)}**"
         if finding.is_failed:
             return f"{head}: {self._name_failure(reads, finding.problem)}"
         nothing = self._texts.text("report_nothing", reads.reply_language)

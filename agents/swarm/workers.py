@@ -59,6 +59,7 @@ _ALL_BYTES = 300_000
 """The bytes of passages that all workers of a plan give back together."""
 _LONGEST_VALUE = 300
 LONGEST_PERSONA = 200
+_NOT_LOOKED_UP = "it called no tool, so nothing was looked up"
 
 
 class WorkerStatus(StrEnum):
@@ -164,7 +165,8 @@ def write_output(
 ) -> WorkerOutput:
     """Return the output of a worker from the results of its calls; `text` is the worker's text.
 
-    Passages named in the text come first.
+    Passages named in the text come first. A worker of which no call succeeded has failed, also if
+    it made none: what it wrote has no source, and nobody has looked.
     """
     found_passages = [_shorten(passage) for passage in _read_passages(worker.id, results)]
     safe = [passage for passage in found_passages if not is_order_to_assistant(passage.text)]
@@ -176,16 +178,16 @@ def write_output(
     ranked = sorted(ranked, key=lambda one: f"[{one.citation.chunk_id}]" not in text)
     passages = tuple(ranked[: MOST_PASSAGES if text else min(worker.passages, MOST_PASSAGES)])
     failed = sum(not result.success for result in results)
-    is_failed = bool(results) and failed == len(results)
+    errors = (result.error or "" for result in results if not result.success)
     return WorkerOutput(
         worker_id=worker.id,
-        status=WorkerStatus.FAILED if is_failed else WorkerStatus.DONE,
+        status=WorkerStatus.FAILED if failed == len(results) else WorkerStatus.DONE,
         text=text[:LONGEST_TEXT],
         passages=passages,
         calls=len(results),
         failed_calls=failed,
         left_out=len(found_passages) - len(safe),
-        error=next((result.error or "" for result in results if not result.success), "")[:500],
+        error=next(errors, "" if results else _NOT_LOOKED_UP)[:500],
         stop_reason=stop_reason,
         effects=tuple(
             result.tool for result in results if result.success and result.metadata.get(CHANGES)

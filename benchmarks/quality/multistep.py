@@ -25,6 +25,7 @@ from agents.swarm.workers import (
 from cli.evaluation.questions import UnknownFormatError, rows
 from cli.evaluation.retrieval import ingest_corpus
 from knowledge.embedding import Embedder, local_embedder
+from knowledge.errors import KnowledgeError
 from knowledge.index.embedded import open_embedded
 from knowledge.index.port import Index
 from knowledge.index.qdrant import Identity
@@ -166,14 +167,22 @@ Figures = dict[str, object]
 async def evaluate_multistep(
     data: Path, way: WayName, *, k: int = DEFAULT_K, embedder: Embedder | None = None
 ) -> Figures:
-    """Return the figures of a way; raises `UnknownFormatError` for another kind of folder."""
+    """Return the figures of a way.
+
+    Raises `UnknownFormatError` for another kind of folder, and `KnowledgeError` if a part of the
+    corpus could not be read.
+    """
     loaded = load_multistep(data)
     model = local_embedder() if embedder is None else embedder
     with tempfile.TemporaryDirectory(prefix="refdesk-evaluate-") as folder:
         identity = Identity("evaluate", "multistep", model.name, model.dimensions)
         index = await open_embedded(Path(folder) / "index", identity)
         try:
-            await ingest_corpus([loaded.write_corpus(Path(folder))], index, model)
+            result = await ingest_corpus([loaded.write_corpus(Path(folder))], index, model)
+            if result.failed:
+                # A busy machine may run into a time limit: figures of a part compare with nothing.
+                source, reason = result.failed[0]
+                raise KnowledgeError(f"expected the whole corpus in the index: {source}: {reason}")
             parts = make_parts(index, model)
             chosen: Way = SearchWay(parts.searcher)
             if way == "tools":

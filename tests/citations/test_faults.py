@@ -1,6 +1,6 @@
 import pytest
 
-from citations.faults import CheckedAnswer, check_draft, find_faults
+from citations.faults import CheckedAnswer, check_draft, find_faults, withhold_faults
 from envelope.sources import SourceReference, SourceUsed
 
 CONTEXT = "A rule may have up to 8 conditions."
@@ -21,6 +21,17 @@ def test_a_draft_shows_no_sentence_above_a_list_that_has_no_source() -> None:
     assert find_faults(answer) == ()
     assert draft is not None
     assert draft.text == f"- {CONTEXT} [1]"
+
+
+def test_none_of_many_false_claims_is_sent_without_a_judge() -> None:
+    false = [f"A rule may have up to {number} conditions. [1]" for number in range(100, 140)]
+    answer = make_answer("\n\n".join([f"{CONTEXT} [1]", *false]))
+
+    draft = check_draft(answer, None)
+
+    assert withhold_faults(answer).text == f"{CONTEXT} [1]"
+    assert draft is not None
+    assert draft.text == f"{CONTEXT} [1]"
 
 
 @pytest.mark.parametrize(

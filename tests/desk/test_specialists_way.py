@@ -163,7 +163,7 @@ async def test_a_review_that_a_model_refuses_asks_little_again_and_its_risks_are
     async with open_reviews(model) as harness:
         reply = await review_faulty(harness)
 
-    assert asked == ["clauses"] * 3 + ["requirements"] * 3, "the whole, then each half"
+    assert asked == ["clauses"] * 7 + ["requirements"] * 7, "the whole, its halves, its quarters"
 
     report = ReviewReport.model_validate(reply["review_report"]["report"])
     states = {name: section.state.value for name, section in report.sections.items()}

@@ -1,17 +1,22 @@
 """What a hop means for its question: rounds, and the flow of an answered clarification."""
 
+import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
+from broker.values import Delivery
 from envelope.envelope import Envelope, Hop
+from envelope.question import Question
 from envelope.role import Role
 from manager import replies
 from manager.flow import Ending, Stage, StageEvent
 from manager.flows import FLOWS, NEWEST
 from manager.flows.stages import (
     ESSENCE,
+    GUARDRAILS,
     LANG,
     QUALITY,
     RESPONSE,
@@ -20,11 +25,14 @@ from manager.flows.stages import (
     WRITE,
 )
 from manager.hop_decision import record_progress
-from manager.machine import Decision, End
+from manager.machine import Decision, End, Limits
+from manager.manager import ManagerAgent
 from manager.state import State
 from tests.support.worker_harness import FixedTexts
 
 SEARCH, SPECIALISTS = NEWEST["search"], NEWEST["specialists"]
+ASKED = Question(tenant="t", assistant="a", conversation_id="c", message_id="m")
+DELIVERY = Delivery("1-0", "manager", 0, "w", 1, ASKED, b"", 40.0)
 
 
 def envelope(payload: Mapping[str, JsonValue]) -> Envelope:
@@ -145,6 +153,26 @@ def test_what_rules_prove_false_is_left_out_of_an_unjudged_answer_which_says_so(
         f"limit_reached/en\n\n{ANSWER}\n\nleft_out/en\n\nmissing_part/en\n\nnot_yet_judged/en"
     )
     assert end(write(response=false))["outcome"] == "failed", "nothing is left of it"
+
+
+async def test_other_questions_do_not_wait_while_a_long_answer_is_checked() -> None:
+    memory: Any = None
+    manager = ManagerAgent(FLOWS, memory, FixedTexts(), limits=Limits(), quality_threshold=0.7)
+    inside = Hop(role=Role.GUARDRAILS, status="wrote", wrote=("within_scope",))
+    other = envelope({"stage": GUARDRAILS.name, "within_scope": True}).replace(hop=inside)
+    wrote = Hop(role=Role.RESPONSE, status="wrote", wrote=("response",))
+    long = envelope({**WRITTEN, "stage": RESPONSE.name, "response": f"{ANSWER}\n\n" * 500})
+    ended: list[str] = []
+
+    async def decide(name: str, sent: Envelope) -> None:
+        await manager.decide(DELIVERY, sent, 40.0)
+        ended.append(name)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(decide("long answer", long.replace(hop=wrote)))
+        group.create_task(decide("other", other))
+
+    assert ended == ["other", "long answer"]
 
 
 def test_the_judgement_of_an_answer_replaces_the_unjudged_one() -> None:

@@ -9,9 +9,19 @@ from agents.review.specialist import GivenOutput, LoopTurns, Toolbox, expand_sea
 from envelope.outcome import Wrote
 from envelope.run import OUTSIDE
 from envelope.specialists import ErrorSeverity, SpecialistName, SpecialistProfile
+from llm.errors import Refused
 from llm.missing_model import MissingModel
 from llm.port import ToolUse
-from llm.tasks.review import CLASSIFIER, ClassifierInputs, ClassifierOutput
+from llm.tasks.review import (
+    CLASSIFIER,
+    COMPLIANCE,
+    ClassifierInputs,
+    ClassifierOutput,
+    ComplianceInputs,
+    ComplianceOutput,
+    KnownRequirement,
+    RequirementVerdict,
+)
 from llm.tasks.search import HydeExpansionOutput
 from tests.support.scripted_model import ScriptedModel
 from tools.calls import ToolErrorType, ToolResult
@@ -30,6 +40,13 @@ def make_toolbox(name: SpecialistName, model: ScriptedModel) -> Toolbox:
 
 def use(name: str, **arguments: Any) -> ToolUse:
     return ToolUse(call_id=name, name=name, arguments=arguments)
+
+
+def make_batch(count: int) -> ComplianceInputs:
+    requirements = tuple(
+        KnownRequirement(id=f"R{number}", statement=f"Duty {number}.") for number in range(count)
+    )
+    return ComplianceInputs(question="?", requirements=requirements, passages=())
 
 
 async def test_the_first_search_gets_the_invented_passage_and_the_queries_once_each() -> None:
@@ -83,6 +100,54 @@ async def test_compliance_without_requirements_names_the_order_and_ends_well() -
     assert "the order is extractor, requirement_extractor, compliance" in error.text
     assert str(error).startswith(f"[{error.error_id}] compliance: ")
     assert outcome.writes.verdicts is None
+
+
+@pytest.mark.parametrize(
+    ("count", "refused", "most_calls"),
+    [
+        (10, {2}, 9),
+        (10, {2, 7}, 15),
+        (10, {0, 4, 9}, 19),
+        (60, {3, 48}, 23),
+    ],
+)
+async def test_each_refused_text_of_a_batch_costs_only_itself(
+    count: int, refused: set[int], most_calls: int
+) -> None:
+    names = {f"R{number}" for number in refused}
+
+    def judge(given: Any) -> ComplianceOutput:
+        asked = [requirement.id for requirement in given.requirements]
+        if names & set(asked):
+            raise Refused("no")
+        return ComplianceOutput(
+            verdicts=tuple(
+                RequirementVerdict(requirement_id=name, status="GAP", confidence=1)
+                for name in asked
+            )
+        )
+
+    model = ScriptedModel([judge] * most_calls)
+    toolbox = make_toolbox(SpecialistName.COMPLIANCE, model)
+
+    outputs = await toolbox.consult_each(COMPLIANCE, [make_batch(count)], None)
+
+    judged = {verdict.requirement_id for output in outputs.outputs for verdict in output.verdicts}
+    assert judged == {f"R{number}" for number in range(count)} - names
+    assert {
+        requirement.id for own, _ in outputs.failed for requirement in own.requirements
+    } == names
+
+
+async def test_a_model_that_refuses_everything_is_asked_about_halves_and_quarters_only() -> None:
+    model = ScriptedModel([Refused("no")] * 20)
+    toolbox = make_toolbox(SpecialistName.COMPLIANCE, model)
+
+    outputs = await toolbox.consult_each(COMPLIANCE, [make_batch(10)], None)
+
+    sizes = [len(call.inputs.requirements) for call in model.calls]  # type: ignore[attr-defined] # inputs of compliance
+    assert sizes == [10, 5, 5, 2, 3, 2, 3]
+    assert sum(len(own.requirements) for own, _ in outputs.failed) == 10
 
 
 @pytest.mark.parametrize(("tool", "is_reported"), [("graph_search", True), ("calculator", False)])

@@ -62,6 +62,15 @@ def test_a_worker_that_used_up_its_retries_has_failed_also_when_others_are_late(
     assert settled.ledger.find("b").state is TaskState.SKIPPED
 
 
+def test_a_worker_that_was_started_again_and_came_too_late_says_that_it_was_too_late() -> None:
+    late = BranchReport(status="missing", attempts=2)
+
+    task = settle_round(begin("a"), {"a": late}, {}).ledger.find("a")
+
+    assert (task.state, task.attempts) == (TaskState.SKIPPED, 2)
+    assert task.error == "there was no result in time"
+
+
 def test_retries_of_a_branch_are_moves_of_its_task() -> None:
     outputs = {"a": make_output("a", make_passage("a", "text"))}
 

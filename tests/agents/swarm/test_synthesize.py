@@ -45,7 +45,7 @@ async def test_a_writer_that_fails_leaves_the_texts_of_the_workers_and_names_wha
 ) -> None:
     plan = make_swarm_plan(
         make_worker("w0", objective="What does it cost?"),
-        make_worker("w1", objective="Who supports it?"),
+        make_worker("w1", objective="Find who supports it.", subject="Support"),
     )
     output = make_output("w0", make_passage("p", "It costs 12."), text="It costs 12 [p#0].")
     ledger = {
@@ -70,7 +70,7 @@ async def test_a_writer_that_fails_leaves_the_texts_of_the_workers_and_names_wha
     assert isinstance(left, Wrote)
     assert "**What does it cost?**\n\nIt costs 12 [1]." in left.writes.response
     assert (
-        "**Who supports it?**: could not be looked up: the model is receiving too many requests"
+        "**Support**: could not be looked up: the model is receiving too many requests"
         in left.writes.response
     )
     assert left.writes.answered_by == "model"

@@ -2,6 +2,8 @@
 
 import pytest
 
+from agents.swarm.material import list_unread
+from agents.swarm.swarm_plan import SwarmPlan
 from agents.swarm.workers import (
     LONGEST_PASSAGE,
     WorkerStatus,
@@ -82,3 +84,15 @@ def test_a_worker_whose_every_call_failed_has_failed() -> None:
     assert (output.status, output.failed_calls) == (WorkerStatus.FAILED, 1)
     assert "30 s" in output.error
     assert fail_worker(make_worker("w"), "killed").status is WorkerStatus.FAILED
+
+
+def test_a_worker_that_called_no_tool_has_looked_nothing_up_whatever_it_wrote() -> None:
+    worker = make_worker("w", subject="Alfa")
+
+    output = write_output(worker, [], "Alfa costs 3.", "answered")
+
+    assert output.status is WorkerStatus.FAILED
+    assert output.error == "it called no tool, so nothing was looked up"
+    assert list_unread(
+        SwarmPlan(question="?", strategy="parallel", workers=(worker,)), {"w": output}
+    ) == {"Alfa": output.error}

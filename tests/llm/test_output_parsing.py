@@ -1,0 +1,27 @@
+"""What a model writes is read as far as it can be, at no further call."""
+
+import json
+
+import pytest
+
+from llm.output_parsing import NotReadable, read
+from llm.tasks.question import UnderstandOutput
+
+UNDERSTOOD = {"canonical_question": "", "context_type": "new_topic", "verdict": "within"}
+
+
+def test_a_null_where_none_is_allowed_is_a_field_that_was_left_out() -> None:
+    details = {"reason": "why", "style": None, "answer_language": None, "act": None}
+
+    output = read(json.dumps({**UNDERSTOOD, "details": details}), UnderstandOutput)
+
+    assert output.details is not None
+    assert (output.details.reason, output.details.style, output.details.act) == ("why", "", None)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"verdict": None}, {"details": {"style": None, "from_now_on": "perhaps"}}]
+)
+def test_what_is_missing_or_wrong_beside_it_is_asked_for_again(wrong: dict[str, object]) -> None:
+    with pytest.raises(NotReadable):
+        read(json.dumps({**UNDERSTOOD, **wrong}), UnderstandOutput)
