@@ -179,6 +179,49 @@ def plain_table() -> bytes:
     )
 
 
+def make_table_with_groups() -> bytes:
+    """Return a table whose groups have heads that fill the first column, above indented rows."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.setFont("Helvetica", 10)
+    rows = (
+        (72, "Item", "2023", "2024"), (72, "Property with a long name here", "", ""),
+        (80, "Land in the city", "410", "420"), (80, "Buildings", "95", "97"),
+        (72, "Claims", "", ""), (80, "Customers and other parties", "61", "64"),
+        (72, "Loans that were given to", "", ""), (72, "Employees abroad", "7", "9"),
+    )  # fmt: skip
+    for at, (left, label, first, second) in enumerate(rows):
+        for x, text in ((left, label), (222, first), (272, second)):
+            canvas.drawString(x, 700 - 13 * at, text)
+    canvas.save()
+    return file.getvalue()
+
+
+def make_chapters_with_running_titles(totals: Sequence[int] = ()) -> bytes:
+    """Return chapters whose pages have their chapter's title and the page's number at the top.
+
+    `totals` are numbers below the word "Total" at the end of the pages, from the first one on.
+    """
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    chapters = ("1. Pumps and valves", "2. Users and groups")
+    for number in range(6):
+        chapter = chapters[number // 3]
+        canvas.setFont("Helvetica", 12)
+        canvas.drawString(72, 800, f"{chapter} {number + 79}")
+        if number % 3 == 0:
+            canvas.drawString(72, 700, chapter)
+        canvas.setFont("Helvetica", 10)
+        for line in range(6):
+            canvas.drawString(72, 660 - 13 * line, f"Part {number}{line} is set by its maker.")
+        canvas.drawString(72, 500, "Total")
+        if number < len(totals):
+            canvas.drawString(72, 60, f"Total {totals[number]}")
+        canvas.showPage()
+    canvas.save()
+    return file.getvalue()
+
+
 def make_table_below_wide_gap() -> bytes:
     """Return a table as TeX sets it, between two rules, below a line with a wide gap in it."""
     file = io.BytesIO()
