@@ -38,6 +38,7 @@ _PAGE_NUMBER = re.compile(
 _TITLE_AND_PAGE = re.compile(
     r"(?:(\d{1,4})[ \u00a0]{1,3})?(\S.{0,200}?)(?:[ \u00a0]{1,3}(\d{1,4}))?\Z"
 )
+_LARGER = 1.1
 _EDGE = 0.12
 _OUTER_EDGE = 0.07
 _LEAST_SIDE = 5
@@ -164,7 +165,9 @@ def _find_furniture(
     }
     for line in page.lines:
         what = ""
-        if id(line) in edges and _bare(line.text) in repeated:
+        is_same = repeated.get(_bare(line.text))
+        # A line that is larger than the text heads a page: its number counts headings.
+        if id(line) in edges and (is_same or (is_same is False and line.size < _LARGER * usual)):
             what = _HEAD
         elif id(line) in edges | ends and _PAGE_NUMBER.match(line.text) is not None:
             what = "page number"

@@ -347,8 +347,16 @@ def _take_glyphs(text_page: "PdfTextPage", size: Size, tags: Mapping[int, Tag]) 
     box = raw.FS_RECTF()
     typefaces: dict[int | None, _Typeface] = {}
     has_space = has_drawn_space = False
+    high = 0
     for index in range(min(text_page.count_chars(), _MOST_CHARACTERS)):
         code = raw.FPDFText_GetUnicode(text_page, index)
+        if 0xD800 <= code < 0xDC00:
+            # PDFium has the letters of formulas as two halves, both at the place of the letter.
+            high = code
+            continue
+        if high and 0xDC00 <= code < 0xE000:
+            code = 0x10000 + ((high - 0xD800) << 10) + code - 0xDC00
+        high = 0
         if (code <= 32 and code != _HYPHEN) or code == 0xA0:
             has_space = True
             has_drawn_space |= raw.FPDFText_IsGenerated(text_page, index) == 0

@@ -222,6 +222,20 @@ def make_chapters_with_running_titles(totals: Sequence[int] = ()) -> bytes:
     return file.getvalue()
 
 
+def make_slides_with_numbered_titles() -> bytes:
+    """Return pages whose large titles at the top differ only in their numbers."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=landscape(A4))
+    for number in range(1, 5):
+        canvas.setFont("Helvetica", 24)
+        canvas.drawString(72, landscape(A4)[1] - 60, f"Step {number}")
+        canvas.setFont("Helvetica", 12)
+        canvas.drawString(72, 300, f"Turn the valve {number * 90} degrees to the left.")
+        canvas.showPage()
+    canvas.save()
+    return file.getvalue()
+
+
 def make_table_below_wide_gap() -> bytes:
     """Return a table as TeX sets it, between two rules, below a line with a wide gap in it."""
     file = io.BytesIO()

@@ -138,6 +138,13 @@ def test_a_title_with_the_number_of_its_page_is_a_running_head_and_not_a_heading
     assert ("running head or foot", 6) in [(left.what, left.count) for left in page.left_out]
 
 
+def test_large_titles_that_differ_in_their_numbers_are_headings() -> None:
+    page = read(layouts.make_slides_with_numbered_titles())
+
+    headings = [block.text for block in page.blocks if block.kind is BlockKind.HEADING]
+    assert headings == ["Step 1", "Step 2", "Step 3", "Step 4"]
+
+
 def test_totals_at_the_end_of_pages_are_kept_although_they_name_no_page() -> None:
     page = read(layouts.make_chapters_with_running_titles(totals=(400, 380, 410)))
 
