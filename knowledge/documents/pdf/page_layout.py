@@ -189,7 +189,8 @@ def _find_repeated(pages: Sequence[LaidOutPage]) -> dict[str, bool]:
     """Return the lines that occur only at the edge of several pages and are not rows of tables.
 
     The value is True if their numbers are the same on all pages; otherwise their numbers count the
-    pages. Other lines are content: a page that shows "Room 104" below the head of "Room 103".
+    pages. Other lines are content: a page that shows "Room 104" below the head of "Room 103". Lines
+    that surround nothing are content, too.
     """
     texts: dict[str, list[tuple[int, str]]] = {}
     inner: set[str] = set()
@@ -200,6 +201,8 @@ def _find_repeated(pages: Sequence[LaidOutPage]) -> dict[str, bool]:
                 texts.setdefault(_bare(line.text), []).append((page.number, line.text))
             else:
                 inner.add(_bare(line.text))
+    if not inner:
+        return {}
     least = max(_LEAST_PAGES, len(pages) * 2 // 5) if len(pages) > 2 else 2
     return {
         key: len({text for _, text in occurrences}) == 1

@@ -448,10 +448,19 @@ def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[St
     words = segment.text.split(" ")
     if len(words) >= _LEAST_SPACED and all(len(word) == 1 for word in words):
         widest = _WIDER * median(gaps)
-        segment.text = "".join(
-            f"{' ' if at and gaps[at - 1] > widest else ''}{word}" for at, word in enumerate(words)
-        )
+        spaced = "".join(
+            f"{'  ' if gap > widest else ' '}{word}"
+            for gap, word in zip([widest, *gaps], words, strict=False)
+        ).strip()
+        segment.text = " ".join(map(_join_letters, spaced.split("  ")))
     return segment
+
+
+def _join_letters(spaced: str) -> str:
+    """Return spaced out letters as a word; numbers and a list of letters stay as they are."""
+    word = spaced.replace(" ", "")
+    is_word = word in (word.upper(), word.lower(), word.capitalize())
+    return word if is_word and not any(map(str.isdecimal, word)) else spaced
 
 
 def _extend(segment: Segment, text: str, glyph: _Glyph) -> None:

@@ -236,6 +236,19 @@ def make_slides_with_numbered_titles() -> bytes:
     return file.getvalue()
 
 
+def make_signs() -> bytes:
+    """Return two pages with the same lines at their edges and nothing between them."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    lines = [(800, "Keep this door closed."), (60, "Ring for service.")]
+    for drawn in (lines, lines[::-1]):
+        for base, text in drawn:
+            canvas.drawString(72, base, text)
+        canvas.showPage()
+    canvas.save()
+    return file.getvalue()
+
+
 def make_table_below_wide_gap() -> bytes:
     """Return a table as TeX sets it, between two rules, below a line with a wide gap in it."""
     file = io.BytesIO()

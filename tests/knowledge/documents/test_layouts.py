@@ -145,6 +145,12 @@ def test_large_titles_that_differ_in_their_numbers_are_headings() -> None:
     assert headings == ["Step 1", "Step 2", "Step 3", "Step 4"]
 
 
+def test_pages_that_have_only_lines_at_their_edges_are_read() -> None:
+    page = read(layouts.make_signs())
+
+    assert {"Keep this door closed.", "Ring for service."} <= {block.text for block in page.blocks}
+
+
 def test_totals_at_the_end_of_pages_are_kept_although_they_name_no_page() -> None:
     page = read(layouts.make_chapters_with_running_titles(totals=(400, 380, 410)))
 

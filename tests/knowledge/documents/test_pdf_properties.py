@@ -3,6 +3,7 @@
 import io
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reportlab.lib import colors
@@ -123,6 +124,11 @@ def print_mapped(shown: str, mapping: str) -> bytes:
         f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
         f"<< /Length {len(cmap)} >>\nstream\n{cmap}\nendstream",
     ])  # fmt: skip
+
+
+@pytest.mark.parametrize("shown", ["1 2 3 4 5", "a A b B c C", "R 7 0 2 4"])
+def test_a_row_of_numbers_or_letters_is_not_one_word(shown: str) -> None:
+    assert read(print_pdf([[shown]])).content == shown
 
 
 @EXAMPLES
