@@ -1,7 +1,7 @@
 """Writes tables as Markdown: merged cells filled in, a header row, long sheets in groups."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
@@ -178,6 +178,20 @@ def write_sheet(rows: Sequence[SheetRow], anchor: str = "") -> Iterator[Block]:
             header, table = _take_header(table, columns)
         last = table[-1].cells.get(columns[0], "") if table else ""
         yield from _write_groups(header, table, columns, anchor)
+
+
+def fill_merged(by_place: Mapping[int, SheetRow], rows: range, columns: range) -> None:
+    """Give the text of a merged cell to all its rows and columns; a caption keeps to its first.
+
+    A caption spans a whole row; it is no value of each column.
+    """
+    first = by_place.get(rows.start)
+    text = first.cells.get(columns.start, "") if first is not None else ""
+    for place, row in by_place.items() if text else ():
+        if place in rows:
+            is_caption = place == rows.start and len(row.cells) == 1
+            own = columns[:1] if is_caption else columns[: MOST_COLUMNS - columns.start]
+            row.cells.update(dict.fromkeys(own, text))
 
 
 def is_value(text: str) -> bool:

@@ -54,6 +54,7 @@ _COPIED_DATE = re.compile(
 _LONGEST_FURNITURE = 600
 _SHOWN_HEADERS = ("From", "To", "Cc")
 _SIGNATURE = "-- "
+_REPEATED = ("repeated paragraph", "the same file has it before")
 _EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "STATUS", "DESCRIPTION")
 _FOLD = re.compile(r"\n[ \t]")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?")
@@ -75,6 +76,7 @@ class _MessageParagraph:
 
     lines: list[str]
     depth: int
+    is_signature: bool = False
 
 
 def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
@@ -156,13 +158,15 @@ def _write_part(
     part: MailPart, seen: set[str], left_out: LeftOutCounts, *, keeps_quotations: bool
 ) -> Iterator[Block]:
     if part.kind == "text":
-        yield from _write_plain(part.text, seen, keeps_quotations=keeps_quotations)
+        yield from _write_plain(part.text, seen, left_out, keeps_quotations=keeps_quotations)
     elif part.kind == "html":
         page = html.read(part.text.encode(), "")
         left_out.take(page.left_out)
         for block in page.blocks:
             if _is_new(block.text, seen):
                 yield Block(BlockKind.TEXT if block.level else block.kind, block.text)
+            else:
+                left_out.add(*_REPEATED)
     elif part.kind == "calendar":
         yield from (Block(BlockKind.TEXT, text) for text in _write_events(part.text))
     elif part.kind == "message":
@@ -206,13 +210,18 @@ def _write_moment(name: str, text: str) -> str:
     return f"{day}{clock}{' UTC' if text.endswith('Z') else ''}"
 
 
-def _write_plain(text: str, seen: set[str], *, keeps_quotations: bool) -> Iterator[Block]:
+def _write_plain(
+    text: str, seen: set[str], left_out: LeftOutCounts, *, keeps_quotations: bool
+) -> Iterator[Block]:
     """Write the paragraphs of a text; the quotations in it lose their marks."""
     paragraphs = [
         message_paragraph
         for message_paragraph in _paragraphs(text.split("\n"))
         if "".join(message_paragraph.lines).strip()
     ]
+    signatures = [paragraph for paragraph in paragraphs if paragraph.is_signature]
+    left_out.add("paragraph of a signature", "it names the sender", len(signatures))
+    paragraphs = [paragraph for paragraph in paragraphs if not paragraph.is_signature]
     is_answer_first = _is_answer_first(paragraphs)
     author = ""
     for paragraph in paragraphs:
@@ -221,9 +230,11 @@ def _write_plain(text: str, seen: set[str], *, keeps_quotations: bool) -> Iterat
             author = _find_author(joined)
             continue
         if paragraph.depth and is_answer_first and not keeps_quotations:
+            left_out.add("quotation", "another message of the source has it")
             continue
         block = _write_paragraph(paragraph.lines, joined, seen)
         if block is None:
+            left_out.add(*_REPEATED)
             continue
         if author and is_answer_first and paragraph.depth:
             yield Block(BlockKind.HEADING, author, 3)
@@ -245,7 +256,7 @@ def _is_answer_first(paragraphs: list[_MessageParagraph]) -> bool:
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[_MessageParagraph]:
-    """Yield the paragraphs without marks of quotation, and without the signature."""
+    """Yield the paragraphs without marks of quotation, those of the signature marked."""
     depth, is_signature, outer = 0, False, 0
     held: list[str] = []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
@@ -255,17 +266,15 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[_MessageParagraph]:
             outer = 1
         at = (match[1].count(">") if match else 0) + outer
         text = line[match.end() :] if match else line
-        if at != depth:
-            is_signature = False
-        if at != depth or not text.strip() or _is_list_item(text):
-            yield _MessageParagraph(held, depth)
+        begins = text.rstrip("\r") == _SIGNATURE
+        if at != depth or not text.strip() or _is_list_item(text) or begins:
+            yield _MessageParagraph(held, depth, is_signature)
             held = []
+        is_signature = begins or (is_signature and at == depth)
         depth = at
-        if text.rstrip("\r") == _SIGNATURE:
-            is_signature = True
-        if not is_signature:
+        if not begins:
             held.append(text)
-    yield _MessageParagraph(held, depth)
+    yield _MessageParagraph(held, depth, is_signature)
 
 
 def _is_list_item(text: str) -> bool:

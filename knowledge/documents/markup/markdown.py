@@ -82,7 +82,7 @@ _JSX_STYLE = re.compile(r"\bstyle=\{\{([^{}\n]{0,500})\}\}")
 _FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^([^\[\]]{1,60})\]:(?:[ \t]{1,9}|\Z)")
 _FOOTNOTE_INDENT = 4
 _BLOCK_BEGIN = re.compile(r"[ \t]{0,3}(?:[#|><!:=-]|`{3}|~{3})")
-_CODE_SPAN = re.compile(r"`[^`\n]*`")
+_TICKS = re.compile("`+")
 _ABBREVIATION = re.compile(r"[ \t]{0,3}\*\[([^\[\]]{1,60})\]:[ \t]{1,9}")
 _NUMBER = re.compile(r"[\d ]{1,9}\Z")
 
@@ -438,17 +438,35 @@ def _insert_footnotes(lines: Iterable[str], footnotes: dict[str, list[str]]) -> 
 
 def _find_marks(line: str) -> list[str]:
     """Return the names of the footnotes that a line outside of code refers to."""
-    return _FOOTNOTE_MARK.findall(_CODE_SPAN.sub("", line)) if "[^" in line else []
+    return _FOOTNOTE_MARK.findall(_blank_code(line)) if "[^" in line else []
 
 
 def _cut_comments(line: str, *, is_comment: bool) -> tuple[str, bool]:
-    """Return a line without comments, and whether it ends in one."""
-    kept = ""
-    while line:
-        text, border, line = line.partition("*/}" if is_comment else "{/*")
-        kept += "" if is_comment else text
-        is_comment = is_comment != bool(border)
+    """Return a line without comments, and whether it ends in one; code has none."""
+    bare, kept, at = _blank_code(line), "", 0
+    while at < len(line):
+        place = line.find("*/}", at) if is_comment else bare.find("{/*", at)
+        end = place if place >= 0 else len(line)
+        kept += "" if is_comment else line[at:end]
+        if place < 0:
+            break
+        is_comment, at = not is_comment, place + len("{/*")
     return kept, is_comment
+
+
+def _blank_code(line: str) -> str:
+    """Return a line of the same length with spaces in place of its spans of code."""
+    parts: list[str] = []
+    end = 0
+    runs = [match.span() for match in _TICKS.finditer(line)]
+    for at, (start, after) in enumerate(runs):
+        later = (runs[place] for place in range(at + 1, len(runs)))
+        same = (last for first, last in later if last - first == after - start)
+        closing = next(same, 0) if start >= end else 0
+        if closing:
+            parts += line[end:start], " " * (closing - start)
+            end = closing
+    return "".join((*parts, line[end:]))
 
 
 def _unfold_notes(lines: Iterable[str]) -> Iterator[str]:

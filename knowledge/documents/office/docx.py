@@ -25,6 +25,7 @@ from knowledge.documents.office.zipped_xml import (
     is_on,
     local_name,
     read_properties,
+    to_number,
 )
 from knowledge.documents.page import (
     Anchors,
@@ -362,7 +363,7 @@ class _DocxWriter:
             texts = (self._read(paragraph).text for paragraph in paragraphs)
             text = " ".join(text for text in texts if text)
         above[column] = text
-        return Cell(text, _count(get_value(element, "tcPr", "gridSpan")))
+        return Cell(text, max(1, to_number(get_value(element, "tcPr", "gridSpan"))))
 
 
 @dataclass(slots=True)
@@ -498,16 +499,10 @@ def _read_headers(archive: ZippedXml, main: str, styles: "Styles") -> Iterator[B
             yield Block(BlockKind.TEXT, line)
 
 
-def _count(stated: str | None) -> int:
-    """Return the number of columns that a cell spans."""
-    return max(1, int(stated)) if stated and stated.isdecimal() and len(stated) < 4 else 1
-
-
 def _skip_columns(properties: "Element | None", name: str) -> list[Cell]:
     """Return an empty cell for the columns that a row leaves out at its beginning."""
-    stated = get_value(properties, name)
-    is_skipped = stated is not None and stated.isdecimal() and int(stated[:3]) > 0
-    return [Cell("", _count(stated))] if is_skipped else []
+    count = to_number(get_value(properties, name))
+    return [Cell("", count)] if count else []
 
 
 def _find_framed(table: "Element") -> "Element | None":

@@ -16,6 +16,7 @@ from knowledge.documents.office.zipped_xml import (
     get_attribute,
     get_value,
     local_name,
+    to_number,
 )
 from knowledge.documents.page import Block, BlockKind, make_item
 from knowledge.documents.tables import Cell, write_table
@@ -157,8 +158,7 @@ def _write_diagram(root: "Element") -> Iterator[Block]:
     below: dict[str, list[tuple[int, str]]] = {}
     for connection in find_all(find_child(root, "cxnLst"), "cxn"):
         if connection.get("type", "parOf") == "parOf":
-            order = connection.get("srcOrd", "0")
-            entry = (int(order) if order.isdecimal() else 0, connection.get("destId", ""))
+            entry = (to_number(connection.get("srcOrd")), connection.get("destId", ""))
             below.setdefault(connection.get("srcId", ""), []).append(entry)
     children = {name for entries in below.values() for _, name in entries}
     waiting = [(name, 0) for name in reversed(texts) if name not in children]

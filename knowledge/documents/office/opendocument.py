@@ -22,6 +22,7 @@ from knowledge.documents.office.zipped_xml import (
     find_children,
     get_attribute,
     local_name,
+    to_number,
 )
 from knowledge.documents.page import (
     Anchors,
@@ -194,8 +195,7 @@ class _Reader:
         text = self.line(element)
         notes, self._notes = self._notes, []
         if text and name == "h":
-            level = get_attribute(element, "outline-level") or "1"
-            depth = max(1, min(int(level) if level.isdecimal() else 1, 6))
+            depth = min(_count(element, "outline-level"), 6)
             yield Block(BlockKind.HEADING, text, depth, self._anchors.take(text))
         elif text and self._lists:
             label = self._lists[-1].label
@@ -285,9 +285,7 @@ class _Reader:
         elif name == "annotation":
             self.left_out.add("comment", "comments of reviewers are not text of the document")
         elif name == "s":
-            count = get_attribute(child, "c") or "1"
-            spaces = int(count) if count.isdecimal() and len(count) < 4 else 1
-            yield replace(outer, text=" " * spaces)
+            yield replace(outer, text=" " * min(_count(child, "c"), _MOST_REPEATED))
         elif name in _SIGNS:
             yield replace(outer, text=_SIGNS[name])
         elif style in self._styles.hidden:
@@ -476,5 +474,4 @@ def _hidden_columns(table: "Element") -> frozenset[int]:
 
 
 def _count(element: "Element", name: str) -> int:
-    stated = get_attribute(element, name) or "1"
-    return max(1, int(stated)) if stated.isdecimal() and len(stated) < 8 else 1
+    return max(1, to_number(get_attribute(element, name)))

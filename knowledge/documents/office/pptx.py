@@ -19,6 +19,7 @@ from knowledge.documents.office.zipped_xml import (
     get_attribute,
     local_name,
     read_properties,
+    to_number,
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, make_item
 from knowledge.documents.readers import read_inner_file
@@ -171,8 +172,7 @@ def _paragraphs(shape: "Element") -> Iterator[tuple[int, str, str]]:
         if not text:
             continue
         properties = find_child(paragraph, "pPr")
-        stated = properties.get("lvl", "0") if properties is not None else "0"
-        level = int(stated) if stated.isdecimal() else 0
+        level = to_number(properties.get("lvl") if properties is not None else None)
         numbering = find_child(properties, "buAutoNum")
         counts = {at: count for at, count in counts.items() if at <= level}
         label = ""
@@ -206,8 +206,7 @@ def _row(row: "Element") -> list[Cell]:
 
 
 def _number(element: "Element", name: str) -> int:
-    stated = get_attribute(element, name) or "1"
-    return max(1, int(stated)) if stated.isdecimal() and len(stated) < 5 else 1
+    return max(1, to_number(get_attribute(element, name)))
 
 
 def _write_notes(archive: ZippedXml, slide: str) -> Iterator[Block]:

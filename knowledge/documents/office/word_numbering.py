@@ -11,6 +11,7 @@ from knowledge.documents.office.zipped_xml import (
     get_attribute,
     get_value,
     is_on,
+    to_number,
 )
 
 if TYPE_CHECKING:
@@ -111,10 +112,10 @@ def write_number(number: int, style: str) -> str:
 
 def _read_levels(parent: "Element") -> dict[int, Level]:
     return {
-        _to_number(get_attribute(level, "ilvl")): Level(
+        to_number(get_attribute(level, "ilvl")): Level(
             style=get_value(level, "numFmt") or "decimal",
             text=get_value(level, "lvlText") or "",
-            start=_to_number(get_value(level, "start") or "1"),
+            start=to_number(get_value(level, "start") or "1"),
             is_legal=is_on(level, "isLgl"),
             paragraph_style=get_value(level, "pStyle") or "",
         )
@@ -129,10 +130,10 @@ def _override(number: "Element", levels: Mapping[int, Level]) -> tuple[dict[int,
     has_own_count = False
     for override in find_children(number, "lvlOverride"):
         changed |= _read_levels(override)
-        at = _to_number(get_attribute(override, "ilvl"))
+        at = to_number(get_attribute(override, "ilvl"))
         start = get_value(override, "startOverride")
         if start is not None and at in changed:
-            changed[at] = replace(changed[at], start=_to_number(start))
+            changed[at] = replace(changed[at], start=to_number(start))
             has_own_count = True
     return changed, has_own_count
 
@@ -143,7 +144,3 @@ def _write_roman(number: int) -> str:
         written += sign * (number // value)
         number %= value
     return written
-
-
-def _to_number(text: str | None) -> int:
-    return int(text) if text is not None and text.isdecimal() and len(text) < 7 else 0

@@ -7,7 +7,7 @@ from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.notation import Span, join_spans
 from knowledge.documents.office.number_format import format_number, format_text
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
-from knowledge.documents.tables import MOST_COLUMNS, SheetRow, write_sheet
+from knowledge.documents.tables import MOST_COLUMNS, SheetRow, fill_merged, write_sheet
 
 _HIDDEN = "hidden in the workbook"
 _EXPECTED = "an old Excel workbook (.xls)"
@@ -55,13 +55,7 @@ def _read_rows(book: Any, sheet: Any) -> list[SheetRow]:  # the library has no t
         if cells and at not in hidden_rows:
             rows[at] = SheetRow(at + 1, cells)
     for first, end, left, right in sheet.merged_cells:
-        text = rows[first].cells.get(left, "") if first in rows else ""
-        for row in range(first, end) if text else ():
-            # A cell that spans the whole row is a caption rather than a value of each column.
-            is_caption = row == first and len(rows[first].cells) == 1
-            if row in rows and not is_caption:
-                wide = range(left, min(right, MOST_COLUMNS))
-                rows[row].cells.update(dict.fromkeys(wide, text))
+        fill_merged(rows, range(first, end), range(left, right))
     return list(rows.values())
 
 

@@ -26,10 +26,11 @@ from knowledge.documents.office.zipped_xml import (
     is_on,
     local_name,
     read_properties,
+    to_number,
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.readers import read_inner_file
-from knowledge.documents.tables import MOST_COLUMNS, SheetRow, write_sheet
+from knowledge.documents.tables import MOST_COLUMNS, SheetRow, fill_merged, write_sheet
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -56,8 +57,7 @@ class _Values:
 
     def read(self, cell: "Element") -> str:
         """Return the visible text of a cell."""
-        style = cell.get("s", "0")
-        at = int(style) if style.isdecimal() else 0
+        at = to_number(cell.get("s"))
         cell_style = self._styles[at] if at < len(self._styles) else _Style()
         stated = self._read_stated(cell)
         if cell.get("t", "n") == "n":
@@ -78,7 +78,7 @@ class _Values:
         if not stated and find_child(cell, "f") is not None and kind != "str":
             self.left_out.add("formula", "the file stores no result of it: save it in Excel")
         if kind == "s":
-            number = int(stated) if stated.isdecimal() else -1
+            number = to_number(stated, -1)
             return self._texts[number] if 0 <= number < len(self._texts) else ""
         if kind == "b":
             return "TRUE" if stated == "1" else "FALSE"
@@ -162,16 +162,11 @@ def _read_styles(styles: "Element") -> list[_Style]:
     fonts = [_read_appearance(font) for font in find_children(find_child(styles, "fonts"), "font")]
     return [
         _Style(
-            find_format(_number(declared, "numFmtId"), custom),
-            fonts[at] if (at := _number(declared, "fontId")) < len(fonts) else _PLAIN,
+            find_format(to_number(declared.get("numFmtId")), custom),
+            fonts[at] if (at := to_number(declared.get("fontId"))) < len(fonts) else _PLAIN,
         )
         for declared in find_children(find_child(styles, "cellXfs"), "xf")
     ]
-
-
-def _number(element: "Element", name: str) -> int:
-    stated = element.get(name, "0")
-    return int(stated) if stated.isdecimal() else 0
 
 
 def _read_notes(archive: ZippedXml, sheet: str) -> dict[str, str]:
@@ -222,8 +217,7 @@ def _read_sheet(root: "Element", values: _Values, notes: Mapping[str, str]) -> l
     filtered = _find_filtered(root)
     number = 0
     for row in find_children(find_child(root, "sheetData"), "row"):
-        stated = row.get("r", "")
-        number = int(stated) if stated.isdecimal() else number + 1
+        number = to_number(row.get("r"), number + 1)
         if row.get("hidden") in _TRUE and number not in filtered:
             values.left_out.add("hidden row", _HIDDEN)
             hidden += 1
@@ -276,19 +270,12 @@ def _hidden_columns(root: "Element") -> frozenset[int]:
 
 def _fill_merged(root: "Element", rows: list[SheetRow]) -> None:
     """Give the text of a merged cell to every row and column that it spans."""
-    by_number: Mapping[int, SheetRow] = {row.number: row for row in rows}
+    by_number = {row.number: row for row in rows}
     for merged in find_children(find_child(root, "mergeCells"), "mergeCell"):
         first, _, last = (merged.get("ref") or "").partition(":")
         start, end = _place(first), _place(last)
-        if start is None or end is None or start[0] not in by_number:
-            continue
-        text = by_number[start[0]].cells.get(start[1], "")
-        below = (row for row in rows if start[0] <= row.number <= end[0]) if text else ()
-        for row in below:
-            # A cell that spans the whole row is a caption rather than a value of each column.
-            is_caption = row.number == start[0] and len(row.cells) == 1
-            columns = range(start[1], start[1] + 1 if is_caption else min(end[1], MOST_COLUMNS) + 1)
-            row.cells.update(dict.fromkeys(columns, text))
+        if start is not None and end is not None:
+            fill_merged(by_number, range(start[0], end[0] + 1), range(start[1], end[1] + 1))
 
 
 def _place(reference: str) -> tuple[int, int] | None:

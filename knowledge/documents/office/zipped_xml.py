@@ -198,6 +198,11 @@ def get_value(element: "Element | None", *names: str) -> str | None:
     return None if child is None else get_attribute(child, "val")
 
 
+def to_number(stated: str | None, default: int = 0) -> int:
+    """Return a stated number; the default for none, a negative one, and any other text."""
+    return int(stated) if stated and stated.isdecimal() and len(stated) < 8 else default
+
+
 def is_on(properties: "Element | None", name: str) -> bool:
     """Return whether a property is present and not explicitly switched off."""
     element = find_child(properties, name)

@@ -35,6 +35,10 @@ _PAGE_NUMBER = re.compile(
     r"(?:[ ]?(?:/|of|von|de|sur|di)[ ]?\d{1,5})?\Z",
     re.IGNORECASE,
 )  # fmt: skip
+_TITLE_AND_PAGE = re.compile(
+    r"(?:(\d{1,4})[ \u00a0]{1,3})?(\S.{0,200}?)(?:[ \u00a0]{1,3}(\d{1,4}))?\Z"
+)
+_LARGER = 1.1
 _EDGE = 0.12
 _OUTER_EDGE = 0.07
 _LEAST_SIDE = 5
@@ -98,13 +102,16 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
     for page in pages:
         page.lines = remove_line_numbers(page.lines, left_out)
     repeated = _find_repeated(pages)
+    titles = _find_running_titles(pages)
     usual = median([line.size for page in pages for line in page.lines] or [0.0])
     shown: set[str] = set()
     for page in pages:
         kept = []
         for line, what in _find_furniture(page, repeated, usual):
+            what = _HEAD if id(line) in titles else what
             is_numbered = what == _HEAD and _DIGITS.search(line.text) is not None
-            if not what or (is_numbered and repeated[_bare(line.text)] and line.text not in shown):
+            is_same = is_numbered and repeated.get(_bare(line.text), False)
+            if not what or (is_same and line.text not in shown):
                 kept.append(line)
             else:
                 left_out.add(what, _FURNITURE, name=line.text)
@@ -158,7 +165,9 @@ def _find_furniture(
     }
     for line in page.lines:
         what = ""
-        if id(line) in edges and _bare(line.text) in repeated:
+        is_same = repeated.get(_bare(line.text))
+        # A line that is larger than the text heads a page: its number counts headings.
+        if id(line) in edges and (is_same or (is_same is False and line.size < _LARGER * usual)):
             what = _HEAD
         elif id(line) in edges | ends and _PAGE_NUMBER.match(line.text) is not None:
             what = "page number"
@@ -180,7 +189,8 @@ def _find_repeated(pages: Sequence[LaidOutPage]) -> dict[str, bool]:
     """Return the lines that occur only at the edge of several pages and are not rows of tables.
 
     The value is True if their numbers are the same on all pages; otherwise their numbers count the
-    pages. Other lines are content: a page that shows "Room 104" below the head of "Room 103".
+    pages. Other lines are content: a page that shows "Room 104" below the head of "Room 103". Lines
+    that surround nothing are content, too.
     """
     texts: dict[str, list[tuple[int, str]]] = {}
     inner: set[str] = set()
@@ -191,12 +201,31 @@ def _find_repeated(pages: Sequence[LaidOutPage]) -> dict[str, bool]:
                 texts.setdefault(_bare(line.text), []).append((page.number, line.text))
             else:
                 inner.add(_bare(line.text))
+    if not inner:
+        return {}
     least = max(_LEAST_PAGES, len(pages) * 2 // 5) if len(pages) > 2 else 2
     return {
         key: len({text for _, text in occurrences}) == 1
         for key, occurrences in texts.items()
         if len(occurrences) >= least and key not in inner and _is_running(occurrences)
     }
+
+
+def _find_running_titles(pages: Sequence[LaidOutPage]) -> set[int]:
+    """Return the `id` of lines at edges that have a title of the document and the page's number.
+
+    The title is another line, so nothing is lost, and the numbers of three such lines count pages.
+    """
+    known = {_fold(line.text) for page in pages for line in page.lines}
+    by_offset: dict[int, list[int]] = {}
+    for page in pages:
+        for line in _edge_lines(page):
+            match = _TITLE_AND_PAGE.match(line.text)
+            number = (match[3] or match[1]) if match is not None else None
+            if match is not None and number is not None and _fold(match[2]) in known:
+                by_offset.setdefault(int(number) - page.number, []).append(id(line))
+    same = (lines for lines in by_offset.values() if len(lines) >= _LEAST_PAGES)
+    return {line for lines in same for line in lines}
 
 
 def _is_running(occurrences: Sequence[tuple[int, str]]) -> bool:
@@ -223,7 +252,11 @@ def _edge_lines(page: LaidOutPage) -> list[Line]:
 
 
 def _bare(text: str) -> str:
-    return _DIGITS.sub("#", " ".join(text.lower().split()))
+    return _DIGITS.sub("#", _fold(text))
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.lower().split())
 
 
 def _split_columns(

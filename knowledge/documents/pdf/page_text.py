@@ -347,8 +347,16 @@ def _take_glyphs(text_page: "PdfTextPage", size: Size, tags: Mapping[int, Tag]) 
     box = raw.FS_RECTF()
     typefaces: dict[int | None, _Typeface] = {}
     has_space = has_drawn_space = False
+    high = 0
     for index in range(min(text_page.count_chars(), _MOST_CHARACTERS)):
         code = raw.FPDFText_GetUnicode(text_page, index)
+        if 0xD800 <= code < 0xDC00:
+            # PDFium has the letters of formulas as two halves, both at the place of the letter.
+            high = code
+            continue
+        if high and 0xDC00 <= code < 0xE000:
+            code = 0x10000 + ((high - 0xD800) << 10) + code - 0xDC00
+        high = 0
         if (code <= 32 and code != _HYPHEN) or code == 0xA0:
             has_space = True
             has_drawn_space |= raw.FPDFText_IsGenerated(text_page, index) == 0
@@ -440,10 +448,19 @@ def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[St
     words = segment.text.split(" ")
     if len(words) >= _LEAST_SPACED and all(len(word) == 1 for word in words):
         widest = _WIDER * median(gaps)
-        segment.text = "".join(
-            f"{' ' if at and gaps[at - 1] > widest else ''}{word}" for at, word in enumerate(words)
-        )
+        spaced = "".join(
+            f"{'  ' if gap > widest else ' '}{word}"
+            for gap, word in zip([widest, *gaps], words, strict=False)
+        ).strip()
+        segment.text = " ".join(map(_join_letters, spaced.split("  ")))
     return segment
+
+
+def _join_letters(spaced: str) -> str:
+    """Return spaced out letters as a word; numbers and a list of letters stay as they are."""
+    word = spaced.replace(" ", "")
+    is_word = word in (word.upper(), word.lower(), word.capitalize())
+    return word if is_word and not any(map(str.isdecimal, word)) else spaced
 
 
 def _extend(segment: Segment, text: str, glyph: _Glyph) -> None:

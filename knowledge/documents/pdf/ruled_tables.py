@@ -12,6 +12,7 @@ from knowledge.documents.pdf.page_text import Segment, Stroke, cut_segment
 from knowledge.documents.pdf.text_lines import (
     Line,
     TextTable,
+    continues_label,
     find_lines,
     hold_values_beside,
     is_wrapped,
@@ -411,7 +412,7 @@ def _find_bases_of_values(
         continues = (
             own is not None
             and above is not None
-            and is_wrapped(above.segments[-1], own.segments[0], right)
+            and continues_label(above.segments[-1], own.segments[0], right)
         )
         if (has_value and not (is_label and continues)) or (own is not None and not continues):
             starts.append(base)

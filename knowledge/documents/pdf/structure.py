@@ -16,6 +16,7 @@ from knowledge.documents.pdf.text_lines import (
     Line,
     TextTable,
     continue_table,
+    continues_label,
     fills_page,
     hold_values_beside,
     is_wrapped,
@@ -374,8 +375,6 @@ def _find_end(page: LaidOutPage, start: int) -> int:
         ):
             break
         end += 1
-    while end > last_row + 1 and _is_ruled_off(page.text.rules, lines[end - 2], lines[end - 1]):
-        end -= 1
     return end if last_row > start else start
 
 
@@ -439,12 +438,6 @@ def _has_rules(rules: Sequence[DrawnRule], line: Line) -> bool:
     return any(base > line.base for base in over) and any(
         line.base - 6 * line.size < base < line.base for base in over
     )
-
-
-def _is_ruled_off(rules: Sequence[DrawnRule], above: Line, line: Line) -> bool:
-    below = any(rule.base < line.base for rule in rules)
-    between = any(line.base + line.size * 0.7 < rule.base < above.base for rule in rules)
-    return between and not below
 
 
 def _widen(
@@ -570,7 +563,7 @@ def _goes_on_below(above: Line, line: Line, columns: Sequence[tuple[float, float
     label, own = above.segments[0], line.segments[0]
     is_close = above.base - line.base < 1.7 * line.size
     has_label = _find_column(columns, label) == 0
-    return is_close and has_label and is_wrapped(label, own, columns[1][0] - line.size)
+    return is_close and has_label and continues_label(label, own, columns[1][0] - line.size)
 
 
 def _list_spanned(

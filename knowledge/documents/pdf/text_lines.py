@@ -31,6 +31,8 @@ _LEAST_BESIDE = 2
 _LOWER_MARGIN = 0.2
 """Of the height of a page."""
 _SPACE = 0.25
+_ALIGNED = 0.3
+"""How far apart, in sizes, the left edges of a label's lines may be."""
 _PADDING = 2.0
 
 
@@ -138,6 +140,17 @@ def is_wrapped(above: Segment, below: Segment, right: float) -> bool:
     width = (below.right - below.left) * len(word) / len(below.text)
     is_forced = above.right + _SPACE * above.size + width > right - _PADDING
     return is_forced or SMALL_START.match(below.text) is not None
+
+
+def continues_label(above: Segment, below: Segment, right: float) -> bool:
+    """Return whether a label that ends at `right` goes on in the next line.
+
+    Below the head of a group its rows are indented; below the last row of a group the next head is
+    not. The lines of a centred label have different edges, too: a small letter tells them apart.
+    """
+    is_aligned = abs(above.left - below.left) <= _ALIGNED * below.size
+    is_small = SMALL_START.match(below.text) is not None
+    return (is_aligned or is_small) and is_wrapped(above, below, right)
 
 
 def join_lines(lines: Sequence[Line]) -> str:

@@ -179,6 +179,76 @@ def plain_table() -> bytes:
     )
 
 
+def make_table_with_groups() -> bytes:
+    """Return a table whose groups have heads that fill the first column, above indented rows."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.setFont("Helvetica", 10)
+    rows = (
+        (72, "Item", "2023", "2024"), (72, "Property with a long name here", "", ""),
+        (80, "Land in the city", "410", "420"), (80, "Buildings", "95", "97"),
+        (72, "Claims", "", ""), (80, "Customers and other parties", "61", "64"),
+        (72, "Loans that were given to", "", ""), (72, "Employees abroad", "7", "9"),
+    )  # fmt: skip
+    for at, (left, label, first, second) in enumerate(rows):
+        for x, text in ((left, label), (222, first), (272, second)):
+            canvas.drawString(x, 700 - 13 * at, text)
+    canvas.save()
+    return file.getvalue()
+
+
+def make_chapters_with_running_titles(totals: Sequence[int] = ()) -> bytes:
+    """Return chapters whose pages have their chapter's title and the page's number at the top.
+
+    `totals` are numbers below the word "Total" at the end of the pages, from the first one on.
+    """
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    chapters = ("1. Pumps and valves", "2. Users and groups")
+    for number in range(6):
+        chapter = chapters[number // 3]
+        canvas.setFont("Helvetica", 12)
+        canvas.drawString(72, 800, f"{chapter} {number + 79}")
+        if number % 3 == 0:
+            canvas.drawString(72, 700, chapter)
+        canvas.setFont("Helvetica", 10)
+        for line in range(6):
+            canvas.drawString(72, 660 - 13 * line, f"Part {number}{line} is set by its maker.")
+        canvas.drawString(72, 500, "Total")
+        if number < len(totals):
+            canvas.drawString(72, 60, f"Total {totals[number]}")
+        canvas.showPage()
+    canvas.save()
+    return file.getvalue()
+
+
+def make_slides_with_numbered_titles() -> bytes:
+    """Return pages whose large titles at the top differ only in their numbers."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=landscape(A4))
+    for number in range(1, 5):
+        canvas.setFont("Helvetica", 24)
+        canvas.drawString(72, landscape(A4)[1] - 60, f"Step {number}")
+        canvas.setFont("Helvetica", 12)
+        canvas.drawString(72, 300, f"Turn the valve {number * 90} degrees to the left.")
+        canvas.showPage()
+    canvas.save()
+    return file.getvalue()
+
+
+def make_signs() -> bytes:
+    """Return two pages with the same lines at their edges and nothing between them."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    lines = [(800, "Keep this door closed."), (60, "Ring for service.")]
+    for drawn in (lines, lines[::-1]):
+        for base, text in drawn:
+            canvas.drawString(72, base, text)
+        canvas.showPage()
+    canvas.save()
+    return file.getvalue()
+
+
 def make_table_below_wide_gap() -> bytes:
     """Return a table as TeX sets it, between two rules, below a line with a wide gap in it."""
     file = io.BytesIO()

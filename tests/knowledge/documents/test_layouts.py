@@ -117,6 +117,46 @@ def test_a_cell_of_two_lines_is_one_cell() -> None:
     )
 
 
+def test_the_head_of_a_group_is_not_joined_to_the_row_below_it() -> None:
+    page = read(layouts.make_table_with_groups())
+
+    assert page.blocks[-1].text.split("\n")[2:] == [
+        "| Property with a long name here |  |  |",
+        "| Land in the city | 410 | 420 |",
+        "| Buildings | 95 | 97 |",
+        "| Claims |  |  |",
+        "| Customers and other parties | 61 | 64 |",
+        "| Loans that were given to Employees abroad | 7 | 9 |",
+    ]
+
+
+def test_a_title_with_the_number_of_its_page_is_a_running_head_and_not_a_heading() -> None:
+    page = read(layouts.make_chapters_with_running_titles())
+
+    texts = [block.text for block in page.blocks if block.kind is BlockKind.HEADING]
+    assert [text for text in texts if "." in text] == ["1. Pumps and valves", "2. Users and groups"]
+    assert ("running head or foot", 6) in [(left.what, left.count) for left in page.left_out]
+
+
+def test_large_titles_that_differ_in_their_numbers_are_headings() -> None:
+    page = read(layouts.make_slides_with_numbered_titles())
+
+    headings = [block.text for block in page.blocks if block.kind is BlockKind.HEADING]
+    assert headings == ["Step 1", "Step 2", "Step 3", "Step 4"]
+
+
+def test_pages_that_have_only_lines_at_their_edges_are_read() -> None:
+    page = read(layouts.make_signs())
+
+    assert {"Keep this door closed.", "Ring for service."} <= {block.text for block in page.blocks}
+
+
+def test_totals_at_the_end_of_pages_are_kept_although_they_name_no_page() -> None:
+    page = read(layouts.make_chapters_with_running_titles(totals=(400, 380, 410)))
+
+    assert all(f"Total {total}" in page.content for total in (400, 380, 410))
+
+
 def test_a_line_above_the_first_rule_of_a_table_is_no_row_of_it() -> None:
     page = read(layouts.make_table_below_wide_gap())
 

@@ -3,6 +3,7 @@
 import io
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reportlab.lib import colors
@@ -103,11 +104,16 @@ def print_right_to_left(words: list[str]) -> bytes:
     """Return a PDF that shows a line of Hebrew words and numbers as a person sees it."""
     seen = [word if word.isdecimal() else word[::-1] for word in reversed(words)]
     shown = " ".join(seen).translate({0x5D0 + at: 0x61 + at for at in range(26)})
+    return print_mapped(shown, "beginbfrange <61> <7A> <05D0> endbfrange")
+
+
+def print_mapped(shown: str, mapping: str) -> bytes:
+    """Return a PDF with a line whose font states the meaning of its characters."""
     stream = f"BT /F1 12 Tf 50 700 Td ({shown}) Tj ET"
     names = "1 begincodespacerange <00> <FF> endcodespacerange"
     cmap = (
         "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapType 2 def "
-        f"{names} 1 beginbfrange <61> <7A> <05D0> endbfrange endcmap end end"
+        f"{names} 1 {mapping} endcmap end end"
     )
     return file_of([
         "<< /Type /Catalog /Pages 2 0 R >>",
@@ -118,6 +124,21 @@ def print_right_to_left(words: list[str]) -> bytes:
         f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
         f"<< /Length {len(cmap)} >>\nstream\n{cmap}\nendstream",
     ])  # fmt: skip
+
+
+@pytest.mark.parametrize("shown", ["1 2 3 4 5", "a A b B c C", "R 7 0 2 4"])
+def test_a_row_of_numbers_or_letters_is_not_one_word(shown: str) -> None:
+    assert read(print_pdf([[shown]])).content == shown
+
+
+@EXAMPLES
+@given(letter=st.characters(min_codepoint=0x1D400, max_codepoint=0x1D7FF, categories=["L", "N"]))
+def test_a_letter_of_a_formula_beyond_the_basic_plane_is_read(letter: str) -> None:
+    halves = letter.encode("utf-16-be").hex()
+
+    page = read(print_mapped("a = 17", f"beginbfchar <61> <{halves}> endbfchar"))
+
+    assert page.content == f"{letter} = 17"
 
 
 @EXAMPLES

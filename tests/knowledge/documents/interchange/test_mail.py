@@ -54,6 +54,10 @@ def test_what_a_reply_repeats_of_the_thread_is_left_out() -> None:
 
     assert texts[1:3] == ["Which courier do we use for Norway?", "The old one stopped in May."]
     assert texts[4:] == ["Hello Ann,", "we use Posten for Norway now."]
+    assert [(part.what, part.count) for part in page.left_out] == [
+        ("paragraph of a signature", 1),
+        ("repeated paragraph", 2),
+    ]
 
 
 def test_a_quotation_below_an_answer_is_a_section_that_names_who_wrote_it() -> None:
