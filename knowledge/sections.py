@@ -158,17 +158,17 @@ def count_table_header(before: str, after: str) -> int:
     return len("\n".join(part[:shared]))
 
 
+def count_tokens(text: str) -> int:
+    """Return the estimated number of tokens of a text, without a model's own tokenizer."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+
+
 def _has_further_rows(before: str, after: str) -> bool:
     """Return True if a text goes on with rows of the table before it, whose header it lacks."""
     first, _, following = after.partition("\n")
     has_header = DELIMITER_ROW.match(following.partition("\n")[0])
     rows = before.rpartition("\n")[2], first
     return not has_header and all(row.startswith(_ROW) for row in rows)
-
-
-def count_tokens(text: str) -> int:
-    """Return the estimated number of tokens of a text, without a model's own tokenizer."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
 def _section(path: tuple[str, ...], anchor: str | None, chunks: Sequence[Chunk]) -> Section:
