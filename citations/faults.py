@@ -125,8 +125,8 @@ class CheckedAnswer:
         return collect_allowed(cited, self.context, self.typed, self.references)
 
     def is_quoted(self, text: str) -> bool:
-        """Return whether a source contains a text verbatim."""
-        return self.given.find_prose(text) is not None
+        """Return whether a source contains a text verbatim, or most of it."""
+        return self.given.contains_most(text)
 
 
 class _Checks:
@@ -376,10 +376,10 @@ def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> Source
 
 
 def own_words(answer: CheckedAnswer, indexes: Iterable[int]) -> str:
-    """Return the prose of these blocks that is not quoted from a source."""
+    """Return the prose of these blocks that is not quoted from a source, without marks."""
     prose = (BlockForm.PARAGRAPH, BlockForm.ITEM)
     texts = [answer.blocks[index].text for index in indexes if answer.blocks[index].kind in prose]
-    return " ".join(text for text in texts if not answer.is_quoted(text))
+    return " ".join(remove_marks(text) for text in texts if not answer.is_quoted(text))
 
 
 def _keep_quantity(span: re.Match[str]) -> str:

@@ -69,8 +69,17 @@ class SourceTexts:
             return None
         return tuple(source.number for source in self.sources if name in source.names)
 
+    def contains(self, text: str) -> bool:
+        """Return whether a source contains a text word for word."""
+        folded = _fold(remove_marks(text))
+        return bool(folded) and any(f" {folded} " in source.words for source in self.sources)
+
+    def contains_most(self, text: str) -> bool:
+        """Return whether a source contains a text, or most of it in long runs of its words."""
+        return bool(self._find_verbatim(text))
+
     def find_prose(self, text: str, preferred: Collection[int] = ()) -> int | None:
-        """Return the number of a source that contains this paragraph, or None."""
+        """Return the number of a source that contains this paragraph, or alone its identifiers."""
         return _choose(self._remember("prose", text, self._find_prose), preferred)
 
     def find_code(self, code: str, preferred: Collection[int] = ()) -> int | None:
@@ -91,14 +100,17 @@ class SourceTexts:
         return self._matches[kind, text]
 
     def _find_prose(self, text: str) -> Iterable[int]:
-        bare = remove_marks(text)
-        folded = _fold(bare)
-        if len(folded) >= _LEAST_VERBATIM:
-            whole = [source.number for source in self.sources if f" {folded} " in source.words]
-            if whole or (whole := list(self._find_runs(folded.split()[:_MOST_WORDS]))):
-                return whole
-        unique = self._find_by_identifiers(bare)
+        if verbatim := self._find_verbatim(text):
+            return verbatim
+        unique = self._find_by_identifiers(remove_marks(text))
         return unique if len(unique) == 1 else ()
+
+    def _find_verbatim(self, text: str) -> list[int]:
+        folded = _fold(remove_marks(text))
+        if len(folded) < _LEAST_VERBATIM:
+            return []
+        whole = [source.number for source in self.sources if f" {folded} " in source.words]
+        return whole or list(self._find_runs(folded.split()[:_MOST_WORDS]))
 
     def _find_runs(self, words: Sequence[str]) -> Iterable[int]:
         """Yield the sources that contain most of these words in long runs."""

@@ -69,6 +69,9 @@ class SearchStats(BaseModel, frozen=True, extra="ignore"):
         default=(), description="levels that failed, `calibration`, `reranking`"
     )
     from_cache: bool = Field(default=False, description="whether the result comes from the cache")
+    matches_nothing: bool = Field(
+        default=False, description="nothing in the documents resembles the question"
+    )
 
 
 class SourceReference(Place, frozen=True, extra="ignore"):

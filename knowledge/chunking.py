@@ -346,9 +346,10 @@ def _table_parts(text: str) -> Iterator[str]:
         above = length = 0
     header, body = rows[:above], rows[above:]
     room = max(WORDS - sum(map(_row_weight, header)), WORDS // 3)
-    parts = (part for row in body for part in _row_parts(row))
-    for group in _group(parts, room, _row_weight, length // HEADER_SHARE):
-        yield "\n".join((*header, *group))
+    lines = (line for row in body for line in _row_parts(row))
+    for group in _group(lines, room, _row_weight, length // HEADER_SHARE):
+        part = "\n".join((*header, *group))
+        yield part if header else f"{part}\n"
 
 
 def _row_weight(row: str) -> int:

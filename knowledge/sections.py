@@ -5,6 +5,7 @@ in the section: `knowledge.chunking` begins a chunk with the last sentences of t
 repeats the header of a long table in each of its parts.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 LONGEST_OVERLAP = 1_000
 """Characters; an overlap has at most 30 words, each of at most 15 characters."""
+DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
+"""The row between the header and the body of a table."""
 _BETWEEN = "\n\n"
+_ROW, _FENCE = "|", "```"
 BYTES_PER_TOKEN = 4
 """About right for English prose and code; a letter of another script counts for more, as it costs
 a model more."""
@@ -104,6 +108,9 @@ def join_texts(texts: Sequence[str]) -> JoinedText:
         elif header := count_table_header(texts[number - 1], text):
             start = joined.rfind(_BETWEEN) + len(_BETWEEN) if _BETWEEN in joined else 0
             joined += text[header:]
+        elif _has_further_rows(texts[number - 1], text):
+            start = len(joined) + 1
+            joined += f"\n{text}"
         elif shared := count_overlap(texts[number - 1], text):
             start = len(joined) - shared
             joined += text[shared:]
@@ -117,8 +124,11 @@ def join_texts(texts: Sequence[str]) -> JoinedText:
 def count_overlap(before: str, after: str) -> int:
     """Return how many characters at the beginning of a text end the text before it.
 
-    Only whole words count: a shared letter means nothing.
+    Only whole words count: a shared letter means nothing. Chunks repeat sentences, but neither rows
+    nor code: the bar between two rows and the fences of two blocks of code are not shared.
     """
+    if before.rpartition("\n")[2].lstrip().startswith((_ROW, _FENCE)):
+        return 0
     indent = len(after) - len(after.lstrip())
     words = after[indent : indent + LONGEST_OVERLAP].split(maxsplit=1)
     if not words:
@@ -151,6 +161,14 @@ def count_table_header(before: str, after: str) -> int:
 def count_tokens(text: str) -> int:
     """Return the estimated number of tokens of a text, without a model's own tokenizer."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+
+
+def _has_further_rows(before: str, after: str) -> bool:
+    """Return True if a text goes on with rows of the table before it, whose header it lacks."""
+    first, _, following = after.partition("\n")
+    has_header = DELIMITER_ROW.match(following.partition("\n")[0])
+    rows = before.rpartition("\n")[2], first
+    return not has_header and all(row.startswith(_ROW) for row in rows)
 
 
 def _section(path: tuple[str, ...], anchor: str | None, chunks: Sequence[Chunk]) -> Section:

@@ -19,7 +19,13 @@ from envelope.conversation import (
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult
-from envelope.texts import Texts, join_sentences, primary_of, put_in_quotes
+from envelope.texts import (
+    Texts,
+    explain_missing_answer,
+    join_sentences,
+    primary_of,
+    put_in_quotes,
+)
 from knowledge.port import MATCHES_NOTHING
 from llm.errors import ModelError
 from llm.port import Model, find_model
@@ -153,7 +159,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         if reason in _FIXED:
             text = inputs.fixed_text
             if reason is _Reason.MODEL_FAILED:
-                text = join_sentences(self._explain_failure(reads), text)
+                text = join_sentences(self._explain_refusal(reads), text)
             return self._with_reference(text, reason, reads), ""
         if self._model is None:
             note = self._note_language(reads.reply_language)
@@ -243,6 +249,13 @@ class ClarificationAgent(Agent[Reads, Writes]):
         reason = self._texts.text(f"reason_{reads.model_failure}", reads.reply_language)
         return self._texts.text("question_unread", reads.reply_language, reason=reason)
 
+    def _explain_refusal(self, reads: Reads) -> str:
+        """Return why no model wrote an answer, or interpreted the question."""
+        if reads.asking_stage != Role.RESPONSE:
+            return self._explain_failure(reads)
+        why = explain_missing_answer(self._texts, reads.model_failure, reads.reply_language)
+        return " ".join(why.split())
+
     def _with_reference(self, text: str, reason: ClarificationReason, reads: Reads) -> str:
         """Return the text, followed by the id of the question if an operator must see it."""
         reference = plain_line(reads.message_reference)
@@ -256,7 +269,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
     ) -> tuple[SuggestedAction, ...]:
         if reason in _WITHOUT_PAGES:
             return ()
-        is_unread = reads.asking_stage in _UNREAD
+        is_unread = reads.asking_stage in _UNREAD or reads.clarification_message == MATCHES_NOTHING
         if reason in REFUSALS and is_unread and reads.search_quality == "poor":
             # The calibration shows that the search results are unrelated to the question.
             return ()
@@ -321,6 +334,8 @@ def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
     """Return the key of the fixed text; that for a missing document names it."""
     if _offers_answered(reads):
         return "ask_verified"
+    if reason is _Reason.MODEL_FAILED and reads.asking_stage == Role.RESPONSE:
+        return "decline_unmatched"
     if reason is _Reason.INSUFFICIENT_CONTEXT:
         message, is_unread = reads.clarification_message, reads.asking_stage in _UNREAD
         if message == MATCHES_NOTHING or (is_unread and not message):

@@ -26,6 +26,7 @@ from envelope.sources import (
     TOOL_SOURCE,
     AnswerDraft,
     FoundPassages,
+    SearchStats,
     SourceReference,
     SourceUsed,
     WrittenAnswer,
@@ -56,6 +57,15 @@ SILENCE_SECONDS = 2.5
 which may take a quarter of a call's time, a person waits at most about ten seconds for a first
 text.
 """
+_NO_SEARCH = SearchStats(
+    total_results=0,
+    used_results=0,
+    context_length=0,
+    average_score=0.0,
+    answerability=0.0,
+    milliseconds=0.0,
+)
+"""Of a way that searches with tools."""
 
 
 class Reads(ReadsLanguage, frozen=True):
@@ -76,6 +86,7 @@ class Reads(ReadsLanguage, frozen=True):
     preferences: Preferences = Preferences()
     shows_drafts: bool = False
     search_quality: Literal["excellent", "good", "poor"] = "good"
+    search_stats: SearchStats = _NO_SEARCH
     best_answer: dict[str, JsonValue] | None = None
     document_languages: tuple[str, ...] = ()
     common_terms: tuple[str, ...] = ()
@@ -339,6 +350,8 @@ class ResponseAgent(Agent[Reads, Writes]):
         return self._show_passages(reads, error.reason)
 
     def _show_passages(self, reads: Reads, reason: str) -> Writes:
+        if reads.search_stats.matches_nothing:
+            return _report_nothing_to_show(reason)
         references, context = reads.source_references, reads.search_context
         passages = show_passages(
             reads.canonical_question,
@@ -538,7 +551,7 @@ def _ask_or_search(reads: Reads, output: RespondOutput, model: str) -> Writes:
 
 
 def _report_nothing_to_show(reason: str) -> Writes:
-    """Return a refusal: no model read the passages, and none of them can be shown."""
+    """Return a refusal: no model read the passages, and none may be shown or matches at all."""
     if reason == NO_MODEL:
         return _asks("insufficient_context", MATCHES_NOTHING, "")
     return Writes(

@@ -251,12 +251,18 @@ class SearchAgent(Agent[Reads, Writes]):
                 milliseconds=_milliseconds(started),
                 fallbacks=fallbacks,
                 from_cache=findings.from_cache,
+                matches_nothing=self._matches_nothing(reads, findings),
             ),
             search_quality=findings.quality,
             tried_chunks=tuple(dict.fromkeys((*_already_used(reads), *context.chunks))),
             document_languages=find_uncompared(findings, text=reads.text, text_eng=reads.text_eng),
             common_terms=findings.common,
         )
+
+    @staticmethod
+    def _matches_nothing(reads: Reads, findings: Findings) -> bool:
+        """Return True if the first search found nothing that resembles the question."""
+        return not reads.attempt and not reads.chosen_place and findings.match_nothing
 
     def _stop_or_continue(self, writes: Writes, reads: Reads, findings: Findings) -> Writes:
         """Return `writes`; where the search ends the question, with the reason and the places."""

@@ -7,18 +7,16 @@
 | the label of a link to the web | the label, and after it the address in brackets         |
 """
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from knowledge.link_places import find_label
-from knowledge.sections import count_overlap, count_table_header, join_texts
+from knowledge.sections import DELIMITER_ROW, count_overlap, count_table_header, join_texts
 
 MARK = "[... "
 """Beginning of a line that marks a cut: it is written for a model, and is not text of a
 document."""
 _BETWEEN = "\n\n"
-_DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 _FENCE = "```"
 
 
@@ -121,7 +119,7 @@ def _rows_of(texts: Sequence[str], at: int, *, is_first: bool) -> int:
     """Return the rows of the part of a table in a chunk, without the header."""
     blocks = texts[at].split(_BETWEEN)
     lines = (blocks[-1] if is_first else blocks[0]).split("\n")
-    return len(lines) - (2 if len(lines) > 1 and _DELIMITER_ROW.match(lines[1]) else 1)
+    return len(lines) - (2 if len(lines) > 1 and DELIMITER_ROW.match(lines[1]) else 1)
 
 
 def _add_address(written: _Text, position: int, label: str, address: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from knowledge import chunking
 from knowledge.document import Chunk
 from knowledge.documents.markup import markdown
-from knowledge.documents.page import Block, BlockKind
+from knowledge.documents.page import Block, BlockKind, Page
 from knowledge.sections import document_of, join_chunks
 
 ROOT = Path(__file__).parent.parent.parent
@@ -44,6 +44,32 @@ def test_what_two_chunks_share_is_whole_words() -> None:
 
     assert section.text == "Choose a rule. Save it. it works.\n\ns. Done."
     assert section.chunk_ids == {"d#0", "d#1", "d#2", "d#3"}
+
+
+def test_rows_of_a_table_with_a_long_header_stay_rows() -> None:
+    header = f"| Name | {'what the law says about the duty ' * 11}| Comment |"
+    rows = [f"| duty {number} | {'yes, if it was changed ' * 8}| no |" for number in range(6)]
+    table = "\n".join((header, "|---|---|---|", *rows))
+    page = Page(source="duties.md", title="Duties", blocks=(Block(BlockKind.TABLE, table),))
+
+    [section] = join_chunks(chunking.split_page(page, "page"))
+
+    assert len(chunking.split_page(page, "page")) > 2
+    assert section.text == table
+
+
+@pytest.mark.parametrize("info", ["", "python"])
+def test_parts_of_long_code_stay_code(info: str) -> None:
+    lines = [f"run step {number} of the long script with care" for number in range(200)]
+    code = "\n".join((f"```{info}", *lines, "```"))
+    page = Page(source="script.md", title="Script", blocks=(Block(BlockKind.CODE, code),))
+
+    [section] = join_chunks(chunking.split_page(page, "page"))
+
+    parts = section.text.split("\n\n")
+    assert len(parts) > 1
+    assert all(part.startswith(f"```{info}\n") and part.endswith("\n```") for part in parts)
+    assert [line for part in parts for line in part.split("\n")[1:-1]] == lines
 
 
 def test_a_chunk_names_its_document_also_when_that_has_a_number_sign() -> None:

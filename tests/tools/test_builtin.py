@@ -239,6 +239,7 @@ async def test_a_summary_quotes_and_cites(executor: ToolExecutor) -> None:
         ("A carrier pays a fee of 150 euros a year.", "alfa@2025#1", "verbatim", []),
         ("The yearly fee of carriers is 250 euros.", "alfa@2025#1", "other_words", ["250"]),
         ("Carriers owe 150 euros each year.", "alfa@2025#1", "other_words", []),
+        ("Nobody owes `150 euros` to anybody.", "alfa@2025#1", "other_words", []),
         ("A carrier pays a fee.", "alfa@2025#77", "missing", []),
     ],
 )

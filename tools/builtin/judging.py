@@ -138,9 +138,8 @@ class OutOfScopeHandler(Tool[OutOfScopeHandlerInputs, OutOfScopeHandlerOutput]):
 
 def _compare(claim: str, passage: str, citation: CitedPassage) -> VerifyCitationOutput:
     source = SourceTexts([ProofSource(1, passage)])
-    is_verbatim = source.find_prose(claim) is not None
     return VerifyCitationOutput(
-        verdict="verbatim" if is_verbatim else "other_words",
+        verdict="verbatim" if source.contains(claim) else "other_words",
         not_in_passage=KnownNumbers((passage,)).find_unknown(claim),
         citation=citation,
     )

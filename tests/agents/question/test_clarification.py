@@ -8,6 +8,7 @@ from envelope.conversation import ClarificationOption, ClarificationReason, Sugg
 from envelope.outcome import Wrote
 from envelope.sources import SearchResult
 from knowledge.language.detector import ScriptAndNgramDetector
+from knowledge.port import MATCHES_NOTHING
 from llm.errors import ModelUnavailable
 from llm.port import Model
 from llm.tasks.question import ClarifyInputs, ClarifyOutput
@@ -341,6 +342,26 @@ async def test_a_refusal_says_why_no_model_interpreted_the_question() -> None:
         "searched, and nothing in the documents clearly matches them: “How long is the notice "
         "period?”. Please ask again later."
     )
+
+
+async def test_a_refusal_of_a_writer_that_failed_says_so_and_lists_no_unrelated_pages() -> None:
+    found = await word_question(
+        Reads(
+            clarification_reason=Reason.MODEL_FAILED,
+            clarification_message=MATCHES_NOTHING,
+            canonical_question="How do I bake bread?",
+            asking_stage="response",
+            search_quality="poor",
+            search_results=(result(1, "Accounts"),),
+            model_failure="unavailable",
+        )
+    )
+
+    assert found.response.startswith(
+        "No answer was written: the model could not be reached. The search found nothing in the "
+        "documents that clearly matches this: “How do I bake bread?”."
+    )
+    assert found.suggested_actions == ()
 
 
 async def test_a_refusal_says_why_the_question_was_not_translated() -> None:

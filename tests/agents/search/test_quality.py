@@ -570,6 +570,22 @@ async def test_quotations_in_the_documents_language_are_no_answer_in_another_one
     assert outcome.writes.quality_decision == "approve"
 
 
+async def test_a_sentence_with_a_command_of_a_source_is_no_quotation() -> None:
+    answer = "**Regeln**\n\nMit `refresh --all` liest das Programm alle Regeln noch einmal. [4]"
+    checked: list[str] = []
+
+    def language_of(text: str) -> str:
+        checked.append(text)
+        return "de"
+
+    agent = QualityAgent(model=ScriptedModel([APPROVAL]), texts=Frame(), language_of=language_of)
+    outcome = await agent.work(reads(answer, language="de"))
+
+    assert isinstance(outcome, Wrote)
+    assert outcome.writes.quality_decision == "approve"
+    assert checked == ["**Regeln** Mit `refresh --all` liest das Programm alle Regeln noch einmal."]
+
+
 async def test_what_the_desk_assumed_is_no_claim() -> None:
     assumed = "I assume that you mean: Rules. In 2 parts."
     model = ScriptedModel([APPROVAL] * 2)

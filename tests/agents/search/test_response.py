@@ -12,7 +12,13 @@ from config.texts import load_texts
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import Wrote
 from envelope.run import OUTSIDE, Run
-from envelope.sources import AnswerDraft, SourceReference, SourceUsed, WrittenAnswer
+from envelope.sources import (
+    AnswerDraft,
+    SearchStats,
+    SourceReference,
+    SourceUsed,
+    WrittenAnswer,
+)
 from llm.errors import (
     BudgetExhausted,
     ChainExhausted,
@@ -411,6 +417,26 @@ async def test_close_passages_say_which_documents_were_not_compared_with_the_que
     writes = await respond(MissingModel(), reads().model_copy(update=update))
 
     assert "<not_compared in en>" in writes.response
+
+
+async def test_passages_that_nothing_in_the_question_resembles_are_not_shown() -> None:
+    stats = SearchStats(
+        total_results=1,
+        used_results=1,
+        context_length=9,
+        average_score=0.1,
+        answerability=0.0,
+        milliseconds=1.0,
+        matches_nothing=True,
+    )
+    update = {"search_quality": "poor", "search_stats": stats}
+
+    model = ScriptedModel([ModelUnavailable("the vendor is away")])
+    writes = await respond(model, reads().model_copy(update=update))
+
+    assert writes.response == ""
+    assert writes.clarification_reason is ClarificationReason.MODEL_FAILED
+    assert writes.model_failure == "unavailable"
 
 
 async def test_a_passage_with_an_order_to_an_assistant_is_marked_and_never_the_first() -> None:

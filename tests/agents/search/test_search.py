@@ -345,6 +345,19 @@ async def test_a_message_is_searched_as_typed_and_by_its_questions_and_translati
     assert [len(request.related) for request in searcher.requests] == [1, 0, 0, 0]
 
 
+@pytest.mark.parametrize(("place", "matches_nothing"), [((), True), (("Guide", "Rules"), False)])
+async def test_what_resembles_nothing_is_so_named_for_the_writer_unless_its_place_was_chosen(
+    place: tuple[str, ...], matches_nothing: bool
+) -> None:
+    vague = Finding(findings(hit("Rules"), quality="poor", answerability=0.0, coverage=0.01))
+    reads = Reads(canonical_question="How do I bake bread?", chosen_place=place)
+
+    writes = await search_with(vague, reads)
+
+    assert writes.clarification_reason is None
+    assert writes.search_stats.matches_nothing is matches_nothing
+
+
 async def test_a_question_that_no_model_interpreted_and_nothing_matches_is_its_failure() -> None:
     nothing = Finding(findings(quality="poor", answerability=0.0))
     reads = Reads(canonical_question="How long is it?", model_failure="too_slow")
