@@ -172,29 +172,28 @@ class VendorSettings(BaseModel):
     openai_api_key: SecretStr | None = Field(None, description="API key for models `@openai`")
     openai_base_url: str | None = Field(
         None,
-        description="address of a compatible server or a proxy, instead of "
-        "https://api.openai.com/v1",
+        description="URL of a compatible server or a proxy, instead of https://api.openai.com/v1",
     )
     google_api_key: SecretStr | None = Field(None, description="API key for models `@google`")
     google_base_url: str | None = Field(
         None,
-        description="address of a compatible server or a proxy, instead of "
+        description="URL of a compatible server or a proxy, instead of "
         "https://generativelanguage.googleapis.com; may end with an API version (`/v1beta`)",
     )
     anthropic_api_key: SecretStr | None = Field(None, description="API key for models `@anthropic`")
     anthropic_base_url: str | None = Field(
         None,
-        description="address of a compatible server or a proxy, instead of "
+        description="URL of a compatible server or a proxy, instead of "
         "https://api.anthropic.com/v1",
     )
     azure_api_key: SecretStr | None = Field(None, description="API key for models `@azure`")
     azure_base_url: str | None = Field(
-        None, description="address of your deployment, of a compatible server or of a proxy"
+        None, description="URL of your deployment, of a compatible server or of a proxy"
     )
     deepinfra_api_key: SecretStr | None = Field(None, description="API key for models `@deepinfra`")
     deepinfra_base_url: str | None = Field(
         None,
-        description="address of a compatible server or a proxy, instead of "
+        description="URL of a compatible server or a proxy, instead of "
         "https://api.deepinfra.com/v1/openai",
     )
     cohere_api_key: SecretStr | None = Field(None, description="API key for models `@cohere`")
