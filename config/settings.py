@@ -69,7 +69,7 @@ class Settings(
     TelemetrySettings,
     BaseSettings,
 ):
-    """All settings. Times are in seconds unless the name says otherwise."""
+    """Processes, shards and logs; also collects all other settings. Times are in seconds."""
 
     model_config = SettingsConfigDict(env_file_encoding="utf-8", extra="ignore", frozen=True)
 

@@ -106,7 +106,7 @@ export const STEP_OF = {{
 }};
 """
 _GROUP_TABLE = """\
-| Group | Roles | Scaled by the depth of | Entries a replica | Replicas |
+| Group | Roles | Scaled by the depth of | Entries per replica | Replicas |
 |---|---|---|---|---|
 """
 
