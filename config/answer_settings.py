@@ -16,14 +16,14 @@ class AnswerSettings(BaseModel):
         50,
         ge=1,
         le=100,
-        description="number of search results that are shown and given to the model",
+        description="maximum number of search results that are shown and passed to the model",
     )
     search_confidence_threshold: float = Field(
         0.3,
         ge=0,
         le=1,
         description="search results with a lower answerability (0 to 1) count as poor: the model "
-        "still writes an answer from them, and the answer says so",
+        "still writes an answer based on them, and the answer says so",
     )
     search_cache_seconds: int = Field(
         600,
@@ -35,8 +35,9 @@ class AnswerSettings(BaseModel):
         None,
         ge=200,
         description="maximum context of an answer in tokens (a token: 4 bytes of UTF-8), or in "
-        "characters with the suffix `c`: `14000c`; a repeated search adds up to half of it; unset: "
-        "6000, or 4000 where no model or one with a context window below 16,000 tokens answers",
+        "characters with the suffix `c`: `14000c`; a repeated search adds up to half of "
+        "it; unset: 6000, or 4000 without a model or with a model whose context window "
+        "is below 16,000 tokens",
     )
     history_turns: int = Field(
         6,
@@ -52,7 +53,7 @@ class AnswerSettings(BaseModel):
         86_400,
         ge=60,
         le=31_536_000,
-        description="how long a clarification, a request for information or one for an approval "
+        description="how long a clarification, a request for information or a request for approval "
         "stays open",
     )
     quality_score_threshold: float = Field(
@@ -60,9 +61,10 @@ class AnswerSettings(BaseModel):
     )
     judge: Literal["always", "doubt", "never"] = Field(
         "always",
-        description="when a model judges an answer before it is approved. `doubt`: only if rules "
-        "found a fault, something is missing or the model that wrote it was not confident; "
-        "`never`: only rules check it. An answer that was not judged has no quality score",
+        description="whether a model judges an answer before it is approved. `doubt`: only if "
+        "rules found a fault, something is missing or the model that wrote it was not "
+        "confident; `never`: only rules check answers. An answer that was not judged "
+        "has no quality score",
     )
     max_research: int = Field(
         2, ge=0, description="maximum number of repeated searches after the quality check"
@@ -72,14 +74,14 @@ class AnswerSettings(BaseModel):
     )
     release: Literal["checked", "approved"] | None = Field(
         None,
-        description="when users see an answer: `checked`: each sentence as soon as it passed the "
-        "checks without a model; a sentence that the judge rejects later is visibly withdrawn. "
-        "`approved`: "
-        "after the judge's approval. Unset: `checked`, also in Slack and Telegram, but `approved` "
-        "for chat completions, which cannot withdraw text",
+        description="when users see an answer. `checked`: each sentence as soon as it has passed "
+        "the checks without a model; sentences that the judge rejects later are visibly "
+        "retracted. `approved`: after the judge has approved the answer. Unset: "
+        "`checked`, including in Slack and Telegram, but `approved` for chat "
+        "completions, which cannot retract text",
     )
     max_process_count: int = Field(
-        60, ge=10, description="maximum number of hops (runs of agents) of a question"
+        60, ge=10, description="maximum number of hops (agent runs) of a question"
     )
     budget_model_calls: int = Field(
         0, ge=0, description="maximum number of paid model calls of a question; 0: no limit"
@@ -90,29 +92,29 @@ class AnswerSettings(BaseModel):
     budget_tokens: int = Field(
         0,
         ge=0,
-        description="maximum number of tokens that paid model calls of a question read and "
-        "write; 0: no limit",
+        description="maximum number of input and output tokens of a question's paid model calls; "
+        "0: no limit",
     )
     budget_usd: float = Field(
         0.0,
         ge=0,
-        description="maximum price of a question's model calls in USD; a model without a known "
+        description="maximum cost of a question's model calls in USD; a model without a known "
         "price counts as free; 0: no limit",
     )
     budget_tenant_usd: float = Field(
         0.0,
         ge=0,
-        description="maximum price of all model calls of a tenant on one day (UTC) in USD; "
-        "0: no limit",
+        description="maximum cost of all model calls of a tenant per day (UTC) in USD; 0: no limit",
     )
     model_timeout_seconds: float = Field(
         30.0,
         gt=0,
         le=86_400,
-        description="time limit of one model call; calls that prepare an answer get a quarter of "
-        "it, and a streamed answer must begin within half of it: otherwise the user sees the "
-        "passages that the search found. Raise it for a slow model: the time limits of agents and "
-        "questions grow with it, unless you set them",
+        description="time limit of one model call. Calls that prepare an answer are limited to a "
+        "quarter of it, and a streamed answer must begin within half of it; otherwise "
+        "the user sees the passages that the search found. Increase it for a slow "
+        "model: the time limits of agents and questions increase accordingly, unless "
+        "you set them",
     )
     deadline_seconds: float = Field(
         default_factory=lambda known: max(120.0, 3 * known["model_timeout_seconds"]),
@@ -133,8 +135,8 @@ class AnswerSettings(BaseModel):
             max(60.0, 2 * known["model_timeout_seconds"]), known["deadline_seconds"]
         ),
         gt=0,
-        description="time limit of one run of an agent; default: twice `MODEL_TIMEOUT_SECONDS`, at "
-        "least 60 and at most `DEADLINE_SECONDS`",
+        description="time limit of one agent run; default: twice `MODEL_TIMEOUT_SECONDS`, at least "
+        "60 and at most `DEADLINE_SECONDS`",
     )
 
     @field_validator("max_context_length", mode="before")

@@ -35,17 +35,17 @@ class HttpSettings(BaseModel):
     )
     public_url: str | None = Field(
         None,
-        description="public address of the HTTP server, if it differs from the address that "
-        "it listens on; it may contain a path, such as https://acme.com/desk",
+        description="public URL of the HTTP server, if it differs from the address on which it "
+        "listens; it can contain a path, such as https://acme.com/desk",
     )
     require_keys: bool = Field(
         False,
-        description="always require a key over HTTP, also before the first key is created and "
+        description="always require a key over HTTP, even before the first key is created and "
         "after Redis has lost all keys",
     )
     allowed_hosts: tuple[str, ...] = Field(
         (),
-        description="accepted host names in addition to that of `PUBLIC_URL` (a JSON list; "
+        description="accepted host names in addition to the host of `PUBLIC_URL` (a JSON list; "
         "`*.acme.com`: all subdomains); empty: all",
     )
     trusted_proxies: tuple[str, ...] = Field(
@@ -70,19 +70,21 @@ class HttpSettings(BaseModel):
     http_connections: int = Field(
         4096,
         ge=1,
-        description="maximum number of open connections of the HTTP server or a webhook; above "
-        "it, connections without a complete request are closed, then new ones are refused",
+        description="maximum number of open connections of the HTTP server or a webhook; above it, "
+        "connections without a complete request are closed, and then new connections "
+        "are refused",
     )
     http_connections_per_address: int = Field(
         256,
         ge=1,
-        description="the same for one address (IPv6: one /64); trusted proxies are exempt",
+        description="maximum number of open connections per address (IPv6: per /64); trusted "
+        "proxies are exempt",
     )
     http_idle_seconds: float = Field(
         75.0,
         gt=0,
-        description="time limit for a connection without a request; must be longer than that of a "
-        "proxy",
+        description="time limit for a connection without a request; must be longer than the "
+        "timeout of a proxy",
     )
 
     @field_validator("public_url")
@@ -158,7 +160,8 @@ class ChatSettings(BaseModel):
     chat_groups_file: Path | None = Field(
         None,
         description="TOML file with the groups of people, of user groups (Slack) and of channels "
-        "in Slack and Telegram; unset: questions in chats are answered from public documents only",
+        "in Slack and Telegram; unset: questions in chats are answered only from public "
+        "documents",
     )
     slack_bot_token: SecretStr | None = Field(
         None, description="token of the Slack app, `xoxb-...`"
@@ -176,36 +179,37 @@ class ChatSettings(BaseModel):
     )
     slack_allowed_channels: tuple[str, ...] = Field(
         (),
-        description="ids of the Slack channels to answer in (a JSON list); `direct` means direct "
-        "messages; empty: all",
+        description="ids of the Slack channels in which questions are answered (a JSON list); "
+        "`direct` means direct messages; empty: all",
     )
     slack_allowed_users: tuple[str, ...] = Field(
-        (), description="ids of the Slack users to answer (a JSON list); empty: all"
+        (),
+        description="ids of the Slack users whose questions are answered (a JSON list); empty: all",
     )
     slack_allowed_teams: tuple[str, ...] = Field(
         (),
-        description="ids of further Slack workspaces and organisations whose members are "
-        "answered, in addition to that of the app (a JSON list); `*`: all, in channels that are "
-        "shared with them",
+        description="ids of additional Slack workspaces and organisations whose members receive "
+        "answers (a JSON list); `*`: all, in shared channels",
     )
-    slack_api_url: str | None = Field(None, description="address of a proxy for Slack")
+    slack_api_url: str | None = Field(None, description="URL of a proxy for Slack")
     telegram_bot_token: SecretStr | None = Field(None, description="token of the Telegram bot")
     telegram_webhook_url: str | None = Field(
-        None, description="public address of `refdesk telegram`; unset: long polling"
+        None, description="public URL of `refdesk telegram`; unset: long polling"
     )
     telegram_webhook_secret: SecretStr | None = Field(
         None, description="1 to 256 of A-Z a-z 0-9 _ -; Telegram sends it with each update"
     )
     telegram_allowed_chats: tuple[int, ...] = Field(
         (),
-        description="ids of the Telegram chats to answer in (a JSON list); the id of a private "
-        "chat is the id of its person; empty: all",
+        description="ids of the Telegram chats in which questions are answered (a JSON list); the "
+        "id of a private chat is the id of its person; empty: all",
     )
     telegram_allowed_users: tuple[int, ...] = Field(
         (),
-        description="ids of the Telegram users to answer (a JSON list); empty: all",
+        description="ids of the Telegram users whose questions are answered (a JSON list); empty: "
+        "all",
     )
-    telegram_api_url: str | None = Field(None, description="address of another Bot API server")
+    telegram_api_url: str | None = Field(None, description="URL of another Bot API server")
 
     _are_chat_addresses = field_validator(
         "slack_api_url", "telegram_api_url", "telegram_webhook_url"
@@ -213,7 +217,7 @@ class ChatSettings(BaseModel):
 
 
 class ConsoleSettings(BaseModel):
-    """The console: who signs in, and what they may do; a part of `Settings`."""
+    """The console: sign-in and roles; a part of `Settings`."""
 
     console_roles: dict[str, dict[RoleName, tuple[str, ...]]] = Field(
         {},
@@ -225,20 +229,19 @@ class ConsoleSettings(BaseModel):
         60.0,
         ge=1,
         le=10_080,
-        description="a session of the console ends after this time without use",
+        description="a console session expires after this time without use",
     )
     console_session_hours: float = Field(
-        12.0, gt=0, le=168, description="maximum duration of a session of the console"
+        12.0, gt=0, le=168, description="maximum duration of a console session"
     )
     time_zone: str = Field(
         "UTC",
-        description="time zone of the console, such as Europe/Berlin: its times are shown, and its "
-        "days begin, in this zone",
+        description="time zone of the console, such as Europe/Berlin, for times and day boundaries",
     )
     oidc_issuer: str | None = Field(
         None,
-        description="address of the OpenID Connect provider with which people sign in to the "
-        "console; needs `OIDC_CLIENT_ID` and `PUBLIC_URL`. Unset: people sign in only with "
+        description="URL of the OpenID Connect provider with which people sign in to the console; "
+        "requires `OIDC_CLIENT_ID` and `PUBLIC_URL`. Unset: people sign in only with "
         "links from `refdesk console`",
     )
     oidc_client_id: str = Field(

@@ -42,7 +42,7 @@ class DomainSettings(BaseModel):
     )
     domain_scope: str = Field(
         "product documentation and user guides",
-        description="topics that the assistant answers questions about",
+        description="topics about which the assistant answers questions",
     )
     domain_tone: str = Field(
         "",
@@ -57,12 +57,12 @@ class DomainSettings(BaseModel):
     glossary: tuple[str, ...] = Field(
         (),
         max_length=100,
-        description="terms of the domain and their use, which are part of prompts (a JSON list), "
-        "such as `route: a way to a carrier; never say channel`",
+        description="domain terms and how to use them, for prompts (a JSON list), such as `route: "
+        "a way to a carrier; never say channel`",
     )
     prompts_folder: Path | None = Field(
         None,
-        description="folder of prompts that replace those of the product, `respond.txt` and so on; "
+        description="folder of prompts that override the default prompts, such as `respond.txt`; "
         "see `config/prompts/README.md`",
     )
     guardrails_strictness: Literal["low", "medium", "high"] = Field(
@@ -71,13 +71,13 @@ class DomainSettings(BaseModel):
         "model it has no effect",
     )
     product_names: tuple[str, ...] = Field(
-        (), description="names that are never translated or corrected in a question (a JSON list)"
+        (), description="names that are never translated or corrected in questions (a JSON list)"
     )
     default_language: str = Field(
         "en",
         pattern=r"^[a-z]{2,3}$",
-        description="language of answers when none can be detected in the question (ISO 639-1, "
-        "such as `de`)",
+        description="language of answers if the language of a question cannot be detected (ISO "
+        "639-1, such as `de`)",
     )
     tenant: str = Field(
         "default",
@@ -89,24 +89,25 @@ class DomainSettings(BaseModel):
     )
     assistants: tuple[AssistantSettings, ...] = Field(
         (),
-        description="further assistants that these processes serve, each with its own documents: "
-        "a JSON list of objects with `assistant`, `domain_name`, `domain_scope`, and "
+        description="additional assistants that these processes serve, each with its own "
+        "documents: a JSON list of objects with `assistant`, `domain_name`, `domain_scope`, and "
         "optionally `tenant`, `domain_tone`, `domain_formatting`, `glossary`, "
         "`prompts_folder`, `documentation_url`, `way` and `tool_set`",
     )
     documentation_url: str | None = Field(
         None,
-        description="where the documents are published. Links to sources without a URL lead below "
-        "this address, or to the address of a template, such as "
-        "`https://docs.acme.com/{page}#{anchor}` (`{path}`: the path of the file, `{page}`: "
-        "the same without its suffix); unset: they lead to the document reader",
+        description="URL at which the documents are published. Links to sources without their own "
+        "URL begin with it, or are built from it if it is a template, such as "
+        "`https://docs.acme.com/{page}#{anchor}` (`{path}`: the path of the file, "
+        "`{page}`: the path without its extension); unset: links lead to the document "
+        "reader",
     )
 
     link_hosts: tuple[Annotated[str, Field(pattern=HOST_AND_PORT)], ...] = Field(
         (),
-        description="hosts that you trust, such as `status.acme.com` or `shop.acme.com:8443` (a "
-        "JSON list): an address on one of them is shown as a link if a cited source contains "
-        "exactly this address; see [links](links.md)",
+        description="trusted hosts, such as `status.acme.com` or `shop.acme.com:8443` (a JSON "
+        "list): a URL on one of them is shown as a link if a cited source contains "
+        "exactly this URL; see [links](links.md)",
     )
 
     @property

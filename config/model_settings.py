@@ -37,20 +37,28 @@ class ModelSettings(SpecialistSettings):
         "a fallback chain",
     )
     guardrails_model: str = Field(
-        "", description="judges whether a question is within the scope; empty: as `GEN_MODEL`"
+        "",
+        description="model that judges whether a question is within the scope; empty: same as "
+        "`GEN_MODEL`",
     )
-    quality_model: str = Field("", description="judges answers; empty: as `GEN_MODEL`")
-    translation_model: str = Field("", description="translates questions; empty: as `GEN_MODEL`")
+    quality_model: str = Field(
+        "", description="model that judges answers; empty: same as `GEN_MODEL`"
+    )
+    translation_model: str = Field(
+        "", description="model that translates questions; empty: same as `GEN_MODEL`"
+    )
     essence_model: str = Field(
         "",
-        description="restates a question so that it can be understood alone; empty: as `GEN_MODEL`",
+        description="model that rewrites questions so that they can be understood without context; "
+        "empty: same as `GEN_MODEL`",
     )
     clarification_model: str = Field(
-        "", description="writes clarification questions; empty: as `GEN_MODEL`"
+        "", description="model that writes clarification questions; empty: same as `GEN_MODEL`"
     )
     description_model: str = Field(
         "offline",
-        description="describes documents during ingestion; `offline`: rules are used instead",
+        description="model that describes documents during ingestion; `offline`: rules are used "
+        "instead",
     )
     description_concurrency: int = Field(
         4,
@@ -60,67 +68,69 @@ class ModelSettings(SpecialistSettings):
     )
     embedding_model: str = Field(
         "all-MiniLM-L6-v2",
-        description="embeds documents and questions; the default is part of Refdesk and compares "
-        "English; `multilingual`: about a hundred languages, by the extra of that name; "
-        "`MODEL@fastembed` or `MODEL@VENDOR`: see docs/languages.md",
+        description="model that embeds documents and questions; the default is part of Refdesk and "
+        "supports English; `multilingual`: about a hundred languages, requires the "
+        "extra of that name; `MODEL@fastembed` or `MODEL@VENDOR`: see docs/languages.md",
     )
     embedding_dimensions: int | None = Field(
         None,
         ge=1,
         le=65_536,
-        description="number of dimensions of the vectors; unset: that of the model. Models that "
-        "can return fewer are asked for this many; required for a model that is not in the "
-        "table",
+        description="number of dimensions of the vectors; unset: the default of the model. It is "
+        "requested from models that support different dimensions; required for unknown "
+        "models",
     )
     embedding_question_prefix: str | None = Field(
         None,
-        description="prefix of every question that is embedded; unset: the prefix that is known "
-        "for the model",
+        description="prefix that is added to every embedded question; unset: the known prefix of "
+        "the model",
     )
     embedding_document_prefix: str | None = Field(
         None,
-        description="prefix of every passage that is embedded; unset: the prefix that is known "
-        "for the model",
+        description="prefix that is added to every embedded passage; unset: the known prefix of "
+        "the model",
     )
     reranker: str = Field(
         "",
         description="the model that reorders the best passages of a search: `MODEL@cohere`, "
-        "`@jina`, "
-        "`@voyage`, `@NAME` of `COMPATIBLE_SERVERS`, or `MODEL@fastembed` on this machine; "
-        "empty: none",
+        "`@jina`, `@voyage`, `@NAME` from `COMPATIBLE_SERVERS`, or `MODEL@fastembed` "
+        "for a local model; empty: none",
     )
     reranker_seconds: float = Field(
         2.0,
         gt=0,
-        description="time limit of the reranker; after it, the order of the search is kept",
+        description="time limit of the reranker; if it is exceeded, the order of the search is "
+        "kept",
     )
     model_limits: dict[str, ModelLimit] = Field(
         {},
-        description="requests and tokens a minute per `model@provider`, and its `context_window` "
-        "in tokens where the price list does not know it (JSON)",
+        description="requests and tokens per minute for each `model@provider`, and its "
+        "`context_window` in tokens if it is not in the price list (JSON)",
     )
     model_aliases: dict[str, str] = Field(
         {},
-        description="names under which servers of models answer, by the requested name (JSON), "
-        'such as `{"my-deployment": "gpt-5"}`; `*`: any name. Dated names need no entry. An answer '
-        "by another model is reported as a fault in the reply",
+        description="names that model servers report in their responses, by requested name (JSON), "
+        'such as `{"my-deployment": "gpt-5"}`; `*`: any name. Names with a date suffix '
+        "do not need an entry. A response from a different model is reported as a fault "
+        "in the reply",
     )
     combine_calls: bool = Field(
         True,
-        description="make one call for translation, essence and scope, if they use the same model",
+        description="combine translation, essence and scope in one call, if they use the same "
+        "model",
     )
     model_cache_seconds: int = Field(
         600,
         ge=0,
         le=31_536_000,
-        description="how long model calls with the same input reuse an earlier output, "
-        "in all conversations; 0: no reuse",
+        description="how long the output of a model call is reused for calls with the same input, "
+        "across all conversations; 0: no reuse",
     )
     model_patience_seconds: float = Field(
         5.0,
         gt=0,
         description="how long a fallback chain waits before it also calls the model of the next "
-        "vendor; the first answer is used",
+        "vendor; the first response is used",
     )
 
     @property
@@ -157,33 +167,33 @@ class CompatibleServer(BaseModel, frozen=True, extra="forbid"):
 
 
 class VendorSettings(BaseModel):
-    """Vendors of models: their keys and addresses; a part of `Settings`."""
+    """Model vendors: keys and URLs; a part of `Settings`."""
 
     openai_api_key: SecretStr | None = Field(None, description="API key for models `@openai`")
     openai_base_url: str | None = Field(
         None,
-        description="address of a compatible server or a proxy, instead of https://api.openai.com/v1",
+        description="URL of a compatible server or a proxy, instead of https://api.openai.com/v1",
     )
     google_api_key: SecretStr | None = Field(None, description="API key for models `@google`")
     google_base_url: str | None = Field(
         None,
-        description="address of a compatible server or a proxy, instead of "
+        description="URL of a compatible server or a proxy, instead of "
         "https://generativelanguage.googleapis.com; may end with an API version (`/v1beta`)",
     )
     anthropic_api_key: SecretStr | None = Field(None, description="API key for models `@anthropic`")
     anthropic_base_url: str | None = Field(
         None,
-        description="address of a compatible server or a proxy, instead of "
+        description="URL of a compatible server or a proxy, instead of "
         "https://api.anthropic.com/v1",
     )
     azure_api_key: SecretStr | None = Field(None, description="API key for models `@azure`")
     azure_base_url: str | None = Field(
-        None, description="address of your deployment, of a compatible server or of a proxy"
+        None, description="URL of your deployment, of a compatible server or of a proxy"
     )
     deepinfra_api_key: SecretStr | None = Field(None, description="API key for models `@deepinfra`")
     deepinfra_base_url: str | None = Field(
         None,
-        description="address of a compatible server or a proxy, instead of "
+        description="URL of a compatible server or a proxy, instead of "
         "https://api.deepinfra.com/v1/openai",
     )
     cohere_api_key: SecretStr | None = Field(None, description="API key for models `@cohere`")
@@ -191,9 +201,9 @@ class VendorSettings(BaseModel):
     voyage_api_key: SecretStr | None = Field(None, description="API key for models `@voyage`")
     compatible_servers: dict[str, CompatibleServer] = Field(
         {},
-        description="further OpenAI-compatible servers, for models `@NAME`: "
-        '`{"NAME": {"base_url": "...", "api_key": "..."}}` (JSON); also the addresses and keys '
-        "of `ollama`, `llamacpp`, `vllm` and `lmstudio`, if they differ from the defaults",
+        description='additional OpenAI-compatible servers, for models `@NAME`: `{"NAME": '
+        '{"base_url": "...", "api_key": "..."}}` (JSON); also the URLs and keys of '
+        "`ollama`, `llamacpp`, `vllm` and `lmstudio`, if they differ from the defaults",
     )
 
     @field_validator("compatible_servers")

@@ -54,14 +54,14 @@ class WebhookEndpoint(BaseModel, frozen=True, extra="forbid"):
 
 
 class NotificationSettings(BaseModel):
-    """Webhooks, and hand-over to a person; a part of `Settings`."""
+    """Webhooks, and handover to a person; a part of `Settings`."""
 
     webhooks: dict[str, WebhookEndpoint] = Field(
         {},
         description="endpoints to which events are sent: a JSON object of names with `url`, "
         "`secret` (`whsec_`, then base64 of at least 24 bytes), and optionally "
-        "`earlier_secret`, `events`, `assistants` "
-        "(`tenant/assistant`) and `private` (true: the host may be in this network)",
+        "`earlier_secret`, `events`, `assistants` (`tenant/assistant`) and `private` "
+        "(true: allow hosts with private addresses)",
     )
 
     contact: str = Field(
@@ -73,17 +73,19 @@ class NotificationSettings(BaseModel):
     )
     handover_email: str | None = Field(
         None,
-        description="e-mail address of the people who take over conversations; needs `SMTP_HOST`",
+        description="e-mail address of the people who take over conversations; requires "
+        "`SMTP_HOST`",
     )
     handover_slack_channel: str | None = Field(
         None,
         pattern=r"^[CG][A-Z0-9]{2,20}$",
         description="id of the Slack channel to which the app of `SLACK_BOT_TOKEN` posts "
-        "conversations; replies in the thread go to the visitor while `refdesk slack` runs",
+        "conversations; replies in the thread are sent to the visitor while `refdesk "
+        "slack` is running",
     )
     handover_people: tuple[str, ...] = Field(
         (),
-        description="addresses of people who may answer by e-mail (a JSON list); empty: "
+        description="addresses of people who can answer by e-mail (a JSON list); empty: "
         "`HANDOVER_EMAIL`",
     )
     handover_webhook: WebhookEndpoint | None = Field(
@@ -93,11 +95,11 @@ class NotificationSettings(BaseModel):
     )
     handover_visitor_per_day: int = Field(
         10, ge=1, le=1_000_000,
-        description="maximum number of conversations of one visitor that are handed over in a day",
+        description="maximum number of handovers per visitor and day",
     )  # fmt: skip
     handover_tenant_per_day: int = Field(
         500, ge=1, le=1_000_000,
-        description="maximum number of conversations of a tenant that are handed over in a day",
+        description="maximum number of handovers per tenant and day",
     )  # fmt: skip
     smtp_host: str | None = Field(None, description="host name of the server that sends e-mail")
     smtp_port: int = Field(587, ge=1, le=65_535, description="port of that server")
@@ -109,9 +111,9 @@ class NotificationSettings(BaseModel):
     smtp_from: str = Field("", description="sender of the e-mail; empty: `HANDOVER_EMAIL`")
     imap_host: str | None = Field(
         None,
-        description="host name of the server with the mailbox of `SMTP_FROM`, whose replies go "
-        "to the visitor; "
-        "it must accept addresses such as desk+anything@acme.com",
+        description="host name of the IMAP server with the mailbox of `SMTP_FROM`; replies in this "
+        "mailbox are sent to the visitor. It must accept addresses such as "
+        "desk+anything@acme.com",
     )
     imap_port: int = Field(993, ge=1, le=65_535, description="port of that server")
     imap_security: Literal["tls", "starttls", "none"] = Field(
@@ -145,13 +147,13 @@ class TelemetrySettings(BaseModel):
 
     otel_exporter_otlp_endpoint: str | None = Field(
         None,
-        description="address of a receiver of OTLP over HTTP, such as `http://collector:4318`, to "
-        "which traces and metrics are sent (needs the extra `opentelemetry`); unset: nothing "
-        "is sent. Further variables of OpenTelemetry, such as `OTEL_TRACES_SAMPLER`, apply from "
-        "the environment",
+        description="URL of an OTLP/HTTP receiver, such as `http://collector:4318`, to which "
+        "traces and metrics are sent (requires the extra `opentelemetry`); unset: nothing is "
+        "sent. Other OpenTelemetry environment variables, such as "
+        "`OTEL_TRACES_SAMPLER`, also apply",
     )
     otel_exporter_otlp_headers: SecretStr | None = Field(
-        None, description="headers for that receiver: `name=value`, separated by commas"
+        None, description="headers for that receiver: comma-separated `name=value` pairs"
     )
     otel_metrics_exporter: Literal["otlp", "none"] = Field(
         "otlp", description="`none`: only traces are sent to that receiver"
@@ -161,13 +163,13 @@ class TelemetrySettings(BaseModel):
     )
     telemetry_content: bool = Field(
         False,
-        description="include questions and answers in traces; they then leave this installation, "
-        "and `refdesk forget` does not erase them at the receiver",
+        description="include questions and answers in traces; `refdesk forget` cannot delete them "
+        "at the receiver",
     )
     sentry_dsn: SecretStr | None = Field(
         None,
         description="address (DSN) of a Sentry project, to which errors are reported without the "
-        "text of questions and documents (needs the extra `sentry`)",
+        "text of questions and documents (requires the extra `sentry`)",
     )
 
     @field_validator("otel_exporter_otlp_endpoint")

@@ -69,18 +69,21 @@ class Settings(
     TelemetrySettings,
     BaseSettings,
 ):
-    """All settings. Times are in seconds unless the name says otherwise."""
+    """Processes, shards and logs; also collects all other settings. Times are in seconds."""
 
     model_config = SettingsConfigDict(env_file_encoding="utf-8", extra="ignore", frozen=True)
 
     shards: int = Field(
-        1, ge=1, le=1024, description="number of streams of each role; fixed at the first start"
+        1,
+        ge=1,
+        le=1024,
+        description="number of streams of each role; cannot be changed after the first start",
     )
     shard_quota: int = Field(
         10_000,
         ge=1,
-        description="maximum number of open questions of a shard; over HTTP, further ones wait for "
-        "up to 20 seconds, then they are refused",
+        description="maximum number of open questions of a shard; over HTTP, additional questions "
+        "wait for up to 20 seconds and are then rejected",
     )
     lease_seconds: float = Field(
         15.0,
@@ -89,19 +92,19 @@ class Settings(
     )
     instances: dict[str, int] = Field(
         {},
-        description="number of instances per role (a JSON "
-        "object); roles that are not named keep their default",
+        description="number of instances per role (a JSON object); roles that are not listed keep "
+        "their default",
     )
     concurrency: dict[str, int] = Field(
         {},
-        description="number of envelopes that one instance of "
-        "a role processes at the same time (a JSON object)",
+        description="number of envelopes that one instance of a role processes concurrently (a "
+        "JSON object)",
     )
     health_port: int = Field(
         0,
         ge=0,
         le=65535,
-        description="port on which every process answers /healthz, /readyz and /metrics without a "
+        description="port on which every process serves /healthz, /readyz and /metrics without a "
         "key; 0: none",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("warning", description="logs")

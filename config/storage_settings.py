@@ -50,14 +50,14 @@ class RetentionSettings(BaseModel):
     )
     records_url: SecretStr | None = Field(
         None,
-        description="database of the records: `postgresql://USER:PASSWORD@HOST/NAME` (needs the "
-        "extra `postgresql`) or `sqlite:///PATH`; unset: `records.sqlite3` in the data folder. "
-        "Set it if several machines serve questions",
+        description="database of the records: `postgresql://USER:PASSWORD@HOST/NAME` (requires the "
+        "extra `postgresql`) or `sqlite:///PATH`; unset: `records.sqlite3` in the data "
+        "folder. Set it if several machines serve questions",
     )
     records_people: Literal["pseudonym", "id"] = Field(
         "pseudonym",
-        description="how records identify users: `pseudonym`, a keyed hash that is the same "
-        "for all questions of a person, or `id`, which adds the id of the channel (`user_id`, "
+        description="how records identify users: `pseudonym`, a keyed hash that is the same for "
+        "all questions of a person, or `id`, which adds the id in the channel (`user_id`, "
         "`sub` of a token, the id of a chat)",
     )
     records_redact: tuple[Redaction, ...] = Field(
@@ -68,18 +68,17 @@ class RetentionSettings(BaseModel):
     )
     retention: dict[str, Retention] = Field(
         {},
-        description="different retention by `tenant` or `tenant/assistant`: a JSON object of "
+        description="different retention for a `tenant` or `tenant/assistant`: a JSON object of "
         "objects with `memory_ttl_days`, `result_ttl_hours`, `dead_letter_ttl_days`, "
-        "`records_days`; must be equal "
-        "in all processes",
+        "`records_days`; must be equal in all processes",
     )
     erasure_rewrite_seconds: float = Field(
         60.0,
         ge=0,
-        description="time after an erasure until Redis rewrites its append-only file, which "
-        "contains the erased text until then; also the minimum interval between two rewrites. "
-        "Expired data alone is removed from it once a day. "
-        "0: Refdesk never starts a rewrite; do it yourself",
+        description="time after a deletion until Redis rewrites its append-only file, which "
+        "contains the deleted text until then; also the minimum interval between two "
+        "rewrites. If nothing was deleted, the file is rewritten once a day to remove "
+        "expired data. 0: Refdesk never starts a rewrite; you must do it yourself",
     )
 
     @field_validator("retention")
@@ -131,8 +130,8 @@ class IngestionSettings(BaseModel):
         20.0,
         gt=0,
         le=3600,
-        description="maximum processor time for one file (wall time: six times as long); for "
-        "JSON Lines: for one document, and per megabyte for the whole file",
+        description="maximum processor time for one file (wall time: six times as long); for JSON "
+        "Lines, per document and per megabyte of the file",
     )
     ingestion_file_memory_mb: int = Field(
         512, ge=64, le=65_536, description="maximum memory for reading one file, in megabytes"
@@ -141,32 +140,31 @@ class IngestionSettings(BaseModel):
         None,
         ge=1,
         le=64,
-        description="number of files that are read at the same time, each in a separate process; "
-        "unset: one for each processor, at most eight",
+        description="number of files that are read in parallel, each in a separate process; unset: "
+        "one for each processor, at most eight",
     )
     crawl_delay_seconds: float = Field(
         0.5,
         ge=0,
         le=60,
-        description="pause between two requests to a website; a longer one in its robots.txt "
+        description="pause between two requests to a website; a longer pause in its robots.txt "
         "takes precedence",
     )
     confluence_url: str = Field(
         "",
-        description="address of the Confluence Cloud site whose spaces are read, such as "
+        description="URL of the Confluence Cloud site whose spaces are read, such as "
         "https://acme.atlassian.net; credentials are only sent there",
     )
     confluence_api_url: str = Field(
         "",
-        description="address at which a token with scopes is accepted, "
-        "https://api.atlassian.com/ex/confluence/CLOUD_ID; credentials are sent there instead; "
-        "empty: the token has no scopes",
+        description="API URL for a scoped token, https://api.atlassian.com/ex/confluence/CLOUD_ID; "
+        "credentials are sent there instead; empty: the token is not scoped",
     )
     confluence_email: str = Field("", description="account that reads Confluence")
     confluence_api_token: SecretStr | None = Field(None, description="API token of that account")
     zendesk_url: str = Field(
         "",
-        description="address of the Zendesk whose help center is read, such as "
+        description="URL of the Zendesk account whose help center is read, such as "
         "https://acme.zendesk.com; credentials are only sent there",
     )
     zendesk_email: str = Field(
@@ -176,15 +174,16 @@ class IngestionSettings(BaseModel):
     zendesk_api_token: SecretStr | None = Field(None, description="API token of that account")
     source_everybody_groups: list[str] = Field(
         [],
-        description="groups of Confluence and user segments of Zendesk that contain all users of "
-        'this desk (JSON), such as ["confluence-users"]; what they may read is public here',
+        description="Confluence groups and Zendesk user segments that include all users of this "
+        'desk (JSON), such as ["confluence-users"]; documents that they can read are '
+        "public here",
     )
 
     sources_over_http: list[str] = Field(
         ["https://"],
-        description="prefixes of addresses of sources that a key with the scope `write` may "
-        'add over HTTP (JSON), such as ["https://", "s3://docs", "/srv/handbook"]; a website '
-        "must have a public address, unless its host is listed here",
+        description="URL prefixes of sources that a key with the scope `write` can add over HTTP "
+        '(JSON), such as ["https://", "s3://docs", "/srv/handbook"]; a website must '
+        "have a public address, unless its host is listed here",
     )
 
     @field_validator("confluence_url", "confluence_api_url", "zendesk_url")
@@ -218,7 +217,8 @@ class StorageSettings(BaseModel):
     qdrant_api_key: SecretStr | None = Field(None, description="key of the Qdrant server")
     refdesk_data: Path = Field(
         Path(".refdesk"),
-        description="folder of the embedded broker, the embedded index, the records and the models",
+        description="folder for the embedded broker, the embedded index, the records and the "
+        "models",
     )
 
     _is_index_address = field_validator("qdrant_url")(check_web_address)

@@ -24,9 +24,10 @@ class WaySettings(BaseModel):
     way: WayName = Field(
         WayName.SEARCH,
         description="how questions are answered: `search`: one search; `tools`: a loop of tool "
-        "calls, for questions that need several passages; `specialists`: reviews of documents "
-        "against laws and rules; `swarm`: several workers at the same time, for questions that "
-        "are too large for one search; `auto`: by the complexity and kind of each question",
+        "calls, for questions that need several passages; `specialists`: reviews of "
+        "documents against laws and rules; `swarm`: several workers in parallel, for "
+        "questions that are too large for one search; `auto`: depends on the complexity "
+        "and type of each question",
     )
     search_below_complexity: int = Field(
         30,
@@ -46,14 +47,14 @@ class WaySettings(BaseModel):
         3,
         ge=1,
         le=10,
-        description="maximum number of answers for which the tool loop looks; before each, a "
-        "model plans calls in up to 10 rounds",
+        description="maximum number of answers that the tool loop writes; before each, a model "
+        "plans calls in up to 10 rounds",
     )
     multi_tool_enabled: bool = Field(
-        True, description="whether one round may call several tools; false: one tool per round"
+        True, description="allow several tool calls in one round; false: one tool per round"
     )
     max_parallel_tools: int = Field(
-        3, ge=1, le=64, description="maximum number of tool calls of a question at the same time"
+        3, ge=1, le=64, description="maximum number of concurrent tool calls of a question"
     )
     max_tool_calls: int = Field(
         8, ge=1, le=64, description="maximum number of tool calls in one round"
@@ -63,14 +64,14 @@ class WaySettings(BaseModel):
     )
     tool_set: Path | None = Field(
         None,
-        description="TOML file with further tools (built-in ones under other names and with fixed "
-        "arguments) and with combinations of tools",
+        description="TOML file with additional tools (built-in tools under other names and with "
+        "fixed arguments) and tool combinations",
     )
 
     outside_tools: Path | None = Field(
         None,
-        description="TOML file with MCP servers and HTTP interfaces whose tools may be called "
-        "([tools.md](tools.md)); MCP servers need the extra `mcp`",
+        description="TOML file with MCP servers and HTTP APIs whose tools can be called "
+        "([tools.md](tools.md)); MCP servers require the extra `mcp`",
     )
 
 
@@ -79,9 +80,9 @@ class SwarmSettings(BaseModel):
 
     swarm_strategy: StrategyChoice = Field(
         "auto",
-        description="how the swarm divides a question: `intelligent`: by the form of the question; "
-        "`parallel`: independent sub-questions; `council`: several perspectives; `auto`: the "
-        "planner chooses",
+        description="how the swarm divides a question. `intelligent`: by the form of the question; "
+        "`parallel`: independent sub-questions; `council`: several perspectives; "
+        "`auto`: the planner chooses",
     )
     swarm_workers: int = Field(
         MOST_WORKERS, ge=1, le=MOST_WORKERS, description="maximum number of workers of a question"
@@ -93,8 +94,8 @@ class SwarmSettings(BaseModel):
         1.0,
         gt=0,
         le=1,
-        description="the answer is written when this share of the workers have finished; 1: when "
-        "all have finished, failed or taken too long",
+        description="share of the workers that must finish before the answer is written; 1: all "
+        "must have finished, failed or timed out",
     )
     swarm_above_complexity: int = Field(
         70,
@@ -110,8 +111,8 @@ class SpecialistSettings(BaseModel):
 
     specialists_folder: Path | None = Field(
         None,
-        description="folder with files such as `compliance.toml` that replace those of the "
-        "product: prompt, model, temperature, tools and limits of a specialist",
+        description="folder with files such as `compliance.toml` that override the defaults: "
+        "prompt, model, temperature, tools and limits of a specialist",
     )
 
     @property

@@ -54,10 +54,10 @@ _SETTINGS = """# Settings
 
 Generated from the settings in `config/` by `python -m deploy.generate.pages`; do not edit.
 
-A setting is an environment variable or a line in a file of settings. The option `--env-file FILE`
-of a command, or the variable `REFDESK_ENV_FILE`, names the file. If neither is given, Refdesk reads
-`.env` in the working directory, unless another user may have written it. If the variable is empty,
-Refdesk reads no file. A file has such lines:
+A setting is an environment variable or a line in a settings file. Specify the file with the
+option `--env-file FILE` of a command, or with the variable `REFDESK_ENV_FILE`. If neither is given,
+Refdesk reads `.env` in the working directory, unless other users can write to it. If the variable
+is empty, Refdesk does not read a file. Example of a file:
 
 ```bash
 DOMAIN_NAME="Help of Acme Pay"
@@ -70,9 +70,10 @@ INSTANCES='{{"response": 4}}'
 When a command starts, it prints which file it reads, and warns about unknown
 names and about secrets that other users can read.
 
-A `.env` that nobody named may set only {harmless}, because it may come from an unpacked archive or
-a cloned repository. A command that finds another setting in it, or a value with `${{...}}`, ends
-with an error. Keys, addresses, models, paths, prices and permissions require a file that is named.
+A `.env` file that is read automatically can set only {harmless}, because it may come from an
+unpacked archive or a cloned repository. If it contains another setting, or a value with `${{...}}`,
+the command fails with an error. Keys, URLs, models, paths, prices and permissions must be set in a
+file that you specify.
 """
 _AREA = """
 ## {title}
@@ -105,7 +106,7 @@ export const STEP_OF = {{
 }};
 """
 _GROUP_TABLE = """\
-| Group | Roles | Scaled by the depth of | Entries a replica | Replicas |
+| Group | Roles | Scaled by the depth of | Entries per replica | Replicas |
 |---|---|---|---|---|
 """
 

@@ -65,31 +65,31 @@ OBJECT: Body = {"type": "object", "properties": {"a": {"type": "string"}}}
 CLOSED = OBJECT | {"required": ["a"], "additionalProperties": False}
 LIMITS: Mapping[tuple[str, str], tuple[str, Body, Body]] = {
     ("OpenAI", "types"): (CHAT, chat(), chat({"role": "nobody", "content": "a"})),
-    ("OpenAI", "name of a function: `[a-zA-Z0-9_-]`, at most 64"): (
+    ("OpenAI", "function name: `[a-zA-Z0-9_-]`, at most 64"): (
         CHAT,
         chat(called(64 * "s"), result()),
         chat(called("multi.tool"), result()),
     ),
-    ("OpenAI", "id of a call: at most 40 characters"): (
+    ("OpenAI", "call id: at most 40 characters"): (
         CHAT,
         chat(called(call_id=40 * "c"), result(40 * "c")),
         chat(called(call_id=41 * "c"), result(41 * "c")),
     ),
-    ("OpenAI", "each call has its result"): (CHAT, chat(called(), result()), chat(called())),
-    ("OpenAI", "strict schema: all properties required, no others"): (
+    ("OpenAI", "every call must have a result"): (CHAT, chat(called(), result()), chat(called())),
+    ("OpenAI", "strict schema: all properties required, no additional properties"): (
         CHAT,
         strict(CLOSED),
         strict(OBJECT),
     ),
     ("OpenAI", "`tool_choice` only with tools"): (CHAT, chat(), chat(tool_choice="auto")),
     ("OpenAI", "temperature 0 to 2"): (CHAT, chat(temperature=2.0), chat(temperature=2.1)),
-    ("OpenAI", "1 to 2,048 texts to embed, none empty"): (
+    ("OpenAI", "1 to 2,048 texts per embedding request, none empty"): (
         VECTORS,
         {"model": "m", "input": ["a"] * 2048},
         {"model": "m", "input": ["a", ""]},
     ),
     ("Google", "types"): (CONTENT, content(), content(generationConfig={"maxTokens": 9})),
-    ("Google", "name of a function: starts with a letter or `_`, at most 64"): (
+    ("Google", "function name: starts with a letter or `_`, at most 64"): (
         CONTENT,
         content(google_call("a.b"), GOOGLE_RESULT),
         content(google_call("3a"), GOOGLE_RESULT),
@@ -99,7 +99,7 @@ LIMITS: Mapping[tuple[str, str], tuple[str, Body, Body]] = {
         content(google_call(), GOOGLE_RESULT),
         content(google_call(), PART),
     ),
-    ("Google", "1 to 100 texts to embed"): (
+    ("Google", "1 to 100 texts per embedding request"): (
         BATCH,
         {"requests": texts(100)},
         {"requests": texts(101)},
@@ -110,13 +110,17 @@ LIMITS: Mapping[tuple[str, str], tuple[str, Body, Body]] = {
         message(max_completion_tokens=9),
     ),
     ("Anthropic", "temperature 0 to 1"): (MESSAGES, message(), message(temperature=1.1)),
-    ("Anthropic", "32 MB"): (MESSAGES, message(), message(system="a" * (32 * 2**20))),
-    ("Anthropic", "name of a tool: `[a-zA-Z0-9_-]`, at most 128"): (
+    ("Anthropic", "request of at most 32 MB"): (
+        MESSAGES,
+        message(),
+        message(system="a" * (32 * 2**20)),
+    ),
+    ("Anthropic", "tool name: `[a-zA-Z0-9_-]`, at most 128"): (
         MESSAGES,
         message(tools=[{"name": 128 * "a", "input_schema": {}}]),
         message(tools=[{"name": "a.b", "input_schema": {}}]),
     ),
-    ("Anthropic", "id of a call: `[a-zA-Z0-9_-]`"): (
+    ("Anthropic", "call id: `[a-zA-Z0-9_-]`"): (
         MESSAGES,
         message(USE, block("tool_result", tool_use_id="c1", content="a")),
         message(
@@ -129,7 +133,7 @@ LIMITS: Mapping[tuple[str, str], tuple[str, Body, Body]] = {
         message(block("text", text="a")),
         message(block("text", text=" ")),
     ),
-    ("Anthropic", "each call has its result in the next message"): (
+    ("Anthropic", "every call must have a result in the next message"): (
         MESSAGES,
         message(USE, block("tool_result", tool_use_id="c1", content="a")),
         message(USE, block("text", text="a")),

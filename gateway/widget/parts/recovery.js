@@ -14,7 +14,7 @@ export function recoveryHint(code, { key, url, assistant }) {
     not_local: `without keys, only requests from the server's own machine are answered. ${anew}`,
     missing_scope: `the key ${id} lacks a scope. ${anew}`,
     unknown_assistant: `the key ${id} has no assistant ${assistant}. Fix: ${make} --assistant ${assistant}`,
-    invalid_person_token: `the person's token is not valid for the key ${id}, or has ended. Fix: set personToken to a function that returns a new one`,
+    invalid_person_token: `the person's token is not valid for the key ${id}, or has expired. Fix: set personToken to a function that returns a new one`,
     person_token: "the page's function personToken failed; it is called again",
     policy: `the page's Content-Security-Policy stops it. Fix: add ${url} to connect-src`,
     unreadable: `${url} answers, but the page may not read it. Fix: configure the proxy in front of it to forward OPTIONS and Access-Control-*`,
