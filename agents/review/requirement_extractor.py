@@ -252,9 +252,9 @@ def list_unaccounted(
 def read_listed(
     outputs: Sequence[RequirementExtractorOutput], units: Sequence[RuleUnit]
 ) -> ExtractedPart:
-    """Return the requirements in the order of their units, and an account of every unit.
+    """Return the requirements in the order of their units, and the result for every unit.
 
-    Entries that name no unit, and duplicates, are left out with a note.
+    Duplicates, and entries that do not refer to a unit, are omitted with a note.
     """
     listed = [requirement for output in outputs for requirement in output.checklist]
     reasons = {
@@ -290,9 +290,10 @@ def read_listed(
 
 
 def _count_introduction(units: Sequence[RuleUnit]) -> int:
-    """Return the number of units above the first heading; 0 if there are none.
+    """Return the number of units above the first heading, or 0 if there are none.
 
-    A law with one file per article has no introduction: the text below a title is the article.
+    A law with one file per article has no introduction, because the text below a title is the
+    article.
     """
     if len({unit.document_id for unit in units}) > 1:
         return 0
