@@ -1,4 +1,6 @@
-"""Assembles the hand-over to a person: receivers of conversations, and storage of answers."""
+"""Assembles the hand-over to a person: the receivers of conversations, and the storage of
+answers.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -44,7 +46,7 @@ log = structlog.get_logger("gateway")
 
 MAIL_JOB = "mail_replies"
 MAIL_SECONDS, MAIL_MEMORY_MB = 5.0, 256
-"""The limits of parsing one e-mail."""
+"""The limits for parsing one email."""
 
 
 async def make_handover(
@@ -55,9 +57,9 @@ async def make_handover(
     *,
     journals_alone: bool = False,
 ) -> "StoredHandOver | None":
-    """Return the hand-over of conversations; None if the settings name no receiver.
+    """Return the hand-over of conversations, or None if no receiver is configured.
 
-    `journals_alone`: this process may not read the memory of conversations.
+    `journals_alone` is true if this process may not read the memory of conversations.
     """
     receivers = list_receivers(runtime.settings)
     if not receivers:
@@ -112,7 +114,7 @@ def make_stored_handover(
 
 
 def list_receivers(settings: Settings) -> list[Receiver]:
-    """Return the receivers of the settings; raises `CommandError` for incomplete settings."""
+    """Return the configured receivers; raises `CommandError` if the settings are incomplete."""
     _check_needs(settings)
     receivers: list[Receiver] = []
     mail = _make_mail(settings)
@@ -136,7 +138,7 @@ def list_receivers(settings: Settings) -> list[Receiver]:
 async def reading_mail_replies(
     runtime: Runtime, client: "Redis", handover: HandOver | None
 ) -> AsyncIterator[None]:
-    """Read replies by e-mail while inside, if the settings name a mailbox."""
+    """Read email replies inside the context, if a mailbox is configured."""
     settings = runtime.settings
     if settings.imap_host is None or not isinstance(handover, StoredHandOver):
         yield
@@ -158,7 +160,7 @@ async def reading_mail_replies(
 def make_mail_replies(
     settings: Settings, is_known: IsKnown, deliver: Deliver, report: Callable[[str], None]
 ) -> MailReplies:
-    """Return the reader of the mailbox of the settings."""
+    """Return the reader for the configured mailbox."""
     # Imported here: most installations read no mailbox.
     from knowledge.isolation.messages import ReadingLimits
     from knowledge.isolation.reader_process import ReaderProcess
