@@ -109,7 +109,7 @@ class HttpSettings(BaseModel):
 
 
 class VisitorSettings(BaseModel):
-    """Settings for the limits per person, which apply to website visitors and people in chats."""
+    """Settings for limits per person: website visitors and people in chats."""
 
     visitor_requests_per_minute: int = Field(
         120,

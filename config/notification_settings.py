@@ -54,7 +54,7 @@ class WebhookEndpoint(BaseModel, frozen=True, extra="forbid"):
 
 
 class NotificationSettings(BaseModel):
-    """Settings for webhooks, and for hand-over to a person."""
+    """Settings for webhooks and hand-over to a person."""
 
     webhooks: dict[str, WebhookEndpoint] = Field(
         {},

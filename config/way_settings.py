@@ -19,7 +19,7 @@ PROMPTS = Path(__file__).with_name("prompts")
 
 
 class WaySettings(BaseModel):
-    """Settings for the way of answering, and for the tool loop."""
+    """Settings for the way of answering and the tool loop."""
 
     way: WayName = Field(
         WayName.SEARCH,

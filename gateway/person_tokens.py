@@ -83,7 +83,7 @@ class PersonTokens:
                 now=time.time(),
             )
         except TokenError as error:
-            raise PersonTokenError(f"this token of a person is not valid: {error}") from error
+            raise PersonTokenError(f"this person token is not valid: {error}") from error
         # A provider states no groups for a person who is in none.
         groups = claims.get(issuer.groups_claim, [])
         return replace(_state_person(claims, groups, key), issuer=issuer.issuer)
@@ -127,7 +127,7 @@ def read_person_token(token: str, key: Key) -> StatedPerson:
         )
     except (jwt.PyJWTError, RecursionError, OverflowError) as error:
         reason = type(error).__name__
-        raise PersonTokenError(f"this token of a person is not valid: {reason}") from error
+        raise PersonTokenError(f"this person token is not valid: {reason}") from error
     return _state_person(claims, claims.get("groups"), key)
 
 

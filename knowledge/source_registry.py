@@ -204,8 +204,8 @@ def admit_over_http(spec: SourceSpec, prefixes: Sequence[str]) -> SourceSpec:
     if not named:
         shown = ", ".join(prefixes) or "nothing"
         raise SourceError(
-            f"{spec.root} may not be added over HTTP, where sources may begin with: {shown}; an "
-            "operator adds it with refdesk sources add, or extends SOURCES_OVER_HTTP"
+            f"{spec.root} cannot be added over HTTP. Allowed prefixes: {shown}. An operator can "
+            "add it with refdesk sources add, or extend SOURCES_OVER_HTTP"
         )
     is_public = spec.is_website and all(place in WEB for place in named)
     return spec.model_copy(update={"is_public": is_public})

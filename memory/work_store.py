@@ -90,7 +90,7 @@ class RedisWorkStore:
         values = (reference, zlib.compress(value, 6), KEPT_SECONDS, MOST_VALUES)
         stored: int = await await_answer(self._client.eval(_PUT, len(keys), *keys, *values))
         if stored == _ENDED:
-            raise QuestionEndedError(f"expected an open question, found {question!r} ended")
+            raise QuestionEndedError(f"{question!r} has already ended")
         if stored == _FULL:
             raise ValueError(f"expected at most {MOST_VALUES:,} stored values, found one more")
         return reference

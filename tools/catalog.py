@@ -173,7 +173,7 @@ class NamedTool(Tool[BaseModel, BaseModel]):
 
     def read_inputs(self, arguments: JsonValue) -> BaseModel:
         if not isinstance(arguments, dict):
-            raise InvalidInput(f"expected an object of arguments, found {arguments!r:.80}")
+            raise InvalidInput(f"expected the arguments as a JSON object, found {arguments!r:.80}")
         chosen = self._entry.fixed.keys() & arguments.keys()
         if chosen:
             raise InvalidInput(f"expected no argument {min(chosen)!r}: this tool fixes it")

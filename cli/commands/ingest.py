@@ -143,7 +143,7 @@ def write_progress(text: str) -> None:
 
 
 def shorten(name: str) -> str:
-    """Return the end of a name that is too long to be shown before a bar."""
+    """Return the end of a name that is too long to be shown in front of a progress bar."""
     line = " ".join(clean_text(name).split())
     return line if len(line) <= 32 else f"…{line[-31:]}"
 
@@ -183,7 +183,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def result_lines(result: IngestionResult) -> list[str]:
-    """Return the result of an ingestion as lines for a person."""
+    """Return the result of an ingestion as human-readable lines."""
     lines = [f"could not read {source}: {reason}" for source, reason in result.failed]
     counts = {
         "added": result.added,
@@ -311,7 +311,7 @@ def _count(text: str) -> int:
 
 
 def _parse(text: str, chosen: argparse.Namespace) -> SourceSpec:
-    """Return a source with the options of the command."""
+    """Return a source with the options given on the command line."""
     limits = {name: getattr(chosen, name) for name in ("pages", "depth", "seconds")}
     spec = parse_source(
         text,

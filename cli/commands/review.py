@@ -215,9 +215,7 @@ def read_form(report: Path | None) -> ReportForm | None:
     if form is None:
         raise CommandError(f"expected a report named *{', *'.join(known)}, found {report.name!r}")
     if not report.parent.is_dir():
-        raise CommandError(
-            f"expected a folder for the report, found none at {str(report.parent)!r}"
-        )
+        raise CommandError(f"the folder for the report does not exist: {str(report.parent)!r}")
     return form
 
 

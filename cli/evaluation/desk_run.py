@@ -171,12 +171,12 @@ async def open_documents(settings: Settings, documents: Sequence[Path]) -> Async
             knowledge = await stack.enter_async_context(open_knowledge(settings, alone=True))
         except IndexOwned as error:
             raise CommandError(
-                f"{error}; stop it for the run, or name the documents with --documents"
+                f"{error}; stop it for the run, or specify the documents with --documents"
             ) from error
         if not await knowledge.has_documents():
             raise CommandError(
-                "there are no documents: name some with --documents PATH, put them into the folder "
-                "documents of --data, or read them with: refdesk ingest PATH..."
+                "there are no documents: specify them with --documents PATH, put them in the "
+                "`documents` folder of the --data directory, or run: refdesk ingest PATH..."
             )
         yield knowledge
 

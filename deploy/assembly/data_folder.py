@@ -37,9 +37,9 @@ def check_redis_of_owner(data_folder: Path, redis_url: str | None) -> None:
     own = _describe_redis(redis_url)
     if theirs != own and pid.isdigit() and _is_running(int(pid)):
         raise CommandError(
-            f"process {pid} has opened the index in {data_folder.resolve()} and uses "
-            f"another Redis: {theirs}, found {own} here. Set the same REDIS_URL for both, set "
-            "another REFDESK_DATA, or stop that process"
+            f"process {pid} has already opened the index in {data_folder.resolve()} and uses "
+            f"{theirs}, but this process uses {own}. Use the same REDIS_URL for "
+            "both, set REFDESK_DATA to a different folder, or stop the other process"
         )
 
 

@@ -259,7 +259,7 @@ def _areas() -> dict[str, set[str]]:
     """Return the names of the settings in each group, by the title of the group."""
     areas = {_title(group): set(group.model_fields) for group in _GROUPS}
     shared = set[str]().union(*areas.values())
-    return {**areas, _title(Settings): set(Settings.model_fields) - shared}
+    return {**areas, "Processes": set(Settings.model_fields) - shared}
 
 
 def _title(group: type[BaseModel]) -> str:

@@ -209,19 +209,23 @@ class ServiceClient:
             )
         if status in _BUSY:
             raise ConnectorError(
-                place, f"{place} is busy or limits its requests ({status}): it is asked again later"
+                place,
+                f"{place} is busy or limits its requests ({status}): it will be retried later",
             )
         if status in _GONE:
-            raise ItemGoneError(place, f"it is not there for this account ({status})")
+            raise ItemGoneError(place, f"it does not exist for this account ({status})")
         if status == _FORBIDDEN:
             raise ItemForbiddenError(
-                place, "the account may not ask this (403): check its permissions"
+                place,
+                "the account is not allowed to make this request (403): check its permissions",
             )
         if status in REDIRECTS:
             raise ConnectorError(
-                place, f"{place} redirects, where credentials are not sent: check its address"
+                place,
+                f"{place} redirects to another address, and credentials are not sent to redirect "
+                "targets: check the configured address",
             )
-        raise ItemError(place, f"its server answered {status}")
+        raise ItemError(place, f"its server responded with status {status}")
 
 
 class _AnyAnswer(BaseModel, extra="allow"):

@@ -231,8 +231,8 @@ class QdrantIndex(IndexReader):
         if written != own:
             raise IndexMismatch(
                 f"the index at {self._engine.location} was written with the embedding model "
-                f"{_describe_embedding(*written)}, not with {_describe_embedding(*own)}: set "
-                "EMBEDDING_MODEL and its settings as they were, or ingest into another place",
+                f"{_describe_embedding(*written)}, not with {_describe_embedding(*own)}: restore "
+                "the previous EMBEDDING_MODEL and its settings, or ingest into a new index",
                 written,
             )
         if self._engine.was_interrupted:

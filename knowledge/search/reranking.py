@@ -103,11 +103,11 @@ class CrossEncoder:
                 scores = await call
         except TimeoutError as error:
             raise RerankingFailed(
-                f"expected scores of {self.name!r} within {self._seconds:.3g} s, found none"
+                f"expected scores from {self.name!r} within {self._seconds:.3g} s, found none"
             ) from error
         if len(scores) != len(passages):
             raise RerankingFailed(
-                f"expected {len(passages)} scores of {self.name!r}, found {len(scores)}"
+                f"expected {len(passages)} scores from {self.name!r}, found {len(scores)}"
             )
         return scores
 

@@ -151,7 +151,7 @@ class Transport:
                 return await coming
         except TimeoutError as error:
             raise ModelTimeout(
-                f"expected {self.name!r} to begin an answer within {seconds:.3g} s, found nothing"
+                f"{self.name!r} did not start to respond within {seconds:.3g} s"
             ) from error
 
     async def _reserve_quota(self, run: Run, tokens: int) -> None:

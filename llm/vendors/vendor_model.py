@@ -461,7 +461,7 @@ def _read_message(reply: ModelReply) -> ModelMessage:
     """
     message = ModelMessage(text=remove_thoughts(reply.text).strip(), calls=reply.calls)
     if not message.text and not message.calls:
-        raise NotReadable("expected a text or tool calls, found neither")
+        raise NotReadable("expected text or tool calls in the response, found neither")
     return message
 
 
