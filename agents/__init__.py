@@ -1,1 +1,1 @@
-"""The agents: one file and one class for each."""
+"""The agents, with one file and one class for each."""

@@ -1,4 +1,6 @@
-"""The base class of agents: typed reads in, typed writes out, and no other access."""
+"""The base class of agents, which receive typed reads, return typed writes, and have no other
+access.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -36,7 +38,7 @@ W = TypeVar("W", bound=BaseModel)
 
 
 class AgentSettings(Protocol):
-    """The settings of an assistant that its agents need, with the names that `config/` defines."""
+    """The settings of an assistant that its agents need, with the names used in `config/`."""
 
     @property
     def domain_name(self) -> str: ...
@@ -112,38 +114,42 @@ class AgentSettings(Protocol):
 
 
 class AgentParts(Protocol):
-    """The dependencies that the assembly offers to the agents of one assistant."""
+    """The dependencies that the assembly provides to the agents of one assistant."""
 
     @property
     def settings(self) -> AgentSettings: ...
 
     @property
     def model(self) -> "Callable[[str], Model]":
-        """Returns the model of a task of `llm/tasks`."""
+        """Returns the model for a task in `llm/tasks`."""
         ...
 
     @property
     def uses_model(self) -> bool:
-        """Whether a model writes the answers; otherwise the passages of the search are shown."""
+        """Whether a model writes the answers. If not, the passages found by the search are
+        shown.
+        """
         ...
 
     def estimate_usd(self, task: str, usage: "Usage") -> Decimal | None:
-        """Return the price of a call for a task; None where it is unknown."""
+        """Return the price of a call for a task, or None if it is unknown."""
         ...
 
     @property
     def context_tokens(self) -> int:
-        """The size of an answer's context."""
+        """The size of the context for an answer."""
         ...
 
     @property
     def searcher(self) -> "Searcher":
-        """The search in the assistant's documents; raises `LookupError` without an index."""
+        """Searches the assistant's documents; raises `LookupError` without an index."""
         ...
 
     @property
     def early_embedding(self) -> "EarlyEmbedding | None":
-        """Embeds a question before its search; None if no vendor embeds, or if it must wait."""
+        """Embeds a question before its search; None if no vendor embeds texts, or if embedding must
+        wait.
+        """
         ...
 
     @property
@@ -163,7 +169,7 @@ class AgentParts(Protocol):
 
     @property
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
-        """Returns the versions and documents that a text names and that a person of these groups
+        """Returns the versions and documents that a text names and that a person in these groups
         may read; raises `LookupError` without an index.
         """
         ...
@@ -174,14 +180,14 @@ class AgentParts(Protocol):
     ) -> (
         "Callable[[Sequence[str], Sequence[str], Run], Awaitable[Sequence[VerifiedAnswer]]] | None"
     ):
-        """Returns the verified answers with the questions most similar to some texts, for a person
-        of these groups; None if there are none.
+        """Returns the verified answers whose questions are most similar to some texts, for a person
+        in these groups; None if there are none.
         """
         ...
 
     @property
     def list_versions(self) -> "Callable[[Sequence[str]], Awaitable[Sequence[str]]]":
-        """Returns the versions that documents state which a person of these groups may read."""
+        """Returns the versions stated in those documents that a person in these groups may read."""
         ...
 
     @property
@@ -194,8 +200,9 @@ class AgentParts(Protocol):
 
     @property
     def read_languages(self) -> "Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]":
-        """Returns the number of documents in each language that a person of these groups may read;
-        empty where it is unknown."""
+        """Returns the number of documents in each language that a person in these groups may read,
+        or an empty mapping if it is unknown.
+        """
         ...
 
     @property
@@ -203,26 +210,26 @@ class AgentParts(Protocol):
 
     @property
     def open_budget(self) -> "Callable[[Run], ToolBudget] | None":
-        """Returns the budget of a run's tool calls, for a `ToolExecutor`; None without a limit."""
+        """Returns the budget for a run's tool calls, for a `ToolExecutor`; None without a limit."""
         ...
 
     @property
     def open_receipts(self) -> "Callable[[Run], ToolReceipts] | None":
-        """Returns the receipts of a run's calls with effects, for a `ToolExecutor`; without
-        receipts no such call is made.
+        """Returns the receipts for a run's calls with side effects, for a `ToolExecutor`. Without
+        receipts, no such call is made.
         """
         ...
 
     @property
     def shows_drafts(self) -> bool:
-        """Whether an answer is shown while it is written, and not only after its approval."""
+        """Whether an answer is shown while it is being written, and not only after its approval."""
         ...
 
 
 class MayAsk(BaseModel, frozen=True):
-    """Attributes with which an agent asks for clarification or refuses. The `Writes` class of every
-    agent that may do so derives from it. The flow then continues with the clarification agent,
-    which writes the text.
+    """Attributes with which an agent asks for clarification or refuses to answer. The `Writes`
+    class of every agent that may do so derives from this class. The flow then continues with the
+    clarification agent, which writes the text.
     """
 
     needs_clarification: bool = False
@@ -231,14 +238,14 @@ class MayAsk(BaseModel, frozen=True):
 
 
 class ReadsLanguage(BaseModel, frozen=True):
-    """The language of the question, ISO 639-1, and that of the texts around its answer."""
+    """The language of the question (ISO 639-1), and the language of the texts around its answer."""
 
     language: str = "en"
     texts_language: str = ""
 
     @property
     def reply_language(self) -> str:
-        """Language of the answer, BCP 47."""
+        """Language of the answer, as a BCP 47 tag."""
         return choose_texts_language(self.language, self.texts_language)
 
 
@@ -272,21 +279,23 @@ class AgentRole(StrEnum):
 
 
 class Agent(ABC, Generic[R, W]):
-    """Does the work of one role on the payload of one envelope.
+    """Does the work of one role on the payload of an envelope.
 
-    An agent never holds the envelope. It returns `Wrote`, `RetryAfter` or `GaveUp`; an exception
-    is a failure, never a success. An instance works on one envelope in its `run`; `in_run` makes it
-    from the configured instance. It keeps no state between envelopes. What its class declares is
-    known to the rest of the program by `agents/roster.py`.
+    An agent has no access to the envelope itself. It returns `Wrote`, `RetryAfter` or `GaveUp`; an
+    exception is a failure, never a success. An instance works on one envelope in its `run`, and is
+    created by `in_run` from the configured instance. It keeps no state between envelopes.
+    `agents/roster.py` makes the declarations of its class available to the rest of the program.
     """
 
     role: ClassVar[Role]
     step: ClassVar[ProgressStep]
     """The step shown to people while the agent works."""
     slots: ClassVar[int] = 16
-    """The default of `CONCURRENCY`: the number of envelopes that an instance works on at once."""
+    """The default of `CONCURRENCY`, the number of envelopes that an instance works on at the same
+    time.
+    """
     model_task: "ClassVar[Task[Any, Any] | None]" = None
-    """The task for which the agent calls a model; the first of them, if there are several."""
+    """The task for which the agent calls a model, or the first one if there are several."""
     needs_index: ClassVar[bool] = False
     """Whether the agent searches or reads the documents."""
     tier: ClassVar[AgentTier] = AgentTier.WORKER
@@ -299,25 +308,28 @@ class Agent(ABC, Generic[R, W]):
 
     @classmethod
     def make(cls, parts: AgentParts) -> Self:
-        """Return the agent, built from the `parts` that it needs; by default from none."""
+        """Return the agent, built from those of the `parts` that it needs; by default, it needs
+        none.
+        """
         return cls()
 
     def in_run(self, run: Run) -> Self:
-        """Return the agent for one run; it shares everything else with this one."""
+        """Return the agent for one run, which shares everything else with this one."""
         own = object.__new__(type(self))
         own.__dict__.update(self.__dict__, run=run)
         return own
 
     @abstractmethod
     async def work(self, reads: R) -> HopOutcome[W]:
-        """Return the attributes that the payload gains."""
+        """Return the attributes to add to the payload."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeskDomain:
-    """The desk's settings: name, subject, untranslated names, terms with their use, and style.
+    """The settings of the desk: name, subject, names that are not translated, terms with their
+    usage, and style.
 
-    `tone` and `formatting` concern the form of answers and leave their content as it is.
+    `tone` and `formatting` affect the form of answers, but not their content.
     """
 
     name: str = ""
@@ -329,7 +341,7 @@ class DeskDomain:
 
     @classmethod
     def of(cls, settings: AgentSettings) -> Self:
-        """Return the facts about the desk that these settings state."""
+        """Return the facts about the desk that are stated in these settings."""
         return cls(
             name=settings.domain_name,
             scope=settings.domain_scope,

@@ -1,4 +1,4 @@
-"""Finds the documents and rules that a question names, by their titles."""
+"""Finds the documents and rules that a question refers to by title."""
 
 import math
 import re
@@ -36,7 +36,9 @@ _FRAMEWORKS_FILE = Path(__file__).with_name("frameworks.toml")
 
 @dataclass(frozen=True, slots=True)
 class TitledDocument:
-    """A document by its names; `kind` as rules classify its text, empty: not read."""
+    """A document with its names; `kind` is the type determined by rules from its text, or empty if
+    it was not read.
+    """
 
     id: str
     title: str
@@ -46,7 +48,9 @@ class TitledDocument:
 
     @property
     def is_rule(self) -> bool:
-        """Whether the title, or otherwise the kind, identifies a law or another set of rules."""
+        """Whether the title or, if it does not, the type identifies a law or another set of
+        rules.
+        """
         words = _split(self.title)
         if words & _load("reviewed"):
             return False
@@ -68,9 +72,9 @@ class FoundScope:
 def find_scope(
     question: str, documents: Sequence[TitledDocument], language: str = "en"
 ) -> FoundScope:
-    """Return the documents that a question in a language names, by their roles. If it names none
-    for a role and only one document has that role, that one is assumed, unless the question
-    contains a name that no document has.
+    """Return the documents that a question refers to, by role. If it refers to none for a role and
+    only one document has that role, that document is assumed, unless the question contains a name
+    that does not belong to any document.
     """
     named = list_named(question, documents)
     rules = [document for document in named if document.is_rule]
@@ -95,9 +99,10 @@ def find_scope(
 
 
 def list_named(question: str, documents: Sequence[TitledDocument]) -> list[TitledDocument]:
-    """Return the documents most of whose name the question has, or a word that only few have.
+    """Return the documents of which the question contains most of the name, or a word that occurs
+    in few names.
 
-    A framework is the same under each of its names: GDPR, General Data Protection Regulation.
+    All names of a framework are treated as equal: GDPR, General Data Protection Regulation.
     """
     asked = _split(question) - _load("empty") - STOP_WORDS
     generic = _load("rules") | _load("reviewed")
@@ -125,10 +130,10 @@ def list_named(question: str, documents: Sequence[TitledDocument]) -> list[Title
 def list_unknown_names(
     question: str, documents: Sequence[TitledDocument], language: str = "en"
 ) -> list[str]:
-    """Return the names of documents in a question that do not exist.
+    """Return the names in a question that look like documents but do not exist.
 
-    A name is a word in capitals, or several in a row, with the kind of document: "Bar Act". In
-    German, where every noun has a capital, it is in quotation marks or follows its kind: "Vertrag
+    A name is a capitalized word, or several in a row, with the type of document: "Bar Act". In
+    German, where every noun is capitalized, it is in quotation marks or follows the type: "Vertrag
     Foo", "Gesetz Bar".
     """
     known = {word for document in documents for name in _list_names(document) for word in name}
@@ -141,9 +146,10 @@ def list_unknown_names(
 def list_offers(
     documents: Sequence[TitledDocument], question: str, *, rules: bool, reviewed: bool
 ) -> list[str]:
-    """Return the names of the documents that have the missing roles, those like the question first.
+    """Return the names of the documents that have the missing roles, with those similar to the
+    question first.
 
-    Files of one folder that is a law are named once, by their folder.
+    Files in a folder that represents a law are named once, by their folder.
     """
     asked = _split(question) - _load("empty") - _load("rules") - _load("reviewed")
     kinds = [
@@ -166,9 +172,9 @@ async def offer_documents(
     run: Run,
     extracted: Extracted | None = None,
 ) -> dict[str, Sequence[object]]:
-    """Return the names of missing documents and the existing documents for their roles. `extracted`
-    contains the documents found so far. Only documents that the person may read are offered; all
-    others are treated as nonexistent.
+    """Return the names of missing documents, and the existing documents for their roles.
+    `extracted` contains the documents found so far. Only documents that the person may read are
+    offered; all others are treated as nonexistent.
     """
     extraction = extracted if extracted is not None else Extracted()
     listed = [
@@ -223,14 +229,14 @@ def _assume(
 
 
 def _frameworks_of(documents: Sequence[TitledDocument]) -> Iterator[frozenset[str]]:
-    """Yield the words of all names of the frameworks that documents are."""
+    """Yield the words in all names of the frameworks that the documents represent."""
     for framework in identify_frameworks(*(document.title for document in documents)):
         for name in list_names(framework):
             yield _split(name)
 
 
 def _list_capitals(question: str) -> Iterator[tuple[str, str]]:
-    """Yield each name, and the name with the kind of document after it."""
+    """Yield each name, and the name together with the type of document that follows it."""
     generic = _load("rules") | _load("reviewed")
     words = _WORD.findall(question)
     at = 1
@@ -246,7 +252,7 @@ def _list_capitals(question: str) -> Iterator[tuple[str, str]]:
 
 
 def _list_after_kind(question: str) -> Iterator[tuple[str, str]]:
-    """Yield each name in quotation marks, and each that follows its kind, with the kind."""
+    """Yield each name in quotation marks, and each name after its type, together with the type."""
     quoted, rest = _split_quotes(question)
     yield from ((name, name) for name in quoted if _split(name))
     generic = _load("rules") | _load("reviewed")
@@ -319,7 +325,9 @@ def _follows_against(question: str, document: TitledDocument) -> bool:
 
 
 def _split_folder(source: str) -> frozenset[str]:
-    """Return the words of the folder of a file: that of a law with a file for each article."""
+    """Return the words in the name of a file's folder, which may represent a law with one file per
+    article.
+    """
     return _split_name(PurePosixPath(source).parent.name)
 
 

@@ -1,9 +1,9 @@
 """Lists the agents, with the facts that the rest of the program needs without importing them.
 
-The class of an agent declares these facts; `python -m deploy.generate.pages` copies them into
-`roster.json`. Settings, manifests, the widget's progress steps, what a branch inherits and the
-generated pages derive from it. The module of an agent is imported only where the agent works,
-because it may bring libraries that other processes do not need.
+The class of an agent declares these facts, and `python -m deploy.generate.pages` copies them into
+`roster.json`. Settings, manifests, the widget's progress steps, the attributes that a branch
+inherits, and the generated pages are derived from it. The module of an agent is imported only where
+the agent runs, because it may load libraries that other processes do not need.
 """
 
 import json
@@ -18,7 +18,7 @@ from envelope.role import Role
 
 
 class PodGroup(StrEnum):
-    """A group of roles that one Deployment or Compose service works for."""
+    """A group of roles that are served by one Deployment or Compose service."""
 
     MANAGER = "manager"
     LIGHT = "light"
@@ -50,7 +50,7 @@ class AgentSpec:
 
     @classmethod
     def of(cls, agent: type[Agent[Any, Any]]) -> Self:
-        """Return the facts that an agent's class declares."""
+        """Return the facts declared in an agent's class."""
         return cls(
             role=agent.role,
             package=agent.__module__.rpartition(".")[0],
@@ -66,12 +66,12 @@ class AgentSpec:
 
     @property
     def stage(self) -> str:
-        """The stage of a question while the agent works on it: the name of the role."""
+        """The stage of a question while the agent works on it, which is the name of the role."""
         return self.role.value
 
     @property
     def pods(self) -> PodGroup:
-        """The pods in which the agent works, shared with other agents that wait for the same
+        """The pods in which the agent runs, shared with other agents that wait for the same
         resource.
         """
         if self.needs_index:
@@ -80,8 +80,9 @@ class AgentSpec:
 
     @property
     def instances(self) -> int:
-        """The default of `INSTANCES`, the number of instances in one `refdesk up`: two of an agent
-        that waits for a model or the index."""
+        """The default of `INSTANCES`, the number of instances of each agent that `refdesk up`
+        starts: two for agents that wait for a model or the index, and one for the others.
+        """
         return 1 if self.pods is PodGroup.LIGHT else 2
 
     def load_class(self) -> type[Agent[Any, Any]]:

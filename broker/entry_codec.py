@@ -33,15 +33,17 @@ from envelope.question import Question
 Entry = tuple[bytes, list[bytes] | dict[bytes, bytes]]
 
 Known = tuple[bytes, tuple[int, bytes]]
-"""An entry that this call added: the index of its settlement (from 1), and its deadline (ms)."""
+"""The index of a settlement in this call (from 1) that added an entry, and the deadline of the
+entry (ms).
+"""
 
 SUBMITTED_FRAME = "submitted"
-"""The name of the base frame of a submission; other base frames are named after an entry."""
+"""The name of the base frame of a submission; other base frames are named after entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """An entry that cannot be decoded; `name` is the name of its question, if that is readable.
+    """An entry that cannot be decoded; `name` is the name of its question if it can be read.
 
     A stale entry lacks its base frame. It is an error only if its question is still open.
     """
@@ -60,7 +62,9 @@ class Malformed:
 
 @dataclass(frozen=True, slots=True)
 class FrameDelta:
-    """A delivery whose frame contains only the changes of `base`, a frame that Redis keeps."""
+    """A delivery whose frame contains only the changes to `base`, a frame that is stored in
+    Redis.
+    """
 
     delivery: Delivery
     name: str
@@ -71,7 +75,7 @@ Read = Delivery | FrameDelta | Malformed
 
 
 def fields_of(raw: list[bytes] | dict[bytes, bytes] | None) -> Mapping[bytes, bytes]:
-    """Return the fields of an entry, from a list or a dictionary of the client."""
+    """Return the fields of an entry, which the client returns as a list or a dictionary."""
     if raw is None:
         return {}
     if isinstance(raw, dict):
@@ -129,7 +133,7 @@ def read_prefetched(
     batch: Sequence[tuple[Delivery, Settlement]],
     now_ms: float,
 ) -> Read:
-    """Decode an entry that was taken, and perhaps added, by the call that settled `batch`."""
+    """Decode an entry that was taken, and possibly added, by the call that settled `batch`."""
     content = entry[1]
     if isinstance(content, dict) or not isinstance(content[0], int):
         complete = cast("Entry", entry)
@@ -157,7 +161,7 @@ def read_prefetched(
 
 
 def base_frame_name(submission: Submission) -> str:
-    """Return the name under which Redis keeps a submitted frame, or '' if it keeps none."""
+    """Return the name under which Redis stores a submitted frame, or '' if it does not store it."""
     is_kept = submission.decoded is not None and len(submission.frame) >= LONG_FRAME
     return SUBMITTED_FRAME if is_kept else ""
 
@@ -165,7 +169,7 @@ def base_frame_name(submission: Submission) -> str:
 def read_delivered(
     taken: Sequence[Any], *, submission: Submission, shard: int, consumer: str
 ) -> Read:
-    """Decode the entry that a submission took: its own message, or an earlier one."""
+    """Decode the entry taken by a submission, which is its own message or an earlier one."""
     entry_id, fields, now_ms, prefetched = taken
     if fields is not None:
         return delivery_of(
@@ -208,7 +212,7 @@ def journal_entries_of(entries: Iterable[Entry]) -> list[JournalEntry]:
 def submission_result(
     kind: bytes, value: bytes | int, wait_ms: Any = b""
 ) -> Accepted | Duplicate | Busy:
-    """Return the result of a submission from the answer of the script."""
+    """Return the result of a submission from the script's reply."""
     text = value if isinstance(value, bytes) else b""
     match kind:
         case b"accepted":

@@ -1,9 +1,9 @@
 """Errors of the broker.
 
 BrokerError
-├── BrokerUnavailableError   Redis does not answer; the caller may repeat the call later
-├── UnsuitableServerError    this Redis is too old, evicts keys, or has other shards
-├── UnwritableError          a settlement contains a value that JSON or UTF-8 cannot express
+├── BrokerUnavailableError   Redis does not respond; the caller can retry later
+├── UnsuitableServerError    this Redis is too old, evicts keys, or has a different number of shards
+├── UnwritableError          a settlement contains a value that JSON or UTF-8 cannot represent
 └── EmbeddedServerError      the private server of a data folder could not be started
 """
 
@@ -13,15 +13,15 @@ class BrokerError(Exception):
 
 
 class BrokerUnavailableError(BrokerError):
-    """Redis does not answer; the caller may repeat the call later."""
+    """Redis does not respond; the caller can retry later."""
 
 
 class UnsuitableServerError(BrokerError):
-    """This Redis is too old, evicts keys, or has another number of shards."""
+    """This Redis is too old, evicts keys, or has a different number of shards."""
 
 
 class UnwritableError(BrokerError):
-    """A settlement contains a value that JSON or UTF-8 cannot express."""
+    """A settlement contains a value that JSON or UTF-8 cannot represent."""
 
 
 class EmbeddedServerError(BrokerError):

@@ -1,10 +1,10 @@
 """Reads new entries of a role from all its streams, and creates missing consumer groups.
 
-A role is idle when its last read returned nothing. It then joins a shared read over the streams of
-all idle roles of its consumer. The first role to arrive leads: it reads and distributes the
-entries. A role that received entries reads alone again until a read returns nothing. A role that
-becomes idle while a shared read is running reads alone until that read ends, and joins the next
-one.
+A role is idle if its last read returned nothing. It then joins a shared read of the streams of all
+idle roles of its consumer. The first role to arrive becomes the leader, which reads and distributes
+the entries. A role that received entries reads alone again until a read returns nothing. A role
+that becomes idle while a shared read is running reads alone until that read ends, and joins the
+next one.
 
 In a cluster, where no single command can read many streams, `next_entries` waits for all of them.
 """
@@ -25,21 +25,23 @@ from broker.keys import GROUP, stream_key
 from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
 
 AWAY_SECONDS = 1.0
-"""How long to wait for the other streams while one is unreachable; then it is tried again."""
+"""How long to wait for the other streams while one is unreachable. Then that one is tried again."""
 
 Read = list[tuple[bytes, list[Entry]]]
 Clocks = dict[bytes, float]
 """The time of each stream's server, in milliseconds."""
 GONE = ("NOGROUP", "UNBLOCKED", "requires the key to exist")
-"""Parts of the errors by which Redis reports a deleted group, or a deleted stream under a read."""
+"""Substrings of the errors by which Redis reports a deleted group, or a stream that was deleted
+during a read.
+"""
 PATIENCE_SECONDS = 1.0
-"""How long to wait for an entry where XREADGROUP does not block. Then the groups are read again,
-which recreates missing ones.
+"""How long to wait for an entry if XREADGROUP does not block. Then the groups are read again, which
+recreates missing ones.
 """
 GATHER_SECONDS = 0.005
-"""How long the leader waits for the other roles, which return at the same time."""
+"""How long the leader waits for the other roles, whose reads return at the same time."""
 LATE_SECONDS = 0.25
-"""How late an otherwise idle server may end a blocked read."""
+"""How late an otherwise idle server may end a blocking read."""
 TimedRead = tuple[Read, Clocks]
 
 
@@ -178,7 +180,9 @@ class GroupReader:
                     raise
 
     def _groups(self, role: str) -> list[list[bytes]]:
-        """Return the streams that one command reads: all of them, or those of one slot."""
+        """Return the streams that one command can read: all streams, or those of one slot in a
+        cluster.
+        """
         streams = list(self.streams_of(role))
         self._turn += 1
         start = self._turn % len(streams)

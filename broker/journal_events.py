@@ -13,8 +13,8 @@
 | memory_failed          | Redis refused a write to the memory of the conversation               |
 | finished               | the question ended: the whole reply                                   |
 
-Kinds, keys and values that programs compare are slugs; `reason` and `error` are texts for people.
-Several events that one settlement writes share one stream entry.
+Kinds, keys, and values that programs compare are slugs; `reason` and `error` are human-readable
+text. If one settlement writes several events, they share one stream entry.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,9 @@ from typing import Protocol
 from pydantic import JsonValue
 
 JOURNAL_SCHEMA_VERSION = 2
-"""The version that this release writes; journals of version 1 are read as if they had it."""
+"""The version that this release writes. Journals of version 1 are converted to it when they are
+read.
+"""
 SCHEMA_VERSION_FIELD = "schema_version"
 JOURNAL_KINDS = frozenset(
     {
@@ -64,11 +66,11 @@ class JournalEvent(Protocol):
 
     @property
     def kind(self) -> str:
-        """What happened: one of `JOURNAL_KINDS`."""
+        """The kind of event: one of `JOURNAL_KINDS`."""
         ...
 
     def encode(self) -> bytes:
-        """Return its fields as JSON; raises `ValueError` for values that JSON cannot express."""
+        """Return its fields as JSON; raises `ValueError` for values that JSON cannot represent."""
         ...
 
 
@@ -92,8 +94,8 @@ class EncodedEvent:
 def upgrade_event(kind: str, fields: EventFields) -> tuple[str, EventFields]:
     """Return kind and fields of an event in the current version of the schema.
 
-    The version is recognised for each event, because processes of two releases may write one
-    journal while workers are updated. Events of newer versions stay as they are.
+    The version is determined for each event, because processes of two releases may write one
+    journal while workers are updated. Events of newer versions are returned unchanged.
     """
     if kind == "routed":
         return kind, _upgrade_routed(fields) if "did" in fields else fields
@@ -117,7 +119,9 @@ def read_schema_version(kind: str, fields: Mapping[str, JsonValue]) -> int | Non
 
 @lru_cache(64)
 def note_fields(index: int) -> tuple[str, str]:
-    """Return the names of the two fields, kind and JSON, of the event at this index of an entry."""
+    """Return the names of the two entry fields (kind and JSON) that hold the event at this
+    index.
+    """
     return (f"k{index + 1}", f"j{index + 1}") if index else ("k", "j")
 
 

@@ -1,7 +1,7 @@
-"""Reads the journals of questions and the replies in them, without changing anything.
+"""Reads the journals of questions, and the replies in them, without changing anything.
 
-One follower reads for all followers in this process, and hands over to another when it has its
-entries. A blocking read per follower would need a connection per follower.
+One follower reads for all followers in this process, and hands over to another one once it has its
+entries. Otherwise, each follower would need a connection for its blocking read.
 """
 
 import asyncio
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 LOST = "lost"
-"""The reason of a reply to a question that Redis no longer knows."""
+"""The reason in the reply to a question that Redis no longer knows."""
 FOLLOWERS = 8
-"""How many reads may each block a connection of their own; further ones share one."""
+"""How many followers may each use a separate connection for a blocking read; the others share one.
+"""
 LOOK_SECONDS = 0.02
 """The pause between two reads."""
 AT_ONCE = 500
-"""How many journals one command reads."""
+"""The number of journals that one command reads."""
 
 
 class JournalReader:
@@ -41,7 +42,7 @@ class JournalReader:
         self._following = JournalTailer(context)
 
     async def read_reply(self, question: Question) -> Fields | None:
-        """Return the reply in the journal's last entry, once it is the finished one."""
+        """Return the reply from the journal's last entry if the question has finished, or None."""
         _, names = self._context.locate(question)
         with reachable():
             client: Any = self._context.client
@@ -115,7 +116,9 @@ class JournalReader:
 
 @dataclass(eq=False, slots=True)
 class JournalFollower:
-    """A task that waits for the entries after `after`; a `result` of None tells it to read."""
+    """A task that waits for the entries after `after`. A `result` of None tells the task to read
+    for all.
+    """
 
     shard: int
     journal: bytes
@@ -166,7 +169,9 @@ class JournalTailer:
             self._is_reading = False
 
     def _batches(self) -> list[list[JournalFollower]]:
-        """Return the followers in groups that one command can serve: one slot of a cluster each."""
+        """Return the followers in groups that one command can serve, which in a cluster is one slot
+        each.
+        """
         groups: dict[int, list[JournalFollower]] = {}
         for follower in self._followers:
             groups.setdefault(follower.shard if self._context.slots_apart else 0, []).append(
@@ -209,7 +214,7 @@ class JournalTailer:
 
 @dataclass(frozen=True, slots=True)
 class RecentMessage:
-    """One message whose journal is still kept: its first event and its latest one."""
+    """A message whose journal is still stored, with the first and the latest event."""
 
     question: Question
     first: JournalEntry
@@ -248,7 +253,9 @@ class Transcripts:
 
 
 def entries_of(read: Any) -> list[Any]:
-    """Return the entries of a read of one stream, from the list or the dictionary of a client."""
+    """Return the entries from a read of one stream, which the client returns as a list or a
+    dictionary.
+    """
     if not read:
         return []
     if isinstance(read, dict):

@@ -1,8 +1,8 @@
-"""Every key of the broker, and how a question is written inside one.
+"""All keys of the broker, and how a question is encoded in a key.
 
 All keys of a shard carry its tag `{n}`, so that they share a slot of Redis Cluster. `<question>` is
 `tenant/assistant/conversation/message` and `<conversation>` its first three parts, each
-percent-encoded, so that no id can address another key.
+percent-encoded, so that no ID can produce another key.
 
 | key                      | type   | written by            | read by        | dies               |
 |--------------------------|--------|-----------------------|----------------|--------------------|
@@ -33,9 +33,9 @@ percent-encoded, so that no id can address another key.
 `frames` also holds the branches and joins of a question; `broker/lua/branches.lua` has its fields.
 
 "close" stands for the operations that end a question: finish, bury, cancel, forget, and due at its
-deadline. Redis deletes a key with a time to live even if no process runs. A key that is deleted
-with its last member does not exist when no question is open. Only `rd:shards` and the streams of
-the roles remain forever, and they contain no text of users.
+deadline. Redis deletes a key with a TTL even if no process is running. A key that is deleted with
+its last member does not exist while no question is open. Only `rd:shards` and the streams of the
+roles remain forever, and they contain no user text.
 """
 
 from collections.abc import Callable
@@ -126,7 +126,7 @@ def name_of(question: Question) -> str:
 
 @lru_cache(CACHED)
 def question_of(name: str) -> Question:
-    """Return the question of a name; raises `ValueError` for an invalid name."""
+    """Return the question with this name; raises `ValueError` for an invalid name."""
     parts = [unquote(part, errors="strict") for part in name.split("/")]
     if len(parts) != 4:
         raise ValueError(f"expected tenant/assistant/conversation/message, found {name!r}")
@@ -151,9 +151,9 @@ def record_of(shards: int) -> Callable[[Question], str]:
 
 
 def heartbeat_key(shard: int) -> str:
-    """Return the key on which heartbeats block on the shard's server; it never exists.
+    """Return the key on which heartbeats block on the shard's server; the key never exists.
 
-    `QueueAdmin.find_write_fault` sets it only if it exists, which writes nothing.
+    `QueueAdmin.find_write_fault` sets the key only if it already exists, so nothing is written.
     """
     return f"rd:{shard_tag(shard)}:pulse"
 

@@ -2,7 +2,7 @@
 
 A handler that blocks its event loop for minutes keeps its entries, because this thread does not
 share the loop. Leases expire only when the whole process hangs or dies. One such thread in the
-whole system is enough for the delays, deadlines and recovery of all processes.
+whole system is enough to handle the delays, deadlines, and recovery of all processes.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class LeaseRenewal:
         self._started.wait()
 
     def stop(self) -> None:
-        """Stop the thread and wait for it; leases that are still held then expire."""
+        """Stop the thread and wait for it. Leases that are still held then expire."""
         thread, loop, stop = self._thread, self._loop, self._stop
         if thread is None or loop is None or stop is None:
             return
@@ -82,7 +82,7 @@ class LeaseRenewal:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread is running; without it, all leases expire."""
+        """Whether the thread is running. Without it, all leases expire."""
         return self._thread is not None and self._thread.is_alive()
 
     def hold(self, delivery: Delivery) -> None:
@@ -139,10 +139,11 @@ class LeaseRenewal:
 
 
 class InLoopRenewal(LeaseRenewal):
-    """Renews leases from the worker's own event loop, because fakeredis belongs to one loop.
+    """Renews leases from the worker's own event loop, because fakeredis can be used from only one
+    loop.
 
-    No data of fakeredis outlives this process, so no other process could take over the entries of a
-    blocked loop.
+    The data of fakeredis does not outlive this process, so no other process could take over the
+    entries of a blocked loop.
     """
 
     @asynccontextmanager

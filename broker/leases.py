@@ -26,14 +26,15 @@ from broker.values import ConsumerDemand, Delivery, LeaseLost, Settlement
 from envelope.envelope import apply_delta
 
 ON_THE_WAY_MS = 100
-"""An entry delivered this recently may be part of a response that has not arrived yet."""
+"""An entry that was delivered within this time may be part of a response that has not arrived yet.
+"""
 
 LEFT_AT_ONCE = 200
-"""Maximum number of entries that one call of `leave` returns, to keep the call short."""
+"""Maximum number of entries that one call of `leave` returns, so that the call is short."""
 
 
 class DeliveryLoader:
-    """Completes and validates deliveries that were read by any other part of the broker."""
+    """Completes and validates deliveries that other parts of the broker have read."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
@@ -41,7 +42,7 @@ class DeliveryLoader:
     async def select_workable(self, entries: Sequence[Read]) -> list[Delivery]:
         """Return the deliveries that a worker can process.
 
-        Malformed entries are buried. Stale ones are deleted if their question has ended.
+        Malformed entries are buried. Stale entries are deleted if their question has ended.
         """
         deltas = [entry for entry in entries if isinstance(entry, FrameDelta)]
         completed = iter(await self._complete_frames(deltas) if deltas else ())
@@ -129,7 +130,7 @@ class Leases:
         taken: Sequence[Sequence[Entry | Known]],
         now_ms: float,
     ) -> Sequence[Delivery]:
-        """Return the deliveries that the settlements of one shard also took."""
+        """Return the deliveries that were taken together with the settlements of one shard."""
         deliveries = [
             read_prefetched(entry, want=want, batch=batch, now_ms=now_ms)
             for want, entries in zip(wants, taken, strict=True)
@@ -157,7 +158,9 @@ class Leases:
             await self._context.run(RETURN, keys, args)
 
     async def recover(self, role: str, consumer: str, known: Collection[tuple[int, str]]) -> bool:
-        """Return entries that never reached their consumer; False while some may still arrive."""
+        """Return entries that never reached their consumer to their streams; return False while
+        some may still arrive.
+        """
         calls = [
             self._context.run(
                 RECOVER,
@@ -176,7 +179,7 @@ class Leases:
 
 
 def list_held(held: Sequence[Delivery]) -> tuple[list[str], list[list[Argument]]]:
-    """Return streams, and for each entry [stream index, id, consumer, count], of one shard."""
+    """Return the streams, and [stream index, id, consumer, count] for each entry, of one shard."""
     streams: dict[str, int] = {}
     entries: list[list[Argument]] = []
     for entry in held:
@@ -205,7 +208,7 @@ def describe_loss(entry: Delivery) -> LeaseLost:
 
 
 def _complete(part: FrameDelta, base: bytes | None) -> Delivery | Malformed:
-    """Apply a delta to its base frame; without the base the entry is stale."""
+    """Apply a delta to its base frame. Without the base frame, the entry is stale."""
     delivery = part.delivery
     error = f"expected the frame {part.base!r} that it is based on, found none"
     try:

@@ -1,4 +1,4 @@
-"""Repeats calls while Redis does not answer."""
+"""Repeats calls while Redis does not respond."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The broker's ports: each client depends only on the port that it uses.
+"""The broker's ports. Each client depends only on the ports that it uses.
 
 | Port | Its clients |
 |---|---|
@@ -10,10 +10,10 @@
 | `Eraser` | the erasure of conversations |
 | `EndedReader` | the recorder of ended messages, and the webhooks |
 
-Maintenance has no port: only `broker.maintenance` runs it. Every operation is one atomic step and
-one round trip, and raises `BrokerUnavailableError` when Redis does not answer. An entry belongs to
-the consumer and the delivery count with which it was taken; a settlement by any other holder
-changes nothing and returns False.
+There is no port for maintenance, which only `broker.maintenance` runs. Every operation is one
+atomic step and one round trip, and raises `BrokerUnavailableError` if Redis does not respond. An
+entry belongs to the consumer and the delivery count with which it was taken; a settlement by any
+other holder changes nothing and returns False.
 """
 
 from collections.abc import Collection, Sequence
@@ -57,11 +57,13 @@ class LocalConsumer(Protocol):
         ...
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return the memory keys to read in the round trip that starts a question, if known."""
+        """Return the memory keys to read in the round trip that starts a question, or None."""
         ...
 
     def schedule_recovery(self) -> None:
-        """Schedule a search for entries that were assigned to it but never arrived."""
+        """Schedule a search for entries that were assigned to this consumer but never reached
+        it.
+        """
         ...
 
 
@@ -82,9 +84,10 @@ class Producer(Protocol):
         reason: str | None = None,
         adds: Fields | None = None,
     ) -> bool:
-        """End a message as superseded, or forget it; False when it already has its outcome.
+        """End a message as superseded, or forget it; return False if it already has an outcome.
 
-        `reason` becomes the reply's `termination_reason`; `adds` are further fields of the reply.
+        `reason` becomes the reply's `termination_reason`; `adds` contains further fields of the
+        reply.
         """
         ...
 
@@ -99,7 +102,9 @@ class Consumer(Protocol):
     async def take(
         self, role: str, consumer: str, *, slots: int, block_seconds: float
     ) -> Sequence[Delivery]:
-        """Take up to `slots` entries from all shards; return none after `block_seconds`."""
+        """Take up to `slots` entries from all shards; return an empty list after
+        `block_seconds`.
+        """
         ...
 
     async def renew(self, held: Sequence[Delivery]) -> Sequence[LeaseLost]:
@@ -107,14 +112,14 @@ class Consumer(Protocol):
         ...
 
     async def give_back(self, held: Sequence[Delivery]) -> None:
-        """Return unstarted entries to their streams without spending an attempt."""
+        """Return unstarted entries to their streams without counting an attempt."""
         ...
 
     async def recover(self, role: str, consumer: str, known: Collection[tuple[int, str]]) -> bool:
         """Return entries to their streams that were assigned to a consumer but never arrived.
 
-        `known` contains shard and entry id of those that arrived. Returns False if some may still
-        arrive; call it again later.
+        `known` contains the shard and entry ID of each entry that did arrive. Returns False if some
+        may still arrive; in that case, call it again later.
         """
         ...
 
@@ -124,7 +129,7 @@ class Consumer(Protocol):
 
 
 class Settler(Protocol):
-    """Settles entries."""
+    """Acknowledges entries that have been processed, and forwards their results."""
 
     async def settle(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:
         """Settle entries, each atomically; return for each whether its lease was still held."""
@@ -149,7 +154,7 @@ class DraftWriter(Protocol):
 
 
 class ReplySubscription(Protocol):
-    """Waits for the reply to a question that is submitted afterwards."""
+    """Waits for the reply to a question that is submitted later."""
 
     async def await_reply(self, *, block_seconds: float) -> Fields | None:
         """Return the final reply, or None after `block_seconds`; call it only once."""
@@ -194,22 +199,22 @@ class Admin(Protocol):
         ...
 
     async def find_write_fault(self) -> str:
-        """Return why Redis currently refuses writes, such as full memory or a read-only replica.
+        """Return why Redis currently rejects writes, such as full memory or a read-only replica.
 
-        Returns an empty text if every shard accepts writes. Changes nothing.
+        Returns an empty string if every shard accepts writes. Nothing is changed.
         """
         ...
 
     async def list_dead_letters(self, *, limit: int = 100) -> Sequence[DeadLetter]:
-        """Return the newest dead letters of all shards, newest first."""
+        """Return the newest dead letters across all shards, newest first."""
         ...
 
     async def read_dead_letter(self, letter_id: str) -> DeadLetter | None:
-        """Return one dead letter, or None when it does not exist."""
+        """Return a dead letter, or None if it does not exist."""
         ...
 
     async def drop_dead_letter(self, letter_id: str) -> bool:
-        """Delete one dead letter; False when there was none."""
+        """Delete a dead letter; return False if it does not exist."""
         ...
 
 
@@ -225,15 +230,17 @@ class Eraser(Protocol):
         ...
 
     async def rewrite_file(self) -> bool:
-        """Start a rewrite of the server's file if anything was erased; return whether one runs."""
+        """Start a rewrite of the server's append-only file if anything was erased; return whether
+        one is running.
+        """
         ...
 
 
 class EndedReader(Protocol):
-    """Delivers ended messages to their recorder until it acknowledges them."""
+    """Delivers ended messages to a recorder until it acknowledges them."""
 
     async def take(self, *, count: int, block_seconds: float) -> Sequence[EndedMessage]:
-        """Return up to `count` messages of each shard; none after `block_seconds`.
+        """Return up to `count` messages from each shard, or an empty list after `block_seconds`.
 
         Messages that were taken a lease ago and not acknowledged are returned again.
         """
@@ -248,7 +255,9 @@ class EndedReader(Protocol):
         ...
 
     async def announce(self, question: Question, event: str) -> None:
-        """Publish the message again: its answer was `rated`, or its conversation `forgotten`."""
+        """Publish the message again, because its answer was `rated` or its conversation
+        `forgotten`.
+        """
         ...
 
 

@@ -1,4 +1,6 @@
-"""Submits messages and cancels them; a local worker with a free slot receives it immediately."""
+"""Submits messages and cancels them. A local worker with a free slot receives a message
+immediately.
+"""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -25,10 +27,10 @@ RECOVERY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class AdmissionPolicy:
-    """Admits enough questions to keep the workers busy, and only a few that wait.
+    """Admits enough questions to keep the workers busy, with only a few waiting.
 
     - `share`: how long questions may wait for free slots under overload, as a share of the time
-      that they are processed. Accepted questions are answered later by about that share.
+      for which they are processed. Answers to accepted questions are delayed by about that share.
     - `at_least`: the number of questions that are always admitted; the concurrency of one worker's
       smallest role is a safe value.
     - `lanes`: roles with separate streams, outside the flow that is measured.
@@ -40,7 +42,7 @@ class AdmissionPolicy:
 
 
 NO_PACE = AdmissionPolicy(share=0.0)
-"""Only the quota bounds a shard."""
+"""Admission is limited only by the quota of a shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ class RedisProducer:
     async def _deliver(
         self, receiver: LocalConsumer, submission: Submission, shard: int, taken: Sequence[Any]
     ) -> None:
-        """Deliver the entry that the submission took: its own message, or an earlier one."""
+        """Deliver the entry taken by the submission, which is its own message or an earlier one."""
         read = read_delivered(taken, submission=submission, shard=shard, consumer=receiver.consumer)
         for delivery in await self._loader.select_workable([read]):
             receiver.deliver(delivery)
@@ -179,7 +181,9 @@ class RedisProducer:
 
 
 def _schedule_recovery(receiver: LocalConsumer | None) -> None:
-    """Let the receiver search for entries that never arrived, once the call must have ended."""
+    """Schedule a search for entries that never arrived, for the time when the call must have
+    ended.
+    """
     if receiver is not None:
         asyncio.get_running_loop().call_later(RECOVERY_SECONDS, receiver.schedule_recovery)
 

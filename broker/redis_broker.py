@@ -1,7 +1,7 @@
 """Implements the ports on Redis Streams.
 
 A question has three states: *waiting* (behind another of its conversation, or for its start),
-*open* (one entry is in a stream, or parked until a retry is due), *closed* (its record has an
+*open* (an entry is in a stream, or parked until a retry is due), *closed* (its record has an
 outcome). Only the scripts change the state, each atomically; a closed question never changes again.
 An entry belongs to the consumer of its latest delivery. When the lease ends, any consumer may take
 it over, and a later settlement by the old holder is rejected.
@@ -44,7 +44,7 @@ log = structlog.get_logger("broker")
 
 
 class JournalDraftWriter:
-    """Keeps one draft for each run of an agent: the newest one, which has the whole text.
+    """Stores only the newest draft of each run of an agent, because it contains the whole text.
 
     Drafts are journal events: they are ordered among the other events of the question, read by the
     same readers, expire with the journal, and are erased with the conversation.
@@ -67,7 +67,7 @@ class JournalDraftWriter:
 
 
 def make_no_notice(_delivery: Delivery, _error: str) -> FrameSend | None:
-    """Return no notice: the script ends the question with the last resort of its record."""
+    """Return no notice, so that the script ends the question with the last resort in its record."""
     return None
 
 

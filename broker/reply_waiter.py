@@ -1,7 +1,7 @@
 """Waits for the final replies of many questions with one read.
 
-Closing a question adds its name to a notice stream of its shard. Of all waiting tasks in this
-process, one reads the notices for all; when it has its reply, another one takes over.
+Closing a question adds its name to a notice stream of its shard. One of the waiting tasks in this
+process reads the notices for all of them. Once it has its reply, another one takes over.
 """
 
 import asyncio
@@ -26,13 +26,15 @@ AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReaderHandoff:
-    """Makes a waiting task the reader; its reply becomes the result of `waiting`."""
+    """Makes a waiting task the reader. The reply to its question becomes the result of
+    `waiting`.
+    """
 
     waiting: "Waiting"
 
 
 Waiting = asyncio.Future[Fields | ReaderHandoff]
-"""Its result is the reply, or makes the task the reader."""
+"""Resolves to the reply, or makes the task the reader."""
 
 
 class ReplyWaiter(JournalReader):
@@ -66,7 +68,8 @@ class ReplyWaiter(JournalReader):
         """Within the context, expect the replies of these questions from `publish_local`.
 
         Notices about them are ignored. Afterwards, a question with a notice whose reply is still
-        awaited is looked up: another process ended it, or the response to its settlement was lost.
+        awaited is looked up, because another process ended it, or the response to its settlement
+        was lost.
         """
         names = {name_of(question) for question in questions}
         self._ending |= names
@@ -119,9 +122,9 @@ class ReplyWaiter(JournalReader):
             self._pass_reading_on()
 
     async def _wait(self, name: str, mine: Waiting, until: float) -> None:
-        """Read notices for all tasks if no other task does, else wait for the reader.
+        """Read notices for all tasks if no other task does, or wait for the task that does.
 
-        A task whose question is being settled in this process leaves the reading to another.
+        A task whose question is being settled in this process leaves the reading to another task.
         """
         if name in self._noticed:
             self._pass_reading_on()
@@ -171,7 +174,7 @@ class ReplyWaiter(JournalReader):
                     waiting.set_result(reply)
 
     async def _set_cursors(self) -> None:
-        """Start reading after the last notice if no task has read yet."""
+        """Start after the latest notice if no task has read yet."""
         if self._cursors:
             return
         async with self._first:
@@ -203,7 +206,7 @@ class ReplyWaiter(JournalReader):
             self._waiting.pop(name, None)
 
     def _pass_reading_on(self) -> None:
-        """Make another task the reader, if there is none."""
+        """Make another task the reader, if there is one."""
         if self._being_read:
             return
         for name, group in self._waiting.items():
@@ -232,7 +235,7 @@ class Expectation:
 
 
 def latest(mine: Waiting) -> Waiting:
-    """Return the future that finally replaced this one through handoffs to its task."""
+    """Return the future that replaced this one after all handoffs to its task."""
     while mine.done() and not mine.cancelled() and isinstance(turn := mine.result(), ReaderHandoff):
         mine = turn.waiting
     return mine

@@ -1,6 +1,6 @@
 """Delivers final replies to push channels, and ended messages to recorders.
 
-Each is delivered again until it is marked as delivered or acknowledged.
+Each is redelivered until it is marked as delivered or acknowledged.
 """
 
 from collections.abc import Sequence
@@ -41,9 +41,9 @@ class Result:
 class ResultList:
     """Reads one result list as `consumer`; other consumers receive other replies.
 
-    A reply stays until `mark_delivered`: the user gets it at least once, even if the channel dies
-    between sending and marking. `take` also takes over replies that another consumer has held for a
-    lease without renewal.
+    A reply is kept until `mark_delivered`, so that the user gets it at least once, even if the
+    channel dies between sending and marking. `take` also takes over replies that another consumer
+    has held for a lease without renewal.
     """
 
     def __init__(self, context: BrokerContext, name: str, consumer: str) -> None:
@@ -54,7 +54,9 @@ class ResultList:
         self._cursors: dict[bytes, str] = {}
 
     async def take(self, *, slots: int, block_seconds: float) -> Sequence[Result]:
-        """Return replies to deliver, at most `slots` of each shard; none after `block_seconds`."""
+        """Return replies to deliver, at most `slots` from each shard, or an empty list after
+        `block_seconds`.
+        """
         left = await self._read_orphaned(slots)
         if left:
             return left
@@ -113,7 +115,7 @@ class ResultList:
 class EndedMessages:
     """Reads the notices of ended messages as the consumer group `group` of their streams.
 
-    Redis keeps the last 100,000 notices of a shard, and journals for `RESULT_TTL_HOURS`.
+    Redis keeps the last 100,000 notices of each shard, and keeps journals for `RESULT_TTL_HOURS`.
     """
 
     def __init__(self, context: BrokerContext, group: str) -> None:
@@ -123,7 +125,7 @@ class EndedMessages:
         self._cursors: dict[bytes, str] = {}
 
     async def take(self, *, count: int, block_seconds: float) -> Sequence[EndedMessage]:
-        """Return up to `count` messages of each shard; none after `block_seconds`.
+        """Return up to `count` messages from each shard, or an empty list after `block_seconds`.
 
         Messages that were taken a lease ago and not acknowledged are returned again.
         """

@@ -15,11 +15,11 @@ from broker.values import (
 )
 
 LANES = 2
-"""Maximum batches in flight: while Redis processes one, this process encodes the next."""
+"""Maximum number of batches in flight. While Redis processes one, this process encodes the next."""
 BATCH = 48
-"""Maximum number of settlements per batch: with more, Redis and this process wait for each other.
+"""Maximum number of settlements per batch. With more, Redis and this process wait for each other.
 
-`make bench` shows both numbers as questions per second.
+`make bench` shows the effect of both values, in questions per second.
 """
 
 Answer = Callable[[bool | Exception], None]
@@ -39,9 +39,9 @@ def no_consumers() -> Sequence[LocalConsumer]:
 class SettlementPipeline:
     """Queues the settlements of finished runs and sends them to Redis in batches.
 
-    A single settlement is sent immediately, by the task that submits it. While `LANES`
-    batches are in flight, settlements wait, and the next batch takes up to `BATCH` of them. Frames
-    for a role of `consumers` are delivered to them in the same round trip.
+    A single settlement is sent immediately, by the task that submits it. While `LANES` batches are
+    in flight, settlements wait, and the next batch takes up to `BATCH` of them. Frames addressed to
+    a role in `consumers` are delivered to its consumers in the same round trip.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class SettlementPipeline:
                 self._trips = None
 
     def stop(self) -> None:
-        """Let `run` return as soon as no settlement waits."""
+        """Let `run` return as soon as no settlements are waiting."""
         self._stopping = True
         self._changed.set()
 

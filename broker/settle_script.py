@@ -1,12 +1,12 @@
 """The settlement script, and the order of its keys and arguments.
 
-Each function `pack_...` is one group of them: its parameters define order, names and types, and it
-returns them as they are sent. `broker.settlement` calls these functions with keywords, and
-`render_header` writes the Lua that reads each group from the same parameters, so that the two sides
-cannot differ. A new argument is a new parameter.
+Each `pack_...` function defines one group of them. Its parameters define the order, names, and
+types, and it returns the values as they are sent. `broker.settlement` calls these functions with
+keywords, and `render_header` writes the Lua that reads each group from the same parameters, so that
+the two sides cannot differ. To add an argument, add a parameter.
 
-The groups are functions, not named tuples: named tuples take 2 us more per settlement, which is 3 %
-of the processor time of a hop (`python -m benchmarks --only refdesk`).
+The groups are functions, not named tuples: named tuples would take 2 us more per settlement, which
+is 3 % of the processor time of a hop (`python -m benchmarks --only refdesk`).
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -22,7 +22,7 @@ PackedKeys = tuple[str, ...]
 Group = Callable[..., Packed | PackedKeys]
 
 SendForm = Literal["whole", "part", "kept"]
-"""A whole frame; the changes since a base frame; or a whole frame that Redis keeps as a base."""
+"""A whole frame, the changes to a base frame, or a whole frame that Redis stores as a base."""
 
 
 def names_of(group: Group) -> tuple[str, ...]:
@@ -65,7 +65,9 @@ def pack_forward(last_resort: Argument, last_resort_outcome: str, sends: int) ->
 
 
 def pack_send(role: str, form: SendForm, frame: Argument) -> Packed:
-    """Return a frame for a role; `part` and `kept` need a base, `kept` also a frames key."""
+    """Return a frame for a role; `part` and `kept` need a base, and `kept` also needs a frames
+    key.
+    """
     return role, form, frame
 
 
@@ -75,7 +77,7 @@ def pack_base(base: str) -> Packed:
 
 
 def pack_frames_key(frames: str) -> PackedKeys:
-    """Return the hash that keeps the base frames of a question."""
+    """Return the hash that stores the base frames of a question."""
     return (frames,)
 
 
@@ -90,7 +92,8 @@ def pack_scatter(
     watch_frame: Argument,
     branches: int,
 ) -> Packed:
-    """Return a join that sends `frame` with the results to `role`; `branches` branches follow.
+    """Return a join that sends `frame` with the results to `role`. It is followed by `branches`
+    branches.
 
     It ends after `need` successes, when every branch has returned, or after `duration_ms`. `watch`
     is the path of a branch that receives waiting messages with `watch_frame`, or ''.
@@ -148,9 +151,9 @@ def pack_bury(
     result: Argument,
     sends: int,
 ) -> Packed:
-    """Return a frame to bury; `sends` (0 or 1) notices follow.
+    """Return a frame to bury. It is followed by `sends` (0 or 1) notices.
 
-    `result` is the result of the frame's branch if there is no notice, or ''.
+    If there is no notice, `result` is the result of the frame's branch, or ''.
     """
     return frame, role, reason, error, attempts, worker, queued_ms, deaths, result, sends
 
@@ -198,16 +201,16 @@ RECORD_FIELDS = {
     "last_resort_outcome": "lo",
     "keep_ms": "k",
 }
-"""The fields of a record that a settlement reads, in this order, with their names in Redis."""
+"""The record fields that a settlement reads, in this order, with their names in Redis."""
 OPEN_FIELDS = 3
-"""How many of these fields are read if the question stays open."""
+"""The number of these fields that are read if the question stays open."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettlementKind:
     """One kind of settlement: its name, and the groups of its arguments and keys.
 
-    `readers` is the Lua that reads what follows its arguments.
+    `readers` is the Lua code that reads what follows its arguments.
     """
 
     name: str
@@ -263,7 +266,7 @@ KINDS = {
     Finish: SettlementKind("finish", pack_finish, pack_closing_keys, _READ_MEMORY),
     Bury: SettlementKind("bury", pack_bury, pack_closing_keys, (_READ_SEND,)),
 }
-"""By the class of the settlement."""
+"""The kinds, by the class of the settlement."""
 
 
 def render_header(kinds: Collection[SettlementKind]) -> str:
@@ -309,25 +312,26 @@ SETTLE = LuaScript(
     needs=["closing", "branches", "forward", "other_settlements"],
     header=render_header(KINDS.values()),
 )
-"""Settles all kinds."""
+"""Handles settlements of all kinds."""
 FORWARD = LuaScript("settle", needs=["forward"], header=render_header([KINDS[Forward]]))
-"""Settles batches that contain only `Forward`, as most do.
+"""Handles batches that contain only `Forward`, as most do.
 
-Redis runs all definitions of a script at each call: without those of the other kinds a call takes
-23 % fewer instructions (counted with callgrind).
+Redis runs all definitions of a script in each call. Without the definitions for the other kinds, a
+call takes 23 % fewer instructions (counted with callgrind).
 """
 
 
 def pack_streams(ttl: str, roles: int) -> Packed:
     """Return the first arguments of every script that sends; the names of the roles follow.
 
-    `ttl`: how long a closed question is kept (ms).
+    `ttl` is how long a closed question is kept, in milliseconds.
     """
     return ttl, roles
 
 
 def pack_letters(cap: str, letters_ttl: str) -> Packed:
-    """Return the next arguments of scripts that close: maximum dead letters, and their TTL.
+    """Return the next arguments of scripts that close questions: the maximum number of dead
+    letters, and their TTL.
 
     `letters_ttl` is in milliseconds.
     """

@@ -1,9 +1,9 @@
 """Packs settlements into keys and arguments of one script call per shard.
 
-`broker.settle_script` defines their order. The last resort of a question serves a missed deadline
-and a dead letter, which differ in a few fields. It is stored as three lines: the shared beginning,
-the rest for the deadline, and the rest for a dead letter. A reply that is the same for both is one
-line.
+`broker.settle_script` defines their order. The last resort of a question is the reply after a
+missed deadline or for a dead letter; the two differ in a few fields. It is stored as three lines:
+the shared beginning, the rest for the deadline, and the rest for a dead letter. If both replies are
+equal, it is stored as one line.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -60,14 +60,14 @@ from envelope.encoding import brief, to_json
 from envelope.memory_access import Append, Delete, Increment, MemoryWrite, SetFields
 
 LEAST_SAVING = 2
-"""A delta is at least this many times shorter than its base frame."""
+"""A delta is used only if it is at least this many times shorter than its base frame."""
 STARTS = 3
-"""How often an entry is started, if its handler kills the process, before it is buried."""
+"""How often an entry whose handler kills the process is started before it is buried."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerLimits:
-    """The bounds of the broker; see `RedisBroker` for each."""
+    """The limits of the broker; see `RedisBroker` for each."""
 
     ttl_ms: int
     dead_letters: int
@@ -79,7 +79,7 @@ class BrokerLimits:
 
 @dataclass(frozen=True, slots=True)
 class ScriptCall:
-    """Keys and arguments of one script call."""
+    """The keys and arguments of one script call."""
 
     keys: list[str]
     args: list[Argument]
@@ -128,9 +128,10 @@ class SettleBatch:
     def add(
         self, delivery: Delivery, settlement: Settlement, forgets: Sequence[tuple[str, str, str]]
     ) -> None:
-        """Add a settlement; `forgets` are record, journal and result list of each erased message.
+        """Add a settlement; `forgets` contains the record, journal, and result list of each erased
+        message.
 
-        Raises `UnwritableError`, and adds nothing, for a value that JSON cannot express.
+        Raises `UnwritableError`, and adds nothing, for a value that JSON cannot represent.
         """
         first_key = len(self._keys)
         try:
@@ -363,11 +364,11 @@ class SettleBatch:
 
 
 def frame_for_consumer(send: FrameSend, delivery: Delivery) -> tuple[SendForm, Argument]:
-    """Return form and bytes of a frame that a consumer probably takes in this call.
+    """Return the form and bytes of a frame that a consumer will probably take in this call.
 
     A part contains only the changes to a base frame in Redis, named by `send.kept`. It is read only
-    if the consumer dies and another one takes over. The benchmark `conversation` measures the
-    saving.
+    if the consumer dies and another one takes over. The benchmark `conversation` measures how much
+    this saves.
     """
     if send.frame or send.decoded is None:
         return "whole", send.frame

@@ -1,10 +1,10 @@
 """The values that the broker accepts and returns.
 
 An *entry* is one delivery of a frame on a role's stream. A consumer and its delivery count together
-identify the holder of an entry. Durations are in seconds and counted by the clock of Redis.
+identify the holder of an entry. Durations are in seconds and measured by the clock of Redis.
 
-These values are never modified. Those that every hop creates are not frozen only because freezing
-costs 6 % of a question's processor time.
+These values are never modified. The ones created in every hop are not frozen, but only because
+freezing costs 6 % of a question's processor time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,14 +28,16 @@ BusyReason = Literal["shard_full", "overload", "tenant_share", "conversation_ful
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A worker that died while it held an entry; `at` is its last activity in Unix seconds."""
+    """A worker that died while it held an entry; `at` is the time of its last activity in Unix
+    seconds.
+    """
 
     worker: str
     at: float
 
 
 class FrameHolder:
-    """Has a frame, or the envelope that the frame decodes to."""
+    """Provides a frame, or the envelope that the frame decodes to."""
 
     __slots__ = ()
     frame: bytes
@@ -48,7 +50,7 @@ class FrameHolder:
 
 @dataclass(frozen=True, slots=True)
 class BaseFrame:
-    """A frame that Redis stores for a question; later frames contain only changes to it."""
+    """A frame that Redis stores for a question. Later frames contain only the changes to it."""
 
     name: str
     decoded: Envelope
@@ -57,7 +59,7 @@ class BaseFrame:
 
 @dataclass(slots=True)
 class FrameSend(FrameHolder):
-    """A frame for a role; `decoded` alone suffices for a consumer in this process."""
+    """A frame for a role. For a consumer in this process, `decoded` alone is sufficient."""
 
     role: str
     frame: bytes = b""
@@ -67,9 +69,10 @@ class FrameSend(FrameHolder):
 
 @dataclass(slots=True)
 class Forward:
-    """Acknowledge the entry and forward frames; `last_resort` replaces the reply at the deadline.
+    """Acknowledge the entry and forward frames; `last_resort` replaces the stored reply for a
+    missed deadline.
 
-    `dead_letter_changes` are the fields of the reply that differ if the question is buried.
+    `dead_letter_changes` contains the fields of the reply that differ if the question is buried.
     """
 
     sends: Sequence[FrameSend]
@@ -93,13 +96,13 @@ class BranchSend(FrameSend):
 class ScatterBranches:
     """Acknowledge the entry and start branches; `gather` receives their results.
 
-    `join` is unique within the question: the path of the branch that scatters, `#`, and a number.
-    `gather` is sent after `need` successes, when all branches have returned, or after `seconds`. At
-    most `at_once` branches run at the same time.
+    `join` is unique within the question. It consists of the path of the branch that scatters, `#`,
+    and a number. `gather` is sent after `need` successes, when all branches have returned, or after
+    `seconds`. At most `at_once` branches run at the same time.
 
-    `watch` is sent once for each message that waits behind the question or arrives meanwhile, with
-    the frame of that message in `Delivery.merged`. Its path ends with `WATCH`. Its success ends the
-    join at once with the results so far; the join does not wait for it.
+    `watch` is sent once for each message that waits behind the question or arrives in the meantime,
+    with the frame of that message in `Delivery.merged`. Its path ends with `WATCH`. If it succeeds,
+    the join ends immediately with the results so far. The join does not wait for it.
     """
 
     join: str
@@ -116,8 +119,8 @@ class ScatterBranches:
 class ReturnResult:
     """Acknowledge the entry and end a branch with its result.
 
-    `roles`: the roles to which the join may send now: the one that receives the results, and those
-    of queued branches.
+    `roles` contains the roles to which the join may now send: the one that receives the results,
+    and those of queued branches.
     """
 
     result: Fields
@@ -152,8 +155,8 @@ class Bury:
     """Acknowledge the entry and move it to the dead letters.
 
     `poison_notice` is a frame to the manager, which then ends the question. Without it, the script
-    ends the question with the last resort of its record. `deaths`: the worker deaths that caused
-    this.
+    ends the question with the last resort of its record. `deaths` contains the worker deaths that
+    caused this.
     """
 
     reason: str
@@ -178,7 +181,7 @@ class JournalEntry:
     at: float = 0.0
 
     def encode(self) -> bytes:
-        """Return the fields as JSON; raises `ValueError` for a value that JSON cannot express."""
+        """Return the fields as JSON; raises `ValueError` for a value that JSON cannot represent."""
         return to_json(self.fields)
 
 
@@ -200,12 +203,13 @@ class EndedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A message to accept. `result_list` names a push channel; it is empty for channels that pull.
+    """A message to accept. `result_list` names a push channel; it is empty for pull channels.
 
-    `last_resort`: the reply at the deadline if there is no better one; `dead_letter_changes`: its
-    fields that differ if the question is buried. `retry_of`: the message that this one repeats.
-    `keep_seconds`: how long reply and journal are kept; None for the default. `decoded`: the
-    envelope in `frame`, for a worker of this process that takes it in the same round trip.
+    `last_resort`: the reply at the deadline if there is no better one; `dead_letter_changes`: the
+    fields of this reply that differ if the question is buried. `retry_of`: the message that this
+    one repeats. `keep_seconds`: how long reply and journal are kept; None for the default.
+    `decoded`: the envelope in `frame`, for a worker of this process that takes it in the same round
+    trip.
     """
 
     question: Question
@@ -224,7 +228,9 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The message was accepted; `waiting` messages of its conversation come before it."""
+    """The message was accepted; `waiting` messages of its conversation will be processed before
+    it.
+    """
 
     waiting: int = 0
     merged_into: str | None = None
@@ -232,14 +238,16 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """This `message_id` was accepted before; `reply` is its final reply once there is one."""
+    """This `message_id` was accepted before; `reply` is its final reply, or None while it is
+    open.
+    """
 
     reply: Fields | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The message was rejected; the sender may repeat it after `retry_after_seconds`.
+    """The message was rejected; the sender may retry after `retry_after_seconds`.
 
     - `shard_full`: the quota of open questions is used up
     - `overload`: the workers cannot finish more questions in time
@@ -298,8 +306,9 @@ class Settled:
     """The result of `settle_and_take`.
 
     `kept`: for each settlement, whether its lease was still held. `taken`: the entries that were
-    taken. `away`: by index, the error of each settlement whose shard did not answer; it may or may
-    not have been applied, so settle it again. If no shard answers, the error is raised instead.
+    taken. `away`: the error of each settlement, by index, whose shard did not respond. It may or
+    may not have been applied, so settle it again. If no shard responds, the error is raised
+    instead.
     """
 
     kept: Sequence[bool]
@@ -356,8 +365,9 @@ class RoleStatus:
 class Erased:
     """Counts the data of one conversation that was erased.
 
-    `messages`: those that still had text; `ended` of them were open. `entries`: those in streams or
-    waiting for a retry. `memories`: keys of its memory. `records`: rows in the records database.
+    `messages`: messages that still had text, of which `ended` were open. `entries`: entries in
+    streams or waiting for a retry. `memories`: memory keys. `records`: rows in the records
+    database.
     """
 
     messages: int = 0

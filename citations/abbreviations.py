@@ -1,4 +1,4 @@
-"""Distinguishes full stops of abbreviations and ordinal numbers from ends of sentences.
+"""Distinguishes full stops in abbreviations and ordinal numbers from the ends of sentences.
 
 All languages share one table, because many texts mix languages.
 """
@@ -12,12 +12,14 @@ _ABBREVIATIONS = (
 )
 """Abbreviations that never end a sentence; spaces between their letters are allowed."""
 _BEFORE_NUMBER = r"[^\W\d_]{1,4}"
-"""A short word with a full stop before a number counts as an abbreviation: "art. 5", "ст. 5"."""
+"""A short word with a full stop before a number is treated as an abbreviation: "art. 5", "ст.
+5".
+"""
 _ORDINALS = (
     "der die das den dem des am im ins zum vom ab bis zur beim seit jedes jeder jeden dieses "
     "dne dnia"
 )
-"""Words before an ordinal number: "die 1. Klasse", "das 52. Lebensjahr"."""
+"""Words that precede an ordinal number: "die 1. Klasse", "das 52. Lebensjahr"."""
 _LONGEST = 14
 
 

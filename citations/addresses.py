@@ -1,7 +1,7 @@
 """Finds addresses in a text, and compares web addresses by the page that they open.
 
-An address is any text that a channel, a mail program or a terminal may turn into a link: with a
-scheme, without one (`//host`, `www.host`, `host.com/path`), of a mailbox, or a script.
+An address is any text that a channel, a mail program, or a terminal may turn into a link: a URL
+with or without a scheme (`//host`, `www.host`, `host.com/path`), an email address, or a script.
 """
 
 import re
@@ -51,7 +51,9 @@ _FILES_WORDS = (
     "ac am cab cc cs go js mk ml mm mo mov pl pm properties ps pub py rb rs sh so tf ts vb"
 )
 _FILES = frozenset((*_FILES_WORDS.split(), "md", "zip"))
-"""File extensions that are also domains; a word with one of them counts as a file."""
+"""File extensions that are also domains. A word that ends with one of them is treated as a file
+name.
+"""
 _SCHEME_ALONE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}:[/\\]{2}")
 _ESCAPED = re.compile(r"%[0-9a-fA-F]{2}")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
@@ -60,7 +62,9 @@ _IN_PATH = "!#$%&'()*+,-./:;=?@[]_{|}~^"
 
 @dataclass(frozen=True, slots=True)
 class FoundAddress:
-    """An address in a text, from `start` to `end` (exclusive); `bare`: only a host name."""
+    """An address in a text, from `start` to `end` (exclusive); `bare` is true if it is only a host
+    name.
+    """
 
     start: int
     end: int
@@ -71,8 +75,8 @@ class FoundAddress:
 def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddress]:
     """Yield the addresses of a text, in order.
 
-    With `any_name`, names that are more likely files than hosts are included, such as `rules.md`. A
-    scheme without anything after it is not an address: "it begins with `https://`".
+    If `any_name` is true, names that are more likely files than hosts, such as `rules.md`, are
+    included. A scheme that nothing follows is not an address, as in "it begins with `https://`".
     """
     start_at = 0
     while (match := _ADDRESS.search(text, start_at)) is not None:
@@ -86,15 +90,15 @@ def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddres
 
 
 def addresses_of(text: str) -> frozenset[str]:
-    """Return the addresses in a text, without those that are more likely file names."""
+    """Return the addresses in a text, except those that are more likely file names."""
     return frozenset(address.text for address in find_addresses(text))
 
 
 def page_of(address: str) -> str | None:
-    """Return a canonical form that is equal for all addresses of one page.
+    """Return a canonical form that is the same for all addresses of a page.
 
-    None for anything but a plain web address, including one with a user name. Scheme and host are
-    converted to lower case and IDNA; the default port and the fragment are omitted.
+    Returns None for anything but a plain web address, and for one that includes a user name. Scheme
+    and host are converted to lower case and IDNA; the default port and the fragment are omitted.
     """
     match = _WEB.fullmatch(address)
     host = None if match is None else _host(match["host"])
@@ -107,24 +111,26 @@ def page_of(address: str) -> str | None:
 
 
 def fragment_of(address: str) -> str:
-    """Return the fragment (after `#`) of an address, or an empty text."""
+    """Return the fragment (after `#`) of an address, or an empty string."""
     match = _WEB.fullmatch(address)
     return "" if match is None else (match["fragment"] or "")
 
 
 def host_of(address: str) -> str:
-    """Return the host of an address, with or without a scheme, in lower case; else empty."""
+    """Return the host of an address, with or without a scheme, in lower case, or an empty
+    string.
+    """
     rest = re.sub(r"\A[A-Za-z][A-Za-z0-9+.-]{0,20}:", "", address).lstrip("/\\")
     authority = re.split(r"[/\\?#]", rest, maxsplit=1)[0].rpartition("@")[2]
     return (_host(authority.partition(":")[0]) or authority.lower()).removeprefix("www.")
 
 
 def origins_of(text: str) -> frozenset[str]:
-    """Return the web origins (`https://host:port`) that a text states.
+    """Return the web origins (`https://host:port`) that occur in a text.
 
-    These are the origins of its web addresses, and of each word that is only a host, such as
-    `localhost:3000` or `api.acme.test`, with both schemes. A word that may be a file name, such as
-    `setup.py`, is not a host.
+    These are the origins of its web addresses. For each word that is only a host, such as
+    `localhost:3000` or `api.acme.test`, both schemes are returned. A word that may be a file name,
+    such as `setup.py`, is not a host.
     """
     origins = filter(None, map(origin_of, addresses_of(text)))
     hosts = (origin.partition("://")[2] for origin in origins)
@@ -139,7 +145,9 @@ def origins_of(text: str) -> frozenset[str]:
 
 
 def origin_of(address: str) -> str:
-    """Return the canonical origin (scheme, host, port) of a web address; empty if invalid."""
+    """Return the canonical origin (scheme, host, port) of a URL, or an empty string if it is
+    invalid.
+    """
     page = page_of(address)
     return "" if page is None else "/".join(re.split("[/?]", page, maxsplit=3)[:3])
 
@@ -181,7 +189,7 @@ def _is_host(match: re.Match[str]) -> bool:
 
 
 def _names_host(word: re.Match[str]) -> bool:
-    """Return whether a word is certainly a host name, with or without a port."""
+    """Return whether a word is definitely a host name, with or without a port."""
     name, last = word["name"], word["last"]
     if name.startswith("[") or _IP.fullmatch(name) or name.lower() == "localhost":
         return True
@@ -192,7 +200,7 @@ def _names_host(word: re.Match[str]) -> bool:
 
 
 def _trim(address: str) -> str:
-    """Remove trailing punctuation of the surrounding sentence from an address."""
+    """Remove trailing punctuation that belongs to the surrounding sentence from an address."""
     end = len(address)
     unopened = address.count(")") - address.count("(")
     while end:

@@ -1,7 +1,7 @@
 """Parses the blocks of a Markdown text with their lines, and removes blocks.
 
-A block is a paragraph, a list item, a table row, a heading or code. The functions leave all other
-lines of the text unchanged.
+A block is a paragraph, a list item, a table row, a heading or code. All other lines of the text
+remain unchanged.
 """
 
 import re
@@ -36,10 +36,11 @@ class BlockForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LineBlock:
-    """A block of a text; its own text is from line `start` to `end` (exclusive).
+    """A block of a text; its own text, without nested blocks, is from line `start` to `end`
+    (exclusive).
 
     The nested blocks of an item end before line `last` and have the item's index as `parent`. Items
-    of one list, and rows of one table, share their `group`.
+    of one list, and rows of one table, have the same `group`.
     """
 
     kind: BlockForm
@@ -158,10 +159,10 @@ def read_blocks(text: str) -> tuple[LineBlock, ...]:
 
 
 def remove_blocks(text: str, indexes: Collection[int]) -> str:
-    """Return `text` without these blocks, indices of `read_blocks`.
+    """Return `text` without these blocks, which are given as indexes into `read_blocks`.
 
-    Nested blocks of an item are removed with it. A heading, an introducing line ("These are the
-    steps:") or a label is removed as well if nothing remains below it. Lists are renumbered.
+    The nested blocks of an item are removed with it. A heading, an introductory line ("These are
+    the steps:"), or a label is removed as well if nothing remains below it. Lists are renumbered.
     """
     if not indexes:
         return text
@@ -175,7 +176,7 @@ def remove_blocks(text: str, indexes: Collection[int]) -> str:
 
 
 def remove_cells(text: str, cells: Iterable[tuple[LineBlock, int]]) -> str:
-    """Return `text` with an ellipsis in place of these cells (row and index)."""
+    """Return `text` with these cells (row and index) replaced by an ellipsis."""
     lines = text.split("\n")
     for row, cell in cells:
         parts = _CELL_BORDER.split(lines[row.start])
@@ -192,13 +193,16 @@ def remove_empty_headings(text: str) -> str:
 
 
 def leads_over(block: LineBlock) -> bool:
-    """Return whether a block introduces the next one: it ends with a colon, ignoring marks."""
+    """Return whether a block introduces the next one, which means that it ends with a colon,
+    ignoring marks.
+    """
     bare = _without_marks_at_end(block.text).rstrip("*_").rstrip()
     return block.kind in (BlockForm.PARAGRAPH, BlockForm.ITEM) and bare.endswith(_LEADS)
 
 
 def names_what_follows(blocks: Sequence[LineBlock], index: int) -> bool:
-    """Return whether a block only introduces others: it ends with a colon or is a bold heading.
+    """Return whether a block only introduces others, because it ends with a colon or is a bold
+    heading.
 
     A sentence in bold is not a heading.
     """
@@ -235,7 +239,7 @@ def _map(token: "Token") -> tuple[int, int]:
 
 
 def _spread(blocks: Sequence[LineBlock], indexes: Collection[int]) -> set[int]:
-    """Return the indexes of these blocks and of all blocks nested in them."""
+    """Return the indexes of these blocks and of all blocks nested within them."""
     gone = set(indexes)
     for index, block in enumerate(blocks):
         if block.parent in gone:
@@ -244,7 +248,9 @@ def _spread(blocks: Sequence[LineBlock], indexes: Collection[int]) -> set[int]:
 
 
 def _without_lines(lines: Sequence[str], gone: Collection[int]) -> list[str]:
-    """Return the remaining lines, without the blank lines after a gap that follow blank ones."""
+    """Return the remaining lines. Where lines were removed, consecutive blank lines are
+    collapsed.
+    """
     kept: list[str] = []
     after_gap = False
     for number, line in enumerate(lines):
@@ -259,7 +265,7 @@ def _without_lines(lines: Sequence[str], gone: Collection[int]) -> list[str]:
 
 
 def _find_emptied(blocks: Sequence[LineBlock], gone: Collection[int]) -> set[int]:
-    """Return the blocks that have no content left once `gone` are removed."""
+    """Return the blocks that have no content left after `gone` are removed."""
     emptied = _find_bare_headings(blocks, gone)
     under: dict[int | None, list[int]] = {}
     members: dict[int, list[int]] = {}
@@ -280,7 +286,9 @@ def _list_led(
     under: Sequence[int],
     members: Mapping[int, Sequence[int]],
 ) -> Sequence[int]:
-    """Return the blocks that a label, an introducing line or a table header only introduces."""
+    """Return the blocks for which a label, an introductory line, or a table header is only the
+    introduction.
+    """
     block = blocks[index]
     if block.kind is BlockForm.HEADER:
         return members.get(block.group, ())
@@ -298,7 +306,7 @@ def _is_label(block: LineBlock) -> bool:
 
 
 def _find_bare_headings(blocks: Sequence[LineBlock], gone: Collection[int]) -> set[int]:
-    """Return the headings without any text in their section."""
+    """Return the headings whose section contains no text."""
     bare: set[int] = set()
     holds_at = 7  # level of the highest heading kept directly above text; 0: text, 7: nothing
     for index in range(len(blocks) - 1, -1, -1):
@@ -317,7 +325,7 @@ def _find_bare_headings(blocks: Sequence[LineBlock], gone: Collection[int]) -> s
 def _number_again(
     lines: Sequence[str], blocks: Sequence[LineBlock], gone: Collection[int]
 ) -> list[str]:
-    """Renumber the items of lists that lose some."""
+    """Renumber the items of lists from which some are removed."""
     numbered = list(lines)
     shortened = {blocks[index].group for index in gone if blocks[index].kind is BlockForm.ITEM}
     numbers: dict[int, int] = {}

@@ -1,6 +1,7 @@
-"""Writes the citation marks of an answer: in one style, for known sources, in order of first use.
+"""Writes the citation marks of an answer in one style, only for known sources, and numbered by
+first use.
 
-A mark covers more than its sentence:
+A mark covers more than its own sentence:
 
 | position of the mark                                  | it covers                            |
 |-------------------------------------------------------|--------------------------------------|
@@ -12,9 +13,9 @@ A mark covers more than its sentence:
 | in the last marked item or row                        | the list, the table                  |
 | at the end of the answer                              | all blocks that are not yet covered  |
 
-A list with its own marks is covered by these, and by the line above it only if that line introduces
-the list. A mark alone on a line is moved into the item, row or paragraph that it covers, if
-possible.
+A list that contains marks is covered by these marks. The line above it covers it only if that line
+introduces the list. A mark alone on a line is moved into the item, row, or paragraph that it
+covers, if possible.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -53,10 +54,10 @@ _LONGEST_LABEL = 40
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """An answer with its marks in display order.
+    """An answer with marks numbered in display order.
 
     `order` contains the original numbers of the cited sources in order of first use; the first one
-    is `[1]` in the text. `unknown` are cited numbers without a source.
+    is `[1]` in the text. `unknown` contains the cited numbers that have no source.
     """
 
     text: str
@@ -66,7 +67,7 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class MovedMark:
-    """A quotation in a block, and the number of the source to cite for it instead."""
+    """A quotation in a block, and the number of the source that should be cited for it instead."""
 
     block: int
     quote: str
@@ -82,14 +83,16 @@ class SourcedText:
 
 
 class _Names:
-    """Recognises lines that only name sources."""
+    """Recognizes lines that consist only of source names."""
 
     def __init__(self, sources: SourceTexts) -> None:
         names = {_bare(name) for source in sources.sources for name in source.names}
         self._names = sorted(names - {""}, key=len, reverse=True)
 
     def is_listing(self, block: LineBlock) -> bool:
-        """Return whether a block consists only of marks and source names, perhaps after a label."""
+        """Return whether a block consists only of marks and source names, optionally after a
+        label.
+        """
         if block.kind not in (BlockForm.PARAGRAPH, BlockForm.ITEM):
             return False
         first, *others = block.text.split("\n")
@@ -100,7 +103,7 @@ class _Names:
         return has_one and not any(rest)
 
     def has_label(self, block: LineBlock) -> bool:
-        """Return whether a listing begins with a label, or has the form of footnotes."""
+        """Return whether a listing begins with a label, or has the format of footnotes."""
         first = block.text.split("\n")[0]
         is_footnote = first.lstrip().startswith("[") and bool(_bare(remove_marks(first)))
         return self._after_label(first) != first or is_footnote
@@ -118,9 +121,10 @@ class _Names:
 
 
 def cite(answer: str, sources: SourceTexts) -> Cited:
-    """Normalise the marks of an answer, and add marks to uncited blocks found in a source.
+    """Normalize the marks of an answer, and add marks to uncited blocks whose text is in a source.
 
-    Marks of unknown sources, a list of sources by the model, and empty headings are removed.
+    Marks of unknown sources, a list of sources written by the model, and empty headings are
+    removed.
     """
     plain = write_plainly(mark_tools(answer, sources.find_tool), sources.literal)
     unknown = tuple(number for number in read_marks(plain) if number not in sources.numbers)
@@ -136,7 +140,7 @@ def cite(answer: str, sources: SourceTexts) -> Cited:
 def leave_out(text: str, indexes: Collection[int]) -> Cited:
     """Return an answer without these blocks, with renumbered marks.
 
-    Remaining blocks keep their sources even if a mark that covered them was removed.
+    The remaining blocks keep their sources, even if a mark that covered them was removed.
     """
     blocks = read_blocks(text)
     before = zip(blocks, cover_nearby(blocks), strict=True)
@@ -152,7 +156,8 @@ def leave_out(text: str, indexes: Collection[int]) -> Cited:
 
 
 def move_marks(text: str, moves: Sequence[MovedMark]) -> str:
-    """Return an answer in which each quotation cites its new source; other claims keep theirs.
+    """Return an answer in which each quotation cites its new source; other claims keep their
+    sources.
 
     The indexes of the blocks do not change.
     """
@@ -181,12 +186,12 @@ def cover(blocks: Sequence[LineBlock]) -> tuple[tuple[int, ...], ...]:
 
 
 def claims_something(block: LineBlock) -> bool:
-    """Return whether a block has text other than marks."""
+    """Return whether a block contains text other than marks."""
     return block.kind in _CLAIMS and bool(block.text.strip()) and not is_only_marks(block.text)
 
 
 def cover_nearby(blocks: Sequence[LineBlock]) -> list[tuple[int, ...]]:
-    """Return the numbers that cover each block, without marks at the end of the answer."""
+    """Return the source numbers that cover each block, ignoring marks at the end of the answer."""
     covering = [_own(block) for block in blocks]
     firsts, inside = _find_firsts(blocks), _find_later(blocks, covering)
     for index, block in enumerate(blocks):
@@ -203,7 +208,7 @@ def cover_nearby(blocks: Sequence[LineBlock]) -> list[tuple[int, ...]]:
 
 
 def uncovered(blocks: Sequence[LineBlock], covering: Sequence[tuple[int, ...]]) -> Iterator[int]:
-    """Yield the indexes of blocks with a claim that no mark covers."""
+    """Yield the indexes of blocks that contain a claim but are not covered by any mark."""
     for index, block in enumerate(blocks):
         if claims_something(block) and not covering[index]:
             yield index
@@ -218,9 +223,9 @@ def without_blocks(
 ) -> SourcedText:
     """Return the text without the blocks at `indexes`, with renumbered sources.
 
-    `indexes` are those of `citations.blocks.read_blocks`. Sources that are no longer cited are
-    removed with links to their pages. `context` contains the texts of `references`; `typed` are the
-    user's messages.
+    `indexes` refer to `citations.blocks.read_blocks`. Sources that are no longer cited are removed,
+    together with links to their pages. `context` contains the texts of `references`; `typed` are
+    the user's messages.
     """
     kept = leave_out(cited.text, indexes)
     by_number = {source.number: source for source in cited.used}
@@ -235,9 +240,10 @@ def without_blocks(
 
 
 def _move_in_prose(prose: str, move: MovedMark) -> str:
-    """Return a paragraph or an item in which the sentence of a quotation has another mark.
+    """Return a paragraph or an item in which the sentence that contains a quotation has a different
+    mark.
 
-    The previous sentence gets the old mark if it shared it.
+    If the previous sentence shared the old mark, it keeps it.
     """
     parts = _split_sentences(prose)
     at = next((n for n, part in enumerate(parts) if _has_quote(part, move.quote)), len(parts) - 1)
@@ -250,7 +256,7 @@ def _move_in_prose(prose: str, move: MovedMark) -> str:
 
 
 def _split_sentences(prose: str) -> list[str]:
-    """Split a text into sentences, including the white space between them."""
+    """Split a text into sentences, keeping the white space between them."""
     parts, start = [], 0
     for sentence in sentences(prose):
         end = prose.index(sentence, start) + len(sentence)
@@ -275,7 +281,9 @@ def _own(block: LineBlock) -> tuple[int, ...]:
 def _find_later(
     blocks: Sequence[LineBlock], own_marks: Sequence[tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
-    """Return for each item and row the marks of the next marked one of its group, else the last."""
+    """Return for each item and row the marks of the next marked one in its group or, after the
+    last, the last marks.
+    """
     following = {
         block.group: own_marks[index] for index, block in enumerate(blocks) if own_marks[index]
     }
@@ -296,7 +304,7 @@ def _find_firsts(blocks: Sequence[LineBlock]) -> dict[int, int]:
 def _from_lead(
     blocks: Sequence[LineBlock], covering: Sequence[tuple[int, ...]], index: int, first: int
 ) -> tuple[int, ...]:
-    """Return the marks of the line above a list, table or code that starts with block `first`."""
+    """Return the marks of the line above a list, table, or code that starts with block `first`."""
     if not first or blocks[index].kind not in _UNDER_A_LEAD:
         return ()
     is_lead = blocks[first - 1].kind in (BlockForm.PARAGRAPH, BlockForm.ITEM)
@@ -304,7 +312,7 @@ def _from_lead(
 
 
 def _cover_from_below(blocks: Sequence[LineBlock], covering: list[tuple[int, ...]]) -> None:
-    """Apply marks alone on a line to the paragraph, list, table or code above them."""
+    """Apply marks alone on a line to the paragraph, list, table, or code above them."""
     for index, block in enumerate(blocks):
         if block.kind is not BlockForm.PARAGRAPH or not is_only_marks(block.text) or not index:
             continue
@@ -322,7 +330,7 @@ def _cover_from_below(blocks: Sequence[LineBlock], covering: list[tuple[int, ...
 def _add_proved(text: str, sources: SourceTexts) -> str:
     """Add a mark to each uncovered block whose text is in a source.
 
-    Bold headings get none, because any source with the same words would match.
+    Bold headings get no mark, because any source that contains the same words would match.
     """
     preferred = read_marks(text)
 
@@ -336,9 +344,9 @@ def _add_proved(text: str, sources: SourceTexts) -> str:
 def _add_marks(
     text: str, find: Callable[[LineBlock], Sequence[int]], *, restores: bool = False
 ) -> str:
-    """Add the marks that `find` returns to blocks that nothing nearby covers.
+    """Add the marks that `find` returns to blocks that no nearby mark covers.
 
-    With `restores`, covered blocks also get the marks that they lack.
+    If `restores` is true, covered blocks also get the marks that are missing.
     """
     blocks = read_blocks(text)
     near = cover_nearby(blocks)
@@ -374,10 +382,10 @@ def _find_shared(
     near: Sequence[tuple[int, ...]],
     added: Mapping[int, Sequence[int]],
 ) -> dict[int, int]:
-    """Return the line that gets one mark for a whole list, by group.
+    """Return, by group, the line that gets a single mark for a whole list.
 
-    This is the introducing line, else the last item. If one source contains most of the items,
-    marks on only these would suggest that the others have no source.
+    This is the introductory line or, if there is none, the last item. If one source contains most
+    of the items, marks on only these items would suggest that the others have no source.
     """
     groups: dict[int, list[int]] = {}
     for index, block in enumerate(blocks):
@@ -415,7 +423,7 @@ def _line_for(blocks: Sequence[LineBlock], index: int, first: int) -> int | None
 
 
 def _line_above(blocks: Sequence[LineBlock], first: int) -> int | None:
-    """Return the line that introduces a list, table or code that starts with block `first`."""
+    """Return the line that introduces a list, table, or code that starts with block `first`."""
     parent = blocks[first].parent
     if parent is not None and blocks[parent].text.strip():
         return blocks[parent].end - 1
@@ -441,7 +449,7 @@ def _write(numbers: Sequence[int]) -> str:
 
 
 def _lift_marks(text: str) -> str:
-    """Move marks alone on a line into the item, paragraph, list, table or code that they cover."""
+    """Move marks alone on a line into the item, paragraph, list, table, or code that they cover."""
     text = _dedent_marks(text)
     blocks = read_blocks(text)
     lines, firsts = text.split("\n"), _find_firsts(blocks)
@@ -459,7 +467,9 @@ def _lift_marks(text: str) -> str:
 
 
 def _find_target(blocks: Sequence[LineBlock], index: int, firsts: Mapping[int, int]) -> int | None:
-    """Return the block that should contain the lone marks at `index`, or None."""
+    """Return the block into which the marks alone on the line at `index` should be moved, or
+    None.
+    """
     parent = blocks[index].parent
     if parent is not None and blocks[parent].text.strip():
         return parent
@@ -492,7 +502,9 @@ def _find_before(blocks: Sequence[LineBlock], index: int) -> int | None:
 
 
 def _dedent_marks(text: str) -> str:
-    """Remove the indentation of lines of marks, which would make them code."""
+    """Remove the indentation of lines that consist of marks, because it would turn them into
+    code.
+    """
     code, lines = code_lines(text), text.split("\n")
     for block in read_blocks(text):
         if block.kind is BlockForm.CODE and block.start not in code:
@@ -503,7 +515,7 @@ def _dedent_marks(text: str) -> str:
 def _without_own_list(text: str, sources: SourceTexts) -> tuple[str, tuple[int, ...]]:
     """Return `text` without a list of sources at its end, and the numbers in that list.
 
-    The list is recognised by its form: a label, then only marks and names of sources.
+    The list is recognized by its form: a label, followed only by marks and names of sources.
     """
     blocks = read_blocks(text)
     names = _Names(sources)
@@ -534,9 +546,11 @@ def _bare(text: str) -> str:
 
 
 def _select_left(text: str, listed: Sequence[int], given: Collection[int]) -> Sequence[int]:
-    """Return the numbers of a removed list to keep, because a claim would have no source.
+    """Return the numbers of a removed list that must be kept, because a claim would otherwise have
+    no source.
 
-    A list of all given sources is not kept if the answer has other marks, as it proves nothing.
+    A list of all given sources is not kept if the answer has other marks, because it proves
+    nothing.
     """
     if set(listed) == set(given) and len(listed) > 1 and read_marks(text):
         return ()

@@ -1,11 +1,11 @@
 """Splits an answer or a chunk into citable units, and reads their citations.
 
 A unit is a sentence of a paragraph, a list item, a table or a code fence. A citation is `[n]`;
-models also write `[1, 2]`, `[1-3]`, and brackets of other scripts. Code contains no citations.
+models also write `[1, 2]`, `[1-3]`, and brackets from other scripts. Code contains no citations.
 
 Also writes a judge's findings as text for the next attempt. The first line is about the whole
-answer; then follow unsupported passages with reasons, and a line for each unanswered part of the
-question (`- missing: "..."`).
+answer. It is followed by the unsupported passages with reasons, and a line for each unanswered part
+of the question (`- missing: "..."`).
 """
 
 import re
@@ -59,7 +59,7 @@ class UnitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A part of a text; units of one paragraph, or of one list, share their `block`."""
+    """A part of a text; units in the same paragraph or list have the same `block`."""
 
     kind: UnitKind
     text: str
@@ -68,7 +68,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """A passage that no source supports, and the reason."""
+    """A passage that is not supported by any source, and the reason."""
 
     claim: str
     reason: str = ""
@@ -112,7 +112,9 @@ def citations(text: str) -> tuple[int, ...]:
 
 
 def with_citations(text: str, shown: Callable[[int], int | None]) -> str:
-    """Return `text` with each citation renumbered by `shown`, or removed where it returns None."""
+    """Return `text` with each citation renumbered by `shown`, or removed if `shown` returns
+    None.
+    """
 
     def replace_citation(match: re.Match[str]) -> str:
         if match["code"]:
@@ -125,7 +127,7 @@ def with_citations(text: str, shown: Callable[[int], int | None]) -> str:
 
 
 def only_known(text: str, known: Collection[int]) -> str:
-    """Remove citations of all numbers that are not in `known`."""
+    """Remove the citations of all numbers that are not in `known`."""
     # Removing a citation may create another one, as in "[[7]7]".
     for _ in range(_DEEPEST_NESTING):
         before, text = text, with_citations(text, lambda n: n if n in known else None)
@@ -135,12 +137,12 @@ def only_known(text: str, known: Collection[int]) -> str:
 
 
 def without_citations(text: str) -> str:
-    """Return `text` without any citation."""
+    """Return `text` without citations."""
     return only_known(text, ())
 
 
 def marker(item: str) -> str:
-    """Return the marker of a list item with its indentation."""
+    """Return the marker of a list item, including its indentation."""
     match = _MARKER.match(item)
     return match[0] if match else ""
 
@@ -156,7 +158,7 @@ def write_complaints(summary: str, unsupported: Sequence[Complaint], missing: Se
 
 
 def parse_unsupported(analysis: str) -> tuple[str, ...]:
-    """Return the claims that `analysis` names as unsupported."""
+    """Return the claims that are named as unsupported in `analysis`."""
     return tuple(_CLAIM.findall(analysis))
 
 
@@ -222,7 +224,7 @@ def _numbers(cite: str) -> list[int]:
 
 
 def _number(digits: str) -> int:
-    """Return the number, or 0 (never a source) if it has too many digits."""
+    """Return the number, or 0 (which is never a source) if it has too many digits."""
     return int(digits) if len(digits) <= _LONGEST_NUMBER else 0
 
 

@@ -1,6 +1,6 @@
-"""Checks whether a web address is composed of parts that one document states.
+"""Checks whether a URL is composed of parts that occur in one document.
 
-| part                 | stated as                                                                |
+| part                 | how it must occur in the document                                        |
 |----------------------|--------------------------------------------------------------------------|
 | server               | a web address, or a host that is a whole word (`api.acme.test:8443`)     |
 | path                 | a path, or the path of an address; `{id}`, `<id>` and `:id` may be filled |
@@ -26,9 +26,10 @@ Segments = tuple[str, ...]
 
 @dataclass(slots=True, eq=False)
 class Templates:
-    """A prefix tree of paths, so that a look-up only visits matching branches.
+    """A prefix tree of paths, so that a lookup visits only matching branches.
 
-    `placeholders` are the branches with a placeholder, by the text before and after it.
+    `placeholders` contains the branches with a placeholder, by the text before and after the
+    placeholder.
     """
 
     is_end: bool = False
@@ -63,14 +64,14 @@ class Templates:
 
 @dataclass(frozen=True, slots=True)
 class StatedParts:
-    """The parts of addresses that a document states, split at `/`."""
+    """The parts of addresses that occur in a document, split at `/`."""
 
     servers: Templates
     paths: Templates
     words: Collection[str]
 
     def composes(self, address: str) -> bool:
-        """Return whether a web address consists only of these parts."""
+        """Return whether a URL consists only of these parts."""
         page = page_of(address)
         if page is None or "#" in address:
             return False
@@ -78,7 +79,9 @@ class StatedParts:
         return self._has_place(_split(location)) and all(map(self._has_parameter, query.split("&")))
 
     def _has_place(self, segments: Segments) -> bool:
-        """Return whether the segments are a stated server followed by a stated path."""
+        """Return whether the segments are a server followed by a path, both of which occur in the
+        document.
+        """
         servers, paths = {self.servers}, set[Templates]()
         for segment in segments:
             servers = {templates for branch in servers for templates in branch.find_next(segment)}
@@ -95,7 +98,7 @@ class StatedParts:
 
 @lru_cache(maxsize=64)
 def read_stated_parts(text: str) -> StatedParts:
-    """Return the parts of addresses that the text of a document states."""
+    """Return the parts of addresses that occur in the text of a document."""
     plain = _PLACEHOLDER.sub(lambda match: f"{{{match[1] or match[2]}}}", text)
     pages = [
         page for address in find_addresses(plain) if (page := page_of(address.text)) is not None
@@ -124,7 +127,7 @@ def _make_tree(paths: Iterable[Segments]) -> Templates:
 
 
 def _is_value(value: str) -> bool:
-    """Return whether a text may replace a placeholder."""
+    """Return whether a text is a valid replacement for a placeholder."""
     return len(value) <= _LONGEST_VALUE and not any(
         part in value.upper() for part in _UNSAFE_VALUES
     )

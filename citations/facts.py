@@ -1,11 +1,13 @@
-"""Finds numbers in an answer that no source contains and that cannot be derived from one.
+"""Finds numbers in an answer that do not occur in a source and cannot be derived from one.
 
-A number has each value that it can be read as: `1.000` is 1000 and 1.0, `21:00` is 21:00, 21 and 9,
-"five" is 5. Numbers of list items are ignored. The number of items in a list is always known.
+A number has all values that it can represent: `1.000` is 1000 and 1.0, `21:00` is 21:00, 21, and 9,
+and "five" is 5. The numbers of list items are ignored. The number of items in a list is always
+known.
 
-A number may be computed: the sum, difference, product, quotient or percentage of two numbers, or a
-conversion to another unit (two hours, 120 minutes). It is accepted if the same text states its
-operands. If only a source or the question has an operand, rules neither accept nor reject it.
+A number may be computed, as the sum, difference, product, quotient, or percentage of two numbers,
+or by converting it to another unit (two hours, 120 minutes). It is accepted if the same text
+contains the operands. If an operand occurs only in a source or in the question, the rules neither
+accept nor reject the number.
 """
 
 import re
@@ -58,9 +60,9 @@ _ORDERED = {word: float(number) for number, word in enumerate(_ORDINALS.split())
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number as written in a text, with the values that it may have.
+    """A number as written in a text, with the values that it may represent.
 
-    `date` are the year and day of a date, because a source may spell out the month.
+    `date` contains the year and day of a date, because a source may spell out the month.
     """
 
     text: str
@@ -68,13 +70,15 @@ class Number:
     date: frozenset[float] = frozenset()
 
     def is_among(self, values: Collection[float]) -> bool:
-        """Return whether one of its values is in `values`."""
+        """Return whether any of its values is in `values`."""
         return not self.values.isdisjoint(values) or bool(self.date and self.date <= set(values))
 
 
 @dataclass(frozen=True)
 class KnownNumbers:
-    """The numbers that an answer may state: from `given` source texts and `asked` user texts."""
+    """The numbers that an answer may contain: numbers in the `given` source texts and in the
+    `asked` user texts.
+    """
 
     given: Sequence[str]
     asked: Sequence[str] = ()
@@ -83,7 +87,7 @@ class KnownNumbers:
 
     @cached_property
     def values(self) -> frozenset[float]:
-        """All values that are known without computing."""
+        """All values that are known without computation."""
         texts = (*self.given, *self.asked)
         counted = frozenset(map(float, self.counts))
         return counted.union(*map(values_of, texts), *map(parts_of, texts))
@@ -93,9 +97,9 @@ class KnownNumbers:
         return frozenset().union(*map(operands_of, self.asked))
 
     def find_unknown(self, text: str, cited: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the numbers of `text` that are neither known nor computable.
+        """Return the numbers in `text` that are neither known nor computable.
 
-        `cited` are the texts of the cited sources; only their numbers are used as operands.
+        `cited` contains the texts of the cited sources; only their numbers are used as operands.
         """
         numbers, unknown = _select(text, self.values)
         if not unknown:
@@ -106,11 +110,15 @@ class KnownNumbers:
         return _without_computed(unknown, computed)
 
     def find_unexplained(self, text: str) -> tuple[str, ...]:
-        """Return the numbers of `text` that are unknown and not computed from its own numbers."""
+        """Return the numbers in `text` that are unknown and not computed from other numbers in
+        it.
+        """
         return _find_uncomputed(text, self.values)
 
     def find_elsewhere(self, text: str, cited: Sequence[str]) -> tuple[str, ...]:
-        """Return the numbers of `text` that are not in the cited sources and not computed in it."""
+        """Return the numbers in `text` that are neither in the cited sources nor computed within
+        the text.
+        """
         counted = frozenset(map(float, self.counts))
         texts = (*cited, *self.asked)
         known = counted.union(*map(values_of, texts), *map(parts_of, texts))
@@ -118,7 +126,7 @@ class KnownNumbers:
 
 
 def numbers_of(text: str) -> tuple[Number, ...]:
-    """Return the numbers of a text that are written in digits, in order."""
+    """Return the numbers in a text that are written in digits, in order."""
     ascii_text = _ascii_digits(text)
     months = set(_find_months(ascii_text))
     return tuple(
@@ -130,14 +138,14 @@ def numbers_of(text: str) -> tuple[Number, ...]:
 
 @lru_cache(maxsize=256)
 def values_of(text: str) -> frozenset[float]:
-    """Return every value that a text states, in digits or in words."""
+    """Return all values in a text, written in digits or in words."""
     ordered = {_ORDERED[word] for word in _words(text) if word in _ORDERED}
     return operands_of(text) | ordered
 
 
 @lru_cache(maxsize=256)
 def operands_of(text: str) -> frozenset[float]:
-    """Return the values of a text that may be operands of a computation."""
+    """Return the values in a text that may be operands of a computation."""
     ascii_text = _ascii_digits(text)
     digits = (_read_number(match).values for match in _TOKEN.finditer(ascii_text))
     values = set(chain.from_iterable(digits))
@@ -148,14 +156,14 @@ def operands_of(text: str) -> frozenset[float]:
 
 @lru_cache(maxsize=256)
 def parts_of(text: str) -> frozenset[float]:
-    """Return the parts of the versions and dates of a text: 3, 6 and 19 of `3.6.19`."""
+    """Return the parts of the versions and dates in a text: 3, 6, and 19 for `3.6.19`."""
     tokens = (match["number"] for match in _TOKEN.finditer(_ascii_digits(text)))
     parts = (part for token in tokens if ":" not in token for part in token.split("."))
     return frozenset(float(part) for part in parts if part.isdecimal())
 
 
 def _find_uncomputed(text: str, known: Collection[float]) -> tuple[str, ...]:
-    """Return the numbers that are neither known nor computed from numbers of the same text."""
+    """Return the numbers that are neither known nor computed from numbers in the same text."""
     numbers, unknown = _select(text, known)
     if not unknown:
         return ()
@@ -165,7 +173,7 @@ def _find_uncomputed(text: str, known: Collection[float]) -> tuple[str, ...]:
 
 
 def _select(text: str, known: Collection[float]) -> tuple[tuple[Number, ...], list[Number]]:
-    """Return all numbers of a text, and those that are not known."""
+    """Return all numbers in a text, and the numbers that are not known."""
     numbers = numbers_of(text)
     return numbers, [number for number in numbers if not number.is_among(known)]
 
@@ -184,7 +192,7 @@ def _without_computed(unknown: Iterable[Number], computed: Collection[float]) ->
 
 
 def _compute(left_values: Iterable[float], right_values: Iterable[float]) -> Iterator[float]:
-    """Yield the results of one arithmetic operation on a number of each collection."""
+    """Yield the results of one arithmetic operation on one number from each collection."""
     right_operands = sorted(set(right_values) - {1.0})[:_MOST_OPERANDS]
     for first in sorted(set(left_values) - {1.0})[:_MOST_OPERANDS]:
         for second in right_operands:
@@ -246,7 +254,7 @@ def _read_time(hour: int, minute: int) -> Iterator[float]:
 
 
 def _find_months(text: str) -> Iterator[int]:
-    """Yield the positions of the months in ISO dates."""
+    """Yield the positions of the month numbers in ISO dates."""
     for date in _ISO_DATE.finditer(text):
         yield date.start(1)
 

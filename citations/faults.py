@@ -1,22 +1,23 @@
-"""Finds faults of an answer with rules: proved ones, and suspected ones for the judge.
+"""Finds faults in an answer with rules: proven faults, and suspected ones for the judge to check.
 
-| fault                                                        | proved |
+| fault                                                        | proven |
 |--------------------------------------------------------------|--------|
-| a number that no source has and that cannot be computed      | yes    |
+| a number in no source that cannot be computed                | yes    |
 | code with an IP address or an eight-digit number, as above   | yes    |
-| a number that may be computed, but not from stated numbers   | no     |
-| a number that only uncited sources have                      | no     |
-| a reference, such as "Article 27", that no source has        | no     |
-| a line of code, or an identifier in code, that no source has | no     |
+| a number that may be computed, but not from known numbers    | no     |
+| a number that occurs only in uncited sources                 | no     |
+| a reference, such as "Article 27", that is in no source      | no     |
+| a line of code, or an identifier in code, that is in no source | no   |
 | code from which a foreign address was removed                | no     |
-| a paragraph, an item or a row that cites nothing             | no     |
+| a paragraph, an item or a row without a citation             | no     |
 
-Names, negations and meaning are left to the judge. Code with a word that is neither in a source nor
-in a user's message is marked as foreign: it may be correct, but is only shown after a judge
-approved it.
+Names, negations and meaning are left to the judge. Code that contains a word which is neither in a
+source nor in a user message is marked as foreign. It may be correct, but is shown only after a
+judge has approved it.
 
-For a streaming answer, `select_finished` selects the complete part: all sentences, rows and code
-but the last. A draft ends with a cited block or sentence, and omits every block with a fault.
+For a streaming answer, `select_finished` selects the complete part, which excludes the last
+sentence, row, or code block. A draft ends with a cited block or sentence, and omits every block
+that has a fault.
 """
 
 import re
@@ -55,7 +56,7 @@ _DOTS = str.maketrans("\u3002\uff0e\uff61", "...")
 """Characters that browsers and DNS resolvers treat as a full stop."""
 _ORDERED = re.compile(r"[ \t>]*\d{1,9}[.)]")
 CERTAIN_CHARACTERS = 40
-"""Minimum characters for reliable language detection."""
+"""Minimum number of characters for reliable language detection."""
 _OPEN_CITATION = re.compile(
     r"(?<!\s)\s*+[\[(\u3010\uff3b][^\[\]()\u3010\u3011\uff3b\uff3d\n]{0,40}+\Z"
 )
@@ -67,7 +68,7 @@ LanguageOf = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault in a block or one of its cells; `quote` is the text without marks."""
+    """A fault in a block or in one of its cells; `quote` is the text without marks."""
 
     block: int
     quote: str
@@ -81,8 +82,8 @@ class Fault:
 class CheckedAnswer:
     """An answer with the texts that it is checked against.
 
-    `said`: the question, the conversation, an assumption. `typed`: the user's messages, whose
-    addresses may be shown.
+    `said` contains the question, the conversation, and an assumption. `typed` contains the user's
+    messages; addresses in them may be shown.
     """
 
     text: str
@@ -143,7 +144,7 @@ class _Checks:
         self._assumed = plain_line(remove_marks(answer.assumption))
 
     def find(self, index: int) -> Iterator[Fault]:
-        """Yield the faults of a block, except missing citations."""
+        """Yield the faults in a block, except missing citations."""
         block = self._answer.blocks[index]
         if block.kind is BlockForm.CODE:
             yield from self._find_in_code(block.text, index)
@@ -195,7 +196,7 @@ class _Checks:
             )
 
     def _doubt(self, figures: str, bare: str, cited: Sequence[str]) -> str:
-        """Return why the judge must check numbers or references of a text, or an empty text."""
+        """Return why the judge must check numbers or references in a text, or an empty string."""
         if unexplained := self._numbers.find_unexplained(figures):
             shown = ", ".join(unexplained[:_SHOWN])
             return f"no source contains, and the answer does not compute: {shown}"
@@ -210,11 +211,11 @@ class _Checks:
         return (s for s in spans if s != REMOVED_ADDRESS and not _QUANTITY.fullmatch(s))
 
     def _has(self, code: str) -> bool:
-        """Return whether this code is in a source or in a user's message."""
+        """Return whether this code occurs in a source or in a user message."""
         return "".join(code.split()) in self._letters
 
     def list_foreign_addresses(self) -> set[str]:
-        """Return the addresses in code that are neither in a source nor in a user's message."""
+        """Return the addresses in code that occur in neither a source nor a user message."""
         code = (
             piece
             for block in self._answer.blocks
@@ -231,7 +232,7 @@ class _Checks:
     def _addresses(self, code: str) -> Iterator[str]:
         """Yield the unknown addresses of machines and people in code.
 
-        Host names were removed before, but numeric addresses look like versions.
+        Host names have already been removed, but numeric addresses look like versions.
         """
         plain = code.translate(_DOTS)
         named = addresses_of(plain) if plain != code else ()
@@ -243,7 +244,9 @@ class _Checks:
         return any(True for _ in self._addresses(code))
 
     def _has_foreign_word(self, code: str) -> bool:
-        """Return whether code has a word that is neither in a source nor in a user's message."""
+        """Return whether code contains a word that occurs in neither a source nor a user
+        message.
+        """
         words = _CODE_WORD.findall(code.replace(REMOVED_ADDRESS, " "))
         return any(word.casefold() not in self._words for word in words)
 
@@ -253,10 +256,10 @@ class _Checks:
 
 
 def mark_addresses(answer: CheckedAnswer) -> CheckedAnswer:
-    """Replace each unknown address in the code of an answer by `REMOVED_ADDRESS`.
+    """Replace each unknown address in the code of an answer with `REMOVED_ADDRESS`.
 
     These are numeric addresses, long numbers, and host names with unusual full stops; other host
-    names were removed before.
+    names have already been removed.
     """
     foreign = _Checks(answer).list_foreign_addresses()
     if not foreign:
@@ -279,7 +282,7 @@ def mark_addresses(answer: CheckedAnswer) -> CheckedAnswer:
 
 
 def find_faults(answer: CheckedAnswer, *, in_draft: bool = False) -> tuple[Fault, ...]:
-    """Return the faults of an answer, proved ones first.
+    """Return the faults of an answer, proven ones first.
 
     In a draft, which no judge has approved, a sentence above a list needs its own source.
     """
@@ -290,10 +293,10 @@ def find_faults(answer: CheckedAnswer, *, in_draft: bool = False) -> tuple[Fault
 
 
 def withhold_faults(answer: CheckedAnswer) -> CheckedAnswer:
-    """Return the part of an answer that may be sent although no judge has read it.
+    """Return the part of an answer that can be sent without having been judged.
 
-    Addresses that nobody stated and blocks that rules prove false are left out, and code with words
-    that neither a source nor the person has.
+    Omits URLs that appear in no source or message, blocks that a rule shows to be false, and code
+    that contains words found in neither a source nor the question.
     """
     safe = keep_links(answer.text, answer.allowed).text
     answer = mark_addresses(replace(answer, text=safe))
@@ -305,7 +308,7 @@ def withhold_faults(answer: CheckedAnswer) -> CheckedAnswer:
 
 
 def locate(blocks: Sequence[LineBlock], quote: str) -> tuple[int, int | None] | None:
-    """Return the indexes of the block, and of the cell of a row, that a judge quotes; or None."""
+    """Return the indexes of the block, and of the cell in a row, that a judge quotes, or None."""
     wanted = _fold(quote)
     if not wanted:
         return None
@@ -324,7 +327,7 @@ def locate(blocks: Sequence[LineBlock], quote: str) -> tuple[int, int | None] | 
 def references_by_number(
     used: Iterable[SourceUsed], references: Iterable[SourceReference]
 ) -> dict[int, SourceReference]:
-    """Return the cited references by their numbers in an answer."""
+    """Return the cited references, by their number in an answer."""
     by_chunk = {reference.chunk_id: reference for reference in references}
     return {
         source_used.number: by_chunk[source_used.chunk_id]
@@ -334,7 +337,7 @@ def references_by_number(
 
 
 def text_of(reference: SourceReference, context: str) -> str:
-    """Return the text of a source, preceded by its title, crumbs and headings."""
+    """Return the text of a source, preceded by its title, breadcrumbs, and headings."""
     start, end = reference.span
     place = " > ".join((reference.title, *reference.crumbs, *reference.heading_path))
     return f"{place}\n{context[start:end]}"
@@ -359,7 +362,7 @@ def select_finished(written: str) -> str:
 def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> SourcedText | None:
     """Return the part of an incomplete answer that may be shown, or None.
 
-    An answer that is not in the user's language is not shown. If the sources are in another
+    An answer that is not in the user's language is not shown. If the sources are in a different
     language, nothing is shown until the language of the answer is certain.
     """
     answer = replace(answer, text=_end_with_source(answer.text))
@@ -376,7 +379,7 @@ def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> Source
 
 
 def own_words(answer: CheckedAnswer, indexes: Iterable[int]) -> str:
-    """Return the prose of these blocks that is not quoted from a source, without marks."""
+    """Return the prose in these blocks that is not quoted from a source, without marks."""
     prose = (BlockForm.PARAGRAPH, BlockForm.ITEM)
     texts = [answer.blocks[index].text for index in indexes if answer.blocks[index].kind in prose]
     return " ".join(remove_marks(text) for text in texts if not answer.is_quoted(text))
@@ -391,7 +394,7 @@ def _quote(text: str) -> str:
 
 
 def _frames(blocks: Sequence[LineBlock], index: int) -> bool:
-    """Return whether a block is one sentence directly above a list, a table or code."""
+    """Return whether a block is a single sentence directly above a list, a table, or code."""
     block, following = blocks[index], blocks[index + 1 : index + 2]
     if not following or block.kind not in (BlockForm.PARAGRAPH, BlockForm.ITEM):
         return False
@@ -402,7 +405,7 @@ def _frames(blocks: Sequence[LineBlock], index: int) -> bool:
 
 
 def _count_lists(answer: CheckedAnswer) -> Iterator[int]:
-    """Yield the lengths of lists and tables, and the numbers of items in ordered lists."""
+    """Yield the lengths of lists and tables, and the item numbers in ordered lists."""
     lengths: dict[int, int] = {}
     lines = answer.text.split("\n")
     ordered: set[int] = set()

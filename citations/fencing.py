@@ -1,4 +1,6 @@
-"""Encloses untrusted text in a data block of a prompt, which the text cannot close or imitate."""
+"""Encloses untrusted text in a data block of a prompt, which the text can neither close nor
+imitate.
+"""
 
 import re
 
@@ -13,7 +15,7 @@ _BLOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]*")
 
 
 def fence(text: str, name: str) -> str:
-    """Return a text inside a data block that it cannot close or imitate.
+    """Return the text inside a data block that it can neither close nor imitate.
 
     Hidden characters are removed, and every `<` that could start a `data` tag is escaped. Raises
     `ValueError` for an invalid name.

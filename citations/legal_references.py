@@ -14,7 +14,7 @@ LABELS = frozenset(
      "artikel", "kapitel", "příloha", "článek", "oddíl", "príloha", "článok", "załącznik",
      "artykuł", "annexe", "anexo", "artículo", "capítulo", "allegato", "articolo", "artigo"}
 )  # fmt: skip
-"""Words with which documents number their parts."""
+"""Words that documents use to number their parts."""
 
 _PART = re.compile(r"(?m)^[\s>#*_(-]{0,12}(\d{1,4}[a-z]?|[IVXLC]{1,6}|[A-Z])[.):\s]")
 """The number of a part at the beginning of a line, such as in the heading "27. Termination"."""
@@ -23,14 +23,14 @@ _PART = re.compile(r"(?m)^[\s>#*_(-]{0,12}(\d{1,4}[a-z]?|[IVXLC]{1,6}|[A-Z])[.):
 class KnownReferences:
     """The numbers and letters of document parts in texts, with any known label.
 
-    Labels are not compared, because an answer may be in another language.
+    Labels are not compared, because an answer may be in a different language.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._numbers = frozenset[str]().union(*map(_list_numbers, texts))
 
     def find_unknown(self, text: str) -> tuple[str, ...]:
-        """Return the references in `text` to parts that the texts do not contain."""
+        """Return the references in `text` to parts that do not occur in the texts."""
         references = (
             f"{label} {number}"
             for label, number in _list_labelled(text)

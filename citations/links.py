@@ -7,14 +7,15 @@
 | a link to an address that a source's text contains | its label, and the address as code   |
 | a link to anywhere else                            | its label                            |
 | an image                                           | its description                      |
-| an address that a source's text contains           | code, which nothing makes a link     |
-| an address composed of parts that a document states | code                                 |
-| an address on a host that the person typed         | code                                 |
+| an address that a source's text contains           | code, which is never made a link     |
+| an address composed of parts in one document       | code                                 |
+| an address on a host that the user typed           | code                                 |
 | any other address                                  | `[address removed]`                  |
-| an HTML tag with attributes, or of an active element | nothing; the content stays         |
-| an address in code                                 | itself as above, or `[address removed]` |
+| an HTML tag with attributes, or of an active element | nothing; the content is kept       |
+| an address in code                                 | unchanged as above, or `[address removed]` |
 
-The result is parsed again as CommonMark: if a link to another page remains, all links are removed.
+The result is parsed again as CommonMark. If a link to any other page remains, all links are
+removed.
 """
 
 import re
@@ -58,8 +59,8 @@ _CITATION = r"\[\d{1,4}\](?![:(\[])"
 _OPENING = re.compile(rf"(?P<cite>{_CITATION})|[\[\]<]")
 LEFT_OUT = "\u2026"
 REMOVED_ADDRESS = "[address removed]"
-"""Replaces an address that must not be shown. It is the same in every language; a notice below the
-answer explains it.
+"""The replacement for an address that must not be shown. It is the same in every language; a notice
+below the answer explains it.
 """
 MOST_REMOVED = 20
 LONGEST_REMOVED = 120
@@ -67,9 +68,9 @@ _ADDRESS = "address: "
 _CONTROLS = dict.fromkeys((*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0)))
 _DEEPEST = 6
 _SIGNS = frozenset("[<.:/@\\&`")
-"""A text without any of these contains no links, addresses or HTML."""
+"""A text without any of these characters contains no links, addresses, or HTML."""
 Shown = Callable[[FoundAddress], str]
-"""Returns the replacement of an address."""
+"""Returns the replacement for an address."""
 # Cached, because every draft of an answer needs the same sources again.
 _addresses_of_source = lru_cache(maxsize=128)(addresses_of)
 Base = str | tuple[str, ...]
@@ -88,15 +89,15 @@ class LinkedPage:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The pages that may be linked, and further addresses that may be shown as code."""
+    """The pages that may be linked, and additional addresses that may be shown as code."""
 
     pages: Mapping[str, LinkedPage] = field(default_factory=dict)
     held: Collection[str] = frozenset()
-    """Addresses that a source contains verbatim."""
+    """Addresses that occur verbatim in a source."""
     origins: Collection[str] = frozenset()
-    """Scheme, host and port of the servers in the user's messages."""
+    """Scheme, host, and port of the servers in the user's messages."""
     documents: Collection[StatedParts] = ()
-    """The cited documents; an address may be composed of parts of one of them."""
+    """The cited documents. An address may be composed of parts of one of them."""
     any_host: bool = False
     """Whether a bare host name may be shown, as in "Node.js" or "acme.com"."""
 
@@ -109,7 +110,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Safe:
-    """A text with allowed links only, and the parts that were removed from it."""
+    """Text that contains only allowed links, and the parts that were removed from it."""
 
     text: str
     removed: tuple[str, ...] = ()
@@ -142,11 +143,11 @@ class _Keeper:
         return f"{opening(first)}{newline}{self._code(rest)}"
 
     def _read(self, paragraph: str) -> str:
-        """Replace code spans by placeholders, and collect and remove link definitions."""
+        """Replace code spans with placeholders, and collect and remove link definitions."""
         return definitions(spans_aside(paragraph, self.aside, self._code), self.targets)
 
     def _paragraph(self, prose: str) -> str | None:
-        """Return a paragraph with allowed links only; None if nothing remains."""
+        """Return a paragraph with only allowed links, or None if nothing remains."""
         untagged = tags(unescape(prose), lambda tag: self.note("html", restore(tag, self.aside)))
         kept = self._addresses(brackets(untagged, self.targets, self._link))
         return restore(kept, self.aside) if kept.strip() or not prose.strip() else None
@@ -170,7 +171,9 @@ class _Keeper:
         return f"\0{len(self.aside) - 1}\0"
 
     def _label(self, label: str, page: LinkedPage) -> str:
-        """Return a label; if it is empty or has another host, the title or host of the page."""
+        """Return a label. If it is empty or contains a different host, return the title or host of
+        the page.
+        """
         host = host_of(page.address)
         others = [address for address in find_addresses(label) if host_of(address.text) != host]
         if label.strip() and not others:
@@ -217,7 +220,9 @@ class _Keeper:
 
 
 def is_free_of_foreign_links(text: str, pages: Collection[str]) -> bool:
-    """Return whether all links lead to `pages`, and nothing else links or loads content."""
+    """Return whether all links lead to `pages`, and no other construct links to or loads
+    content.
+    """
     if not any(sign in text for sign in _LINK_SIGNS):
         return True
     return not any(_is_foreign(token, pages) for token in _iterate_tokens(_markdown().parse(text)))
@@ -237,7 +242,7 @@ def allow(
     documents: Collection[StatedParts] = (),
     any_host: bool = False,
 ) -> Allowed:
-    """Return the allowed links and addresses; pages without a web address are skipped."""
+    """Return the allowed links and addresses. Pages without a web address are skipped."""
     by_page = ((page_of(page.address), page) for page in pages)
     known = {address: page for address, page in by_page if address is not None}
     return Allowed(known, held, origins, documents, any_host)
@@ -255,7 +260,7 @@ def clean_text(text: str) -> str:
 
 
 def keep_links(text: str, allowed: Allowed) -> Safe:
-    """Return a Markdown text with allowed links only, according to the table above."""
+    """Return a Markdown text with only allowed links, according to the table above."""
     keeper = _Keeper(allowed)
     clean = clean_text(text)
     kept = keeper.keep(clean)
@@ -268,7 +273,7 @@ def keep_links(text: str, allowed: Allowed) -> Safe:
 def link_addresses(text: str, addresses: Collection[str]) -> str:
     """Turn these addresses into links where they occur as code in prose.
 
-    The label of such a link is its address, so it cannot pretend to be another host.
+    The label of such a link is its address, so that it cannot imitate another host.
     """
 
     def link(code: re.Match[str]) -> str:
@@ -286,7 +291,7 @@ def list_removed_addresses(removed: Iterable[str]) -> tuple[str, ...]:
 
 
 def plain_line(text: str) -> str:
-    """Return a title or a label on one line, without links, addresses or hidden characters.
+    """Return a title or a label on one line, without links, addresses, or hidden characters.
 
     Returns `…` if nothing remains of a non-empty text.
     """
@@ -298,9 +303,10 @@ def plain_line(text: str) -> str:
 
 
 def keep_own_link(link: str, base: Base = "") -> str:
-    """Return a link to our own pages, quoted for an attribute, or an empty text for any other.
+    """Return a link to one of our own pages, quoted for an attribute, or an empty string for any
+    other link.
 
-    Allowed are links below `base`, absolute paths and anchors.
+    Links below `base`, absolute paths, and anchors are allowed.
     """
     plain = "".join(link.split())
     is_path = plain.startswith("/") and not plain.startswith(("//", "/\\"))

@@ -1,6 +1,6 @@
-r"""Reads and writes citation marks: `[n]` in prose, never in code.
+r"""Reads and writes citation marks, which have the form `[n]` and occur only in prose, not in code.
 
-Models cite in several styles, which `write_plainly` converts to one:
+Models cite in several styles, which `write_plainly` converts to one style:
 
 | written                                       | becomes      |
 |-----------------------------------------------|--------------|
@@ -9,8 +9,8 @@ Models cite in several styles, which `write_plainly` converts to one:
 | `[tool:add]`, `{tool:add}`, `【tool:add】`      | the marks of the results of this tool |
 | `[14]` in words that a source contains        | `\[14\]`     |
 
-A bracket after a backslash is text. Brackets of documents are escaped like this in prompts and
-answers, so that `[14] days` of a contract is not a citation.
+A bracket after a backslash is plain text. Brackets in documents are escaped in this way in prompts
+and answers, so that `[14] days` in a contract is not a citation.
 """
 
 import re
@@ -21,7 +21,7 @@ from citations.claims import citations, with_citations
 from citations.reading import restore, spans_aside
 
 Shown = Callable[[int], int | None]
-"""Returns the number under which a mark is written, or None to remove it."""
+"""Returns the number under which a mark is shown, or None to remove the mark."""
 
 _LABEL = "sources?|src|refs?|references?|documents?|docs?|quellen?|dokumente?|fuentes?|fontes?|"
 _LABEL += "fonti|fonte|источники?|джерел[оа]|zdroje?|出典|来源|المصدر|स्रोत"
@@ -66,7 +66,7 @@ NO_BRACKETS = LiteralBrackets(())
 
 
 def escape_brackets(text: str) -> str:
-    r"""Escape brackets of a document that look like marks, as in `\[14\]`.
+    r"""Escape brackets in a document that look like marks, as in `\[14\]`.
 
     Code is not changed.
     """
@@ -81,7 +81,9 @@ def escape_brackets(text: str) -> str:
 
 
 def write_plainly(text: str, literal: LiteralBrackets = NO_BRACKETS) -> str:
-    """Convert the marks of an answer to `[n]`; separate a line of marks from a table above it."""
+    """Convert the marks of an answer to `[n]`, and separate a line of marks from a table above
+    it.
+    """
 
     def write(prose: str) -> str:
         shielded = _shield(prose, literal)
@@ -93,10 +95,10 @@ def write_plainly(text: str, literal: LiteralBrackets = NO_BRACKETS) -> str:
 
 
 def mark_tools(text: str, find: Callable[[str, str], Iterable[int] | None]) -> str:
-    """Replace tool names in brackets, such as `[tool:add]`, by marks of their results.
+    """Replace tool names in brackets, such as `[tool:add]`, with marks of their results.
 
-    `find` receives the brackets and the name. It returns the source numbers of the results, none
-    for an unknown tool, or None to keep the brackets, because a document contains them.
+    `find` receives the brackets and the name. It returns the source numbers of the results, an
+    empty result for an unknown tool, or None to keep the brackets because a document contains them.
     """
 
     def mark(match: re.Match[str]) -> str:
@@ -110,7 +112,7 @@ def mark_tools(text: str, find: Callable[[str, str], Iterable[int] | None]) -> s
 
 
 def read_marks(text: str) -> tuple[int, ...]:
-    """Return the distinct numbers that an answer or a part of it cites, in order."""
+    """Return the distinct numbers that are cited in an answer or a part of it, in order."""
     if not any(sign in text for sign in _OPENING):
         return ()
     numbers: dict[int, None] = {}
@@ -124,7 +126,7 @@ def read_marks(text: str) -> tuple[int, ...]:
 
 
 def map_marks(text: str, shown: Shown) -> str:
-    """Renumber or remove each mark with `shown`; lines that become empty are removed.
+    """Renumber or remove each mark with `shown`, and remove lines that become empty.
 
     Everything else, such as brackets in code, is not changed.
     """
@@ -149,7 +151,7 @@ def remove_marks(text: str) -> str:
 
 
 def keep_known_marks(text: str, known: Collection[int]) -> str:
-    """Remove marks of all numbers that are not in `known`."""
+    """Remove the marks of all numbers that are not in `known`."""
     for _ in range(_DEEPEST):
         text = map_marks(text, lambda number: number if number in known else None)
         if set(read_marks(text)) <= set(known):
@@ -163,17 +165,17 @@ def is_only_marks(text: str) -> bool:
 
 
 def shown_text(text: str) -> str:
-    """Return prose as a reader sees it: brackets without their backslashes."""
+    """Return prose as it is shown to a reader, with brackets but without their backslashes."""
     return _ESCAPED.sub(r"\1", text)
 
 
 def show_brackets(text: str) -> str:
-    r"""Replace `\[14\]` by `[14]` outside of code, for readers of the raw Markdown."""
+    r"""Replace `\[14\]` with `[14]` outside of code, for readers of the raw Markdown."""
     return _in_prose(text, shown_text) if "\\" in text else text
 
 
 def code_lines(text: str) -> frozenset[int]:
-    """Return the line numbers of code; indented lines of only marks do not count."""
+    """Return the line numbers of code. Indented lines that consist only of marks do not count."""
     lines: set[int] = set()
     for block in read_blocks(text):
         is_code = block.is_fenced or not _BARE.fullmatch(block.text.strip())
@@ -187,7 +189,7 @@ def _is_nested(text: str) -> bool:
 
 
 def _shield(prose: str, literal: LiteralBrackets = NO_BRACKETS) -> str:
-    r"""Replace `\[`, `\]` and brackets of documents by private characters."""
+    r"""Replace `\[`, `\]`, and brackets from documents with private-use characters."""
     if literal:
         prose = _BRACKETS.sub(
             lambda match: f"\\{match[0][:-1]}\\]" if literal.has(prose, match) else match[0], prose

@@ -1,4 +1,4 @@
-"""A printable report of paragraphs, lists and tables, from which files are rendered."""
+"""A printable report of paragraphs, lists, and tables, which can be rendered to files."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,10 +13,10 @@ _LINE_MARK = re.compile(r"\A(\d{1,9})([.)])|\A([-+])")
 
 @dataclass(frozen=True, slots=True)
 class ReportText:
-    """A piece of text with an optional `link` to its place.
+    """A piece of text with an optional `link` to its location.
 
-    `place` is printed after the text and carries the link. `marks` are bold spans. `is_detail`: a
-    nested item below the previous one. `more` are further lines.
+    `place` is printed after the text and carries the link. `marks` are bold spans. `is_detail`
+    marks a nested item below the previous one. `more` contains further lines.
     """
 
     text: str
@@ -37,7 +37,7 @@ class ReportTable:
 
 @dataclass(frozen=True, slots=True)
 class ReportPart:
-    """A part with its heading; paragraphs come first, then items, then the table."""
+    """A part with its heading. Paragraphs come first, then items, then the table."""
 
     heading: str
     paragraphs: tuple[ReportText, ...] = ()
@@ -47,7 +47,7 @@ class ReportPart:
 
 @dataclass(frozen=True, slots=True)
 class PrintedReport:
-    """A report; `notice` is printed first, for example that no model is in use."""
+    """A report. `notice` is printed first, for example to state that no model is in use."""
 
     title: str
     language: str
@@ -67,7 +67,7 @@ def split_marks(text: ReportText) -> Iterable[tuple[str, bool]]:
 
 
 def render_markdown(report: PrintedReport, *, base: Base = "") -> str:
-    """Render the report as Markdown; keeps only links to our own pages (below `base`)."""
+    """Render the report as Markdown; only links to our own pages (below `base`) are kept."""
     lines = [f"# {_escape(report.title)}", ""]
     if report.notice:
         lines += [f"**{_escape(report.notice)}**", ""]

@@ -1,7 +1,8 @@
-"""Proves that a text is in a source: verbatim, or by identifiers that only this source contains.
+"""Proves that a text is in a source, either verbatim or by identifiers that only this source
+contains.
 
-Case, punctuation, Markdown and white space are ignored; for code, only white space. What cannot be
-proved here may still be supported: that is decided by a judge.
+Case, punctuation, Markdown, and white space are ignored; in code, only white space is ignored. Text
+that cannot be proven here may still be supported, which a judge decides.
 """
 
 import re
@@ -27,7 +28,7 @@ _Find = Callable[[str], Iterable[int]]
 class ProofSource:
     """A source with its number in the answer.
 
-    `names` are texts by which a list of sources may refer to it: title, headings and path.
+    `names` are the texts with which a list of sources may refer to it: title, headings, and path.
     """
 
     number: int
@@ -64,7 +65,9 @@ class SourceTexts:
         return frozenset(source.number for source in self.sources)
 
     def find_tool(self, brackets: str, name: str) -> tuple[int, ...] | None:
-        """Return the numbers of a tool's results; None if a source contains these brackets."""
+        """Return the numbers of a tool's results, or None if a source contains the same kind of
+        brackets as the marks.
+        """
         if any(brackets in source.text for source in self.sources):
             return None
         return tuple(source.number for source in self.sources if name in source.names)
@@ -87,7 +90,7 @@ class SourceTexts:
         return _choose(self._remember("code", code, self._find_code), preferred)
 
     def find_row(self, cells: Sequence[str], preferred: Collection[int] = ()) -> int | None:
-        """Return the number of a source with all cells in one line, or None."""
+        """Return the number of a source that contains all cells in one line, or None."""
         folded = [_fold(cell) for cell in cells]
         parts = [f" {cell} " for cell in folded if cell]
         row = "\n".join(parts)
@@ -113,7 +116,7 @@ class SourceTexts:
         return whole or list(self._find_runs(folded.split()[:_MOST_WORDS]))
 
     def _find_runs(self, words: Sequence[str]) -> Iterable[int]:
-        """Yield the sources that contain most of these words in long runs."""
+        """Yield the sources that contain most of these words in long sequences."""
         starts = range(len(words) - _RUN + 1)
         runs = [f" {' '.join(words[at : at + _RUN])} " for at in starts]
         for source in self.sources:

@@ -1,7 +1,7 @@
 """Parses the parts of Markdown dialects that may contain links.
 
-Code is replaced by placeholders (`NUL number NUL`), so that it is not parsed as anything else.
-Every function runs in linear time.
+Code is replaced with placeholders (`NUL number NUL`), so that it is not parsed as anything else.
+All functions run in linear time.
 """
 
 import html
@@ -14,17 +14,19 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 Link = Callable[[str, str, bool, int], str]
-"""Returns the replacement of a link from label, target, whether it is an image, and depth."""
+"""Returns the replacement for a link, given its label, its target, whether it is an image, and its
+depth.
+"""
 _ACTIVE_WORDS = (
     "a applet area audio base body button embed form frame frameset head html iframe image img "
     "input link math meta noscript object portal script select source style svg template "
     "textarea title track video"
 )
 ACTIVE = frozenset(_ACTIVE_WORDS.split())
-"""HTML elements that load, link or execute something, even without attributes."""
+"""HTML elements that load, link to, or execute something, even without attributes."""
 LONGEST_TARGET = 4_000
 MOST_PARENTHESES = 32
-"""The deepest nesting of parentheses in a target, as in CommonMark."""
+"""The maximum nesting depth of parentheses in a target, as in CommonMark."""
 DEEPEST = 8
 _TICKS = re.compile(r"`+")
 _INFO = re.compile(r"[A-Za-z0-9+#_-]{1,24}")
@@ -61,7 +63,9 @@ def opening(line: str) -> str:
 
 
 def spans_aside(prose: str, aside: list[str], treated: Callable[[str], str]) -> str:
-    """Replace code spans by placeholders, and append each, passed through `treated`, to `aside`."""
+    """Replace code spans with placeholders, and append each span, passed through `treated`, to
+    `aside`.
+    """
     parts: list[str] = []
     runs = list(_TICKS.finditer(prose))
     closing = _closing(runs)
@@ -78,14 +82,14 @@ def spans_aside(prose: str, aside: list[str], treated: Callable[[str], str]) -> 
 
 
 def restore(text: str, aside: Sequence[str]) -> str:
-    """Replace placeholders by their contents, which may contain placeholders themselves."""
+    """Replace placeholders with their contents, which may contain placeholders themselves."""
     while _MARK.search(text):
         text = _MARK.sub(lambda mark: aside[int(mark[1])], text)
     return text
 
 
 def unescape(prose: str) -> str:
-    """Decode entities and escapes of letters and of characters of addresses."""
+    """Decode entities and escapes of letters and of characters that occur in addresses."""
     plain = _ENTITY.sub(_plain, prose) if "&" in prose else prose
     return _BACKSLASH.sub(r"\1", plain)
 
@@ -110,7 +114,7 @@ def definitions(paragraph: str, targets: dict[str, str]) -> str:
 
 
 def tags(prose: str, left_out: Callable[[str], None]) -> str:
-    """Remove HTML tags that link, load or execute something; a plain `<name>` stays."""
+    """Remove HTML tags that link to, load, or execute something; a plain `<name>` is kept."""
 
     def read(tag: re.Match[str]) -> str:
         inner = tag[1].strip()
@@ -134,7 +138,7 @@ def tags(prose: str, left_out: Callable[[str], None]) -> str:
 
 
 def brackets(prose: str, targets: Mapping[str, str], link: Link, depth: int = 0) -> str:
-    """Replace each link and image by the result of `link`, from the inside out."""
+    """Replace each link and image with the result of `link`, from the inside out."""
     ends = _match_brackets(prose)
     parts: list[str] = []
     index = copied = 0
@@ -163,7 +167,7 @@ def _blocks() -> "MarkdownIt":
 
 
 def _closing(runs: Sequence[re.Match[str]]) -> list[int | None]:
-    """Return for each run of backticks the index of the next run of the same length, or None."""
+    """Return for each run of backticks the index of the next run with the same length, or None."""
     after: dict[int, int] = {}
     closing: list[int | None] = [None] * len(runs)
     for number in range(len(runs) - 1, -1, -1):
@@ -191,7 +195,7 @@ def _target(written: str) -> str | None:
 
 
 def _address(written: str) -> str:
-    """Return a target as decoded by a browser."""
+    """Return a target in the way a browser decodes it."""
     bare = written.strip()
     inner = bare[1:].partition(">")[0] if bare.startswith("<") else bare
     return _ESCAPED.sub(r"\1", html.unescape(inner))
@@ -200,7 +204,7 @@ def _address(written: str) -> str:
 def _after(
     prose: str, start: int, close: int, targets: Mapping[str, str]
 ) -> tuple[str, int] | None:
-    """Return the target of the link at `start` and its end, or None if it is not a link."""
+    """Return the target and the end of the link at `start`, or None if it is not a link."""
     following = prose[close + 1 : close + 2]
     if following == "(":
         end = _parenthesis(prose, close + 2)
@@ -250,7 +254,7 @@ def _find_unescaped(prose: str, sign: str, start: int, last: int) -> int:
 
 
 def _match_brackets(prose: str) -> dict[int, int]:
-    """Return the index of each closing bracket, by the index of its opening one."""
+    """Map the index of each opening bracket to the index of its closing bracket."""
     opened: list[int] = []
     ends: dict[int, int] = {}
     index = 0

@@ -1,6 +1,7 @@
 """Determines the links and addresses that an answer may contain.
 
-Also words the places among which a user can choose, and the nearest pages to offer.
+Also writes the labels of the options that a user can choose from, and of the closest pages to
+offer.
 """
 
 from collections import Counter
@@ -23,9 +24,9 @@ def collect_allowed(
 ) -> Allowed:
     """Return the allowed links and addresses of an answer that cites `cited`.
 
-    `context` contains the texts of the sources. `typed` are the user's messages: addresses in them,
-    or on a host in them (`localhost:3000`), may be shown but not linked. `references` are all given
-    sources: those of cited documents count as parts of composed addresses.
+    `context` contains the texts of the sources. `typed` contains the user's messages: addresses in
+    them, or on a host in them (`localhost:3000`), may be shown but not linked. `references`
+    contains all given sources; the ones from cited documents provide parts for composed addresses.
     """
     cited, own = tuple(cited), tuple(typed)
     pages = [
@@ -63,10 +64,10 @@ def with_addresses(
     answer: str,
     typed: Iterable[str] = (),
 ) -> tuple[SourceUsed, ...]:
-    """Add to each source the addresses in its text that the answer shows.
+    """Add to each source those addresses in its text that the answer shows.
 
-    The first source also gets the other addresses that may be shown: composed ones, and those in
-    the user's messages.
+    The first source also gets the other addresses that may be shown, which are composed addresses
+    and those in the user's messages.
     """
     used, shown = tuple(used), addresses_of(answer)
     if not used or not shown:
@@ -90,9 +91,9 @@ def choose_alternatives(
 ) -> tuple[ClarificationOption, ...]:
     """Return at most `most` options that are real alternatives.
 
-    A place is not an alternative to a place below it. Places with the same name get a
-    distinguishing crumb in brackets. Options worded by a model are kept as they are. Returns
-    nothing if fewer than two options remain.
+    A location is not an alternative to a location below it. Locations with the same name get a
+    distinguishing breadcrumb in brackets. Options worded by a model are kept unchanged. Returns no
+    options if fewer than two remain.
     """
     cleaned = [_clean(option) for option in options]
     distinct = [option for option in dict.fromkeys(cleaned) if option.label]
@@ -111,9 +112,9 @@ def choose_alternatives(
 
 
 def list_nearest_pages(results: Sequence[SearchResult]) -> tuple[SuggestedAction, ...]:
-    """Return the first result of each page as a page to open, at most `MOST_PAGES`.
+    """Return actions that open the page of a search result, one per page, at most `MOST_PAGES`.
 
-    Pages with the same title get the crumb above them in brackets.
+    Pages with the same title get the breadcrumb above them in brackets.
     """
     nearest = {result.document_id: result for result in reversed(results)}
     first = [result for result in results if nearest[result.document_id] is result]
@@ -155,7 +156,7 @@ def _clean(option: ClarificationOption) -> ClarificationOption:
 
 
 def _path(option: ClarificationOption) -> tuple[str, ...]:
-    """Return the crumbs including the place itself."""
+    """Return the breadcrumbs, including the location itself."""
     ends_there = option.crumbs[-1:] == (option.label,)
     return option.crumbs if ends_there else (*option.crumbs, option.label)
 
@@ -183,7 +184,7 @@ def _name_crumb(page: SuggestedAction) -> SuggestedAction:
 
 
 def _make_page(result: SearchResult) -> SuggestedAction:
-    """Return an action that opens a page, with its address if that is a web address."""
+    """Return an action that opens a page, with its address if it has a web address."""
     title = plain_line(result.title)
     url = result.url if result.url is not None and page_of(result.url) is not None else None
     return SuggestedAction(

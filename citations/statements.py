@@ -1,4 +1,4 @@
-"""Checks whether a text contains given statements, for evaluating answers and contexts."""
+"""Checks whether a text contains given statements, to evaluate answers and contexts."""
 
 import re
 import unicodedata
@@ -15,12 +15,13 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 
 
 def says(answer: str, statement: Statement) -> bool:
-    """Return whether an answer contains any wording of a statement."""
+    """Return whether an answer contains any of the wordings of a statement."""
     return contains(normalize(without_citations(answer)), statement)
 
 
 def contains(normalized: str, statement: Statement) -> bool:
-    """Return whether a text of `normalize` contains any wording of a statement.
+    """Return whether a text, normalized by `normalize`, contains any of the wordings of a
+    statement.
 
     A wording must match whole words: "50" is neither in "150" nor in "50.5".
     """
@@ -28,7 +29,7 @@ def contains(normalized: str, statement: Statement) -> bool:
 
 
 def normalize(text: str) -> str:
-    """Normalise case, emphasis, dashes, quotation marks, digit groups and white space."""
+    """Normalize case, emphasis, dashes, quotation marks, digit groups, and white space."""
     plain = unicodedata.normalize("NFKC", text).translate(_DASHES).translate(_QUOTES)
     return " ".join(_THOUSANDS.sub("", plain).translate(_MARKS).casefold().split())
 

@@ -1,6 +1,6 @@
-"""Checks clarifications and refusals by a model, which no judge compares with sources.
+"""Checks clarifications and refusals written by a model, which no judge compares with sources.
 
-A text is withheld if it contains a link, address or telephone number that is not in the input, a
+A text is withheld if it contains a link, address, or telephone number that is not in the input, a
 request for a secret, or a part of the prompt.
 """
 
@@ -34,7 +34,7 @@ _SIGNS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _WORD = re.compile(rf"[{_SIGNS}]+|(?:(?![{_SIGNS}])(?:[^\W_]|[{_MARKS}]))+")
 _UNSPACED = re.compile(rf"[{_SIGNS}]")
 _STEM_LETTERS = 6
-"""Shorter words only match as a whole, or with a plural `s`: `pin` does not match `pinned`."""
+"""Shorter words match only as a whole, or with a plural `s`: `pin` does not match `pinned`."""
 _ALL = tuple(_WORD.findall(unicodedata.normalize("NFKC", _SECRETS).casefold()))
 _ANYWHERE = tuple(word for word in _ALL if _UNSPACED.match(word))
 _SPACED = frozenset(_ALL) - frozenset(_ANYWHERE)
@@ -57,9 +57,9 @@ def find_secret_words(text: str, known_text: str = "") -> frozenset[str]:
 
 
 def find_asking_fault(text: str, known_text: str) -> str:
-    """Return why a text must not be shown to the user, or an empty text if it may.
+    """Return why a text must not be shown to the user, or an empty string if it may be shown.
 
-    `known_text` are the user's messages and fixed texts, which may be repeated.
+    `known_text` contains the user's messages and fixed texts, which may be repeated.
     """
     hosts = frozenset(word.strip(".,;:!?()\"'“”«»") for word in known_text.split())
     bare = frozenset(word for word in hosts if "/" not in word and "@" not in word)
@@ -75,9 +75,9 @@ def find_asking_fault(text: str, known_text: str) -> str:
 
 
 def check_missing(missing: str, given: Sequence[str]) -> str:
-    """Return the missing part of an answer on one line, or an empty text if it must not be shown.
+    """Return the missing part of an answer on one line, or an empty string if it must not be shown.
 
-    `given` are the question and the sources.
+    `given` contains the question and the sources.
     """
     line = plain_line(remove_marks(missing))
     if not line or len(line) > LONGEST_CHARACTERS or len(list(sentences(line))) > 1:
@@ -94,12 +94,12 @@ def check_missing(missing: str, given: Sequence[str]) -> str:
 def list_notices(
     text: str, texts: Texts, language: str, *, is_cut: bool, lacks: str | None, unjudged: str | None
 ) -> list[str]:
-    """Return what the reader of an answer has to know about it, each on one line: a fixed text
+    """Return the notices about an answer for its reader. Each is on one line, so that a fixed text
     cannot open a list or a fence.
 
-    `lacks` is the part that the writer did not find, as `check_missing` returns it. `unjudged` is
-    the reason why the judge gave no verdict (see `llm.errors.REASONS`), empty if there is no judge
-    or the question ended before; None for a judged answer.
+    `lacks` is the information that the writer did not find, as returned by `check_missing`.
+    `unjudged` is the reason why the judge gave no verdict (see `llm.errors.REASONS`); it is empty
+    if there is no judge or the question ended before, and None for a judged answer.
     """
 
     def look_up(key: str, **values: str) -> str:
@@ -122,7 +122,7 @@ def list_notices(
 def _find_stems(text: str) -> Iterator[str]:
     """Yield the stems of words for secrets that start a word of `text`.
 
-    Short words must match as a whole, without a plural `s`; in scripts without spaces, any
+    Short words must match as a whole, apart from a plural `s`. In scripts without spaces, any
     occurrence counts.
     """
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):

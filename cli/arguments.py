@@ -1,4 +1,4 @@
-"""Arguments that several commands have, and the form of help texts."""
+"""Arguments that several commands have in common, and the format of help texts."""
 
 import argparse
 from collections.abc import Sequence

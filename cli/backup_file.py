@@ -4,16 +4,16 @@ The file is a compressed tar archive, written front to back:
 
 | member            | content                                                                  |
 |-------------------|--------------------------------------------------------------------------|
-| manifest.json     | format, release, time, shards, contents of the file, and what is missing |
+| manifest.json     | format, release, time, shards, contents of the file, and missing parts   |
 | redis.jsonl       | a line for each key: name, value (base64), Unix seconds of its expiry    |
 | data/...          | files of the data folder: sources, descriptions, websites, the index     |
 | records.jsonl     | a line for each record, from any database                                |
 | owned.jsonl       | a line for each verified answer and state of a gap, of the same database |
-| end.json          | the number of keys and records: a file without it is incomplete          |
+| end.json          | the number of keys and records; a file without this is incomplete        |
 
 Redis is copied first, so that a question that ends during the backup is recorded (a repeated record
-replaces the first) and not lost. The records may contain questions that were asked after Redis was
-copied.
+replaces the first one) and not lost. The records may contain questions that were asked after Redis
+was copied.
 """
 
 import asyncio
@@ -54,8 +54,8 @@ MANIFEST, REDIS, DATA, RECORDS, OWNED, END = (
 )  # fmt: skip
 INDEX = "index"
 LEFT_OUT = frozenset({"broker", INDEX, "model_in_use"})
-"""Parts of the data folder that are not copied as files: those of Redis, and the index, which its
-owner copies.
+"""Parts of the data folder that are not copied as files: those of Redis, and the index, which is
+copied by the process that owns it.
 """
 _TEMPORARY = ("backup-", "check-", "git-")
 """Prefixes of the folders of commands that may be running at the same time."""
@@ -87,7 +87,7 @@ class BackupResult:
 
 @asynccontextmanager
 async def open_endpoint(data_folder: Path, redis_url: str | None) -> AsyncIterator[Endpoint]:
-    """Connect to Redis without preparing it: an empty one stays empty."""
+    """Connect to Redis without preparing it, so that an empty one stays empty."""
     if redis_url is not None:
         yield Endpoint(url=redis_url, durable=True)
         return
@@ -120,11 +120,12 @@ async def write_backup(settings: Settings, target: Path) -> BackupResult:
 
 
 async def read_backup(settings: Settings, source: Path, *, overwrite: bool) -> BackupResult:
-    """Write the content of a file back; raises `CommandError`, before anything is changed, if it
-    cannot be used here, if something would be overwritten, or while processes run.
+    """Restore the contents of a file; raises `CommandError`, before anything is changed, if the
+    file cannot be used here, if something would be overwritten, or while processes are running.
 
     If something cannot be written, for example because a disk is full, Redis and the data folder
-    are as before, and the records of the file may be among those of the installation.
+    are left as before, but the records in the file may have been added to those of the
+    installation.
     """
     with _open(source) as archive:
         with _naming_damage():
@@ -189,7 +190,9 @@ async def _write_parts(settings: Settings, archive: tarfile.TarFile) -> BackupRe
 
 
 async def _copy_index(settings: Settings, folder: Path) -> bool:
-    """Have the owner of each assistant's index copy its files; False if a server has them."""
+    """Have the owner of each assistant's index copy its files; return False if they are on a
+    server.
+    """
     from deploy.assembly.ingestion_run import request_documents
     from knowledge.owner_requests import OwnerRequest
 
@@ -243,7 +246,7 @@ def _add_data(archive: tarfile.TarFile, folder: Path) -> int:
 
 
 def _is_left_out(name: str) -> bool:
-    """Return whether a part of the data folder is not copied as files."""
+    """Return whether a part of the data folder is excluded from the files that are copied."""
     return (
         name in LEFT_OUT or name.startswith((*_TEMPORARY, RECORDS_FILE)) or (name.endswith(".lock"))
     )
@@ -314,7 +317,9 @@ def _check(archive: tarfile.TarFile, shards: int) -> None:
 
 
 def _check_content(archive: tarfile.TarFile) -> None:
-    """Read everything once: a damaged or hostile file must not cost the data that it replaces."""
+    """Read everything once, so that a damaged or malicious file cannot destroy the data that it
+    replaces.
+    """
     for entry in archive.getmembers():
         _find_place(entry)
     for _ in _read_keys(_member(archive, REDIS)):
@@ -373,7 +378,7 @@ def _read_keys(lines: IO[bytes]) -> Iterator[SavedKey]:
 
 @asynccontextmanager
 async def _replacing(snapshot: RedisSnapshot, archive: tarfile.TarFile) -> AsyncIterator[int]:
-    """Replace the keys of Redis with those of the file; if that fails, the earlier ones are
+    """Replace the keys of Redis with those in the file; if that fails, the earlier ones are
     kept.
     """
     with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as before:
@@ -406,7 +411,7 @@ def _write_files(archive: tarfile.TarFile, folder: Path) -> int:
 
 
 def _replace_files(written: Path, folder: Path) -> None:
-    """Move files into the data folder, which needs no space."""
+    """Move files into the data folder, which does not require additional disk space."""
     shutil.rmtree(folder / "index", ignore_errors=True)
     for path in sorted(written.rglob("*")):
         if path.is_file():
@@ -416,7 +421,7 @@ def _replace_files(written: Path, folder: Path) -> None:
 
 
 def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
-    """Return the path of an entry in the data folder; None if it does not belong to that folder."""
+    """Return the path of an entry in the data folder, or None if it does not belong there."""
     place = PurePosixPath(entry.name)
     if place.parts[:1] != (DATA,) or not entry.isfile():
         return None

@@ -1,4 +1,4 @@
-"""Writes the result of a check: for a terminal, as JSON, JUnit XML, annotations and Markdown."""
+"""Writes the result of a check for a terminal, or as JSON, JUnit XML, annotations, or Markdown."""
 
 import os
 import textwrap
@@ -60,7 +60,7 @@ def make_table(run: CheckRun, *, with_unchanged: bool = False) -> Iterator[str]:
 
 
 def summarize(run: CheckRun) -> str:
-    """Return the numbers of a check as one line."""
+    """Return the counts of a check on one line."""
     result = run.result
     states = ", ".join(f"{result.count(state)} {state}" for state in STATES)
     return (
@@ -91,7 +91,9 @@ def make_junit(run: CheckRun) -> bytes:
 
 
 def make_annotations(run: CheckRun) -> Iterator[tuple[str, dict[str, str], str]]:
-    """Yield the kind, the properties and the text of each mark at a file of a pull request."""
+    """Yield the type, the properties, and the text of each annotation on a file of a pull
+    request.
+    """
     for result in run.result.results:
         if result.state == "unchanged":
             continue
@@ -157,7 +159,7 @@ def _name(result: QuestionResult) -> str:
 
 
 def _find_file(result: QuestionResult) -> str:
-    """Return the file of the first section that changed, relative to the working directory."""
+    """Return the file of the first changed section, relative to the working directory."""
     order = sorted(result.sections, key=lambda change: change.fate != "deleted")
     for change in order:
         path = Path(os.path.realpath(change.file.removeprefix(GIT)))

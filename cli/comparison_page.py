@@ -1,4 +1,6 @@
-"""Prints the figures of variants as tables, and writes the page that compares their answers."""
+"""Prints the measurements of variants as tables, and writes the page that compares their
+answers.
+"""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -43,7 +45,7 @@ def make_table_lines(variants: Sequence[MeasuredVariant]) -> list[str]:
 
 
 def fit(text: str, width: int) -> str:
-    """Return a text in one line of exactly `width` columns, cut or padded."""
+    """Return a text on one line of exactly `width` columns, truncated or padded."""
     line = " ".join(text.split())
     if columns(line) > width:
         while columns(line) > width - 1:
@@ -64,7 +66,7 @@ def format_cost(figures: Mapping[str, object]) -> str:
 
 
 def check_page_path(path: Path) -> None:
-    """Raise `CommandError` for a page that cannot be written; called before the first question is
+    """Raise `CommandError` if the page cannot be written; called before the first question is
     asked.
     """
     if path.suffix != ".html":
@@ -74,7 +76,7 @@ def check_page_path(path: Path) -> None:
 
 
 def make_page(variants: Sequence[MeasuredVariant]) -> str:
-    """Return the page, which has no scripts and loads nothing."""
+    """Return the page, which has no scripts and loads no external content."""
     names = [variant.name for variant in variants]
     parts = [
         "<!doctype html>",

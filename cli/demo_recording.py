@@ -1,6 +1,6 @@
 """A model that replays the recorded output of a model for one question about the example documents.
 
-`refdesk demo` uses it to show an answer with a model, without a key and without a request.
+`refdesk demo` uses it to show an answer by a model, without a key and without a request.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _CITED = {
     "[roles]": "Roles and permissions",
     "[limits]": "Configure SMS routing rules > Limits",
 }
-"""The end of the place of each source that the recorded answer cites."""
+"""The end of the location of each source that the recorded answer cites."""
 _OUTPUTS: dict[str, dict[str, object]] = {
     "understand": {
         "canonical_question": "",
@@ -46,7 +46,7 @@ _OUTPUTS: dict[str, dict[str, object]] = {
 
 
 class RecordedModel:
-    """Returns the recorded output of each task; it has none for other questions."""
+    """Returns the recorded output of each task; there is none for other questions."""
 
     name = NAME
 
@@ -68,7 +68,7 @@ class RecordedModel:
 
 
 def _cite(answer: str, sources: Sequence[PromptSource]) -> str:
-    """Replace the recorded places by the numbers that the sources have in this search."""
+    """Replace the recorded locations with the numbers of the sources in this search."""
     for mark, place in _CITED.items():
         numbers = [source.number for source in sources if source.place.endswith(place)]
         if not numbers:

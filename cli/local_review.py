@@ -1,4 +1,4 @@
-"""A review in the terminal: local files become documents of its conversation."""
+"""A review in the terminal, for which local files become documents of its conversation."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -43,7 +43,7 @@ _MOST_DOCUMENTS = 2 * MOST_FOUND
 
 @dataclass(slots=True)
 class LocalReview:
-    """The documents of one review, by the names that were typed."""
+    """The documents of one review, by the names that the user typed."""
 
     runtime: Runtime
     question: Question
@@ -53,18 +53,19 @@ class LocalReview:
     reports: StoredReports
     conversations: Conversations
     files: dict[str, Path] = field(default_factory=dict)
-    """The files that were read, by the ids of their documents."""
+    """The files that were read, by document id."""
     anchors: dict[str, str] = field(default_factory=dict)
-    """The anchors of the passages of these files, by their ids."""
+    """The anchors of the passages in these files, by passage id."""
     skipped: list[str] = field(default_factory=list)
-    """Files of a folder in a format that is not supported."""
+    """Files in a folder whose format is not supported."""
 
     async def find(self, name: str, *, is_rule: bool = False) -> Sequence[DocumentEntry]:
-        """Return the documents of a name: files of this machine, else those of the index.
+        """Return the documents for a name: files on this machine or, if there are none, documents
+        in the index.
 
-        Every file of a folder is a document, those in its folders too, in the order of their
-        numbers. Raises `CommandError` for a file that is too large and for a folder that cannot be
-        read completely, and the errors of `gateway.review_ports`.
+        Every file in a folder, including its subfolders, is a document, sorted by the numbers in
+        their names. Raises `CommandError` for a file that is too large and for a folder that cannot
+        be read completely, and the errors in `gateway.review_ports`.
         """
         path = Path(name)
         if await asyncio.to_thread(path.is_file):
@@ -101,11 +102,11 @@ class LocalReview:
             await client.aclose()
 
     def render(self, report: Report, form: ReportForm) -> bytes:
-        """Return the file of a report, with links to the places in the files of this machine."""
+        """Return the file of a report, with links to the locations in the files on this machine."""
         return render_report(report, form, self._open_link)
 
     async def erase(self) -> None:
-        """Erase the conversation with its documents."""
+        """Erase the conversation together with its documents."""
         await erase(self.runtime.broker.eraser, self.conversations, self.question)
 
     async def _attach_folder(self, folder: Path) -> Sequence[DocumentEntry]:
@@ -139,7 +140,9 @@ class LocalReview:
         return entry
 
     def _open_link(self, link: str) -> str:
-        """Return the address of a passage in its file; empty for a document of the index."""
+        """Return the URL of a passage in its file, or an empty string for a document in the
+        index.
+        """
         passage = read_passage(link)
         path = self.files.get(document_of(passage))
         if path is None:
@@ -152,7 +155,7 @@ class LocalReview:
 async def open_local_review(
     runtime: Runtime, question: Question, groups: Sequence[str]
 ) -> AsyncIterator[LocalReview]:
-    """Provide the documents of a review whose answer is that of `question`."""
+    """Provide the documents of a review that answers `question`."""
     settings, client = runtime.settings, runtime.endpoint.client()
     attachments = make_attachments(settings, client, most_documents=_MOST_DOCUMENTS)
     opened = documents_of(runtime)
@@ -178,7 +181,7 @@ async def open_local_review(
 
 
 def _refuse_incomplete(folder: Path, listing: FolderListing) -> None:
-    """Raise `CommandError` for a folder in which a document cannot be read."""
+    """Raise `CommandError` for a folder that contains a document which cannot be read."""
     name = str(folder)
     if listing.failures:
         place, reason = listing.failures[0]

@@ -1,4 +1,6 @@
-"""The `refdesk` command: parses the arguments, runs one verb, and prints errors in one line."""
+"""The `refdesk` command, which parses the arguments, runs a subcommand, and prints errors on one
+line.
+"""
 
 import argparse
 import difflib
@@ -56,7 +58,7 @@ MODULES = {
     "up": "worker",
     "workers": "status",
 }
-"""The modules of verbs that have another name; see `_find_function`."""
+"""The modules of subcommands that have a different name; see `_find_function`."""
 GARBAGE_THRESHOLD = 20_000
 EXIT_ERROR = 1
 EXIT_USAGE = 2
@@ -91,7 +93,7 @@ _OWN_ERRORS = frozenset(
 
 
 class _Version(argparse.Action):
-    """Prints the version, which is looked up only on request."""
+    """Prints the version, which is determined only on request."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:  # noqa: A002 - argparse's name
         super().__init__(option_strings, dest, nargs=0, help=help)
@@ -126,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser with the arguments of the verb that the words name."""
+    """Return the parser with the arguments of the subcommand in these words."""
     parser = argparse.ArgumentParser(
         prog="refdesk",
         description="Answers questions from your documents and cites the sources.",
@@ -171,7 +173,9 @@ def _load(verb: str) -> ModuleType:
 
 
 def _find_function(module: ModuleType, name: str, verb: str) -> Callable[..., Any]:
-    """Return a function of a verb: `run`, or `run_sources` in a module of several verbs."""
+    """Return a function of a subcommand: `run`, or for example `run_sources` in a module with
+    several subcommands.
+    """
     own = f"{name}_{verb}" if name == "run" else f"add_{verb}_arguments"
     function: Callable[..., Any] = getattr(module, own, None) or getattr(module, name)
     return function
@@ -197,7 +201,7 @@ def _find_verb(words: Sequence[str]) -> str | None:
 
 
 def _suggest_verb(parser: argparse.ArgumentParser, named: str | None) -> None:
-    """End the command if its verb is unknown but similar to a known one."""
+    """Exit with a suggestion if the subcommand is unknown but similar to a known one."""
     if named is None or named in VERBS or named.startswith("-"):
         return
     if similar := difflib.get_close_matches(named, VERBS, n=1):
@@ -241,7 +245,7 @@ def _configure_logging() -> None:
 
 
 def _sole(error: Exception) -> Exception:
-    """Return the error inside the exception groups that task groups raise."""
+    """Return the error inside the exception groups raised by task groups."""
     while isinstance(error, ExceptionGroup):
         own = [exception for exception in error.exceptions if _is_own(exception)]
         error = own[0] if own else error.exceptions[0]
@@ -249,8 +253,8 @@ def _sole(error: Exception) -> Exception:
 
 
 def _format_error(error: Exception) -> str:
-    """Return the text of an error: Refdesk's own unchanged, those of the system with the file they
-    concern.
+    """Return the message for an error: Refdesk's own errors unchanged, and system errors with the
+    file they concern.
     """
     if _is_own(error):
         return str(error)
@@ -270,7 +274,7 @@ def _show_where(error: Exception) -> None:
 
 
 def _is_own(error: Exception) -> bool:
-    """Return whether an error is one of this product, with a text for people."""
+    """Return whether an error belongs to this product and has a message for people."""
     return any(kind.__name__ in _OWN_ERRORS for kind in type(error).__mro__)
 
 

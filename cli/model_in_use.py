@@ -12,11 +12,11 @@ NO_MODEL = (
     "GEN_MODEL (docs/local-models.md)"
 )
 _SAID = "model_in_use"
-"""The file in the data folder that holds the line that was written last."""
+"""The file in the data folder that contains the line that was last written."""
 
 
 def describe_models(settings: Settings) -> str:
-    """Return a line about the models of the settings, without asking them."""
+    """Return a line about the configured models, without calling them."""
     if not settings.uses_model:
         return NO_MODEL
     names = [
@@ -26,7 +26,7 @@ def describe_models(settings: Settings) -> str:
 
 
 def say_models_once(line: str, data_folder: Path) -> None:
-    """Write a line about the models to standard error, once for each data folder."""
+    """Write a line about the models to standard error, once per data folder."""
     file = data_folder / _SAID
     if file.is_file() and file.read_text(encoding="utf-8") == line:
         return

@@ -1,7 +1,7 @@
 """Formats replies as plain text of 80 columns, as Markdown, or as JSON.
 
-The only control characters in the output are tab and line break: no escape sequence and no hidden
-link reaches the terminal.
+The only control characters in the output are tabs and line breaks, so that no escape sequence or
+hidden link reaches the terminal.
 """
 
 import json
@@ -26,10 +26,10 @@ from gateway.answer import Source, SourcePage, group_sources, safe_reply
 _RULE = re.compile(r"\|?[\s:|-]+\|?")
 _BAR = re.compile(r"(?<!\\)\|")
 _LEAST_LINES = 3
-"""A table has its columns, a rule and a row."""
+"""A table has a header, a separator, and at least one row."""
 WIDTH = 80
 ERASE_LINE = "\r\x1b[2K"
-"""Erases the line of the cursor; only progress displays on a terminal use it."""
+"""Erases the current line; only progress displays on a terminal use it."""
 Fields = Mapping[str, JsonValue]
 _LIST_ITEM = re.compile(r"\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")
 _INLINE_CODE = r"``[^\n]+?``|`[^`\n]+`"
@@ -43,7 +43,7 @@ _CLOSING = "。、，．！？）」』】"
 
 
 def columns(text: str) -> int:
-    """Return the number of terminal columns of a text; the marks of bold words take none."""
+    """Return the number of terminal columns of a text, ignoring the marks of bold words."""
     return sum(
         0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF")
         for sign in text.replace("**", "")
@@ -51,7 +51,7 @@ def columns(text: str) -> int:
 
 
 def lay_out_tables(lines: Sequence[str], width: int) -> Iterator[str]:
-    """Yield the lines of a text; a table that is wider than `width` becomes a list."""
+    """Yield the lines of a text, where a table that is wider than `width` becomes a list."""
     for is_row, part in groupby(lines, key=lambda line: line.lstrip().startswith("|")):
         own = list(part)
         yield from _lay_out(own, width) if is_row and _is_table(own) else own
@@ -72,8 +72,8 @@ def print_reply(reply: Fields, *, as_markdown: bool = False) -> None:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Write lines of Markdown as text: a terminal shows bold words in bold, any other output
-    contains them without marks. The content of code fences does not change.
+    """Write lines of Markdown as text. A terminal shows bold words in bold; other outputs contain
+    them without marks. The content of code fences is not changed.
     """
     # Our own escape sequences: `clean_text` removes those of documents.
     before, after = ("\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "")
@@ -94,7 +94,7 @@ def say_json(value: object) -> None:
 
 
 def reply_lines(reply: Fields) -> list[str]:
-    """Return a reply as lines for a person: text, options, numbered sources, language."""
+    """Return a reply as human-readable lines: text, options, numbered sources, and language."""
     safe, _ = safe_reply(reply)
     lines = wrap(_add_places(safe))
     lines += _options(safe)
@@ -104,8 +104,8 @@ def reply_lines(reply: Fields) -> list[str]:
 
 
 def list_operator_notes(reply: Fields, index_location: str) -> list[str]:
-    """Return the notes below a reply that only the person at the terminal reads, not a website's
-    visitor.
+    """Return the notes below a reply that are intended only for the person at the terminal, not for
+    a website visitor.
     """
     triage = reply.get("triage")
     is_planned = isinstance(triage, dict) and bool(triage.get("agent_sequence"))
@@ -120,8 +120,8 @@ def list_operator_notes(reply: Fields, index_location: str) -> list[str]:
 
 
 def wrap(text: str, width: int = WIDTH) -> list[str]:
-    """Wrap prose at `width` columns; code fences keep their lines, tables are aligned or listed.
-    The backslashes before escaped brackets of documents are removed.
+    """Wrap prose at `width` columns. Code fences keep their lines, and tables are aligned or
+    converted to lists. The backslashes before escaped brackets are removed.
     """
     lines: list[str] = []
     fenced = False
@@ -136,7 +136,7 @@ def wrap(text: str, width: int = WIDTH) -> list[str]:
 
 
 def choices(reply: Fields) -> list[Fields]:
-    """Return the choices of the person in the order of the displayed numbers."""
+    """Return the options in the order of the displayed numbers."""
     return [action for action in _actions(reply) if action.get("kind") != "source"]
 
 
@@ -166,7 +166,9 @@ def _lay_out(table: Sequence[str], width: int) -> Iterator[str]:
 
 
 def _align_cells(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the rows with each column as wide as its widest cell; the second one is the rule."""
+    """Yield the rows with each column as wide as its widest cell; the second row is the
+    separator.
+    """
     named = [row for number, row in enumerate(rows) if number != 1]
     widths = [max(map(columns, cells)) for cells in zip_longest(*named, fillvalue="")]
     for number, row in enumerate(rows):
@@ -215,8 +217,9 @@ def _mark_fences(lines: Iterable[str]) -> Iterator[tuple[bool, str]]:
 
 
 def _fold_line(line: str, width: int) -> list[str]:
-    """Break one line between words; scripts without spaces, whose signs are wide, anywhere. Inline
-    code stays on one line, even if it is wider than `width`: people copy it.
+    """Break one line between words or, in scripts without spaces, whose characters are wide, at any
+    character. Inline code stays on one line, even if it is wider than `width`, because people copy
+    it.
     """
     if columns(line) > len(line) * _WIDE_SHARE:
         return _cut(line, width)
@@ -251,7 +254,7 @@ def _actions(reply: Fields) -> list[Fields]:
 
 
 def _options(reply: Fields) -> list[str]:
-    """Return the choices with their numbers, without those that the text itself lists."""
+    """Return the options with their numbers, except those that the text itself lists."""
     listed = {line.strip() for line in str(reply.get("text") or "").splitlines()}
     numbered = [f"{n}. {action.get('label')}" for n, action in enumerate(choices(reply), 1)]
     lines = [line for line in numbered if line not in listed]
@@ -262,7 +265,9 @@ def _options(reply: Fields) -> list[str]:
 
 
 def _pages(reply: Fields) -> dict[str, str]:
-    """Return the line of each nearest page as the text lists it, and the same with its place."""
+    """Return the line of each of the closest pages as listed in the text, and the same line with
+    its location.
+    """
     pages = (action for action in _actions(reply) if action.get("kind") == "source")
     return {
         f"- {page.get('label')}": f"- {page.get('label')}  "
@@ -272,13 +277,13 @@ def _pages(reply: Fields) -> dict[str, str]:
 
 
 def _add_places(reply: Fields) -> str:
-    """Return the text of a reply with the places of the pages that it lists."""
+    """Return the text of a reply with the locations of the pages that it lists."""
     pages = _pages(reply)
     return "\n".join(pages.get(line, line) for line in str(reply["text"]).split("\n"))
 
 
 def _sources(reply: Fields) -> list[str]:
-    """Return the cited pages, each once with its sections."""
+    """Return the cited pages with their sections, without duplicates."""
     lines = _title_of_sources(reply)
     for page in _group_sources(reply):
         if len(page.sections) == 1:
@@ -316,7 +321,7 @@ def _name_source(page: SourcePage) -> str:
 
 
 def _find_place(source: Source, reply: Fields) -> str:
-    """Return the address or path of a source, with its anchor."""
+    """Return the URL or path of a source, with its anchor."""
     where = source.place or source.chunk_id or ""
     if where.startswith(TOOL_SOURCE):
         return load_texts().text("tool_result", _find_language(reply))

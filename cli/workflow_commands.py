@@ -1,9 +1,9 @@
-"""Keeps text of documents and questions from being a command of a CI runner.
+"""Prevents text from documents and questions from being interpreted as a command by a CI runner.
 
-GitHub's runner reads every line that a step prints: `::NAME ...::` at the beginning of a line,
-after spaces, is a command, and so is `##[NAME]` anywhere in a line. `stop-commands` would switch
-that off only until another program of the step switches it on, and the lines that do it would be
-part of the output that others read.
+GitHub's runner reads every line that a step prints. `::NAME ...::` at the beginning of a line,
+possibly after spaces, is a command, and so is `##[NAME]` anywhere in a line. `stop-commands` would
+disable this only until another program in the step enables it again, and the lines that do so would
+be part of the output that others read.
 """
 
 import sys
@@ -15,7 +15,7 @@ OLD_COMMAND = "##["
 
 
 class PlainLines:
-    """A text stream in which a space breaks the beginning of each command."""
+    """A text stream in which a space is inserted into the beginning of each command."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -35,7 +35,7 @@ class PlainLines:
 
 @contextmanager
 def without_commands() -> Iterator[None]:
-    """Let nothing that is printed inside be a command of a runner."""
+    """Prevent everything that is printed inside the context from being interpreted as a command."""
     # Typed as the streams that they stand for: everything else is passed on to these.
     out: Any = PlainLines(sys.stdout)
     err: Any = PlainLines(sys.stderr)
@@ -44,7 +44,7 @@ def without_commands() -> Iterator[None]:
 
 
 def write_command(stream: Any, kind: str, properties: dict[str, str], text: str) -> None:
-    """Write a command of our own to a stream, also if it has plain lines only."""
+    """Write a command of our own to a stream, even if commands are disabled in it."""
     named = ",".join(f"{name}={_escape(value, ':,')}" for name, value in properties.items())
     line = f"::{kind} {named}::{_escape(text)}\n"
     getattr(stream, "stream", stream).write(line)
@@ -58,5 +58,7 @@ def _break_commands(line: str, is_at_start: bool) -> str:
 
 
 def _escape(text: str, further: str = "") -> str:
-    """Return a text as GitHub documents it for commands; properties escape `further` signs."""
+    """Return a text escaped for commands as documented by GitHub; properties also escape `further`
+    characters.
+    """
     return "".join(f"%{ord(sign):02X}" if sign in f"%\r\n{further}" else sign for sign in text)

@@ -1,4 +1,4 @@
-"""Settings of answers: search, quality checks, clarification rounds and time limits."""
+"""Settings for answers: search, quality checks, clarification rounds, and time limits."""
 
 from typing import Literal, Self
 
@@ -6,11 +6,11 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 CHARACTERS_PER_TOKEN = 4
 MOST_SECONDS = 604_800
-"""A week: the longest time limit of a question."""
+"""A week, which is the longest time limit of a question."""
 
 
 class AnswerSettings(BaseModel):
-    """Answers: search, quality checks, rounds and time limits; a part of `Settings`."""
+    """Settings for answers: search, quality checks, rounds, and time limits."""
 
     search_results_limit: int = Field(
         50,

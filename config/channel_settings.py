@@ -1,4 +1,4 @@
-"""Settings of the channels: HTTP, limits per person, chats, and the console."""
+"""Settings for the channels: HTTP, limits per person, chats, and the console."""
 
 import ipaddress
 import re
@@ -26,7 +26,7 @@ class PersonIssuer(BaseModel, frozen=True, extra="forbid"):
 
 
 class HttpSettings(BaseModel):
-    """The HTTP channel; a part of `Settings`."""
+    """Settings for the HTTP channel."""
 
     source_links: bool = Field(
         True,
@@ -111,7 +111,7 @@ class HttpSettings(BaseModel):
 
 
 class VisitorSettings(BaseModel):
-    """Limits per person: visitors of websites, and people in chats; a part of `Settings`."""
+    """Settings for limits per person: website visitors and people in chats."""
 
     visitor_requests_per_minute: int = Field(
         120,
@@ -143,7 +143,7 @@ class VisitorSettings(BaseModel):
 
 
 class ChatSettings(BaseModel):
-    """The chat channels: Slack and Telegram; a part of `Settings`."""
+    """Settings for the chat channels (Slack and Telegram)."""
 
     burst_seconds: float = Field(
         1.0,
@@ -217,7 +217,7 @@ class ChatSettings(BaseModel):
 
 
 class ConsoleSettings(BaseModel):
-    """The console: sign-in and roles; a part of `Settings`."""
+    """Settings for the console: who can sign in, and what they may do."""
 
     console_roles: dict[str, dict[RoleName, tuple[str, ...]]] = Field(
         {},
@@ -283,7 +283,7 @@ class ConsoleSettings(BaseModel):
         return value
 
     def console_people_of(self, tenant: str, assistant: str) -> list[tuple[str, RoleName]]:
-        """Return pairs of person and role for an assistant; e-mail addresses are in lower case."""
+        """Return pairs of person and role for an assistant; email addresses are in lower case."""
         people_and_roles: list[tuple[str, RoleName]] = []
         for scope in (EVERYWHERE, tenant, f"{tenant}/{assistant}"):
             for role, people in self.console_roles.get(scope, {}).items():

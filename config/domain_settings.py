@@ -1,4 +1,4 @@
-"""Settings of the domain: topic, assistants and their documents."""
+"""Settings for the domain: topic, assistants, and their documents."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
 class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
-    """A further assistant; an empty tenant stands for `TENANT`."""
+    """An additional assistant; an empty tenant stands for `TENANT`."""
 
     assistant: str = Field(pattern=NAME)
     tenant: str = Field("", pattern=f"^$|{NAME}")
@@ -35,7 +35,7 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class DomainSettings(BaseModel):
-    """The domain: topic, assistants and their documents; a part of `Settings`."""
+    """Settings for the domain: topic, assistants, and their documents."""
 
     domain_name: str = Field(
         "Documentation Assistant", description="name of the assistant in its answers"
@@ -112,12 +112,14 @@ class DomainSettings(BaseModel):
 
     @property
     def assistant_key(self) -> tuple[str, str]:
-        """The tenant and the name of the assistant, which identify it together."""
+        """The tenant and the name of the assistant, which together identify it."""
         return self.tenant, self.assistant
 
     @property
     def topic(self) -> str:
-        """The topic of questions: the scope without its full stop, else the name."""
+        """The topic of questions, which is the scope without its full stop or, if there is none,
+        the name.
+        """
         return self.domain_scope.strip().rstrip(".") or self.domain_name
 
     @field_validator("documentation_url")

@@ -1,9 +1,9 @@
-"""Finds the file of settings, checks what it may set, and reports unknown names.
+"""Finds the settings file, checks which settings it may contain, and reports unknown names.
 
-`REFDESK_ENV_FILE` names the file; if it is empty, no file is read. If it is unset, a `.env` in the
-working directory is read, unless another user can write to it. Since such a file may come from an
-archive of documents, it may only contain the settings in `HARMLESS`. For others, the file must be
-named.
+`REFDESK_ENV_FILE` contains the name of the file; if it is empty, no file is read. If it is unset, a
+`.env` file in the working directory is read, unless another user can write to it. Since such a file
+may come from an archive of documents, it may contain only the settings in `HARMLESS`. For other
+settings, `REFDESK_ENV_FILE` is required.
 """
 
 import difflib
@@ -32,8 +32,8 @@ HARMLESS = frozenset(
         "MAX_PARALLEL_TOOLS", "MAX_TOOL_CALLS", "TOOL_TIMEOUT_SECONDS",
     }
 )  # fmt: skip
-"""The settings that an unnamed file may contain: names, language and limits of answers; no path,
-address, key, model, price or permission.
+"""The settings that an unnamed file may contain: names, language, and limits of answers, but no
+path, URL, key, model, price, or permission.
 """
 FOREIGN_PREFIXES = ("COMPOSE_", "REFDESK_IMAGE", "REDIS_IMAGE", "REDIS_PASSWORD", "QDRANT_IMAGE")
 """The variables that deploy/compose.yaml reads from the same file."""
@@ -44,14 +44,14 @@ SHORTEST = 6
 
 @dataclass(frozen=True, slots=True)
 class EnvFile:
-    """A file of settings; `is_named` is true if `REFDESK_ENV_FILE` names it."""
+    """A settings file; `is_named` is true if it was specified in `REFDESK_ENV_FILE`."""
 
     path: Path
     is_named: bool
 
 
 def find_env_file(environment: Mapping[str, str] = os.environ) -> EnvFile | None:
-    """Return the file of settings, or None; raises `SettingsError` if it is missing or unsafe."""
+    """Return the settings file, or None; raises `SettingsError` if it is missing or unsafe."""
     named = environment.get(VARIABLE)
     if named is not None:
         return _read_named_file(Path(named)) if named else None
@@ -88,7 +88,7 @@ def check_unnamed_file(settings: type[BaseSettings], file: EnvFile) -> None:
 
 
 def read_names(settings: type[BaseSettings], file: EnvFile) -> dict[str, str | None]:
-    """Return the values of a file of settings, by upper-case name."""
+    """Return the values in a settings file, by upper-case name."""
     source = DotEnvSettingsSource(settings, env_file=file.path, env_file_encoding="utf-8")
     return {name.upper(): value for name, value in source.env_vars.items()}
 
@@ -96,7 +96,9 @@ def read_names(settings: type[BaseSettings], file: EnvFile) -> dict[str, str | N
 def describe_env_file(
     settings: type[BaseSettings], file: EnvFile | None, environment: Mapping[str, str]
 ) -> list[str]:
-    """Return messages for the user: the file that is read, readable secrets, unknown names."""
+    """Return messages for the user about the file that is read, readable secrets, and unknown
+    names.
+    """
     known = {name.upper() for name in settings.model_fields} | {VARIABLE}
     lines = []
     if file is not None:
@@ -137,7 +139,7 @@ def _nearest(name: str, known: Iterable[str], similarity: float = 0.6) -> str | 
 
 
 def _resembles(name: str, value: str, known: Iterable[str]) -> bool:
-    """Return whether an environment variable is probably a misspelt setting."""
+    """Return whether an environment variable is probably a misspelled setting."""
     if not name.isupper() or len(name) < SHORTEST or _is_of_kubernetes(name, value):
         return False
     return name.startswith("REFDESK_") or _nearest(name, known, SIMILARITY) is not None

@@ -1,4 +1,4 @@
-"""Settings of models: the model of each task, limits, and the keys and addresses of vendors."""
+"""Settings for models: the model of each task, limits, and the keys and URLs of vendors."""
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
 
@@ -15,13 +15,15 @@ SETTINGS_OF_VENDORS = (
     ("jina", False),
     ("voyage", False),
 )
-"""The vendors with `<NAME>_API_KEY`, and whether they also have `<NAME>_BASE_URL`."""
+"""The vendors that have `<NAME>_API_KEY`, and whether they also have `<NAME>_BASE_URL`."""
 LOCAL_SERVERS = ("ollama", "llamacpp", "vllm", "lmstudio")
-"""Servers that are known by name and usually run on the same machine, without a key."""
+"""Servers that are known by name, usually run on the same machine, and do not need a key."""
 
 
 class ModelLimit(BaseModel, frozen=True, extra="forbid"):
-    """The limits of one model per minute, over all processes, and of one request; None: unknown."""
+    """The limits of a model per minute, across all processes, and per request; None means
+    unknown.
+    """
 
     requests_per_minute: float | None = Field(None, gt=0)
     tokens_per_minute: float | None = Field(None, gt=0)
@@ -29,7 +31,7 @@ class ModelLimit(BaseModel, frozen=True, extra="forbid"):
 
 
 class ModelSettings(SpecialistSettings):
-    """Models: the model of each task, and limits; a part of `Settings`."""
+    """Settings for models: the model of each task, and limits."""
 
     gen_model: str = Field(
         "offline",
@@ -135,7 +137,9 @@ class ModelSettings(SpecialistSettings):
 
     @property
     def uses_model(self) -> bool:
-        """Whether a model writes answers; with only `offline`, passages of the search are shown."""
+        """Whether a model writes answers; with only `offline`, passages from the search are
+        shown.
+        """
         return any(name.strip() != "offline" for name in self.gen_model.split(","))
 
     def model_of(self, task: str) -> str:
@@ -158,7 +162,7 @@ class ModelSettings(SpecialistSettings):
 
 
 class CompatibleServer(BaseModel, frozen=True, extra="forbid"):
-    """An OpenAI-compatible server, under a name that the operator chooses."""
+    """An OpenAI-compatible server, under a name chosen by the operator."""
 
     base_url: str
     api_key: SecretStr | None = None
@@ -167,7 +171,7 @@ class CompatibleServer(BaseModel, frozen=True, extra="forbid"):
 
 
 class VendorSettings(BaseModel):
-    """Model vendors: keys and URLs; a part of `Settings`."""
+    """Settings for model vendors: their keys and URLs."""
 
     openai_api_key: SecretStr | None = Field(None, description="API key for models `@openai`")
     openai_base_url: str | None = Field(
@@ -220,12 +224,12 @@ class VendorSettings(BaseModel):
     )(check_web_address)
 
     def access_of_vendor(self, name: str) -> tuple[str | None, str | None]:
-        """Return the key and the address from the settings of a vendor; None if unset."""
+        """Return the key and the URL in the settings of a vendor; None if unset."""
         key: SecretStr | None = getattr(self, f"{name}_api_key", None)
         return _reveal(key), getattr(self, f"{name}_base_url", None)
 
     def access_of_server(self, name: str) -> tuple[str | None, str]:
-        """Return the key and the address of a server of `COMPATIBLE_SERVERS`."""
+        """Return the key and the URL of a server in `COMPATIBLE_SERVERS`."""
         server = self.compatible_servers[name]
         return _reveal(server.api_key), server.base_url
 

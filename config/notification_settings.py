@@ -1,4 +1,4 @@
-"""Settings of webhooks, hand-over to a person, and telemetry."""
+"""Settings for webhooks, hand-over to a person, and telemetry."""
 
 import base64
 import binascii
@@ -16,7 +16,7 @@ EventKind = Literal["message.ended", "message.rated", "gap.found", "source.faile
 
 
 class WebhookEndpoint(BaseModel, frozen=True, extra="forbid"):
-    """A webhook endpoint, under a name that the operator chooses."""
+    """A webhook endpoint, under a name chosen by the operator."""
 
     url: str
     secret: SecretStr
@@ -54,7 +54,7 @@ class WebhookEndpoint(BaseModel, frozen=True, extra="forbid"):
 
 
 class NotificationSettings(BaseModel):
-    """Webhooks, and handover to a person; a part of `Settings`."""
+    """Settings for webhooks and handover to a person."""
 
     webhooks: dict[str, WebhookEndpoint] = Field(
         {},
@@ -131,7 +131,7 @@ class NotificationSettings(BaseModel):
 
     @property
     def mail_sender(self) -> str:
-        """The sender address of e-mail, to which people reply."""
+        """The sender address of email, to which people reply."""
         return self.smtp_from or self.handover_email or ""
 
     @field_validator("handover_email", "smtp_from")
@@ -143,7 +143,7 @@ class NotificationSettings(BaseModel):
 
 
 class TelemetrySettings(BaseModel):
-    """Telemetry: where traces, metrics and errors are sent; a part of `Settings`."""
+    """Settings for telemetry: where traces, metrics, and errors are sent."""
 
     otel_exporter_otlp_endpoint: str | None = Field(
         None,

@@ -37,10 +37,11 @@ class RenderedPrompt:
 class PromptFiles:
     """The prompts of a folder, compiled once; `inputs` maps the names of prompts to their inputs.
 
-    `files` are prompts in other places, `texts` are prompts that are given as text.
+    `files` contains prompts in other locations, and `texts` contains prompts that are given as
+    text.
 
     The constructor raises `PromptError` for a file that is missing, cannot be read or compiled,
-    lacks its separator, or uses a variable that its inputs do not have.
+    lacks its separator, or uses a variable that is not in its inputs.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class PromptFiles:
             self._prompts[name] = _compile_prompt(file.name, text, variables)
 
     def render(self, task_name: str, inputs: BaseModel) -> RenderedPrompt:
-        """Render the prompt of a task; raises `PromptError` for inputs of another task."""
+        """Render the prompt of a task; raises `PromptError` for inputs of a different task."""
         prompt = self._prompts.get(task_name)
         if prompt is None or not isinstance(inputs, prompt.inputs):
             raise PromptError(

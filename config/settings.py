@@ -45,7 +45,7 @@ _EXPECTED = {
     "missing": "a value",
     "extra_forbidden": "no value, because this name is unknown",
 }
-"""What is expected, by the types of pydantic's errors."""
+"""What is expected, by pydantic error type."""
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (dict, "an object"), (list, "a list"), (str, "a text"), ((bool, int, float), "a number"),
 )  # fmt: skip
@@ -163,7 +163,7 @@ class Settings(
 
     @property
     def result_seconds(self) -> float | None:
-        """How long this assistant's replies and journals are kept; None: the default."""
+        """How long this assistant's replies and journals are stored; None selects the default."""
         kept = self.result_seconds_of(*self.assistant_key)
         return None if kept == self.result_ttl_hours * HOUR_SECONDS else kept
 
@@ -184,10 +184,10 @@ class Settings(
 
     @property
     def combines_understanding(self) -> bool:
-        """Whether one call is made for translation, essence and scope: see `COMBINE_CALLS`.
+        """Whether a single call is made for translation, essence, and scope; see `COMBINE_CALLS`.
 
-        False if a folder of prompts replaces the prompt of one of these tasks but not that of the
-        combined call, because the replaced prompt would not be used.
+        This is false if a folder of prompts replaces the prompt of one of these tasks but not that
+        of the combined call, because the replaced prompt would not be used.
         """
         tasks = ("translate", "essence", "scope")
         models = {self.model_of(task) for task in tasks}
@@ -249,7 +249,7 @@ def _name_kind(value: object) -> str:
 
 
 def _find_example(name: str) -> str:
-    """Return the example in the description of a setting, or "" if it has none."""
+    """Return the example in the description of a setting, or "" if there is none."""
     field = Settings.model_fields.get(name.lower())
     parts = "" if field is None or field.description is None else field.description
     return next((part for part in parts.split("`")[1::2] if part.startswith(("{", "["))), "")
@@ -265,5 +265,5 @@ def _holds_secret(name: str) -> bool:
 
 
 def _choose(value: T | None, default: T) -> T:
-    """Return the value of a further assistant, or the default if it is None."""
+    """Return the value of an additional assistant, or the default if it is None."""
     return default if value is None else value

@@ -1,4 +1,4 @@
-"""Settings of storage, retention and ingestion."""
+"""Settings for storage, retention, and ingestion."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ WHOSE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?:/[A-Za-z0-9][A-Za-z0-9._-
 
 
 class Retention(BaseModel, frozen=True, extra="forbid"):
-    """The retention of one tenant or assistant; None: the general setting."""
+    """The retention for one tenant or assistant; None selects the general setting."""
 
     memory_ttl_days: float | None = Field(None, gt=0, le=MOST_DAYS)
     result_ttl_hours: float | None = Field(None, gt=0, le=24 * MOST_DAYS)
@@ -30,7 +30,7 @@ class Retention(BaseModel, frozen=True, extra="forbid"):
 
 
 class RetentionSettings(BaseModel):
-    """Retention and erasure; a part of `Settings`."""
+    """Settings for retention and erasure."""
 
     memory_ttl_days: float = Field(
         30.0, gt=0, le=MOST_DAYS, description="retention of conversations after their last message"
@@ -107,7 +107,7 @@ class RetentionSettings(BaseModel):
         return self._of(tenant, assistant, "dead_letter_ttl_days") * DAY_SECONDS
 
     def records_days_of(self, tenant: str, assistant: str) -> float:
-        """Return the retention of records in days; 0: none are kept."""
+        """Return the retention of records in days; 0 disables records."""
         return self._of(tenant, assistant, "records_days")
 
     def _of(self, tenant: str, assistant: str, name: str) -> float:
@@ -121,7 +121,7 @@ class RetentionSettings(BaseModel):
 
 
 class IngestionSettings(BaseModel):
-    """Ingestion, crawls, and services with documents; a part of `Settings`.
+    """Settings for ingestion, crawls, and document services.
 
     A file that exceeds a limit is skipped.
     """
@@ -210,7 +210,7 @@ def check_web_address(value: str | None) -> str | None:
 
 
 class StorageSettings(BaseModel):
-    """Storage: Redis, Qdrant and the data folder; a part of `Settings`."""
+    """Settings for storage: Redis, Qdrant, and the data folder."""
 
     redis_url: str | None = Field(None, description="unset: the embedded broker")
     qdrant_url: str | None = Field(None, description="unset: the embedded index")

@@ -1,4 +1,4 @@
-"""Settings of the ways of answering, their limits, external tools, and specialist profiles."""
+"""Settings for the ways of answering, their limits, external tools, and specialist profiles."""
 
 import tomllib
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ PROMPTS = Path(__file__).with_name("prompts")
 
 
 class WaySettings(BaseModel):
-    """The way of answering, and the tool loop; a part of `Settings`."""
+    """Settings for the way of answering and the tool loop."""
 
     way: WayName = Field(
         WayName.SEARCH,
@@ -76,7 +76,7 @@ class WaySettings(BaseModel):
 
 
 class SwarmSettings(BaseModel):
-    """The way `swarm`; a part of `Settings`."""
+    """Settings for the way `swarm`."""
 
     swarm_strategy: StrategyChoice = Field(
         "auto",
@@ -107,7 +107,7 @@ class SwarmSettings(BaseModel):
 
 
 class SpecialistSettings(BaseModel):
-    """The specialists; a part of `Settings`."""
+    """Settings for the specialists."""
 
     specialists_folder: Path | None = Field(
         None,
@@ -117,13 +117,13 @@ class SpecialistSettings(BaseModel):
 
     @property
     def specialists(self) -> Mapping[str, SpecialistProfile]:
-        """The profile of each specialist by its name; raises `SettingsError`."""
+        """The profile of each specialist, by name; raises `SettingsError`."""
         return load_profiles(self.specialists_folder)
 
 
 @lru_cache(8)
 def load_profiles(folder: Path | None = None) -> Mapping[str, SpecialistProfile]:
-    """Return the profiles of the product, replaced by those of a folder.
+    """Return the built-in profiles, overridden by those in a folder.
 
     Raises `SettingsError` for an invalid profile, or a file that is not named after its specialist.
     """
@@ -139,8 +139,8 @@ def load_profiles(folder: Path | None = None) -> Mapping[str, SpecialistProfile]
 def find_own_prompts(folder: Path | None) -> dict[str, Path]:
     """Return the prompt files of the profiles in a folder, by specialist.
 
-    Profiles are read each time, so that prompts can be changed at run time. Raises `SettingsError`
-    for a missing prompt.
+    Profiles are read each time, so that prompts can be changed while the process is running. Raises
+    `SettingsError` for a missing prompt.
     """
     prompts: dict[str, Path] = {}
     for file in sorted(folder.glob("*.toml")) if folder is not None else ():
@@ -158,7 +158,7 @@ def find_own_prompts(folder: Path | None) -> dict[str, Path]:
 
 
 def _read_name(file: Path) -> SpecialistName:
-    """Return the specialist that a file is named after; raises `SettingsError`."""
+    """Return the specialist after which a file is named; raises `SettingsError`."""
     if file.stem not in set(SpecialistName):
         names = ", ".join(SpecialistName)
         raise SettingsError(f"expected one of {names} as {file}, found {file.stem!r}")

@@ -1,1 +1,1 @@
-"""The `refdesk` command, the assembly of all parts, evaluation, and generated files."""
+"""The assembly of all parts, and the generated files."""

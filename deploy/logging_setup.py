@@ -1,9 +1,10 @@
-"""Writes every log line to standard error: readable for people on a terminal, as JSON elsewhere.
+"""Writes every log line to standard error, in a readable format on a terminal and as JSON
+elsewhere.
 
-Standard output is for results. Lines written while an envelope is processed contain its
-`conversation_id` and `message_id`. The secrets of the settings are hidden in every line. No line
-contains text of users: an exception is logged by class and place, because its text may quote users,
-and libraries are logged only from warnings on.
+Standard output is reserved for results. Lines written while an envelope is processed contain its
+`conversation_id` and `message_id`. The secrets in the settings are redacted in every line. No line
+contains user text: an exception is logged with only its class and location, because its message may
+quote users, and libraries are logged only at the level of warnings and above.
 """
 
 import json
@@ -31,19 +32,19 @@ RETRY = "stamina.retry_scheduled"
 _QUOTES = frozenset({"args", "kwargs", "caused_by"})
 HIDDEN = "[hidden]"
 _SHORTEST_SECRET = 8
-"""Minimum length of a secret that is hidden inside of words as well."""
+"""Minimum length of a secret that is also redacted within words."""
 _SHORTEST_PATH_SECRET = 16
-"""Minimum length of a part of a webhook's path that counts as a secret."""
+"""Minimum length of a part of a webhook's path that is treated as a secret."""
 Forward = Callable[[EventDict, Question | None], None]
-"""Receives a line without secrets, and the question that was being worked on."""
+"""Receives a line without secrets, and the question that was being processed."""
 _FORWARDS: list[Forward] = []
-"""Where lines go besides standard error; it outlives a change of the level."""
+"""Destinations of lines in addition to standard error, which are kept when the level is changed."""
 _PROCESSORS: list[Processor] = []
-"""Further processors of all lines."""
+"""Additional processors for all lines."""
 
 
 def add_error_place(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Replace an exception by its class and place, and those of its causes."""
+    """Replace an exception with its class and location, and those of its causes."""
     exc_info = event.pop("exc_info", None)
     error = (
         sys.exc_info()[1]
@@ -82,7 +83,7 @@ _SHARED: Sequence[Processor] = (
 
 
 class ErrorStreamLogger:
-    """Writes finished lines to the present standard error."""
+    """Writes finished lines to the current standard error."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -96,12 +97,12 @@ class ErrorStreamLogger:
 
 
 class _LibraryHandler(logging.StreamHandler[TextIO]):
-    """The handler of the libraries' log; its class marks it, so that it is never added twice."""
+    """The log handler for libraries; its class marks it, so that it is never added twice."""
 
 
 @contextmanager
 def processing(processor: Processor) -> Iterator[None]:
-    """Have each line of this product pass through `processor` inside the context."""
+    """Pass each line of this product through `processor` inside the context."""
     _PROCESSORS.append(processor)
     try:
         yield
@@ -111,7 +112,7 @@ def processing(processor: Processor) -> Iterator[None]:
 
 @contextmanager
 def forwarding(forward: Forward) -> Iterator[None]:
-    """Give each line of this product, not of libraries, to `forward` inside the context."""
+    """Pass each line of this product, but not of libraries, to `forward` inside the context."""
     _FORWARDS.append(forward)
     try:
         yield
@@ -120,7 +121,9 @@ def forwarding(forward: Forward) -> Iterator[None]:
 
 
 def configure_logging(level: str, *, secrets: Collection[str] = ()) -> None:
-    """Log from `level` on, and hide `secrets`; called once, when the command starts."""
+    """Log messages of `level` and above, and redact `secrets`; called once, when the command
+    starts.
+    """
     number = logging.getLevelNamesMapping()[level.upper()]
     hide = _make_hide(secrets)
     render = _hiding(hide, _renderer(terminal=sys.stderr.isatty()))
@@ -144,7 +147,7 @@ def configure_logging(level: str, *, secrets: Collection[str] = ()) -> None:
 
 
 def secrets_of(settings: Settings) -> set[str]:
-    """Return the texts that no line may contain: keys, and the secret parts of addresses.
+    """Return the strings that no line may contain: keys, and the secret parts of URLs.
 
     The path of a webhook may be its only secret, as with Slack's webhooks.
     """
@@ -160,7 +163,7 @@ def _process(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
 
 
 def _find_secrets(value: object) -> Iterator[str]:
-    """Yield the secrets in a value of the settings, at any depth."""
+    """Yield the secrets in a setting's value, at any depth."""
     if isinstance(value, SecretStr):
         yield value.get_secret_value()
         yield from _find_in_address(value.get_secret_value())
@@ -180,7 +183,7 @@ def _find_secrets(value: object) -> Iterator[str]:
 
 
 def _find_in_address(text: str) -> Iterator[str]:
-    """Yield the password of an address, a user name without one, and the values of its query."""
+    """Yield the password in a URL, a user name without a password, and the values in its query."""
     if "://" not in text:
         return
     try:
@@ -212,14 +215,14 @@ def _route_libraries(level: int, render: Processor) -> None:
 
 
 def _drop_retry_events(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Drop single retries: the caller logs their final result."""
+    """Drop the events of single retries, because the caller logs their final result."""
     if event.get("event") == RETRY:
         raise structlog.DropEvent
     return event
 
 
 def _without_arguments(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Remove the arguments of a retried call, which quote the prompt of a model."""
+    """Remove the arguments of a retried call, because they quote the prompt of a model."""
     if event.get("event") == RETRY:
         return {name: value for name, value in event.items() if name not in _QUOTES}
     return event
@@ -250,7 +253,9 @@ def _forwarder(hide: Callable[[str], str]) -> Processor:
 
 
 def _make_hide(secrets: Collection[str]) -> Callable[[str], str]:
-    """Return a function that hides secrets, which errors of vendors and clients quote."""
+    """Return a function that redacts secrets, which error messages of vendors and clients may
+    quote.
+    """
     # JSON may contain a secret escaped; the longest first, because one may contain another.
     forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
     ordered = [_make_pattern(form) for form in sorted(forms, key=len, reverse=True)]
@@ -271,8 +276,8 @@ def _hiding(hide: Callable[[str], str], render: Processor) -> Processor:
 
 
 def _make_pattern(secret: str) -> re.Pattern[str]:
-    """Return a pattern for a secret; a short one, such as the key `x` of a local server, is hidden
-    only as a whole word, because other words contain it.
+    """Return a pattern that matches a secret. A short secret, such as the key `x` of a local
+    server, is redacted only as a whole word, because it may be part of other words.
     """
     exact = re.escape(secret)
     return re.compile(exact if len(secret) >= _SHORTEST_SECRET else rf"(?<!\w){exact}(?!\w)")

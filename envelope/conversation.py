@@ -10,14 +10,14 @@ PERSON_REPLY = "person reply"
 text. Users cannot type it, because commands in messages contain no spaces.
 """
 BY_PERSON = "person"
-"""The author of such an answer (`answered_by`)."""
+"""The author (`answered_by`) of such an answer."""
 HANDED_OVER = "handed over"
 """The command that reports whether a person was asked; its arguments are the language, `sent` or
-`failed`, and what becomes of an e-mail address that the user left: `mail_asked` (to confirm it),
-`mail_confirmed` or `mail_failed`. Users cannot type it either.
+`failed`, and the state of an email address that the user entered: `mail_asked` (confirmation
+requested), `mail_confirmed` or `mail_failed`. Users cannot type this command either.
 """
 AnswerStyle = Literal["", "shorter", "simpler", "longer", "quoted", "usual"]
-"""The form of answers that the user wants; empty if the user has not chosen one."""
+"""The form of answers that the user prefers; empty if the user has not chosen one."""
 
 
 class ClarificationReason(StrEnum):
@@ -46,7 +46,7 @@ REFUSALS = frozenset(
         ClarificationReason.INTERNAL_FAULT,
     }
 )
-"""Reasons that end a question without a pause or a clarification round: as `refused`, or as
+"""Reasons that end a question without a pause or a clarification round, as `refused`, or as
 `failed` for a fault of Refdesk.
 """
 PauseKind = Literal["clarification", "information", "approval"]
@@ -54,11 +54,11 @@ FIELD_NAME = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
 
 
 class Turn(BaseModel, frozen=True, extra="ignore"):
-    """One message or one answer of a conversation.
+    """One message or one answer in a conversation.
 
-    `meant` is the complete question if the text is a short reply such as "2" or "And 7?".
-    `reason` is the `ClarificationReason` of a clarification or refusal. Only people who are in all
-    of `groups` may read the turn.
+    `meant` is the complete question if the text is a short reply such as "2" or "And 7?". `reason`
+    is the `ClarificationReason` of a clarification or refusal. Only people who are in all of
+    `groups` may read the turn.
     """
 
     speaker: Literal["user", "assistant"]
@@ -96,7 +96,7 @@ class ConversationAct(StrEnum):
     """The user ends the open question or the running work."""
     CAPABILITIES = "capabilities"
     PERSON = "person"
-    """The user asks for a person."""
+    """The user asks to talk to a person."""
     STRAY_CHOICE = "stray_choice"
     NO_ANSWER_YET = "no_answer_yet"
     WHY = "why"
@@ -107,9 +107,9 @@ class ConversationAct(StrEnum):
 
 
 class ClarificationOption(BaseModel, frozen=True, extra="ignore"):
-    """A possible meaning of a question: the place in the documents with these `crumbs`.
+    """A possible meaning of a question, which is the location in the documents with these `crumbs`.
 
-    With `is_worded`, a model wrote the label, and there may be no place.
+    If `is_worded` is true, a model wrote the label, and there may be no location.
     """
 
     label: str
@@ -120,8 +120,8 @@ class ClarificationOption(BaseModel, frozen=True, extra="ignore"):
 class SuggestedAction(BaseModel, frozen=True, extra="ignore"):
     """A button that a channel can show; pressing it sends `value` as the next message.
 
-    An action of the kind `source` opens a page instead: `url`, or a link that the channel builds
-    from the other fields.
+    An action of the kind `source` opens a page instead, which is `url`, or a link that the channel
+    builds from the other fields.
     """
 
     label: str
@@ -135,7 +135,7 @@ class SuggestedAction(BaseModel, frozen=True, extra="ignore"):
 
 
 class InputField(BaseModel, frozen=True, extra="ignore"):
-    """A typed value that the user is asked for; a date has the form 2026-01-31."""
+    """A typed value that the user is asked for; a date has the format 2026-01-31."""
 
     name: str = Field(pattern=FIELD_NAME)
     type: Literal["text", "number", "date", "choice"] = "text"
@@ -144,7 +144,9 @@ class InputField(BaseModel, frozen=True, extra="ignore"):
 
 
 class PauseQuestion(BaseModel, frozen=True, extra="ignore"):
-    """One question of a pause: asks for the value of `field`, or for an approval without one."""
+    """One question in a pause, which asks for the value of `field` or, if there is none, for an
+    approval.
+    """
 
     id: str = Field(min_length=1, max_length=128)
     text: str = Field(min_length=1, max_length=2_000)
@@ -153,10 +155,10 @@ class PauseQuestion(BaseModel, frozen=True, extra="ignore"):
 
 
 class PauseReply(BaseModel, frozen=True, extra="ignore"):
-    """A typed reply to a pause: the approval or its denial, or values of fields by name.
+    """A structured reply to a pause: an approval, a denial, or values of fields by name.
 
-    A value of None means that the user cannot or will not provide it; the work continues without
-    it.
+    A value of None means that the user cannot or will not provide it, so that the work continues
+    without it.
     """
 
     pause_id: str = Field(min_length=1, max_length=128)
@@ -168,14 +170,14 @@ class Pause(BaseModel, frozen=True, extra="ignore"):
     """A question to the user that waits for a reply; the next message may answer it.
 
     - `kind`: a reply to a clarification is processed from the start like any question, and
-      continues in `flow` once it is recognised as the reply. Other kinds have `questions`, and
+      continues in `flow` once it is recognized as the reply. Other kinds have `questions`, and
       their reply continues at the stage `resume_stage` of `flow`.
-    - `groups`: as in a `Turn`. `people`: digests of the people who may answer; empty: everybody
+    - `groups`: as in a `Turn`. `people`: digests of the people who may answer; if empty, everybody
       who may read it.
     - `created`, `expires`: Unix seconds. `answers`: the values given so far, by field.
-    - `places`: for each of `options`, the crumbs of its place in the documents.
+    - `places`: for each of `options`, the breadcrumbs of its location in the documents.
     - `tasks`: titles of the open tasks that a change of topic would cancel.
-    - `remaining`: the other questions of the same message, to be offered after the answer.
+    - `remaining`: the other questions in the same message, to be offered after the answer.
     - `is_offer`: the message was answered, and the pause only offers the remaining questions; a
       message that chooses none of them is a new question.
     - `is_one_by_one`: asks for one value at a time, because no model could read a reply to all
@@ -218,7 +220,7 @@ class QuestionTranslation(BaseModel, frozen=True):
 class Understanding(BaseModel, frozen=True):
     """The output of a combined call for essence and guardrails.
 
-    Envelopes of earlier versions have further fields, which are ignored.
+    Envelopes from earlier versions have further fields, which are ignored.
     """
 
     canonical_question: str = Field(description="in English, understandable without context")

@@ -18,7 +18,7 @@ STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Hop:
-    """The result of the last hop; the manager decides only by this one."""
+    """The result of the last hop, on which the manager bases its decision."""
 
     role: str
     status: Literal["wrote", "gave_up", "failed"]
@@ -100,7 +100,7 @@ class Envelope:
 
     @property
     def question(self) -> Question:
-        """The full identity of the message of this envelope."""
+        """The full identity of the message in this envelope."""
         return Question(
             tenant=self.tenant,
             assistant=self.assistant,
@@ -122,9 +122,9 @@ class Envelope:
         return copied
 
     def with_groups(self, groups: tuple[str, ...]) -> "Envelope":
-        """Return a copy for a user of these groups.
+        """Return a copy for a user in these groups.
 
-        A copy with groups has a newer schema version, so that no old worker ignores them.
+        A copy with groups has a newer schema version, so that an old worker cannot ignore them.
         """
         version = _WITH_GROUPS if groups else _WITHOUT_GROUPS
         return self.replace(schema_version=version, groups=groups)
@@ -146,7 +146,9 @@ class Envelope:
         return self.replace(schema_version=SCHEMA_VERSION, gathered=gathered)
 
     def encode(self) -> bytes:
-        """Return the frame: JSON in UTF-8, without attributes that its version does not have."""
+        """Return the frame, which is JSON in UTF-8, without attributes that do not exist in its
+        version.
+        """
         values = self.__dict__
         if self.schema_version < SCHEMA_VERSION:
             values = values.copy()
@@ -179,8 +181,8 @@ _FIXED = frozenset({
     "schema_version", "flow", "tenant", "assistant", "channel", "conversation_id", "message_id",
     "create_ts", "deadline_ts", "result_list", "trace_parent", "groups", "branch", "gathered",
 })  # fmt: skip
-"""Attributes that are never part of a delta: those that are constant for a message or a branch,
-and `gathered`. If the reply to a pause changes the flow, there is no delta.
+"""Attributes that are never part of a delta: `gathered`, and those that are constant for a message
+or a branch. If the reply to a pause changes the flow, there is no delta.
 """
 _VARIABLE = tuple(field.name for field in fields(Envelope) if field.name not in _FIXED)
 _ENVELOPE = TypeAdapter(Envelope)
@@ -232,7 +234,7 @@ def decode(frame: bytes) -> Envelope:
 
 
 def apply_delta(base: bytes, part: bytes) -> bytes:
-    """Return the complete frame: the frame `base` with the changes of the delta `part`.
+    """Return the complete frame, which is the frame `base` with the changes in the delta `part`.
 
     Raises `ValueError` if one of them is not a JSON object with an object as payload.
     """

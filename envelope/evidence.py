@@ -1,7 +1,8 @@
-"""Records digests of the evidence that each hop read and wrote. Evidence is the attributes on which
-an answer is based: plans, results, passages, texts. A record is made from the payload that was
-delivered to the agent and from what it returned, so it does not depend on the agent's own
-claims. The worker records each hop; `manager.evidence_checks` compares the records.
+"""Records digests of the evidence that each hop read and wrote. Evidence consists of the attributes
+on which an answer is based: plans, results, passages, and texts. A record is derived from the
+payload that was delivered to the agent and from what the agent returned, so it does not depend on
+the agent's own claims. The worker records each hop, and `manager.evidence_checks` compares the
+records.
 """
 
 import hashlib
@@ -17,11 +18,11 @@ from envelope.envelope import Envelope
 from envelope.json_values import read_list
 
 MOST_RECORDS = 300
-"""Maximum number of records of a question; further hops are not recorded."""
+"""Maximum number of records per question; further hops are not recorded."""
 _MOST_NAMES = 300
 _MOST_CHUNKS = 400
 COUNTED_SOURCES = frozenset({"tool:compliance_review", "tool:check_criteria"})
-"""Sources with counts of checked documents, which no tool call returned."""
+"""Sources with counts of checked documents, which were not returned by a tool call."""
 EVERY_CHUNK = "*"
 """Stands for the chunks of a hop beyond the recorded ones; `<document id>#*` stands for all chunks
 of a document.
@@ -32,7 +33,7 @@ _COUNTED_BY = "/"
 
 
 class EvidenceForm(Enum):
-    """How an attribute is split into items of evidence with a digest each."""
+    """How an attribute is split into items of evidence, each with its own digest."""
 
     WHOLE = "whole"
     ENTRIES = "entries"
@@ -63,16 +64,16 @@ EVIDENCE: Mapping[str, tuple[EvidenceForm, str]] = {
     "task_ledger": (EvidenceForm.WHOLE, "task_ledger"),
     "worker_outputs": (EvidenceForm.ENTRIES, "output"),
 }
-"""The attributes that are evidence; for each its form and the name of its items in records."""
+"""The attributes that are evidence, each with its form and the name of its items in records."""
 FINDERS = frozenset({"search", "tool"})
-"""The roles that search documents: chunks in their writes count as found."""
+"""The roles that search documents, so that chunks in their writes count as found."""
 SPECIALISTS = frozenset(
     {
         "extractor", "classifier", "requirement_extractor", "compliance", "risk_verifier",
         "citation_auditor", "gap_synthesizer",
     }
 )  # fmt: skip
-"""The roles that read whole documents; a record names these documents instead of all chunks."""
+"""The roles that read whole documents; a record contains these documents instead of all chunks."""
 _READERS = FINDERS | SPECIALISTS
 INDEX_READERS = frozenset({"plan", "tool"}) | SPECIALISTS
 """The roles whose index version is recorded, because they run concurrently on any process."""
@@ -124,10 +125,11 @@ def record_evidence(
     models: Iterable[tuple[str, str]] = (),
     index: str = "",
 ) -> dict[str, JsonValue]:
-    """Return a write that appends one record to `evidence_log`; empty without evidence.
+    """Return a write that appends one record to `evidence_log`, or an empty object if there is no
+    evidence.
 
-    `names` are the attributes that the agent reads; their digests are taken from the delivered
-    payload. `models` and `index`: see `record_hop`.
+    `names` contains the attributes that the agent reads; their digests are taken from the delivered
+    payload. `models` and `index` are described in `record_hop`.
     """
     payload = envelope.payload
     log = payload.get(_LOG)
@@ -149,10 +151,11 @@ def record_hop(
     *,
     index: str = "",
 ) -> dict[str, JsonValue]:
-    """Return the record of a hop as JSON; empty if it used no evidence and no model.
+    """Return the record of a hop as JSON, or an empty object if it used neither evidence nor a
+    model.
 
-    `read` contains all evidence that the role reads, or None for absent attributes. `models` are
-    pairs of the requested model and, if a different one answered, its name, else "".
+    `read` contains all evidence that the role reads, or None for absent attributes. `models`
+    contains pairs of the requested model and, if a different one answered, its name, or "".
     """
     fields: dict[str, Any] = {}
     if read and (digests := digest_read(read)):
@@ -271,7 +274,9 @@ def _record_writes(role: str, wrote: Mapping[str, JsonValue]) -> dict[str, Any]:
 
 
 def _digest_piece(value: JsonValue) -> str:
-    """Return the digest; for a list with the number of items, so that a lost item is noticed."""
+    """Return the digest; for a list, it includes the number of items, so that a lost item is
+    noticed.
+    """
     digest = compute_short_digest(value)
     return f"{digest}:{len(value)}" if isinstance(value, list) else digest
 

@@ -1,6 +1,6 @@
-"""Reads values of journals and replies that processes of other versions may have written.
+"""Reads values from journals and replies that processes of other versions may have written.
 
-A value of an unexpected type counts as missing, so that the rest can still be shown.
+A value with an unexpected type counts as missing, so that the rest can still be shown.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 
 def read_text(fields: Mapping[str, Any], name: str) -> str:
-    """Return a text field, or "" if it is not a text."""
+    """Return a text field, or "" if it is not a string."""
     value = fields.get(name)
     return value if isinstance(value, str) else ""
 
@@ -26,5 +26,5 @@ def read_list(value: JsonValue) -> list[JsonValue]:
 
 
 def read_objects(value: JsonValue) -> list[dict[str, JsonValue]]:
-    """Return the objects of a list."""
+    """Return the objects in a list."""
     return [item for item in read_list(value) if isinstance(item, dict)]

@@ -1,4 +1,4 @@
-"""Reads and writes of the memory as data: the manager creates them, the broker applies them."""
+"""Memory reads and writes as data, which the manager creates and the broker applies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,7 +46,9 @@ class Delete:
 
 MemoryWrite = Append | SetFields | Increment | Delete
 MemoryFound = Sequence[Any]
-"""The result: the range of the list, its length, then each hash as alternating names and values."""
+"""The result: the range of the list, its length, and then each hash as alternating names and
+values.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class GaveUp:
 class RetryAfter(Generic[W]):
     """The agent cannot succeed yet; the broker delivers the same envelope again after `seconds`.
 
-    `otherwise` is the outcome if the deadline is too close for the wait; None means `GaveUp`.
+    `otherwise` is the outcome if the deadline is too close to wait; None means `GaveUp`.
     """
 
     seconds: float

@@ -1,10 +1,10 @@
-"""The payload catalogue: every attribute with its type, its meaning and its merge rule.
+"""The payload catalogue, which lists every attribute with its type, meaning, and merge rule.
 
-`Reads` and `Writes` of agents, and `State` and `Changes` of the manager, define who reads and writes
-it; they may only contain attributes of this table. `docs/internal/contracts.md` is generated from all
-of them. A merge rule defines how a write is combined with the current value, both for the writes of a
-hop and for the results of branches. A repeated hop starts from the same payload, so that each write is
-merged once.
+`Reads` and `Writes` of agents, and `State` and `Changes` of the manager, define who reads and
+writes an attribute; they may contain only attributes of this table. `docs/internal/contracts.md` is
+generated from all of them. A merge rule defines how a write is combined with the current value,
+both for the writes of a hop and for the results of branches. A repeated hop starts from the same
+payload, so that each write is merged only once.
 """
 
 from collections.abc import Callable, Mapping
@@ -111,10 +111,10 @@ Share = float
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One payload attribute; the gateway sets those that no stage writes.
+    """A payload attribute; the gateway sets those that no stage writes.
 
-    A system attribute belongs to the envelope itself: a payload cannot replace it. `merge` defines
-    how a write is combined with the current value.
+    A system attribute belongs to the envelope itself, and a payload cannot replace it. `merge`
+    defines how a write is combined with the current value.
     """
 
     name: str

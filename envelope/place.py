@@ -1,4 +1,4 @@
-"""A place in the documents."""
+"""A location in the documents."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from pydantic import BaseModel, Field
 
 
 class Place(BaseModel, frozen=True):
-    """A place in a document; the base class of everything that is found or cited.
+    """A location in a document; the base class of everything that is found or cited.
 
-    In JSON, the fields of the place are at the same level as those of the subclass.
+    In JSON, the fields of the location are at the same level as those of the subclass.
     """
 
     title: str = Field(examples=["Configure SMS routing rules"])
@@ -26,9 +26,13 @@ class Place(BaseModel, frozen=True):
 
     @property
     def trail(self) -> str:
-        """The distinct pages and headings above it, joined by " > "; else the title."""
+        """The distinct pages and headings above it, joined by " > ", or the title if there are
+        none.
+        """
         return " > ".join(dict.fromkeys((*self.crumbs, *self.heading_path))) or self.title
 
     def list_fields(self) -> dict[str, Any]:
-        """Return only the fields of the place, to build another value at the same place."""
+        """Return only the fields of the location, to create another value with the same
+        location.
+        """
         return {name: getattr(self, name) for name in Place.model_fields}

@@ -15,7 +15,9 @@ from pydantic import BaseModel, Field
 _UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 HTTP = "http"
-"""The channel whose conversation ids have no prefix; clients choose them, without a slash."""
+"""The channel whose conversation ids have no prefix. Clients choose these ids, which cannot contain
+a slash.
+"""
 CONSOLE = "console"
 """The channel of questions that the owner repeats, outside of the user's conversation."""
 REPLAY = "replay"
@@ -59,7 +61,7 @@ class Question(BaseModel, frozen=True, extra="ignore"):
 
 
 def qualify_conversation(channel: str, conversation_id: str) -> str:
-    """Return the stored conversation id for an id of a channel, such as `slack/T1:C1:17.1`.
+    """Return the stored conversation id for an id in a channel, such as `slack/T1:C1:17.1`.
 
     An id that already has the channel's prefix is returned unchanged, and so is an id of `http`.
     Raises `ValueError` for an id of `http` with a slash, which would refer to another channel.
@@ -131,7 +133,7 @@ def parse_groups(names: Iterable[object]) -> tuple[str, ...]:
 
 
 def may_read(required: Iterable[str], groups: Iterable[str]) -> bool:
-    """Return whether a user in `groups` may read a document that is limited to `required`."""
+    """Return whether a user in `groups` may read a document that is restricted to `required`."""
     needed = frozenset(required)
     return not needed or not needed.isdisjoint(groups)
 

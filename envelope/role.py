@@ -1,4 +1,4 @@
-"""The roles that envelopes are addressed to."""
+"""The roles to which envelopes are addressed."""
 
 from enum import StrEnum
 
@@ -44,4 +44,6 @@ class Role(StrEnum):
 
 
 INGESTING = frozenset({Role.INGESTION, Role.READ, Role.WRITE})
-"""The roles that work on documents: their messages are no questions, and no manager routes them."""
+"""The roles that process documents. Their messages are not questions, and the manager does not
+route them.
+"""

@@ -10,7 +10,9 @@ from envelope.sources import AnswerDraft
 
 
 class DraftPublisher(Protocol):
-    """Publishes an answer while it is written; never raises and never delays the agent."""
+    """Publishes an answer while it is being written; never raises an error and never delays the
+    agent.
+    """
 
     async def publish(self, draft: AnswerDraft) -> None:
         """Publish the checked beginning of an answer; replaces the previous draft."""
@@ -19,7 +21,7 @@ class DraftPublisher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BudgetRefusal:
-    """A call that a budget refused: the limit, and the amount that is already used."""
+    """A call that a budget rejected, with the limit and the amount already used."""
 
     name: str
     limit: int
@@ -33,9 +35,9 @@ class Run:
     - `attempt`: the payload's `attempt` (research loops), not the number of deliveries
     - `deadline`: when model calls must end, in the time of the running event loop; early enough
       for the agent to return a result
-    - `reserve_seconds`: time before the deadline that is kept for models called later
+    - `reserve_seconds`: time before the deadline that is reserved for models called later
     - `may_retry`: False if a fallback model can answer sooner than a retry
-    - `refusals`: the calls of this run that a budget refused
+    - `refusals`: the calls in this run that a budget rejected
     """
 
     question: Question | None = None

@@ -1,4 +1,4 @@
-"""Search results, sources and passages in the payload."""
+"""Search results, sources, and passages in the payload."""
 
 from pydantic import BaseModel, Field
 
@@ -20,7 +20,7 @@ class SourcePicture(BaseModel, frozen=True, extra="ignore"):
 
 
 class FoundPart(BaseModel, frozen=True, extra="ignore"):
-    """The position of a found chunk inside the text of its section."""
+    """The position of a chunk that was found within the text of its section."""
 
     rank: int = Field(
         ge=0, description="rank among all chunks that the search found; 0 is the best"
@@ -30,9 +30,9 @@ class FoundPart(BaseModel, frozen=True, extra="ignore"):
 
 
 class SearchResult(Place, frozen=True, extra="ignore"):
-    """A part of a section that a search returned; `search_context` contains its text.
+    """A part of a section that was returned by a search; `search_context` contains its text.
 
-    `chunk_id`, `score` and `levels` are those of its best chunk.
+    `chunk_id`, `score` and `levels` refer to its best chunk.
     """
 
     chunk_id: str
@@ -107,7 +107,7 @@ class SourceUsed(Place, frozen=True, extra="ignore"):
 
 
 class WrittenAnswer(BaseModel, frozen=True, extra="ignore"):
-    """An answer before addresses were removed from it; `refused` are the removed ones."""
+    """An answer before addresses were removed from it; `refused` contains the removed ones."""
 
     text: str
     sources_used: tuple[SourceUsed, ...]

@@ -11,7 +11,7 @@ LONGEST_ERROR = 500
 
 
 class SpecialistName(StrEnum):
-    """The nine specialists; each has a role of this name."""
+    """The nine specialists, each of which has a role with this name."""
 
     EXTRACTOR = "extractor"
     CLASSIFIER = "classifier"
@@ -89,7 +89,7 @@ class CompletedSequence(BaseModel, frozen=True, extra="ignore"):
 class ErrorSeverity(StrEnum):
     """The effect of an error.
 
-    LOW: none on the result. MEDIUM: another step replaced a part. HIGH: the result is missing.
+    LOW: no effect on the result. MEDIUM: another step replaced a part. HIGH: the result is missing.
     """
 
     LOW = "low"
@@ -111,9 +111,10 @@ class SpecialistError(BaseModel, frozen=True, extra="ignore"):
 
 
 class ReviewScope(BaseModel, frozen=True, extra="ignore"):
-    """The documents to review and the rules to review them against, by ids of the index.
-    `specialists` and their dependencies take part; empty: all. `language` of the answer and the
-    report, ISO 639-1; empty: that of the user's message.
+    """The documents to review and the rules to review them against, by ID in the index.
+    `specialists` and their dependencies take part; if it is empty, all do. `language` is the
+    language of the answer and the report (ISO 639-1); if it is empty, it is that of the user's
+    message.
     """
 
     documents: tuple[str, ...] = ()
@@ -123,7 +124,7 @@ class ReviewScope(BaseModel, frozen=True, extra="ignore"):
 
 
 class StoredPart(BaseModel, frozen=True, extra="ignore"):
-    """The result of a part: number of items and storage reference, or the failure."""
+    """The result of a part: its number of items and storage reference, or the failure."""
 
     reference: str = ""
     items: int = Field(default=0, ge=0)
@@ -136,11 +137,11 @@ class StoredPart(BaseModel, frozen=True, extra="ignore"):
 
 
 class PartPlan(BaseModel, frozen=True, extra="ignore"):
-    """A part of a specialist's work, processed by a separate branch.
+    """A part of a specialist's work, which is processed by a separate branch.
 
-    `first` and `last` (inclusive) are indexes, from 0, of units of the documents or of requirements
-    of the checklist; `digest` identifies the content that was counted. A part may span several
-    documents: `document_id`, then `more_documents`.
+    `first` and `last` (inclusive) are 0-based indexes of units of the documents or of requirements
+    in the checklist; `digest` identifies the content that was counted. A part may span several
+    documents: `document_id`, followed by `more_documents`.
     """
 
     key: str
@@ -159,7 +160,7 @@ class PartPlan(BaseModel, frozen=True, extra="ignore"):
 
     @property
     def documents(self) -> tuple[str, ...]:
-        """The ids of its documents in order."""
+        """The ids of its documents, in order."""
         return (self.document_id, *self.more_documents)
 
 
@@ -216,7 +217,7 @@ class StoredChecklist(BaseModel, frozen=True, extra="ignore"):
 
 
 class StoredVerdicts(BaseModel, frozen=True, extra="ignore"):
-    """The output of compliance: counts, and where the verdicts are stored."""
+    """The output of the compliance specialist: counts, and where the verdicts are stored."""
 
     reference: str
     requirements: int = Field(ge=0)
@@ -232,7 +233,9 @@ class StoredVerdicts(BaseModel, frozen=True, extra="ignore"):
 
 
 class FindingList(BaseModel, frozen=True, extra="ignore"):
-    """The output of a specialist that lists findings: their number, and where they are stored."""
+    """The output of a specialist that lists findings: how many there are, and where they are
+    stored.
+    """
 
     reference: str = ""
     items: int = Field(ge=0)
@@ -241,7 +244,7 @@ class FindingList(BaseModel, frozen=True, extra="ignore"):
 
 
 class ReportReference(BaseModel, frozen=True, extra="ignore"):
-    """The final report, included if it is small, else only referenced.
+    """The final report, which is included if it is small and otherwise only referenced.
 
     `report` is an `agents.review.review_report.ReviewReport` as JSON. `reference`, its name in
     `RedisWorkStore`, is always set.
@@ -265,7 +268,7 @@ class ReportReference(BaseModel, frozen=True, extra="ignore"):
 
 
 class CitationCheck(BaseModel, frozen=True, extra="ignore"):
-    r"""The result of checking the `\cite{id}` marks of the synthesis: existing and unknown ids."""
+    r"""The result of checking the `\cite{id}` marks in the synthesis: existing and unknown IDs."""
 
     used_citations: tuple[str, ...] = ()
     invalid_citations: tuple[str, ...] = ()
@@ -280,11 +283,11 @@ class FurtherRound(BaseModel, frozen=True, extra="ignore"):
 
 
 class SpecialistProfile(BaseModel, frozen=True, extra="ignore"):
-    """The configuration of a specialist: a file of `config/specialists`.
+    """The configuration of a specialist, which is a file in `config/specialists`.
 
     `prompt` is the name of a file in the folder of the profile, or one of the built-in prompts.
-    `model` has the format of `GEN_MODEL`, which applies if it is empty. `tools` are the only tools
-    that it may call.
+    `model` has the format of `GEN_MODEL`, which is used if it is empty. `tools` are the only tools
+    that the specialist may call.
     """
 
     name: SpecialistName

@@ -10,20 +10,22 @@ from typing import Literal
 from pydantic import JsonValue
 
 COMPLETED, PENDING, CANCELLED = "completed", "pending", "cancelled"
-"""States of a task; a ledger omits the state of a task that has not started."""
+"""The states of a task; a ledger omits the state of a task that has not started."""
 BY_WORKER = "by_worker"
-"""The field of `model_usage` with the usage of each worker of a swarm, by its id."""
+"""The field of `model_usage` that contains the usage of each swarm worker, by worker id."""
 TOPIC_CHANGE = "topic_change"
 """The termination reason of a question that ended because the user changed the topic."""
 NO_DISSENT, NO_PERSONA, SEPARATE_PARTS = "report_no_dissent", "report_persona", "report_parts"
 NOTES = frozenset({NO_DISSENT, NO_PERSONA, SEPARATE_PARTS})
-"""The keys of the fixed texts below an answer of a swarm."""
+"""The keys of the fixed texts below the answer of a swarm."""
 SHOWN_PART = "shown_part"
-"""The key of an internal note: a part whose result, or absence, has its own place in the answer."""
+"""The key of an internal note about a part whose result, or absence, has a separate place in the
+answer.
+"""
 _OPEN = frozenset({PENDING, "in_progress", "awaiting_input"})
 Task = dict[str, JsonValue]
 StrategyChoice = Literal["auto", "council", "intelligent", "parallel"]
-"""The strategies that a setting can choose; `auto`: the planner chooses."""
+"""The strategies that a setting can choose; with `auto`, the planner chooses."""
 
 
 class PlanStep(StrEnum):
@@ -45,7 +47,7 @@ class LedgerStep(StrEnum):
 
 
 def list_tasks(payload: Mapping[str, JsonValue]) -> list[Task]:
-    """Return the tasks of the ledger; none if the question was not divided."""
+    """Return the tasks in the ledger, or none if the question was not divided."""
     ledger = payload.get("task_ledger")
     tasks = ledger.get("tasks") if isinstance(ledger, dict) else None
     return [task for task in tasks if isinstance(task, dict)] if isinstance(tasks, list) else []
@@ -61,7 +63,7 @@ def cancel_open(
 ) -> list[Task]:
     """Return the tasks at the end of their question, with open ones marked as cancelled.
 
-    `completed` are the ids of tasks that completed after the ledger was written.
+    `completed` contains the IDs of tasks that completed after the ledger was written.
     """
     done = frozenset(completed)
     return [
@@ -75,7 +77,7 @@ def cancel_open(
 def read_cancelled(runs: Iterable[Mapping[str, JsonValue]]) -> list[Task]:
     """Return the tasks of a cancelled question; `runs` are its `agent_run` events so far.
 
-    Tasks whose worker had returned are completed, other open ones are cancelled.
+    Tasks whose worker had returned are completed, and other open ones are cancelled.
     """
     tasks: list[Task] = []
     completed: set[str] = set()

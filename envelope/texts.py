@@ -1,7 +1,7 @@
 """The port for fixed texts, and language tags.
 
-Documents and questions have an ISO 639-1 language. Fixed texts have BCP 47 tags: the same codes,
-and `zh-Hant` in addition to `zh`.
+Documents and questions have an ISO 639-1 language. Fixed texts have BCP 47 tags, which are the same
+codes, plus `zh-Hant` in addition to `zh`.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ _QUOTATION_MARKS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("pl",), ("\u201e", "\u201d")),
     **dict.fromkeys(("ja", "zh-Hant"), ("\u300c", "\u300d")),
 }
-"""The opening and closing quotation marks by language, as the fixed texts use them; other
-languages have those of English.
+"""The opening and closing quotation marks by language, as used in the fixed texts; other languages
+use the English ones.
 """
 
 
@@ -54,7 +54,8 @@ def join_sentences(*sentences: str) -> str:
 
 
 def explain_missing_answer(texts: Texts, reason: str, language: str) -> str:
-    """Return the sentence that explains why no model wrote an answer; `reason`: see `llm.errors`.
+    """Return the sentence that explains why no model wrote an answer; for `reason`, see
+    `llm.errors`.
 
     The reasons `no_model` (none is configured) and `meanwhile` (still writing) are not failures.
     """

@@ -17,7 +17,7 @@ class WayName(StrEnum):
 
 
 class QueryType(StrEnum):
-    """The kind of a question."""
+    """The type of a question."""
 
     SIMPLE_SEARCH = "simple_search"
     CROSS_DOC = "cross_doc"
@@ -29,7 +29,7 @@ class QueryType(StrEnum):
 
 
 class Triage(BaseModel, frozen=True, extra="ignore"):
-    """The chosen way for one question, with the reasons."""
+    """The way of answering chosen for a question, with the reasons."""
 
     way: Literal[WayName.SEARCH, WayName.TOOLS, WayName.SPECIALISTS, WayName.SWARM]
     complexity: int = Field(ge=0, le=100)
@@ -46,11 +46,13 @@ class Triage(BaseModel, frozen=True, extra="ignore"):
 NO_TRIAGE = Triage(
     way=WayName.SEARCH, complexity=0, query_type=QueryType.UNKNOWN, vagueness=0.0, decided_by=""
 )
-"""The triage of a question whose way is fixed by the settings."""
+"""The triage of a question whose way of answering is fixed by the settings."""
 
 
 class Intent(StrEnum):
-    """The purpose of the calls of a round, as stated by the model; MULTI_TOOL: several."""
+    """The purpose of the calls in a round, as stated by the model; MULTI_TOOL means several
+    purposes.
+    """
 
     SEARCH = "search"
     SUMMARY = "summary"
@@ -70,7 +72,7 @@ class Strategy(StrEnum):
 
 
 class PlanRound(BaseModel, frozen=True, extra="ignore"):
-    """The plan of one round with its reasons; the calls are recorded with their results."""
+    """The plan of a round with its reasons; the calls are recorded with their results."""
 
     round: int = Field(ge=1)
     intent: Intent | None = Field(default=None, description="None: the model stated none")

@@ -1,4 +1,6 @@
-"""Answers that the owner wrote for a question and all questions with the same meaning."""
+"""Answers that the owner wrote for a question, which are used for all questions with the same
+meaning.
+"""
 
 from datetime import UTC, datetime
 
@@ -9,11 +11,11 @@ from envelope.sources import SourceUsed
 VERIFIED = "verified"
 """The value of `answered_by` in a reply that the owner wrote."""
 OWNERS_PAGE = "#verified"
-"""Suffix of the `chunk_id` of a whole page that a verified answer cites."""
+"""The suffix of the `chunk_id` of a whole page that a verified answer cites."""
 
 
 class CitedPage(BaseModel, frozen=True, extra="ignore"):
-    """A document that a verified answer cites, as of when the owner last saw it."""
+    """A document that a verified answer cites, in the state in which the owner last saw it."""
 
     document_id: str
     title: str
@@ -38,7 +40,7 @@ class VerifiedAnswer(BaseModel, frozen=True, extra="ignore"):
 
     @property
     def date(self) -> str:
-        """The day on which it was written (UTC), such as 2026-11-29; empty if unknown."""
+        """The day on which it was written (UTC), such as 2026-11-29, or empty if unknown."""
         return f"{datetime.fromtimestamp(self.written_at, UTC):%Y-%m-%d}" if self.written_at else ""
 
     def list_sources(self) -> tuple[SourceUsed, ...]:

@@ -1,11 +1,11 @@
-"""Defines the public form of a reply: an allow-list of attributes, so that no internal attribute is
-sent.
+"""Defines the public form of a reply as an allow-list of attributes, so that no internal attribute
+is sent.
 
-Every text is checked once more, regardless of its author: links lead to the pages of the answer's
-own sources, addresses are those that its sources contain, and hidden characters are removed.
+Every text is checked once more, regardless of its author: links may lead only to the pages of the
+answer's own sources, addresses must occur in its sources, and hidden characters are removed.
 
-Addresses of pages come from documents: a relative address, one with a scheme other than the web's,
-and one with a user name are rejected.
+Page addresses come from documents. A relative address, an address with a scheme other than HTTP or
+HTTPS, and an address with a user name are rejected.
 """
 
 import re
@@ -35,21 +35,21 @@ from envelope.place import Place
 from envelope.specialists import ReviewedDocument
 
 Opens = Callable[[Fields], str | None]
-"""Returns the address of a source of a reply at its heading, or None."""
+"""Returns the URL of a source of a reply, at its heading, or None."""
 REPORT_OF = "report_of"
-"""Attribute of a source that is a report: the id of the message whose report is opened."""
+"""Attribute of a source that is a report: the id of the message whose report is shown."""
 PICTURE = "picture"
-"""Attribute of a source that is a picture: the id of the picture of its document."""
+"""Attribute of a source that is a picture: the id of the picture in its document."""
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
 _IN_ANCHOR = "!$&'()*+,;=:@/?-._~"
 
 
 def opens_in(documentation: str) -> Opens:
-    """Return a function that returns the address of a source.
+    """Return a function that returns the URL of a source.
 
-    `documentation` is a base address, below which pages have the paths of their files, or a
-    template with `{path}`, `{page}` (the path without its ending) and `{anchor}`. If it is empty,
-    only sources with an address of a page have one.
+    `documentation` is either a base URL, below which pages have the paths of their files, or a
+    template with `{path}`, `{page}` (the path without its extension) and `{anchor}`. If it is
+    empty, only sources with a page URL get one.
     """
 
     def opens(source: Fields) -> str | None:
@@ -64,7 +64,7 @@ def opens_in(documentation: str) -> Opens:
 
 
 def at(address: str, anchor: str) -> str:
-    """Return an address with its heading, unless it already has one."""
+    """Return a URL with the anchor of its heading, unless it already has one."""
     if not anchor or "#" in address:
         return address
     return f"{address}#{quote(anchor, safe=_IN_ANCHOR)}"
@@ -102,7 +102,7 @@ class AgentUsage(BaseModel, frozen=True, extra="ignore"):
 
 
 class ModelUsage(BaseModel, frozen=True, extra="ignore"):
-    """The use of vendors' models for one message."""
+    """The use of vendor models for one message."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -120,12 +120,12 @@ class ModelUsage(BaseModel, frozen=True, extra="ignore"):
     @computed_field  # type: ignore[prop-decorator] # see the documentation of pydantic
     @property
     def cost_cents(self) -> float | None:
-        """`cost_usd` in cents; omitted if a price is unknown."""
+        """`cost_usd` in cents, or None if a price is unknown."""
         return to_cents(self.cost_usd)
 
 
 def to_cents(usd: float | None) -> float | None:
-    """Return an amount of USD in cents, which are never stored."""
+    """Return an amount in USD as cents, which are never stored."""
     return None if usd is None else round(usd * CENTS, 6)
 
 
@@ -142,7 +142,7 @@ class BudgetUse(BaseModel, frozen=True, extra="ignore"):
 
 
 class ReportedCall(BaseModel, frozen=True, extra="ignore"):
-    """One call of a tool that was made for a message."""
+    """A tool call that was made for a message."""
 
     tool_name: str = Field(examples=["search"])
     arguments: dict[str, JsonValue] | str | None = Field(None, description="shortened")
@@ -154,7 +154,7 @@ class ReportedCall(BaseModel, frozen=True, extra="ignore"):
 
 
 class PlannedRound(BaseModel, frozen=True, extra="ignore"):
-    """The plan of one round of the tool loop, with its reasons."""
+    """The plan of one round of the tool loop, with the reasons for it."""
 
     round: int = Field(examples=[1])
     intent: str | None = Field(
@@ -215,23 +215,23 @@ class ReportSummary(BaseModel, frozen=True, extra="ignore"):
 log = structlog.get_logger("gateway")
 
 FORGOTTEN = "forgotten"
-"""The `termination_reason` of a message of which only the outcome is stored."""
+"""The `termination_reason` of a message of which only the outcome is still stored."""
 LOST = "lost"
-"""The `termination_reason` of a message that Redis lost before it had saved it."""
+"""The `termination_reason` of a message that Redis lost before it was saved."""
 STOPPED = "stopped"
 """The `termination_reason` of a message whose sender cancelled it."""
 DEADLINE = "deadline"
-"""The `termination_reason` of a message whose time was up."""
+"""The `termination_reason` of a message whose deadline has passed."""
 DEAD_LETTER = "dead_letter"
-"""The `termination_reason` of a message that no process could work on."""
+"""The `termination_reason` of a message that no process could handle."""
 Words = Callable[[str, str], str]
-"""Returns the fixed text of a key in a language."""
+"""Returns the fixed text for a key in a language."""
 Shows = Callable[[Fields, str], "Answer"]
-"""Returns the public form of a reply; the language is used for a reply without one."""
+"""Returns the public form of a reply; the language is used for a reply that does not state one."""
 Named = Mapping[str, JsonValue]
 _nowhere = opens_in("")
 REPORT = "review_report"
-"""The attribute of a reply that names the report of a review."""
+"""The attribute of a reply that refers to the report of a review."""
 _INTERNAL = frozenset(
     {
         "model_usage", "way", "way_fallback", "tool_calls", "triage", "budget",
@@ -241,25 +241,25 @@ _INTERNAL = frozenset(
         "cancelled_tasks", "faults",
     }
 )  # fmt: skip
-"""The attributes of a reply for secret keys only."""
+"""The attributes of a reply that are sent only for secret keys."""
 _WORDS_OF_MODELS = frozenset(
     {
         "plan_rounds", "triage", "sequence_notes", "further_round", "errors",
         "routing", "tasks", "cancelled_tasks", "faults", "tool_calls", "way_fallback",
     }
 )  # fmt: skip
-"""The attributes with texts of models or outside servers, which are shown without links."""
+"""Attributes with text from models or external servers, which are shown without links."""
 
 
 class ShownPicture(BaseModel, frozen=True, extra="ignore"):
-    """A picture of a cited section, as served by this desk."""
+    """A picture in a cited section, as served by this desk."""
 
     link: str = Field(description="the picture at this desk; the link is valid for one day")
     caption: str = Field("", description="its caption or alternative text, in plain words")
 
 
 class Source(Place, frozen=True, extra="ignore"):
-    """A place in the documents that the answer cites as `[number]`."""
+    """A location in the documents that the answer cites as `[number]`."""
 
     number: int = Field(description="number of the citation in the text: `[1]`", examples=[1])
     chunk_id: str | None = Field(
@@ -280,7 +280,7 @@ class Source(Place, frozen=True, extra="ignore"):
 
     @property
     def place(self) -> str:
-        """Its link, else its URL or path, with its anchor."""
+        """Its link or, if there is none, its URL or path, with the anchor."""
         if self.link is not None:
             return self.link
         return at(self.url or self.path or "", self.anchor or "")
@@ -288,7 +288,9 @@ class Source(Place, frozen=True, extra="ignore"):
 
 @dataclass(frozen=True, slots=True)
 class CitedSection:
-    """A cited section of a page: the numbers of its citations, and its headings below the title."""
+    """A cited section of a page, with the numbers of its citations and its headings below the
+    title.
+    """
 
     numbers: str
     name: str
@@ -309,7 +311,7 @@ class SourcePage:
 
 
 class Passage(BaseModel, frozen=True, extra="ignore"):
-    """A part of a document, unchanged; `number` is that of its source."""
+    """An unchanged part of a document; `number` is the number of its source."""
 
     number: int = Field(examples=[1])
     place: str = Field(description="title and headings", examples=["Rate plans > Prices"])
@@ -325,7 +327,7 @@ class Passage(BaseModel, frozen=True, extra="ignore"):
 
 
 class Passages(BaseModel, frozen=True, extra="ignore"):
-    """Results of the search if no model wrote an answer; the answer's `text` contains all of
+    """The results of the search if no model wrote an answer; the answer's `text` contains all of
     them.
     """
 
@@ -339,7 +341,7 @@ class Passages(BaseModel, frozen=True, extra="ignore"):
 
 
 class Action(BaseModel, frozen=True, extra="ignore"):
-    """A choice to offer: send `value` as the next message when it is taken."""
+    """An option to offer. When it is chosen, send `value` as the next message."""
 
     label: str = Field(examples=["Set up a webhook"])
     value: str = Field(examples=["Set up a webhook"])
@@ -351,7 +353,7 @@ class Action(BaseModel, frozen=True, extra="ignore"):
 
 
 class AnswerField(BaseModel, frozen=True, extra="ignore"):
-    """A typed value to give; a date has the form 2026-01-31."""
+    """A typed value to enter; a date has the format 2026-01-31."""
 
     name: str
     type: Literal["text", "number", "date", "choice"] = "text"
@@ -360,7 +362,7 @@ class AnswerField(BaseModel, frozen=True, extra="ignore"):
 
 
 class OpenQuestion(BaseModel, frozen=True, extra="ignore"):
-    """One question of a pause; without a field, it asks for an approval."""
+    """A question of a pause. Without a field, it asks for an approval."""
 
     id: str
     text: str
@@ -369,7 +371,7 @@ class OpenQuestion(BaseModel, frozen=True, extra="ignore"):
 
 
 class OpenPause(BaseModel, frozen=True, extra="ignore"):
-    """An open request to the person; the next message answers it with `pause_reply`."""
+    """An open request to the user, which the next message answers with `pause_reply`."""
 
     id: str = Field(description="id of the request, to send back as `pause_id`")
     kind: Literal["information", "approval"]
@@ -378,7 +380,7 @@ class OpenPause(BaseModel, frozen=True, extra="ignore"):
 
 
 class Answer(BaseModel, frozen=True, extra="ignore"):
-    """The one outcome of a message."""
+    """The outcome of a message; every message has exactly one."""
 
     conversation_id: str = Field(examples=["c-7f3a"])
     message_id: str = Field(examples=["m-1"])
@@ -484,10 +486,10 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
 
 
 def split_off_passages(answer: Answer) -> tuple[str, str]:
-    """Return the text without the further passages, and these passages.
+    """Return the text without the additional passages, and these passages.
 
-    Channels that support it show them folded. Text below them, such as other questions of the
-    message, stays with the first passage.
+    Channels that support it show the additional passages collapsed. Text below them, such as other
+    questions of the message, stays with the first passage.
     """
     shown = () if answer.passages is None else answer.passages.shown
     if len(shown) < 2:
@@ -517,11 +519,12 @@ def answer_of(
 ) -> Answer:
     """Return the public form of a reply; `opens` returns the link of a source.
 
-    Addresses on `link_hosts` that a cited source contains exactly become links.
+    Addresses on `link_hosts` that occur verbatim in a cited source become links.
 
-    `words` and `language` give the text of a reply without one. Texts are made safe as described at
-    the top of this module. Removals are logged, because agents should have removed these parts
-    before. A message that was forgotten while a client waited for it counts as superseded.
+    `words` and `language` provide the text for a reply that has none. Text is made safe as
+    described at the top of this module. Removals are logged, because agents should already have
+    removed these parts. If a message was forgotten while a client waited for it, it counts as
+    superseded.
     """
     hidden = frozenset() if with_usage else _INTERNAL
     shown = {
@@ -542,7 +545,7 @@ def answer_of(
 
 
 def group_sources(sources: Iterable[Source], separator: str = " › ") -> list[SourcePage]:
-    """Return the pages of sources, each once, with their sections."""
+    """Return the pages of sources, without duplicates, with their sections."""
     pages: dict[tuple[object, ...], dict[tuple[object, ...], list[Source]]] = {}
     for source in sources:
         page = ((source.url or "").partition("#")[0], source.path, source.title, source.version)
@@ -568,7 +571,7 @@ def group_sources(sources: Iterable[Source], separator: str = " › ") -> list[S
 def safe_reply(
     reply: Named, opens: Opens = _nowhere, link_hosts: Collection[str] = ()
 ) -> tuple[dict[str, JsonValue], tuple[str, ...]]:
-    """Return a reply with safe texts, and the parts that were removed from its text."""
+    """Return a reply with safe text, and the parts that were removed from its text."""
     sources = [_source(source, opens, link_hosts) for source in read_objects(reply.get("sources"))]
     linked = {str(address) for source in sources for address in read_list(source.get("links"))}
     written = _list_written(reply)
@@ -604,13 +607,13 @@ def _name_page(source: Source) -> str:
 
 
 def _list_written(reply: Named) -> set[str]:
-    """Return the addresses that a person wrote into an answer: the owner trusts them."""
+    """Return the addresses that a person wrote into an answer, which are trusted."""
     is_by_person = reply.get("answered_by") == BY_PERSON
     return set(addresses_of(str(reply.get("text") or ""))) if is_by_person else set()
 
 
 def _source(source: Named, opens: Opens, link_hosts: Collection[str]) -> dict[str, JsonValue]:
-    """Return a source with its link; names become plain text, URLs web addresses or None."""
+    """Return a source with its link; names become plain text, and invalid URLs become None."""
     shown: dict[str, JsonValue] = {
         **source,
         "title": plain_line(str(source.get("title") or "")),
@@ -630,7 +633,7 @@ def _source(source: Named, opens: Opens, link_hosts: Collection[str]) -> dict[st
 
 
 def _pictures(source: Named, opens: Opens) -> Iterator[dict[str, JsonValue]]:
-    """Yield the pictures of a source that this desk can show, with their links."""
+    """Yield those pictures of a source that this desk can show, with their links."""
     for picture in read_objects(source.get("pictures")):
         link = opens({"chunk_id": source.get("chunk_id"), PICTURE: picture.get("id")})
         if link is not None:
@@ -638,7 +641,7 @@ def _pictures(source: Named, opens: Opens) -> Iterator[dict[str, JsonValue]]:
 
 
 def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:
-    """Return a choice in plain words; a page to look at has a link like a source."""
+    """Return an option as plain text; a page to open has a link, like a source."""
     label, value, path = (str(action.get(name) or "") for name in ("label", "value", "path"))
     shown: dict[str, JsonValue] = {
         **action,
@@ -652,7 +655,7 @@ def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:
 
 
 def _list_reports(reply: Named, opens: Opens) -> list[dict[str, JsonValue]]:
-    """Return the page of the report that a review left, where this desk can show it."""
+    """Return the page of the report that a review created, if this desk can show it."""
     report = reply.get(REPORT)
     if not isinstance(report, dict):
         return []
@@ -662,7 +665,7 @@ def _list_reports(reply: Named, opens: Opens) -> list[dict[str, JsonValue]]:
 
 
 def _question(question: Named) -> dict[str, JsonValue]:
-    """Return a question of a pause in plain words."""
+    """Return a question of a pause as plain text."""
     shown: dict[str, JsonValue] = {
         **question,
         "text": plain_line(str(question.get("text") or "")),
@@ -675,7 +678,7 @@ def _question(question: Named) -> dict[str, JsonValue]:
 
 
 def _unlink(value: JsonValue) -> JsonValue:
-    """Return a value without links and addresses in any of its texts."""
+    """Return a value with links and addresses removed from all of its strings."""
     if isinstance(value, str):
         return keep_links(value, Allowed(any_host=True)).text
     if isinstance(value, list):
@@ -686,7 +689,9 @@ def _unlink(value: JsonValue) -> JsonValue:
 
 
 def _passages(passages: Named, allowed: Allowed, linked: Collection[str]) -> dict[str, JsonValue]:
-    """Return passages whose links lead to their own sources, as those of the whole text do."""
+    """Return passages whose links lead to their own sources, in the same way as those of the whole
+    text.
+    """
     shown: list[JsonValue] = [
         {
             **passage,
@@ -712,9 +717,7 @@ def _web(url: JsonValue) -> str | None:
 def _collect_allowed(
     sources: Sequence[Named], actions: Sequence[Named], reply: Named, written: Iterable[str]
 ) -> Allowed:
-    """Return the allowed targets of links: the links of the sources, and the pages that are
-    offered.
-    """
+    """Return the allowed link targets: the links of the sources, and the pages that are offered."""
     pages = [
         LinkedPage(address, str(target.get("title") or target.get("label") or ""))
         for target in (*sources, *actions)

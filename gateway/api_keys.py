@@ -1,9 +1,9 @@
 """Keys of the HTTP API: their scopes, creation and verification.
 
-The token of a key is `refdesk_<kind>_<id>_<secret>`. Only its SHA-256 is stored: the secret has 256
-random bits, so that no slower hash is needed against guessing. A public key is part of a web page,
-where everybody can read it: it works only from its origins, and each conversation that it opens has
-a separate token.
+The token of a key is `refdesk_<kind>_<id>_<secret>`. Only its SHA-256 is stored. The secret has 256
+random bits, so that a slower hash is not needed to prevent guessing. A public key is part of a web
+page, where everybody can read it. Therefore, it works only from its origins, and each conversation
+that it opens has a separate token.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ _TOKEN = re.compile(r"refdesk_(?:secret|public)_([0-9a-f]{12})_[A-Za-z0-9_-]{43}
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]{1,253}|\[[0-9a-f:]{2,39}\])(?::\d{1,5})?", re.ASCII)
 
 OWN_PORTS = {"http": 80, "https": 443}
-"""Browsers omit the default port of a scheme."""
+"""The default port of each scheme, which browsers omit."""
 
 
 class Scope(StrEnum):
@@ -48,9 +48,9 @@ class Scope(StrEnum):
 
 
 _LATER_FIELDS = ("groups", "person_groups", "person_secret", "created_by")
-"""Fields that earlier versions do not read."""
+"""Fields that earlier versions do not know."""
 OPERATOR_SCOPES = frozenset({Scope.METRICS, Scope.DOCUMENTS, Scope.WRITE})
-"""Scopes that only secret keys have, if requested."""
+"""Scopes that only secret keys can have, if requested."""
 DEFAULT_SCOPES = frozenset(Scope) - OPERATOR_SCOPES
 log = structlog.get_logger("gateway")
 
@@ -61,14 +61,16 @@ without a key, even if Redis has lost its keys. Remove it only if no key is need
 """
 MINUTE_SECONDS = 60
 PUBLIC_PER_MINUTE = 600
-"""The default limit of a public key in requests per minute, because everybody can read such a
-key."""
+"""The default limit of a public key, in requests per minute. It is limited because everybody can
+read such a key.
+"""
 
 
 class Key(BaseModel, frozen=True, extra="forbid"):
-    """A stored key; its quotas count over all gateway processes, None: no limit.
+    """A stored key. Its quotas are counted across all gateway processes; None means no limit.
 
-    A key with an unknown field is refused: a newer release may have restricted it by that field.
+    A key with an unknown field is rejected, because a newer release may use the field to restrict
+    it.
     """
 
     id: str = Field(pattern=r"^[0-9a-f]{12}$")
@@ -116,12 +118,12 @@ class Key(BaseModel, frozen=True, extra="forbid"):
         return self
 
     def encode(self) -> str:
-        """Return the key as JSON; without empty fields that earlier versions do not read."""
+        """Return the key as JSON; empty fields that earlier versions do not know are omitted."""
         unused = {name for name in _LATER_FIELDS if not getattr(self, name)}
         return self.model_dump_json(exclude=unused)
 
     def opens(self, token: str, *, now: float) -> bool:
-        """Return whether this is the token of the key, and the key is valid."""
+        """Return whether this is the token of the key, and whether the key is valid."""
         return hmac.compare_digest(digest_of(token), self.digest) and self.is_good(now=now)
 
     def is_good(self, *, now: float) -> bool:
@@ -131,7 +133,9 @@ class Key(BaseModel, frozen=True, extra="forbid"):
 
 
 class KeyHistory:
-    """Records outside Redis that a key was ever created, in case Redis loses its keys."""
+    """A record, outside of Redis, that a key was created at some time, in case Redis loses its
+    keys.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -142,7 +146,7 @@ class KeyHistory:
         return (self._folder / KEYS_MADE).exists()
 
     def note(self) -> None:
-        """Record that a key was created; a file that cannot be written is logged."""
+        """Record that a key was created; if the file cannot be written, this is logged."""
         if self.has_keys:
             return
         try:
@@ -155,7 +159,7 @@ class KeyHistory:
 
 
 class StoredKeys:
-    """The keys in Redis; `history` notes outside of it that there are some."""
+    """The keys in Redis; `history` records outside of Redis that keys exist."""
 
     def __init__(self, client: "Redis", history: KeyHistory | None = None) -> None:
         self._keys = RedisApiKeys(client)
@@ -164,7 +168,7 @@ class StoredKeys:
         self._noted: dict[str, float] = {}
 
     async def get(self, key_id: str) -> Key | None:
-        """Return a key; None if there is none, or if this release cannot read it."""
+        """Return a key, or None if it does not exist or this release cannot read it."""
         stored = await self._keys.get(key_id)
         return None if stored is None else _read_key(stored)
 
@@ -187,7 +191,7 @@ class StoredKeys:
         return self._has_keys
 
     async def note_use(self, key: Key) -> None:
-        """Note that a key is used now."""
+        """Record that a key is being used."""
         now = time.time()
         if now - self._noted.get(key.id, 0.0) >= MINUTE_SECONDS:
             self._noted[key.id] = now
@@ -198,7 +202,7 @@ class StoredKeys:
                 log.warning("key_use_not_noted", error=str(error))
 
     async def uses(self) -> Mapping[str, float]:
-        """Return when each key was last used (Unix seconds), by its id."""
+        """Return the time at which each key was last used (Unix seconds), by key id."""
         return await self._keys.uses()
 
     def _note(self) -> None:
@@ -208,16 +212,18 @@ class StoredKeys:
             self._history.note()
 
     async def link_secret(self) -> bytes:
-        """Return the secret with which all HTTP processes on this Redis sign links."""
+        """Return the secret that is used by all HTTP processes on this Redis to sign links."""
         return await self._keys.link_secret(secrets.token_bytes(32))
 
     async def handover_secret(self) -> bytes:
-        """Return the secret with which all processes on this Redis sign hand-over addresses."""
+        """Return the secret that is used by all processes on this Redis to sign hand-over
+        addresses.
+        """
         return await self._keys.handover_secret(secrets.token_bytes(32))
 
 
 def make_key(kind: Literal["secret", "public"], **fields: object) -> tuple[Key, str]:
-    """Return a new key and its token, which cannot be read again; raises `ValueError`."""
+    """Return a new key and its token, which cannot be retrieved later; raises `ValueError`."""
     id_ = secrets.token_hex(6)
     token = f"refdesk_{kind}_{id_}_{secrets.token_urlsafe(32)}"
     if fields.get("person_groups"):
@@ -233,7 +239,7 @@ def id_of(token: str) -> str | None:
 
 
 def origin_in(text: str) -> str | None:
-    """Return the origin that a browser sends for this address, or None if it has none."""
+    """Return the origin that a browser sends for this URL, or None if it has none."""
     address = text.strip() if "://" in text else f"https://{text.strip()}"
     try:
         parts = urlsplit(address)

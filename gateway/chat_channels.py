@@ -1,4 +1,4 @@
-"""Lists the chat channels: the command, the memory and the manifests derive from this list."""
+"""Lists the chat channels, from which the command, the memory, and the manifests are derived."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ChatChannelSpec:
-    """The facts about a chat channel that the code around its adapter needs.
+    """The properties of a chat channel that code outside of its adapter needs.
 
-    `name` is the verb of the command, the first part of the conversations' ids, and the name of the
-    pod. `secrets` maps the settings that the channel's pod receives to examples. `pod_note` states
-    how the pods connect, and how many may run.
+    `name` is the subcommand, the first part of conversation IDs, and the name of the pod. `secrets`
+    maps the settings that the channel's pod receives to examples. `pod_note` states how the pods
+    connect, and how many may run.
     """
 
     name: str

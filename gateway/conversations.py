@@ -20,10 +20,10 @@ KEPT_TURNS = 50
 
 
 class Conversations(RedisSessionStore):
-    """The sessions, turns, pauses, ratings and posts of conversations.
+    """The sessions, turns, pauses, ratings, and posts of conversations.
 
-    A conversation is identified by any `Question` of it. `on_rated` receives ratings,
-    `forget_recorded` deletes the records of a conversation and returns their number.
+    A conversation is identified by any `Question` of it. `on_rated` receives ratings.
+    `forget_recorded` deletes the records of a conversation and returns how many there were.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Conversations(RedisSessionStore):
         ]
 
     async def recent_messages(self, question: Question, *, limit: int) -> Sequence[RecentMessage]:
-        """Return the last messages whose journals are still kept, oldest first."""
+        """Return the last messages whose journals are still stored, oldest first."""
         return await self._transcripts.of(question, limit=limit)
 
     async def turns(self, question: Question) -> Sequence[Turn]:
@@ -72,8 +72,8 @@ class Conversations(RedisSessionStore):
         return (await self._memory.recall(question)).pause
 
     async def list_paused(self, question: Question, person: str) -> Sequence[str]:
-        """Return the conversations with the assistant that asked a person something, newest first;
-        some of these pauses may not be open any more.
+        """Return the conversations in which the assistant asked a person something, newest first;
+        some of these pauses may no longer be open.
         """
         return await self._people.list_paused(question, person)
 
@@ -82,8 +82,8 @@ class Conversations(RedisSessionStore):
         return conversation_keys(question, self._shards).all
 
     async def forget_threads(self, question: Question) -> int:
-        """Delete the digests of the conversation's histories, and its reply address for e-mail;
-        return the number of digests.
+        """Delete the digests of the conversation's histories, and its email reply address; return
+        the number of digests.
         """
         await self._addresses.forget(question)
         return await super().forget_threads(question)
@@ -94,18 +94,18 @@ class Conversations(RedisSessionStore):
             await memory.forget_words(question)
 
     async def forget_records(self, question: Question) -> int:
-        """Delete the records of the conversation; return their number."""
+        """Delete the records of the conversation, and return how many there were."""
         return 0 if self._forget_recorded is None else await self._forget_recorded(question)
 
     async def is_chat(self, question: Question) -> bool:
         """Return whether a chat channel stored the conversation under this id.
 
-        Chat channels did so before the ids of conversations began with the channel.
+        Chat channels did this before conversation IDs started with the channel.
         """
         return any([await memory.has_conversation(question) for memory in self._pushed])
 
     async def give_feedback(self, question: Question, feedback: Feedback) -> None:
-        """Store the feedback on this message; it replaces earlier feedback."""
+        """Store the feedback on this message, replacing earlier feedback."""
         await self.put_feedback(question, feedback.model_copy(update={"at": time.time()}))
         if self._on_rated is not None:
             await self._on_rated(question)

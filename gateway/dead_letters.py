@@ -1,4 +1,4 @@
-"""Asks the questions of dead letters again."""
+"""Resubmits the questions of dead-lettered messages."""
 
 import math
 import time
@@ -29,7 +29,7 @@ _SUBMITTED = (
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """Submits whole questions of dead letters again; `keep_seconds` by tenant and assistant."""
+    """Resubmits the questions of dead letters; `keep_seconds` is by tenant and assistant."""
 
     producer: Producer
     words: Words
@@ -38,9 +38,11 @@ class DeadLetters:
     keep_seconds: Callable[[str, str], float]
 
     async def retry(self, letter: DeadLetter, *, deliver: bool) -> str:
-        """Submit a question from its start, under a new and linked message id, which is returned.
+        """Submit a question from its start, under a new message id that is linked to the old one;
+        return the new id.
 
-        With `deliver` the channel that asked gets the reply. Raises `MessageError` and `BusyError`.
+        If `deliver` is true, the channel that asked receives the reply. Raises `MessageError` and
+        `BusyError`.
         """
         try:
             envelope = decode(letter.frame)

@@ -1,4 +1,4 @@
-"""The facade for channels: submit a message, follow its journal, receive its one reply."""
+"""The facade for channels: submit a message, follow its journal, and receive its reply."""
 
 import asyncio
 import math
@@ -35,12 +35,12 @@ REQUEST_FIELD = "request_digest"
 
 @dataclass(frozen=True, slots=True)
 class JobOrder:
-    """The order of a long job.
+    """The options of a long job.
 
-    - `way`: the way that answers, by its name; None: that of the assistant
-    - `deadline_seconds`: the time limit; None: that of the desk
-    - `payload`: further attributes of the payload, as the catalogue defines them
-    - `digest`: of all that was asked for; the same id with another one is refused
+    - `way`: the name of the way of answering; None: the assistant's default
+    - `deadline_seconds`: the time limit; None: the desk's default
+    - `payload`: additional attributes of the payload, as defined in the catalogue
+    - `digest`: a digest of the whole request; the same id with a different digest is rejected
     """
 
     way: str | None = None
@@ -50,7 +50,7 @@ class JobOrder:
 
     @property
     def accepted_fields(self) -> Fields:
-        """Fields of the order that the journal records with the acceptance of the message."""
+        """Fields of the order that are recorded in the journal when the message is accepted."""
         noted: Fields = {}
         if self.deadline_seconds is not None:
             noted[DEADLINE_FIELD] = self.deadline_seconds
@@ -60,38 +60,40 @@ class JobOrder:
 
 
 PLAIN = JobOrder()
-"""The order of a usual message."""
+"""The options of an ordinary message."""
 log = structlog.get_logger("gateway")
 
 BLOCK_SECONDS = 1.0
 LOOK_SECONDS = 2.0
-"""How often a task that waits for an outcome checks whether to go on."""
+"""How often a task that waits for an outcome checks whether to continue."""
 AWAY_SECONDS = 0.5  # before Redis is asked again after it did not answer
 GRACE_SECONDS = 5.0  # how much longer than its deadline a channel waits for an outcome
 Submit = Callable[[], Awaitable[Accepted | Duplicate]]
 NAMES = 1024
-"""How many checked names of questions are cached: one request names its question repeatedly."""
+"""The number of checked question names that are cached, because a request names its question
+repeatedly.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The message of a person: a text, or a command with its arguments.
+    """A message from a person: text, or a command with its arguments.
 
-    - `language` (BCP 47): for a reply where the language of the text is never detected
+    - `language` (BCP 47): for a reply to a message whose language is never detected
     - `request_id`, `key_id`: recorded in the journal; `key_id` is the key that sent the message,
       empty without a key, None for a channel without keys
-    - `not_before_seconds`: messages that arrive within this time join the one that waits
+    - `not_before_seconds`: messages that arrive within this time are merged into the waiting one
     - `shows_drafts`: whether the channel shows sentences before the answer is approved
-    - `groups`: those of the person, as the channel knows them; no field of a request names them
-    - `people`: digests of who wrote the text; empty where the channel knows nobody
-    - `repeated_person`: in a repeated question, the digest of who asked first, by whom the copy can
-      be found and erased; the preferences of that person neither apply nor change
-    - `person_name`: the author as the channel names them, for a desk that `names_people`
-    - `pause_reply`: a typed reply to an open pause, of which `text` are the words
-    - `order`: another way, more time, or a review
-    - `strategy`, `persona`: how a swarm divides the question, and in whose voice it answers
-    - `client`: names the kind of client in records, where a channel has several; empty: the channel
-    - `history`, `pause`: set by clients that keep the conversation; None: the desk's memory
+    - `groups`: the person's groups, as known to the channel; requests cannot set them
+    - `people`: digests of the authors of the text; empty if the channel does not know them
+    - `repeated_person`: in a repeated question, the digest of the person who asked first, so that
+      the copy can be found and erased; that person's preferences are neither applied nor changed
+    - `person_name`: the author's name in the channel, for a desk that `names_people`
+    - `pause_reply`: a structured reply to an open pause; `text` contains its wording
+    - `order`: a different way of answering, more time, or a review
+    - `strategy`, `persona`: how a swarm divides the question, and the persona in which it answers
+    - `client`: the type of client in records, if a channel has several; empty: the channel
+    - `history`, `pause`: set by clients that store the conversation; None: the desk's memory
     """
 
     text: str
@@ -119,8 +121,8 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Start of the work on a message at a later stage: the stage, its role, and the writes of the
-    stages before it.
+    """The start of the processing of a message at a later stage: the stage, its role, and the
+    writes of the stages before it.
     """
 
     flow: str
@@ -132,9 +134,10 @@ class Fork:
 class Desk:
     """Submits messages for one tenant and assistant, and waits for their outcomes.
 
-    `keep_seconds`: how long replies and journals are kept; None: the default. `flow`: name and
-    version of the flow with which messages start, `ways`: those of other ways by name. With
-    `names_people`, the journal contains the names of people, and not only their digests.
+    `keep_seconds` is how long replies and journals are stored; None selects the default. `flow` is
+    the name and version of the flow with which messages start, and `ways` contains those of other
+    ways of answering, by name. If `names_people` is true, the journal contains the names of people
+    instead of only their digests.
     """
 
     def __init__(
@@ -189,7 +192,8 @@ class Desk:
     def name_question(self, conversation_id: str, message_id: str) -> Question:
         """Return the question that identifies a message; raises `MessageError` for an invalid id.
 
-        The channel is part of a conversation's id: no other channel reaches it.
+        The channel is part of the conversation ID, so that other channels cannot access the
+        conversation.
         """
         return name_question(
             self._tenant, self._assistant, self._channel, conversation_id, message_id
@@ -205,7 +209,7 @@ class Desk:
         return bool(await self._replies.read_journal(self.question(message)))
 
     async def submit(self, message: Message, *, fork: Fork | None = None) -> Accepted | Duplicate:
-        """Submit a message, for every channel; raises `MessageError` or `BusyError`."""
+        """Submit a message for any channel; raises `MessageError` or `BusyError`."""
         question = self.question(message)
         payload = _payload(message)
         order = message.order
@@ -240,7 +244,7 @@ class Desk:
         return result
 
     async def cancel(self, question: Question, *, reason: str | None = None) -> bool:
-        """End a message as superseded; False when it already has its outcome.
+        """End a message as superseded; return False if it already has an outcome.
 
         `reason` becomes the reply's `termination_reason`.
         """
@@ -248,7 +252,7 @@ class Desk:
         return await self._producer.cancel(question, reason=reason, adds=adds)
 
     async def follow(self, question: Question, *, after: str = "0") -> AsyncIterator[JournalEntry]:
-        """Yield the events of a question, up to its final event `finished`."""
+        """Yield the events of a question up to and including its last event, `finished`."""
         async for entries in self.watch(question, after=after):
             for entry in entries:
                 yield entry
@@ -256,7 +260,7 @@ class Desk:
     async def watch(
         self, question: Question, *, after: str = "0", deadline_seconds: float | None = None
     ) -> AsyncIterator[Sequence[JournalEntry]]:
-        """Yield the events since the last look, at least once a second, even if there are none.
+        """Yield the events since the last check, at least once a second, even if there are none.
 
         Ends with the event `finished`, or without it after the deadline and its grace period.
         """
@@ -279,7 +283,7 @@ class Desk:
                     return
 
     async def ask(self, message: Message) -> Fields:
-        """Submit a message and return its one reply."""
+        """Submit a message and return its reply."""
         async with self.submitting(message) as submitted:
             return await self.await_reply(submitted)
 
@@ -287,9 +291,11 @@ class Desk:
     async def submitting(
         self, message: Message, submit: Submit | None = None
     ) -> AsyncIterator[SubmittedQuestion]:
-        """Submit a message, and subscribe to its reply before, which then needs no read.
+        """Submit a message, after subscribing to its reply, so that the reply does not have to be
+        read.
 
-        `submit` replaces this desk's `submit` in a channel with a queue, which calls it itself.
+        `submit` replaces the `submit` method of this desk for a channel with a queue, which calls
+        the method itself.
         """
         question = self.question(message)
         async with self._replies.subscribe(question) as subscription:
@@ -300,7 +306,9 @@ class Desk:
     async def await_reply(
         self, submitted: SubmittedQuestion, *, stopping: asyncio.Event | None = None
     ) -> Fields:
-        """Return the one reply of a question that was just submitted; raises like `outcome`."""
+        """Return the reply to a question that was just submitted; raises the same errors as
+        `outcome`.
+        """
         result = submitted.result
         if isinstance(result, Duplicate) and result.reply is not None:
             return result.reply
@@ -324,9 +332,9 @@ class Desk:
         stopping: asyncio.Event | None = None,
         deadline_seconds: float | None = None,
     ) -> Fields:
-        """Return the one reply of a submitted message, from this or another process.
+        """Return the reply to a submitted message, from this or another process.
 
-        Waits while Redis does not answer. Raises `BrokerUnavailableError` if that lasts beyond the
+        Waits while Redis does not respond. Raises `BrokerUnavailableError` if that lasts beyond the
         deadline, and `StoppingError` if this process stops in the meantime.
         """
         until = self._find_end(deadline_seconds)
@@ -363,7 +371,7 @@ class Desk:
         await asyncio.sleep(AWAY_SECONDS)
 
     async def _end_of_lost(self, question: Question) -> Sequence[JournalEntry]:
-        """Return the final event of a question that Redis lost with its journal."""
+        """Return the final event of a question that Redis lost together with its journal."""
         try:
             reply = await self._replies.await_reply(question, block_seconds=0)
         except BrokerUnavailableError:
@@ -376,7 +384,7 @@ class Desk:
         return self._deadline_seconds if seconds is None else seconds
 
     def _find_end(self, deadline_seconds: float | None) -> float:
-        """Return until when (monotonic seconds) a channel waits for an outcome."""
+        """Return the time (monotonic seconds) until which a channel waits for an outcome."""
         return time.monotonic() + self._choose_deadline(deadline_seconds) + self._grace_seconds
 
     def _envelope(
@@ -420,7 +428,7 @@ class Desk:
         return reply is not None and reply.get("termination_reason") == FORGOTTEN
 
     def make_lost_reply(self, question: Question, language: str) -> Fields:
-        """Return the reply of an accepted question that Redis no longer knows, and log the loss."""
+        """Return the reply to an accepted question that Redis no longer knows, and log the loss."""
         log.error(
             "question_lost",
             conversation_id=question.conversation_id,
@@ -433,12 +441,12 @@ class Desk:
         return {**self.last_resort(question, language), **changes}
 
     def last_resort(self, question: Question, language: str) -> Fields:
-        """Return the reply of a question without any other result at its deadline."""
+        """Return the reply to a question that has no other result at its deadline."""
         return make_last_resort(question, self._words, language)
 
 
 def read_deadline(accepted: JournalEntry) -> float | None:
-    """Return the time limit of an accepted message; None: that of the desk."""
+    """Return the time limit of an accepted message, or None for the desk's default."""
     deadline = accepted.fields.get(DEADLINE_FIELD)
     return float(deadline) if isinstance(deadline, int | float) else None
 
@@ -446,8 +454,8 @@ def read_deadline(accepted: JournalEntry) -> float | None:
 async def erase(eraser: Eraser, conversations: Conversations, question: Question) -> Erased:
     """Erase the question's conversation; return the counts of the erased data.
 
-    No worker needs to run. Afterwards, neither Redis nor the database of the records contains text
-    of the conversation. If it fails or is interrupted, it can safely be repeated.
+    No worker has to be running. Afterwards, neither Redis nor the records database contains text
+    from the conversation. If it fails or is interrupted, it can safely be repeated.
     """
     # First the data that only the conversation's keys lead to, because these are deleted next.
     await conversations.forget_threads(question)
@@ -488,7 +496,7 @@ def make_trace_parent() -> str:
 
 
 def make_last_resort(question: Question, words: Words, language: str) -> Fields:
-    """Return the reply at the deadline of a question that no worker has started."""
+    """Return the reply, at the deadline, to a question that no worker has started."""
     return {
         "outcome": Outcome.FAILED.value,
         "text": words("deadline", language),
@@ -502,12 +510,14 @@ def make_last_resort(question: Question, words: Words, language: str) -> Fields:
 
 
 def make_dead_letter_changes(words: Words, language: str) -> Fields:
-    """Return the fields in which the reply of a dead letter differs: a fault ended the question."""
+    """Return the fields in which the reply for a dead letter differs, because a fault ended the
+    question.
+    """
     return {"text": words("apology", language), "termination_reason": DEAD_LETTER}
 
 
 async def list_cancelled(replies: ReplyReader, question: Question) -> Fields:
-    """Return the additional fields of a cancelled question's reply: its tasks, the open ones
+    """Return the additional fields of a cancelled question's reply: its tasks, with the open ones
     cancelled.
     """
     entries = await replies.read_journal(question)

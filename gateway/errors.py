@@ -17,7 +17,7 @@ class MessageError(GatewayError):
 
 
 class BusyError(GatewayError):
-    """Too many messages wait; `reason` is the broker's."""
+    """Too many messages are waiting; `reason` comes from the broker."""
 
     def __init__(self, message: str, retry_after_seconds: float, reason: str = "") -> None:
         super().__init__(message)
@@ -26,7 +26,9 @@ class BusyError(GatewayError):
 
 
 class HandOverLimitedError(GatewayError):
-    """Too many conversations were handed over; possible again after `retry_after_seconds`."""
+    """Too many conversations were handed over; another one is possible after
+    `retry_after_seconds`.
+    """
 
     def __init__(self, message: str, retry_after_seconds: float) -> None:
         super().__init__(message)

@@ -3,27 +3,28 @@
 | event    | from the entry | data                                                       |
 |----------|----------------|------------------------------------------------------------|
 | accepted | accepted       | `conversation_id`, `message_id`                            |
-| stage    | routed         | `stage`: the role that begins now; `attempt`: 0 first;     |
-|          |                | `branches`: those that begin now, where the work branches; |
-|          |                | `plan`: what each of them does, in words or empty;         |
-|          |                | `completed`: the parts of the plan that ended before       |
+| stage    | routed         | `stage`: the role that begins now; `attempt`: from 0;      |
+|          |                | `branches`: the branches that begin now, if any;           |
+|          |                | `plan`: a description of each of them, or empty;           |
+|          |                | `completed`: the parts of the plan that have ended         |
 | branch   | routed         | a `branch` has ended; `status`: `completed` or `failed`    |
 | text     | finished       | `text`: the next piece; `offset`: characters before it     |
-| sources  | finished       | `sources`: what the text cites                             |
-| done     | finished       | the whole `Answer`; nothing comes after it                 |
+| sources  | finished       | `sources`: the sources that the text cites                 |
+| done     | finished       | the whole `Answer`; this is the last event                 |
 
 The id of an event is `<entry>.<number>`: the entry of the journal and, because one entry may become
 several events, the number within it. The same journal gives the same events with the same ids in
-every process, so that a reader may resume at any process.
+every process, so that a reader can resume at any process.
 
-A draft is the checked beginning of an answer. It grows while the model writes; another writing, or
-another attempt, replaces it. The judge reads the answer last, and its rejections are retracted.
+A draft is the checked beginning of an answer. It grows while the model writes. If the answer is
+rewritten or attempted again, the draft is replaced. The judge reads the answer last, and sentences
+that it rejects are retracted.
 
 | event     | data                                                                              |
 |-----------|-----------------------------------------------------------------------------------|
-| draft     | `draft`: the name of this text; `attempt`; `offset`: characters of it that stay;  |
-|           | `text`: what follows them; `language`; `sources`: what it cites                   |
-| retracted | `draft`; `sentences`: those that were shown and are not part of the answer        |
+| draft     | `draft`: the name of this text; `attempt`; `offset`: characters of it to keep;    |
+|           | `text`: the text after them; `language`; `sources`: the cited sources             |
+| retracted | `draft`; `sentences`: sentences that were shown but are not part of the answer    |
 """
 
 import re
@@ -46,7 +47,7 @@ PIECE_CHARACTERS = 48
 """A piece of an answer ends at the first space after this many characters."""
 BEGINNING = "0"
 _NO_ATTEMPTS = frozenset({"round", "wave", "sequence", "step", "iteration"})
-"""Counters of rows that repeat nothing."""
+"""Counters of rows that do not repeat anything."""
 _ID = re.compile(r"(\d{1,16})-(\d{1,20})\.(\d{1,9})", re.ASCII)
 _LARGEST = 2**64 - 1
 _PIECE = re.compile(rf"(?s).{{{PIECE_CHARACTERS},}}?\s+|.+")
@@ -54,7 +55,7 @@ _RETRACTED = 1
 """The number of a retraction within its entry; the stage of the same entry has number 0."""
 _JUDGE = "quality"
 _HAVE_DRAFT = frozenset({"response", "write"})
-"""The stages after which the draft still stands if a judge reads it."""
+"""The stages after which the draft remains valid if a judge reads it."""
 _READ_DRAFT = frozenset({_JUDGE, "loop_judge"})
 _FINAL = "final"
 _APPROVED = "approved"
@@ -72,14 +73,16 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class EventCursor:
-    """The last event that a reader received: `number` within the journal's `entry`."""
+    """The last event that a reader received; `number` is its number within the journal's
+    `entry`.
+    """
 
     entry: str = BEGINNING
     number: int = -1
 
     @property
     def before(self) -> str:
-        """The id after which to read the journal, so that `entry` is returned again."""
+        """The id after which to read the journal so that `entry` is returned again."""
         if self.number < 0:
             return self.entry
         milliseconds, sequence = (int(part) for part in self.entry.split("-"))
@@ -97,7 +100,7 @@ class EventCursor:
 
 
 class DraftFollower:
-    """Turns the entries of one journal, in their order, into events of its drafts."""
+    """Turns the entries of a journal, in order, into events about its drafts."""
 
     def __init__(self, question: Question, *, shows: Shows, language: str = "en") -> None:
         self._question = question
@@ -105,12 +108,14 @@ class DraftFollower:
         self._language = language
         self._name = ""
         self._text = ""
-        """What can be withdrawn of the draft; passages of the documents cannot."""
+        """The part of the draft that can be retracted; passages from the documents cannot."""
         self._sent = ""
         self._approved = ""
 
     def skip(self, entry: JournalEntry) -> None:
-        """Read an entry whose events the reader has; the next draft comes whole all the same."""
+        """Process an entry whose events the reader already has; the next draft is sent in full
+        anyway.
+        """
         for _ in self.read(entry):
             self._sent = ""
 
@@ -143,7 +148,7 @@ class DraftFollower:
         return Event(f"{entry.id}.0", "draft", data)
 
     def _show(self, fields: Fields) -> Answer:
-        """Return the text and the sources as those of an answer are shown."""
+        """Return the text and sources, formatted in the same way as those of an answer."""
         reply: Fields = {
             "conversation_id": self._question.conversation_id,
             "message_id": self._question.message_id,
@@ -168,7 +173,7 @@ class DraftFollower:
 
 
 def place_of(event_id: str) -> EventCursor:
-    """Return the cursor for an event's id; raises `MessageError` for any other text."""
+    """Return the cursor for an event id; raises `MessageError` for an invalid id."""
     match = _ID.fullmatch(event_id)
     if match is None or int(match[2]) > _LARGEST:
         raise MessageError(
@@ -206,12 +211,14 @@ def answer_events(entry_id: str, answer: Answer) -> Iterator[Event]:
 
 
 def pieces(text: str) -> list[str]:
-    """Return a text split after spaces; joined, the pieces are the text."""
+    """Return a text split after spaces; joined together, the pieces are equal to the text."""
     return _PIECE.findall(text)
 
 
 def find_retracted(shown: str, approved: str) -> Sequence[str]:
-    """Return the sentences, rows and code of `shown` that `approved` does not have, marks aside."""
+    """Return the sentences, rows, and code in `shown` that are not in `approved`, ignoring
+    marks.
+    """
     kept = set(_split(approved))
     return [part for part in _split(shown) if part not in kept]
 

@@ -1,4 +1,4 @@
-"""The desk's data about one person: preferences, results of their questions, and their erasure."""
+"""The desk's data about a person: preferences, the outcomes of their questions, and erasure."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from envelope.question import Question
 from records.store import PersonFigures, RecordStore, Selection
 
 AT_ONCE = 100
-"""Number of conversations that one request erases; larger erasures take several requests."""
+"""The number of conversations that one request erases; larger erasures take several requests."""
 
 Assistants = Sequence[tuple[str, str]]
 """Pairs of tenant and assistant."""
@@ -21,20 +21,22 @@ Forget = Callable[[Question], Awaitable[Erased]]
 
 
 class Choices(Protocol):
-    """Stores preferences of people; only tenant and assistant of a question are read."""
+    """Stores the preferences of people. Only the tenant and assistant of a question are used."""
 
     async def read(self, question: Question, person: str) -> Preferences:
         """Return the preferences of a person for all of their conversations."""
         ...
 
     async def forget(self, question: Question, person: str) -> bool:
-        """Delete the preferences of a person; return whether there were any."""
+        """Delete the preferences of a person, and return whether there were any."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ForgottenPerson:
-    """The data deleted by an erasure; `has_more`: the person has further conversations."""
+    """The data deleted by an erasure; `has_more` is true if the person has further
+    conversations.
+    """
 
     conversations: int
     had_choice: bool
@@ -43,9 +45,9 @@ class ForgottenPerson:
 
 @dataclass(frozen=True, slots=True)
 class PersonalData:
-    """Reads and erases the data of people, who are named by their pseudonyms in the records.
+    """Reads and erases the data of people, who are identified by their pseudonyms in the records.
 
-    `store` is None if no records are kept; conversations are unknown in that case.
+    `store` is None if no records are stored, in which case conversations are unknown.
     """
 
     store: RecordStore | None
@@ -59,7 +61,7 @@ class PersonalData:
     async def list_figures(
         self, assistants: Assistants, *, person: str = "", offset: int = 0, limit: int
     ) -> Sequence[PersonFigures]:
-        """Return the figures of people, the most recent first; or those of one `person`."""
+        """Return the figures of people, with the most recent first, or those of one `person`."""
         if self.store is None:
             return ()
         selection = Selection(assistants=tuple(assistants))

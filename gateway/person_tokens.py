@@ -1,9 +1,9 @@
-"""Reads the tokens by which a website or a program states the groups of the person who asks.
+"""Reads the tokens with which a website or a program states the groups of the person who asks.
 
-A token is a JSON Web Token (RFC 7519), either with HMAC-SHA-256 and the secret that its key got
-when it was created, or signed by an identity provider that the settings name. It names its end
-(`exp`), the key or the provider's audience (`aud`), and the `groups` of the person. Groups that the
-key may not state have no effect. `sub`, if it is there, is the person.
+A token is a JSON Web Token (RFC 7519). It is signed either with HMAC-SHA-256 and the secret that
+its key got when it was created, or by an identity provider configured in the settings. It contains
+its expiry (`exp`), the key or the provider's audience (`aud`), and the `groups` of the person.
+Groups that the key may not state have no effect. `sub`, if present, identifies the person.
 """
 
 import math
@@ -19,25 +19,25 @@ from gateway.signing_keys import ALGORITHMS, SigningKeys, TokenError, read_token
 
 LONGEST_TOKEN = 8_000
 MOST_SECONDS = 24 * 3600
-"""How far in the future a token may end."""
+"""How far in the future a token may expire."""
 LEEWAY_SECONDS = 60
 LONGEST_PERSON = 128
-"""The most characters of the id of a person."""
+"""Maximum number of characters in the id of a person."""
 _ALGORITHM = "HS256"
 _MOST_STATED = 1_000
 
 
 class PersonTokenError(GatewayError):
-    """A token that states no groups; the message names the expected and the found."""
+    """The token is invalid; the message states what was expected and what was found."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatedPerson:
-    """The content of a token: groups (limited to those of its key), expiry in Unix seconds,
+    """The content of a token: groups (limited to those of its key), expiry in Unix seconds, and the
     person's id.
 
-    The id is empty if the token names nobody. `issuer` is the identity provider that issued the id;
-    it is empty for a token signed by a website.
+    The id is empty if the token does not identify anybody. `issuer` is the identity provider that
+    issued the id; it is empty for a token signed by a website.
     """
 
     groups: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class StatedPerson:
 
 @dataclass(frozen=True, slots=True)
 class TrustedIssuer:
-    """An identity provider whose tokens state the persons of one tenant."""
+    """An identity provider whose tokens identify the people of one tenant."""
 
     issuer: str
     audience: str
@@ -58,7 +58,9 @@ class TrustedIssuer:
 
 
 class PersonTokens:
-    """Reads tokens of both kinds; the algorithm decides the kind, and each has its own keys."""
+    """Reads both kinds of tokens. The algorithm determines the kind, and each kind has its own
+    keys.
+    """
 
     def __init__(self, issuers: Sequence[TrustedIssuer] = ()) -> None:
         self._issuers = {(issuer.tenant, issuer.issuer): issuer for issuer in issuers}
@@ -81,7 +83,7 @@ class PersonTokens:
                 now=time.time(),
             )
         except TokenError as error:
-            raise PersonTokenError(f"this token of a person is not valid: {error}") from error
+            raise PersonTokenError(f"this person token is not valid: {error}") from error
         # A provider states no groups for a person who is in none.
         groups = claims.get(issuer.groups_claim, [])
         return replace(_state_person(claims, groups, key), issuer=issuer.issuer)
@@ -104,7 +106,7 @@ class PersonTokens:
 
 
 def read_person_token(token: str, key: Key) -> StatedPerson:
-    """Return the content of a token; raises `PersonTokenError` if it is not valid for this key."""
+    """Return the content of a token. Raises `PersonTokenError` if it is not valid for this key."""
     import jwt  # only keys with such tokens need it
 
     if not key.person_secret:
@@ -125,7 +127,7 @@ def read_person_token(token: str, key: Key) -> StatedPerson:
         )
     except (jwt.PyJWTError, RecursionError, OverflowError) as error:
         reason = type(error).__name__
-        raise PersonTokenError(f"this token of a person is not valid: {reason}") from error
+        raise PersonTokenError(f"this person token is not valid: {reason}") from error
     return _state_person(claims, claims.get("groups"), key)
 
 
@@ -137,7 +139,7 @@ def _state_person(claims: Mapping[str, Any], groups: object, key: Key) -> Stated
 
 
 def _read_end(stated: object) -> float:
-    """Return the end; the library also takes text, and a number of any length."""
+    """Return the expiry. The library also accepts strings, and numbers of any length."""
     try:
         if isinstance(stated, int | float) and not isinstance(stated, bool):
             return float(stated)

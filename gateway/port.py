@@ -1,6 +1,6 @@
-"""The interfaces that the channels use; the assembly implements them.
+"""The interfaces that the channels use, which the assembly implements.
 
-A conversation is identified by any `Question` of it, unless stated otherwise.
+A conversation is identified by any `Question` in it, unless stated otherwise.
 """
 
 from collections.abc import Sequence
@@ -29,10 +29,10 @@ class SubmittedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ReadableSection:
-    """The blocks (Markdown) below one heading of a document, and whether it is `cited`.
+    """The blocks (Markdown) below a heading of a document, and whether the section is `cited`.
 
-    `pictures` are the ids and captions of its pictures, `links` the labels and addresses of its
-    links to the web, whose labels are part of the text.
+    `pictures` contains the IDs and captions of its pictures, and `links` the labels and URLs of its
+    web links, whose labels are part of the text.
     """
 
     heading_path: tuple[str, ...]
@@ -45,7 +45,7 @@ class ReadableSection:
 
 @dataclass(frozen=True, slots=True)
 class StoredPicture:
-    """A picture of a document: its media type, found by its bytes, and its bytes."""
+    """A picture of a document: its bytes, and its media type, which is detected from the bytes."""
 
     media_type: str
     data: bytes
@@ -53,7 +53,7 @@ class StoredPicture:
 
 @dataclass(frozen=True, slots=True)
 class ReadableDocument:
-    """A document for readers; `language` in ISO 639-1."""
+    """A document for human readers; `language` is an ISO 639-1 code."""
 
     title: str
     crumbs: tuple[str, ...]
@@ -67,22 +67,23 @@ class Documents(Protocol):
     async def citing(
         self, tenant: str, assistant: str, chunk_id: str, groups: tuple[str, ...]
     ) -> ReadableDocument | None:
-        """Return the document of a cited chunk; None when this assistant does not have it now.
+        """Return the document of a cited chunk, or None if this assistant does not currently have
+        it.
 
-        None, too, when a person of these groups may not read it.
+        Also returns None if a person in these groups may not read it.
         """
         ...
 
     async def picture(
         self, tenant: str, assistant: str, chunk_id: str, picture: str, groups: tuple[str, ...]
     ) -> StoredPicture | None:
-        """Return a picture of the document of a chunk; None as for `citing`."""
+        """Return a picture in the document of a chunk, or None as in `citing`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """A document of an index without its text; `source` is relative to its ingested folder."""
+    """A document in an index, without its text; `source` is relative to its ingested folder."""
 
     id: str
     title: str
@@ -99,9 +100,10 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True)
 class CatalogSelection:
-    """Selects documents by id, or by patterns of ids, sources and web addresses; None: all.
+    """Selects documents by id, or by patterns for ids, sources, and web addresses; None selects
+    all.
 
-    `text` occurs in title, id, source or web address, in any case.
+    `text` must occur in the title, id, source, or web address, ignoring case.
     """
 
     ids: tuple[str, ...] | None = None
@@ -111,9 +113,9 @@ class CatalogSelection:
 
 @dataclass(frozen=True, slots=True)
 class CatalogUpload:
-    """The result of writing a file into an index; `failures` name parts that could not be read.
+    """The result of writing a file into an index; `failures` lists parts that could not be read.
 
-    `written` counts new and changed documents. `refused` states why nothing was stored.
+    `written` counts new and changed documents. `refused` is the reason why nothing was stored.
     """
 
     written: int = 0
@@ -134,58 +136,60 @@ class DocumentCatalog(Protocol):
         after: str = "",
         limit: int,
     ) -> tuple[Sequence[CatalogEntry], int]:
-        """Return the first documents whose id is greater than `after`, by id, and the number of all
-        that the selection contains.
+        """Return the first documents whose id is greater than `after`, sorted by id, and the total
+        number of selected documents.
         """
         ...
 
     async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
-        """Remove the selected documents from the index, and return their number."""
+        """Remove the selected documents from the index, and return how many there were."""
         ...
 
 
 class DocumentWriter(DocumentCatalog, Protocol):
-    """A catalog that also takes in files."""
+    """A catalog that also accepts files."""
 
     async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
-        """Keep a file under a name with folders, in place of an earlier one, and index it."""
+        """Store a file under a name that may include folders, replacing an earlier one, and index
+        it.
+        """
         ...
 
 
 class SearchableLibrary(Protocol):
-    """Searches and reads the documents that a person of these groups may read.
+    """Searches and reads the documents that a person in these groups may read.
 
-    Every method raises an error of a store that does not answer.
+    All methods raise the errors of stores that do not respond.
     """
 
     async def search(
         self, tenant: str, assistant: str, query: str, *, groups: Sequence[str], limit: int
     ) -> LibraryFindings:
-        """Return the best passages for a query, as the assistant itself would find them."""
+        """Return the best passages for a query, in the same way as the assistant's own search."""
         ...
 
     async def read(
         self, tenant: str, assistant: str, document_id: str, *, groups: Sequence[str]
     ) -> LibraryDocument | None:
-        """Return a document with its text, or None if these groups have no such document."""
+        """Return a document with its text, or None if it does not exist for these groups."""
         ...
 
     async def browse(
         self, tenant: str, assistant: str, *, groups: Sequence[str], after: str, limit: int
     ) -> Sequence[LibraryDocument]:
-        """Return documents without their text whose id is greater than `after`, by id."""
+        """Return documents, without their text, whose id is greater than `after`, sorted by id."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCase:
-    """A conversation that waits for a person: its messages, oldest first."""
+    """A conversation that is waiting for a person, with its messages, oldest first."""
 
     turns: tuple[tuple[str, str], ...]
 
 
 class HandOver(Protocol):
-    """Hands conversations over to people, and brings their answers back."""
+    """Hands conversations over to people, and returns their answers to the conversations."""
 
     def hands_over(self, tenant: str, assistant: str) -> bool:
         """Return whether the conversations of an assistant can be handed over."""
@@ -193,7 +197,7 @@ class HandOver(Protocol):
 
     @property
     def mails_visitors(self) -> bool:
-        """Whether answers of people can be sent to visitors by e-mail."""
+        """Return whether answers from people can be sent to visitors by email."""
         ...
 
     async def request(
@@ -201,32 +205,36 @@ class HandOver(Protocol):
     ) -> bool:
         """Send the question's conversation to a person; return whether it was accepted.
 
-        It is sent once for a message. `note` is what the visitor says to the person, `visitor`
-        names the owner of the limit, `address` is an e-mail address of the visitor. Raises
-        `HandOverLimitedError`, and `BusyError` while it is being sent.
+        The conversation is sent only once per message. `note` is a message from the visitor to the
+        person, `visitor` identifies the owner of the limit, and `address` is an email address of
+        the visitor. Raises `HandOverLimitedError`, and `BusyError` while it is being sent.
         """
         ...
 
     async def ask_to_confirm(
         self, question: Question, *, language: str, visitor: str
     ) -> Literal["asked", "confirmed", "failed"]:
-        """Send a link to the address that the visitor left, unless it is confirmed."""
+        """Send a link to the address that the visitor entered, unless it is already confirmed."""
         ...
 
     def read_confirmation(self, ticket: str) -> str | None:
-        """Return the language of a ticket that confirms an address; None: it is none."""
+        """Return the language of a ticket that confirms an address, or None if it is not such a
+        ticket.
+        """
         ...
 
     async def confirm(self, ticket: str) -> bool:
-        """Confirm the address of a ticket, and send it what people have answered so far."""
+        """Confirm the address in a ticket, and send it the answers that people have given so
+        far.
+        """
         ...
 
     async def find_address(self, question: Question) -> VisitorAddress | None:
-        """Return the address that the visitor of a conversation left, if any."""
+        """Return the address that the visitor of a conversation entered, if any."""
         ...
 
     async def answer(self, question: Question, text: str, language: str) -> bool:
-        """Show a person's answer after this message, as `reply` does."""
+        """Show a person's answer after this message, in the same way as `reply`."""
         ...
 
     def is_ticket(self, ticket: str) -> bool:
@@ -234,12 +242,12 @@ class HandOver(Protocol):
         ...
 
     async def read(self, ticket: str) -> OpenCase | None:
-        """Return the conversation of a ticket; None: it has none that is still kept."""
+        """Return the conversation of a ticket, or None if it is no longer stored."""
         ...
 
     async def reply(self, ticket: str, text: str, *, reply_id: str = "") -> bool:
         """Show a person's answer in the conversation; return whether it was accepted.
 
-        The same `reply_id`, or without one the same text, appears once.
+        The same `reply_id` or, without one, the same text is shown only once.
         """
         ...

@@ -1,4 +1,4 @@
-"""Serves the HTTP application below a path, for `PUBLIC_URL=https://acme.com/desk`."""
+"""Serves the HTTP application below a path, as in `PUBLIC_URL=https://acme.com/desk`."""
 
 from urllib.parse import unquote
 
@@ -7,9 +7,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class PublicPath:
-    """Removes the path of the public address from requests: a proxy may strip it or leave it.
+    """Removes the path of the public URL from requests; a proxy may strip it or leave it.
 
-    Redirects and cookies get it here; pages begin their links with `public_path`.
+    The path is added to redirects and cookies here; pages begin their links with `public_path`.
     """
 
     def __init__(self, app: ASGIApp, path: str) -> None:
@@ -44,5 +44,5 @@ class PublicPath:
 
 
 def public_path(request: Request) -> str:
-    """Return the path of the public address, such as `/desk`, or an empty text."""
+    """Return the path of the public URL, such as `/desk`, or an empty string."""
     return str(getattr(request.state, "public_path", ""))

@@ -1,4 +1,4 @@
-"""The values of reviews: documents of a conversation, and the report in its forms."""
+"""The values used in reviews: documents of a conversation, and the report in its formats."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from gateway.answer import Opens
 from gateway.errors import GatewayError
 
 ATTACHED = "attached:"
-"""With this the ids of documents of conversations begin, and those of their passages."""
+"""The prefix of the ids of conversation documents, and of their passages."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentEntry:
-    """A document of a conversation, or one of the index; `language` in ISO 639-1.
+    """A document of a conversation, or of the index; `language` is an ISO 639-1 code.
 
-    `name` is its file name, `chunks` the number of its passages. `is_new`: the conversation has it
-    since this call.
+    `name` is its file name, and `chunks` the number of its passages. `is_new` is true if this call
+    added it to the conversation.
     """
 
     id: str
@@ -32,10 +32,10 @@ class DocumentEntry:
 
 
 class DocumentRefusedError(GatewayError):
-    """A document cannot be read, or there is no room for it; `kind` is a slug of the reason.
+    """A document cannot be read, or there is no room for it; `kind` is a slug for the reason.
 
-    One of `empty_document`, `unreadable_document`, `unsupported_document`, `document_too_large`,
-    `too_many_documents`.
+    It is one of `empty_document`, `unreadable_document`, `unsupported_document`,
+    `document_too_large`, or `too_many_documents`.
     """
 
     def __init__(self, message: str, kind: str) -> None:
@@ -58,7 +58,7 @@ class ReportForm(StrEnum):
 
     @property
     def media_type(self) -> str:
-        """The media type of a file of this form."""
+        """The media type of a file in this format."""
         return {
             ReportForm.MARKDOWN: "text/markdown; charset=utf-8",
             ReportForm.HTML: "text/html; charset=utf-8",
@@ -70,7 +70,7 @@ class ReportForm(StrEnum):
 
 
 class ReportRenderer(Protocol):
-    """Renders the report that the reply of a review refers to."""
+    """Renders the report referred to in the reply to a review."""
 
     async def render(
         self, question: Question, report: Mapping[str, JsonValue], form: ReportForm, opens: Opens
@@ -78,20 +78,21 @@ class ReportRenderer(Protocol):
         """Return a report in a format, or None if it is no longer stored.
 
         `report` is the attribute `review_report` of the reply to `question`; `opens` returns the
-        link of a place. Raises `DocumentRefusedError` for a format that is not installed.
+        link of a location. Raises `DocumentRefusedError` for a format that is not installed.
         """
         ...
 
     async def read_checklist(
         self, question: Question, checklist: Mapping[str, JsonValue]
     ) -> bytes | None:
-        """Return a checklist as JSON (`target_law`, `checklist`), or None where it is gone.
+        """Return a checklist as JSON (`target_law`, `checklist`), or None if it is no longer
+        stored.
 
-        `checklist` is the attribute of this name of the reply to `question`.
+        `checklist` is the attribute with this name in the reply to `question`.
         """
         ...
 
 
 def is_attached(chunk_id: str) -> bool:
-    """Return whether an id is that of a document of a conversation, or of a passage of one."""
+    """Return whether an id refers to a conversation document or to a passage of one."""
     return chunk_id.startswith(ATTACHED)

@@ -1,7 +1,8 @@
-"""Reads signed tokens of an identity provider with the public keys that it publishes.
+"""Reads tokens signed by an identity provider, using the public keys that it publishes.
 
-Addresses come from the configuration, or from the provider that it names; never from a token. They
-are fetched over TLS (a provider on this machine may do without), without redirects, and bounded.
+URLs come from the configuration, or from the provider named in it, but never from a token. They are
+fetched over TLS (which is optional for a provider on this machine), without redirects, and with a
+size limit.
 """
 
 import asyncio
@@ -18,14 +19,16 @@ if TYPE_CHECKING:
     from jwt import PyJWK
 
 ALGORITHMS = ("RS256", "ES256")
-"""The accepted algorithms; each belongs to a public key, so that no key of ours verifies them."""
+"""The accepted algorithms. All of them use public keys, so that none of our own keys can verify a
+token.
+"""
 LEEWAY_SECONDS = 60
 LONGEST_TOKEN = 16_000
 FRESH_SECONDS = 3600.0
 STALE_SECONDS = 24 * 3600.0
-"""How long keys are used while their provider does not answer."""
+"""How long keys are used while their provider does not respond."""
 LEAST_SECONDS = 30.0
-"""The least time between two fetches, so that invented key ids cause no flood of them."""
+"""Minimum time between two fetches, so that invented key ids cannot cause a flood of them."""
 _MOST_BYTES = 512 * 1024
 _MOST_KEYS = 100
 _TIMEOUT_SECONDS = 10.0
@@ -33,15 +36,15 @@ _KEY_TYPES = {"RS256": "RSA", "ES256": "EC"}
 
 
 class TokenError(GatewayError):
-    """An invalid token; the message states why, without its content."""
+    """The token is invalid; the message states the reason, but not the content of the token."""
 
 
 class ProviderUnavailableError(GatewayError):
-    """An identity provider does not answer, or returns unusable data."""
+    """An identity provider does not respond, or returns unusable data."""
 
 
 class Fetch(Protocol):
-    """Reads a JSON object from an address of a provider."""
+    """Reads a JSON object from a URL of a provider."""
 
     async def __call__(
         self,
@@ -49,12 +52,14 @@ class Fetch(Protocol):
         form: Mapping[str, str] | None = None,
         credentials: tuple[str, str] | None = None,
     ) -> tuple[int, dict[str, Any]]:
-        """Return status and object; a `form` is posted. Raises `ProviderUnavailableError`."""
+        """Return the status and the object. If `form` is given, it is posted. Raises
+        `ProviderUnavailableError`.
+        """
         ...
 
 
 def check_address(address: str) -> str:
-    """Return the address of a provider; raises `ValueError` if it must not be fetched."""
+    """Return the URL of a provider; raises `ValueError` if it must not be fetched."""
     parts = urlsplit(address)
     host = parts.hostname or ""
     if parts.username or parts.fragment or not host:
@@ -116,10 +121,11 @@ def _has(host: str, property_name: str) -> bool:
 
 
 class SigningKeys:
-    """The public keys at one address, which `find_address` returns.
+    """The public keys at a URL, which `find_address` returns.
 
-    They are kept for an hour and fetched again when a token names an unknown one, so that a change
-    of keys needs no restart. While the provider does not answer, known keys are used for a day.
+    They are cached for an hour, and fetched again if a token contains an unknown key id, so that a
+    change of keys does not require a restart. While the provider does not respond, known keys are
+    used for a day.
     """
 
     def __init__(
@@ -137,7 +143,7 @@ class SigningKeys:
         self._problem = ""
 
     async def find(self, key_id: str | None, algorithm: str) -> "PyJWK":
-        """Return a key for an algorithm; raises `TokenError` or `ProviderUnavailableError`."""
+        """Return the key for an algorithm; raises `TokenError` or `ProviderUnavailableError`."""
         now = self._clock()
         jwk = self._choose(key_id, algorithm)
         if jwk is None or self._is_due(now):
@@ -156,8 +162,8 @@ class SigningKeys:
     def _is_due(self, now: float) -> bool:
         """Return whether known keys must be fetched again before they are used.
 
-        While another call fetches them, known keys are used: a token that names an invented key
-        must not make valid ones wait for a provider.
+        While another call is fetching them, known keys are used, because a token with an invented
+        key id must not make valid tokens wait for a provider.
         """
         age = now - self._fetched_at
         return age >= STALE_SECONDS or (age >= FRESH_SECONDS and not self._turn.locked())
@@ -188,10 +194,10 @@ class SigningKeys:
 async def read_token(
     token: str, keys: SigningKeys, *, issuer: str, audience: str, now: float
 ) -> dict[str, Any]:
-    """Return the claims of a token that this issuer signed for this audience.
+    """Return the claims in a token that this issuer signed for this audience.
 
-    `exp` is required, `iat` and `nbf` are verified if they are there, all with a leeway of one
-    minute. Raises `TokenError` or `ProviderUnavailableError`.
+    `exp` is required; `iat` and `nbf` are checked if present, all with a leeway of one minute.
+    Raises `TokenError` or `ProviderUnavailableError`.
     """
     import jwt
 

@@ -1,4 +1,4 @@
-"""The sources of documents, as the API and the console show and change them."""
+"""The document sources, as the API and the console show and change them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +13,14 @@ Assistant = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """A source, and the result of its last ingestion; `is_running`: it is being read now.
+    """A source, and the result of its last ingestion; `is_running` is true while it is being
+    ingested.
 
-    `progress` describes the current ingestion. `left_out` are sentences about content of its files
-    that the index does not contain. Times are Unix seconds; `read_at` is 0 before the first
-    ingestion, `next_at` is None for a source without a schedule. `has_fault`: it cannot be read by
-    its schedule, as the first reason states. `is_own`: it is the folder of the files that people
-    added here.
+    `progress` describes the current ingestion. `left_out` contains sentences about content in its
+    files that is not in the index. Times are in Unix seconds; `read_at` is 0 before the first
+    ingestion, and `next_at` is None for a source without a schedule. `has_fault` is true if it
+    cannot be ingested on its schedule, for the first of the reasons. `is_own` is true for the
+    folder of the files that people uploaded here.
     """
 
     assistant: Assistant
@@ -38,12 +39,14 @@ class SourceState:
 
     @property
     def name(self) -> str:
-        """The readable name: the place, except for the folder of this server's own files."""
+        """The readable name, which is the location, except for the folder of this server's own
+        files.
+        """
         return "Pages and files added here" if self.is_own else self.place
 
 
 class NewSource(BaseModel, extra="forbid"):
-    """A source to add; the setting SOURCES_OVER_HTTP defines which ones are allowed."""
+    """A source to add. The setting `SOURCES_OVER_HTTP` defines which ones are allowed."""
 
     source: str = Field(
         min_length=1,
@@ -65,10 +68,10 @@ class NewSource(BaseModel, extra="forbid"):
 
 
 class SourceKeeper(Protocol):
-    """Keeps the sources of assistants, and reads them in the background."""
+    """Manages the sources of assistants, and ingests them in the background."""
 
     def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
-        """Return the sources of an assistant, by place."""
+        """Return the sources of an assistant, sorted by location."""
         ...
 
     async def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
@@ -76,19 +79,21 @@ class SourceKeeper(Protocol):
         ...
 
     def forget_source(self, assistant: Assistant, place: str) -> bool:
-        """Read a source no more; its documents stay."""
+        """Stop ingesting a source; its documents are kept."""
         ...
 
     def read_again(self, assistant: Assistant, place: str) -> bool:
-        """Begin to read a source; False if there is none, or if it is being read."""
+        """Start ingesting a source; return False if it does not exist or is already being
+        ingested.
+        """
         ...
 
     def stop_reading(self, assistant: Assistant, place: str) -> bool:
-        """Stop reading a source; documents that were read are kept. False if it is not being
-        read.
+        """Stop the ingestion of a source; documents ingested so far are kept. Return False if it is
+        not running.
         """
         ...
 
     async def remove_source(self, assistant: Assistant, place: str) -> int:
-        """Remove a source and its documents from the index; return the number of documents."""
+        """Remove a source, and its documents from the index; return the number of documents."""
         ...

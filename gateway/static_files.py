@@ -1,4 +1,4 @@
-"""Responses with files of the product, which browsers keep and which travel compressed."""
+"""Serves static files of the product, compressed and cacheable by browsers."""
 
 import gzip
 import hashlib
@@ -16,7 +16,9 @@ def make_response(
     kept: str = "no-cache",
     further: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return a file, compressed if the browser accepts it, or status 304 if it has the file."""
+    """Return a file, compressed if the browser accepts it, or status 304 if the browser already has
+    it.
+    """
     tag = f'W/"{hashlib.sha256(body).hexdigest()[:16]}"'
     headers = {"Cache-Control": kept, "ETag": tag, "Vary": "Accept-Encoding", **(further or {})}
     if tag in request.headers.get("if-none-match", ""):
@@ -29,7 +31,7 @@ def make_response(
 
 @cache
 def read_design() -> str:
-    """Return the style sheet with the colours, sizes and spaces of all pages."""
+    """Return the style sheet with the colors, sizes, and spacing for all pages."""
     return files("gateway").joinpath("design.css").read_text()
 
 

@@ -1,4 +1,4 @@
-"""Hands conversations over to people, and brings their answers back as messages."""
+"""Hands conversations over to people, and returns their answers as messages."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -39,29 +39,31 @@ from notifications.visitor_mails import ANSWER, CONFIRM, NotYetError, VisitorMai
 log = structlog.get_logger("gateway")
 
 FIXED = "person"
-"""The kind of a chat post that neither a model nor a search wrote: it has no rating buttons."""
+"""The type of a chat post that neither a model nor a search wrote, so that it has no rating
+buttons.
+"""
 MOST_TURNS = 40
 SENDING_SECONDS = 5.0
-"""When a request that finds its conversation being sent may be repeated."""
+"""How long to wait before repeating a request that finds its conversation being sent."""
 ADDRESS_PER_DAY = 3
-"""E-mails in a day that ask the owner of one address to confirm it."""
+"""Maximum number of emails per day that ask the owner of one address to confirm it."""
 OpenDesk = Callable[[str, str, Question], Desk]
-"""Returns the desk of a channel with a result list for the assistant of a question."""
+"""Returns the desk of a channel, with a result list, for the assistant of a question."""
 
 
 class Words(Protocol):
-    """Returns a fixed text in a language, with its values."""
+    """Returns a fixed text in a language, with values inserted."""
 
     def __call__(self, key: str, language: str, **values: str) -> str: ...
 
 
 class StoredHandOver:
-    """A `gateway.port.HandOver`; it stores the answers of people, as messages, and addresses.
+    """A `gateway.port.HandOver` that stores the answers of people, as messages, and the addresses.
 
-    `assistants` have the names by which visitors know them. `mails` sends e-mail to visitors; None:
-    they receive none. `reply_sender` is the address to which people reply by e-mail; empty: no
-    mailbox is read.
-    `journals_alone`: this process may not read the memory of conversations.
+    `assistants` contains the names under which visitors know the assistants. `mails` sends email to
+    visitors, or is None if they receive none. `reply_sender` is the address to which people reply
+    by email, or empty if no mailbox is read. `journals_alone` is true if this process may not read
+    the memory of conversations.
     """
 
     def __init__(
@@ -193,7 +195,7 @@ class StoredHandOver:
         return await send_case(self._receivers, case)
 
     async def _make_reply_address(self, question: Question, ticket: str) -> str:
-        """Return the address for replies by e-mail; empty if no mailbox is read."""
+        """Return the address for email replies, or an empty string if no mailbox is read."""
         if not self._reply_sender:
             return ""
         name = await self._addresses.put(question, ticket, LINK_SECONDS)
@@ -216,7 +218,9 @@ class StoredHandOver:
             return False
 
     async def deliver(self, ticket: str, text: str, reply_id: str) -> bool:
-        """Show an answer, as `reply` does; raises `BusyError` where it may be repeated later."""
+        """Show an answer in the same way as `reply`. Raises `BusyError` if the call can be retried
+        later.
+        """
         opened = self._read_of_staff(ticket)
         if opened is None or not await self._is_kept(opened.question):
             return False
@@ -231,16 +235,18 @@ class StoredHandOver:
             return False
 
     def _read_of_staff(self, text: str) -> Ticket | None:
-        """Return a ticket by which a person answers: one that confirms an address is none."""
+        """Return the ticket with which a person answers, or None; a ticket that confirms an address
+        is not accepted.
+        """
         ticket = self._tickets.read(text)
         return ticket if ticket is not None and not ticket.address else None
 
     async def is_address(self, name: str) -> bool:
-        """Return whether people may answer to the address of this name now."""
+        """Return whether people can currently reply to the email address with this name."""
         return await self._addresses.get(name) is not None
 
     async def deliver_mail(self, name: str, text: str, mail_id: str) -> bool:
-        """Show an answer that was sent to the address of this name; raises `BusyError`."""
+        """Show an answer that was sent to the email address with this name; raises `BusyError`."""
         ticket = await self._addresses.get(name)
         if ticket is None:
             return False
@@ -250,9 +256,11 @@ class StoredHandOver:
             return False
 
     async def _submit(self, asked: Question, language: str, text: str, reply_id: str) -> bool:
-        """Submit the answer as a message of the conversation; once for an id, or for a text.
+        """Submit the answer as a message in the conversation, only once per id or, without an id,
+        per text.
 
-        In a chat it is posted where the question was asked; returns False once that is unknown.
+        In a chat, it is posted where the question was asked; returns False if that location is no
+        longer known.
         """
         channel = find_channel(asked)
         once = reply_id or f"{asked.message_id}\x1f{text}"
@@ -279,7 +287,7 @@ class StoredHandOver:
         return True
 
     async def _mail_answer(self, answer: Question, language: str) -> None:
-        """Have an answer sent to the visitor's address, if it is confirmed; each answer once."""
+        """Queue an answer for the visitor's address if it is confirmed; each answer only once."""
         known = await self._addresses.find_address(answer)
         if self._mails is not None and known is not None and known.is_confirmed:
             await self._mails.add(ANSWER, answer, language)
@@ -318,7 +326,9 @@ class StoredHandOver:
     async def _note_post(
         self, channel: str, asked: Question, answer: Question, language: str
     ) -> bool:
-        """Store where the chat shows the answer: below the question; False if that is unknown."""
+        """Store where the chat shows the answer, which is below the question; return False if that
+        is unknown.
+        """
         memory = self._open_posts(channel, asked)
         post = (await memory.fields(asked)).get("post")
         if post is None:
@@ -327,21 +337,23 @@ class StoredHandOver:
         return True
 
     async def _is_kept(self, question: Question) -> bool:
-        """Return whether the conversation was neither erased nor expired."""
+        """Return whether the conversation is still stored, and has neither been erased nor
+        expired.
+        """
         journal = await self._replies.read_journal(question)
         if journal:
             return not journal[-1].fields.get("forgot")
         return not self._journals_alone and bool(await self._conversations.turns(question))
 
     async def _list_turns(self, question: Question) -> tuple[tuple[str, str], ...]:
-        """Return the turns from the memory, which keeps them longer than the journals."""
+        """Return the turns from the memory, which stores them longer than the journals."""
         turns = await self._conversations.turns(question)
         if not turns:
             return await self._list_recent(question)
         return tuple((str(turn.speaker), turn.text) for turn in turns[-MOST_TURNS:])
 
     async def _list_recent(self, question: Question) -> tuple[tuple[str, str], ...]:
-        """Return the turns from the journals, which chat channels may read."""
+        """Return the turns from the journals, which chat channels are allowed to read."""
         recent = await self._conversations.recent_messages(question, limit=MOST_TURNS)
         turns = []
         for message in recent:
@@ -352,6 +364,6 @@ class StoredHandOver:
 
 
 def find_channel(question: Question) -> str:
-    """Return the channel of a conversation, by its id."""
+    """Return the channel of a conversation, based on its id."""
     channel, mark, _ = question.conversation_id.partition(CHANNEL_MARK)
     return channel if mark else HTTP

@@ -1,4 +1,4 @@
-"""Cleans the texts of people: removes characters that do not belong to text, and nothing else."""
+"""Cleans user text by removing characters that do not belong in text, and nothing else."""
 
 import re
 import unicodedata
@@ -17,7 +17,7 @@ _ASCII_CONTROLS = bytes(code for code in range(128) if _NO_TEXT.match(chr(code))
 
 
 def clean_text(text: str, *, longest: int = LONGEST_CHARACTERS) -> str:
-    """Return the text without control characters and lone surrogates, in NFC, stripped.
+    """Return the text in NFC, stripped, without control characters and lone surrogates.
 
     Raises `MessageError` for a text that is empty or longer than `longest` characters.
     """
@@ -35,7 +35,7 @@ def clean_text(text: str, *, longest: int = LONGEST_CHARACTERS) -> str:
 
 
 def check_name(name: str, what: str) -> str:
-    """Return an id as given; raises `MessageError` unless it has 1 to 128 printable characters."""
+    """Return an id unchanged; raises `MessageError` unless it has 1 to 128 printable characters."""
     if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
         raise MessageError(
             f"expected a {what} of 1 to {LONGEST_NAME} printable characters, found {name[:40]!r}"
@@ -44,7 +44,7 @@ def check_name(name: str, what: str) -> str:
 
 
 def parse_command(text: str, commands: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
-    """Return command and arguments of `/command argument ...`, or None for a question."""
+    """Return the command and arguments of `/command argument ...`, or None for a question."""
     words = text.split()
     if not words or not words[0].startswith("/") or "/" in words[0][1:]:
         return None, ()
@@ -58,5 +58,5 @@ def _unicode(text: str) -> str:
 
 
 def _ascii(text: str) -> str:
-    """Return the cleaned text in a tenth of the time: ASCII is always in NFC."""
+    """Return the cleaned text in a tenth of the time, because ASCII text is always in NFC."""
     return text.encode("ascii").translate(None, _ASCII_CONTROLS).decode("ascii")

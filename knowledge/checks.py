@@ -1,12 +1,12 @@
-"""Compares what questions find in two states of the documents.
+"""Compares what searches for questions find in two states of the documents.
 
-A question is **broken** if the context of its answer no longer contains an expected fact, or if a
-section that it cites was deleted, or every page that it expects while no other page has its facts.
-It is **changed** if such a section changed or moved, if the rank of its page changed, or if a
-search for it finds something now and did not before, or the reverse. Otherwise it is **unchanged**.
-No model is asked.
+A question is **broken** if an expected fact is no longer in the context of its answer, if a section
+that it cites was deleted, or if every expected page was deleted and no other page contains the
+facts. It is **changed** if such a section changed or moved, if the rank of its page changed, or if
+a search now finds something and did not before, or the reverse. Otherwise, it is **unchanged**. No
+model is called.
 
-A section has moved if at least half of its text stands in documents that were added or changed.
+A section has moved if at least half of its text is in documents that were added or changed.
 """
 
 import asyncio
@@ -30,16 +30,16 @@ State = Literal["broken", "changed", "unchanged"]
 Fate = Literal["changed", "moved", "deleted"]
 STATES: tuple[State, ...] = ("broken", "changed", "unchanged")
 _CONCURRENT_SEARCHES = 4
-"""The engine and the ranking use different threads."""
+"""The number of concurrent searches; the engine and the ranking use different threads."""
 _RUN = 4
-"""Number of consecutive words by which a moved text is recognised."""
+"""The number of consecutive words by which moved text is recognized."""
 _MOVED_SHARE = 0.5
 _WORD = re.compile("[\u3040-\u30ff\u3400-\u9fff]|[^\\W\u3040-\u30ff\u3400-\u9fff]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A cited section, or a whole page if `is_page`."""
+    """A cited section, or a whole page if `is_page` is true."""
 
     document_id: str
     heading_path: tuple[str, ...] = ()
@@ -51,9 +51,10 @@ class Citation:
 class CheckQuestion:
     """A question and its expected results.
 
-    `facts` are texts that the context of an answer must contain. `pages` are ends of a path or URL;
-    any of them answers. `citations` are the places that an earlier answer cited. `asked` counts the
-    recorded questions of this meaning. `groups` are those of the person who asked.
+    `facts` are texts that the context of an answer must contain. `pages` are suffixes of a path or
+    URL; any matching page answers the question. `citations` are the sections that an earlier answer
+    cited. `asked` is the number of recorded questions with this meaning. `groups` are the groups of
+    the person who asked.
     """
 
     id: str
@@ -70,7 +71,7 @@ class CheckQuestion:
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """The parameters of the search of an answer."""
+    """The parameters of the search for an answer."""
 
     limit: int
     context_tokens: int
@@ -82,8 +83,8 @@ class SearchOptions:
 class SearchResult:
     """The results of a search for a question.
 
-    `sections` maps the ids of the documents, best first, to the best section of each. `facts` are
-    the places of the facts in the context, by the number of the fact.
+    `sections` maps the IDs of the documents, best first, to the best section of each. `facts`
+    contains the sections in the context where the facts occur, by the number of the fact.
     """
 
     sections: Mapping[str, Citation]
@@ -91,17 +92,17 @@ class SearchResult:
     is_clear: bool
 
     def find_rank(self, document_ids: Iterable[str]) -> int | None:
-        """Return the rank of the best of these documents, from 1."""
+        """Return the 1-based rank of the best of these documents."""
         ranks = {name: rank for rank, name in enumerate(self.sections, start=1)}
         return min((ranks[name] for name in document_ids if name in ranks), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One state of the documents as the questions see it.
+    """A state of the documents from the point of view of the questions.
 
-    `results` and `expected`, the ids of the documents that are expected pages, are by question.
-    `documents` are those that a comparison reads.
+    `results`, and `expected` (the ids of the documents that are expected pages), are by question.
+    `documents` contains the documents that are needed for a comparison.
     """
 
     listed: Mapping[str, ListedDocument]
@@ -112,9 +113,9 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class SectionChange:
-    """The change of a section or a page; `target` is its new place, if it moved.
+    """A change to a section or page. If it moved, `target` is the new location.
 
-    `file` is the path or address of the document before the change.
+    `file` is the path or URL of the document before the change.
     """
 
     title: str
@@ -130,11 +131,12 @@ class SectionChange:
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
-    """The effect of a change of the documents on a question.
+    """The effect of a change to the documents on a question.
 
-    Ranks count pages from 1; None if no expected page was returned. `lost` are the facts that the
-    context no longer contains, `missing` those that it did not contain before either.
-    `newly_answered`: the documents seem to answer it only now; `no_longer_found` is the reverse.
+    Ranks count pages from 1, and are None if no expected page was returned. `lost` contains the
+    facts that are no longer in the context, and `missing` those that were not in it before either.
+    `newly_answered` is true if the documents seem to answer the question only now, and
+    `no_longer_found` in the reverse case.
     """
 
     question: CheckQuestion
@@ -164,7 +166,7 @@ class QuestionResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The results by question, the broken ones first, and the number of changed documents."""
+    """The results by question, with broken ones first, and the number of changed documents."""
 
     results: tuple[QuestionResult, ...]
     added: int = 0
@@ -172,18 +174,18 @@ class CheckResult:
     removed: int = 0
 
     def count(self, state: State) -> int:
-        """Return the number of questions in a state."""
+        """Return the number of questions in this state."""
         return sum(result.state == state for result in self.results)
 
 
 def is_page(place: str, page: str) -> bool:
-    """Return whether a path or URL ends in the parts of `page`, whatever its file ending is."""
+    """Return whether a path or URL ends with the parts of `page`, ignoring the file extension."""
     parts, wanted = _split_place(place), _split_place(page)
     return bool(wanted) and parts[-len(wanted) :] == wanted
 
 
 class _Comparison:
-    """Compares two snapshots, and finds the texts of the first one in the second one."""
+    """Compares two snapshots, and searches for texts of the first one in the second one."""
 
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
         self._before = before
@@ -194,7 +196,7 @@ class _Comparison:
         )
         self._changes: dict[Citation, SectionChange | None] = {}
         self._targets: dict[Citation, str] = {}
-        """The ids of the documents to which places moved."""
+        """The ids of the documents to which sections moved."""
 
     def judge(self, question: CheckQuestion) -> QuestionResult:
         """Return the result for a question."""
@@ -243,9 +245,7 @@ class _Comparison:
         )
 
     def _find_changes(self, places: Iterable[Citation]) -> dict[Citation, SectionChange | None]:
-        """Return the changes of the places that existed before the change; None if there are
-        none.
-        """
+        """Return the changes to the sections that existed before, or None if there were none."""
         existing = (place for place in places if _read_texts(self._sections, place))
         return {place: self._find_change(place) for place in existing}
 
@@ -277,7 +277,7 @@ class _Comparison:
         )
 
     def _find_moved(self, text: str) -> str:
-        """Return the added or changed document that contains most of a text, if it contains at
+        """Return the added or changed document that contains the most of a text, if it contains at
         least half of it.
         """
         runs = _list_runs(text)
@@ -288,7 +288,9 @@ class _Comparison:
 
     @cached_property
     def _owners(self) -> Mapping[tuple[str, ...], set[str]]:
-        """The documents that have each sequence of words, among those added or changed."""
+        """The documents that contain each sequence of words, among those that were added or
+        changed.
+        """
         owners: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
         for name, sections in self._new_sections.items():
             for run in _list_runs(" ".join(section.text for section in sections)):
@@ -304,8 +306,8 @@ async def take_snapshot(
 ) -> Snapshot:
     """Search for the questions in an index.
 
-    Reads the documents that the questions rely on; with `since`, those that were added or changed
-    after that snapshot.
+    Reads the documents on which the questions rely; if `since` is given, those that were added or
+    changed after that snapshot.
     """
     groups = tuple({*options.groups, *(name for question in questions for name in question.groups)})
     listed = {document.id: document for document in await opened.library.list_documents(groups)}
@@ -388,7 +390,7 @@ def _read_findings(question: CheckQuestion, findings: Findings) -> SearchResult:
 def _find_expected(
     listed: Mapping[str, ListedDocument], questions: Iterable[CheckQuestion]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the documents that are expected pages of each question."""
+    """Return the documents that are expected pages, for each question."""
     by_end: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
     for document in listed.values():
         for place in (document.source, document.url or ""):
@@ -410,7 +412,7 @@ def _find_expected(
 def _list_relied(
     question: CheckQuestion, result: SearchResult, expected: Iterable[str]
 ) -> Iterator[Citation]:
-    """Yield the sections that contain the facts; without facts, the best one of each page."""
+    """Yield the sections that contain the facts; without facts, the best section of each page."""
     if question.facts or question.citations:
         yield from dict.fromkeys(result.facts.values())
     else:

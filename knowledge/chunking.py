@@ -1,14 +1,14 @@
 """Splits a page into chunks of about 75 words that overlap by about 20.
 
-A chunk never crosses a heading. Code fences stay whole up to `LARGEST_CODE` words; a longer one is
-split between lines, and each part is a separate fence. A table stays whole up to `LARGEST_TABLE`
-words; a longer one is split between rows, and each part repeats the header, unless the header is as
-long as a passage. Text is split between sentences; a sentence longer than a chunk between words; a
-word longer than a chunk between characters.
+A chunk never crosses a heading. A code fence of up to `LARGEST_CODE` words is not split; a longer
+one is split between lines, and each part is a separate fence. A table of up to `LARGEST_TABLE`
+words is not split; a longer one is split between rows, and each part repeats the header, unless the
+header is as long as a passage. Text is split between sentences, a sentence longer than a chunk
+between words, and a word longer than a chunk between characters.
 
-Writing without spaces is measured in characters (`weight`). All steps take linear time. Repeated
-content is limited, so that a small hostile page cannot become a large amount of text: the header of
-a table, the headings above a chunk, and the links of a chunk.
+Scripts without spaces are measured in characters (`weight`). All steps take linear time. Repeated
+content (the header of a table, the headings above a chunk, and the links in a chunk) is limited, so
+that a small malicious page cannot produce a large amount of text.
 """
 
 import re
@@ -27,9 +27,11 @@ OVERLAP = 20
 LARGEST_CODE = 400
 LARGEST_TABLE = 150
 HEADER_SHARE = 8
-"""The header of a table is at most this many times as long as the rows that it is repeated for."""
+"""The header of a table may be at most this many times as long as the rows for which it is
+repeated.
+"""
 MOST_LINKS = 20
-"""Links that one chunk keeps."""
+"""Maximum number of links that are stored for a chunk."""
 
 _LONGEST_WORD = 15
 _LONGEST_OPENING = 200
@@ -50,7 +52,7 @@ _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class ChunkText:
-    """The text of a chunk and its position; the id follows from the document's id."""
+    """The text of a chunk and its position; its id is derived from the document id."""
 
     text: str
     heading_path: tuple[str, ...] = ()
@@ -61,7 +63,7 @@ class ChunkText:
 
 @dataclass(slots=True)
 class _PageSection:
-    """The content below one heading, or of one page of a PDF: its blocks with their links."""
+    """The content below one heading, or of one page of a PDF, as blocks with their links."""
 
     heading_path: tuple[str, ...]
     anchor: str | None
@@ -72,7 +74,7 @@ class _PageSection:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The smallest part of a chunk; `joint` precedes it inside a chunk."""
+    """The smallest part of a chunk; `joint` is the separator before it within a chunk."""
 
     text: str
     words: int
@@ -83,7 +85,7 @@ class _Piece:
 
 
 def split_page(page: Page, document_id: str) -> tuple[Chunk, ...]:
-    """Return the chunks of a page in order; a page that has a title has at least one."""
+    """Return the chunks of a page in order; a page with a title has at least one."""
     return name_chunks(passages(page), document_id)
 
 
@@ -104,7 +106,7 @@ def name_chunks(passages: Iterable[ChunkText], document_id: str) -> tuple[Chunk,
 
 
 def passages(page: Page) -> Iterator[ChunkText]:
-    """Return the passages of a page in order: those that somebody cut already, or our own."""
+    """Yield the passages of a page in order, which are given by the source or determined here."""
     if page.prepared is not None and page.prepared.chunks:
         for text in page.prepared.chunks:
             yield ChunkText(text)
@@ -115,7 +117,9 @@ def passages(page: Page) -> Iterator[ChunkText]:
 
 
 def text_to_embed(document: Document, chunk: Chunk) -> str:
-    """Return the text that is embedded for a chunk: its heading path, then its text."""
+    """Return the text that is embedded for a chunk, which is its heading path followed by its
+    text.
+    """
     crumbs = document.crumbs or (document.title,)
     place = _keep_innermost([crumb for crumb in (*crumbs, *chunk.heading_path) if crumb])
     once = [part for index, part in enumerate(place) if index == 0 or part != place[index - 1]]
@@ -125,10 +129,10 @@ def text_to_embed(document: Document, chunk: Chunk) -> str:
 
 
 def weight(text: str) -> int:
-    """Return how many words a text is worth.
+    """Return the length of a text in equivalent words.
 
-    Two ideographs or kana are worth a word, five letters of Thai, Lao, Burmese or Khmer too, and
-    no word is worth less than one per 15 characters.
+    Two ideographs or kana count as one word, as do five letters of Thai, Lao, Burmese, or Khmer. A
+    word counts as at least one per 15 characters.
     """
     words = max(len(text.split()), len(text) // _LONGEST_WORD)
     if text.isascii():
@@ -139,7 +143,7 @@ def weight(text: str) -> int:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Return the sentences of a text; linear in its length."""
+    """Yield the sentences of a text, in linear time."""
     start = 0
     for end in _SENTENCE_END.finditer(text):
         if end.start() - start <= _LONGEST_NUMBER and _NUMBER.match(text, start, end.start()):
@@ -156,7 +160,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def _list_links(text: str, pieces: Sequence[_Piece]) -> tuple[Link, ...]:
-    """Return the links of pieces whose label is a link wherever their text has it."""
+    """Return the links in pieces whose label is a link wherever it occurs in their text."""
     stands: dict[Link, int] = {}
     for piece in pieces:
         for link in piece.links:
@@ -192,13 +196,13 @@ def _sections(page: Page) -> Iterator[_PageSection]:
 
 
 def _titles(path: Sequence[tuple[int, str]], title: str) -> tuple[str, ...]:
-    """Leave out the page's own title: it is the last crumb already."""
+    """Omit the page's own title, because it is already the last breadcrumb."""
     texts = [text for _, text in path]
     return tuple(_keep_innermost(texts[1:] if texts[0] == title else texts))
 
 
 def _keep_innermost(place: Sequence[str]) -> Sequence[str]:
-    """Return the last parts of a place whose total length does not exceed a chunk.
+    """Return the last parts of a location whose total length does not exceed a chunk.
 
     Every chunk repeats them. The last part is kept regardless of its length.
     """
@@ -246,9 +250,11 @@ def _pack(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
 
 
 def _tail(chunk: Sequence[_Piece], room: int) -> list[_Piece]:
-    """Return the last sentences, about the size of an overlap, that leave room for the next part.
+    """Return the last sentences, of about the size of an overlap, that leave room for the next
+    part.
 
-    Before a part that is larger than a chunk the last sentence remains: it often introduces it.
+    Before a part that is larger than a chunk, the last sentence is kept, because it often
+    introduces the part.
     """
     kept: list[_Piece] = []
     words = 0
@@ -286,7 +292,9 @@ def _pieces(block: Block, links: tuple[Link, ...]) -> Iterator[_Piece]:
 
 
 def _join_after(part: str, joint: str) -> str:
-    """Return the separator after a part: none after a full stop of a script without spaces."""
+    """Return the separator after a part, which is empty after a full stop in a script without
+    spaces.
+    """
     return "" if joint == " " and part.endswith(_WIDE_STOPS) else joint
 
 

@@ -1,4 +1,4 @@
-"""Puts a page, its description and its chunks together into a document."""
+"""Combines a page, its description, and its chunks into a document."""
 
 from collections.abc import Sequence
 
@@ -55,9 +55,11 @@ def compose(
 
 
 def document_id(page: Page, language: str, default_language: str) -> str:
-    """Return the id of one version of a page: its own id, otherwise its name and language.
+    """Return the id of a version of a page, from its own id or, if it has none, its name and
+    language.
 
-    A stated region or script is part of it, because two versions may differ in nothing else.
+    A region or script that the page states is part of the id, because two versions may differ in
+    nothing else.
     """
     if page.id is not None or language == default_language:
         return page.id or page.name
@@ -66,13 +68,15 @@ def document_id(page: Page, language: str, default_language: str) -> str:
 
 
 def _join_stated_text(page: Page) -> str:
-    """Return the source's statements about the page besides its content and its keywords."""
+    """Return the metadata that the source states about the page, except its content and
+    keywords.
+    """
     prepared = page.prepared or Prepared()
     return "\n".join(filter(None, (page.description, prepared.summary, *prepared.keypoints)))
 
 
 def _web_address(url: str | None) -> str | None:
-    """Return an address that is safe to show as a link, or None."""
+    """Return an address if it is safe to show as a link, or None."""
     if url is None or len(url) > _LONGEST_ADDRESS or any(mark in url for mark in _UNSAFE):
         return None
     scheme, colon, _ = url.partition(":")
@@ -81,7 +85,7 @@ def _web_address(url: str | None) -> str | None:
 
 
 def _label(source: str) -> str:
-    """Return a source without the parts that would lead out of a folder if it were used as a
+    """Return a source label without parts that would lead out of a folder if it were used as a
     path.
     """
     scheme, mark, rest = source.partition("://")

@@ -1,4 +1,4 @@
-"""Restricts the data folder to its owner, and checks the free space of its disk."""
+"""Restricts the data folder to its owner, and checks the free disk space."""
 
 import shutil
 import stat
@@ -12,15 +12,17 @@ log = structlog.get_logger("deploy")
 
 OWNER_ALONE = 0o700
 OTHERS = 0o077
-"""The permissions of all users but the owner."""
+"""The permissions of all users except the owner."""
 LEAST_FREE_BYTES = 128 * 1024 * 1024
-"""Space that a change may need: the files of an empty index have 37 MB, mapped in advance."""
+"""Disk space that a change may need; the files of an empty index take 37 MB, which are mapped in
+advance.
+"""
 
 
 def protect_data_folder(folder: Path) -> None:
-    """Create a data folder accessible only to its owner, or restrict an existing one.
+    """Create a data folder that only its owner can access, or restrict an existing one.
 
-    A folder of another owner is not changed, and a warning is logged.
+    A folder that belongs to another user is not changed, and a warning is logged.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=OWNER_ALONE)
     mode = stat.S_IMODE(folder.stat().st_mode)
@@ -38,8 +40,8 @@ def protect_data_folder(folder: Path) -> None:
 def check_space(folder: Path) -> None:
     """Raise `IndexUnavailable` if the disk is nearly full.
 
-    The engine writes through mapped files: if the disk has no room for them, the operating system
-    ends the process with SIGBUS, together with every question that it is answering.
+    The engine writes through mapped files. If the disk has no room for them, the operating system
+    ends the process with SIGBUS, and with it every question that the process is answering.
     """
     free = shutil.disk_usage(folder).free
     if free < LEAST_FREE_BYTES:

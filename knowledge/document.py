@@ -1,4 +1,4 @@
-"""A document, and the chunks it is searched by."""
+"""A document, and the chunks with which it is searched."""
 
 from pydantic import BaseModel, Field
 
@@ -6,7 +6,9 @@ from knowledge.documents.page import PictureFile
 
 
 class Chunk(BaseModel, frozen=True, extra="forbid"):
-    """A passage small enough to cite; code fences and tables are never split between two."""
+    """A passage that is small enough to cite. Code fences and tables are never split between two
+    chunks.
+    """
 
     chunk_id: str = Field(description="stable: document id, then '#', then its ordinal")
     ordinal: int = Field(ge=0)

@@ -1,4 +1,4 @@
-"""Embeds documents and writes them into the index, several of them together."""
+"""Embeds documents and writes them into the index in batches."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ CHUNKS_PER_BATCH = 256
 PICTURE_CHARACTERS_PER_BATCH = 16_000_000
 
 Vectors = Sequence[Sequence[float] | None]
-"""The vector of each chunk; None where its text must be embedded."""
+"""The vector of each chunk, or None if its text has to be embedded."""
 
 
 class WrittenIndex(Protocol):
-    """The part of an index that is written; `knowledge.index.port` documents the method."""
+    """The part of an index that is written; see `knowledge.index.port` for the method."""
 
     async def put(
         self, document: Document, vectors: Sequence[Sequence[float]], root: str
@@ -36,13 +36,13 @@ class _Waiting:
     root: str
     is_written: bool = False
     is_alone: bool = False
-    """Whether it is embedded without others, because a batch with it failed."""
+    """Whether it is embedded separately, because a batch that contained it failed."""
 
 
 class DocumentWriter:
-    """Writes the first document at once; those that are added meanwhile are the next batch.
+    """Writes the first document immediately; documents added in the meantime form the next batch.
 
-    A document that cannot be embedded costs no other one of its batch.
+    If a document cannot be embedded, the other documents in its batch are not affected.
     """
 
     most_chunks = 2 * CHUNKS_PER_BATCH
@@ -54,7 +54,9 @@ class DocumentWriter:
         self._writing = asyncio.Lock()
 
     async def write(self, document: Document, vectors: Vectors, root: str) -> None:
-        """Return when the document is in the index; raises the errors of embedder and index."""
+        """Return once the document is in the index; errors of the embedder and the index
+        propagate.
+        """
         own = _Waiting(document, vectors, root)
         self._waiting.append(own)
         try:
@@ -66,7 +68,7 @@ class DocumentWriter:
                 self._waiting.remove(own)
 
     async def _write_with_others(self, own: _Waiting) -> None:
-        """Write a document, and those that wait with it; its own errors are raised."""
+        """Write a document together with those that are waiting; only its own errors are raised."""
         batch = [own]
         if not own.is_alone:
             batch += [one for one in self._waiting if one is not own and not one.is_alone]
@@ -99,6 +101,6 @@ class DocumentWriter:
 
 
 def measure(document: Document) -> int:
-    """Return the size of a document in chunks; pictures count as chunks, too."""
+    """Return the size of a document in chunks; pictures are counted as chunks as well."""
     pictures = sum(len(file.data) for file in document.files)
     return max(1, len(document.chunks), pictures * CHUNKS_PER_BATCH // PICTURE_CHARACTERS_PER_BATCH)

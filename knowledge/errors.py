@@ -3,12 +3,12 @@
 KnowledgeError                  the root
 |-- IndexUnavailable            the index cannot be reached or opened: wait, or check its location
 |   `-- IndexOwned              another process owns the embedded index: use a Qdrant server
-|-- IndexMismatch               the index was written with another embedding model or format
-|-- SourceError                 a source cannot be named like this, or their list is damaged
-|-- ConnectorError              a source of documents cannot be opened: its documents stay
-|-- IngestionStopped            somebody stopped an ingestion: the next one goes on
+|-- IndexMismatch               the index was written with a different embedding model or format
+|-- SourceError                 the name of a source is invalid, or the list of sources is damaged
+|-- ConnectorError              a document source cannot be opened: its documents are kept
+|-- IngestionStopped            an ingestion was stopped: the next one continues
 |-- EmbeddingFailed             texts could not be embedded: search by keywords
-`-- RerankingFailed             passages could not be scored: their order stays
+`-- RerankingFailed             passages could not be scored: their order is kept
 """
 
 from knowledge.embedding_forms import VectorIdentity
@@ -31,9 +31,9 @@ class IngestionStopped(KnowledgeError):  # noqa: N818 - as above
 
 
 class IndexMismatch(KnowledgeError):  # noqa: N818 - as above
-    """The index was written with another embedding model or in another format.
+    """The index was written with a different embedding model or in a different format.
 
-    `written` identifies its vectors; None: its format is another one.
+    `written` identifies its vectors; None means that its format is different.
     """
 
     def __init__(self, message: str, written: VectorIdentity | None = None) -> None:
@@ -46,15 +46,17 @@ class EmbeddingFailed(KnowledgeError):  # noqa: N818 - as above
 
 
 class RerankingFailed(KnowledgeError):  # noqa: N818 - as above
-    """A reranker gave no scores, or not in time."""
+    """A reranker returned no scores, or not in time."""
 
 
 class SourceError(KnowledgeError):
-    """A source cannot be named like this, or the list of sources is damaged."""
+    """The name of a source is invalid, or the list of sources is damaged."""
 
 
 class ConnectorError(KnowledgeError):
-    """A source of documents cannot be opened; `source` names it, the message gives the reason."""
+    """A document source cannot be opened; `source` is its name, and the message states the
+    reason.
+    """
 
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(reason)

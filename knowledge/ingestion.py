@@ -1,13 +1,13 @@
-"""Brings documents into the index: reads, describes, splits, embeds and writes them.
+"""Ingests documents into the index: reads, describes, splits, embeds, and writes them.
 
 Files are read ahead, one in each reader process; in the meantime, the results are described,
 embedded and written in the order of the files.
 
-Only changed documents are read again: the content hash of a document covers its bytes, its location
-and the versions of all steps that process it. Each document is written completely or not at all,
-soon after it was read: after a kill, the next ingestion reads only those that were not written.
-Documents that disappeared from an ingested path are removed from the index; unreadable documents
-keep their last version.
+Only changed documents are read again. The content hash of a document covers its bytes, its
+location, and the versions of all steps that process it. Each document is written completely or not
+at all, soon after it was read. After a kill, the next ingestion reads only the documents that were
+not written. Documents that no longer exist in an ingested path are removed from the index; for
+unreadable documents, the last version is kept.
 """
 
 import asyncio
@@ -49,24 +49,28 @@ READING_VERSION = "13"
 HASH_SEPARATOR = "-"
 """Separator between content hash and location hash."""
 AHEAD_PER_READER = 4
-"""For each reader, the documents, and ends of files, that are read or wait for their turn."""
+"""The number of documents, and file ends, per reader that are read or wait for their turn."""
 AHEAD_PER_CALL = 4
-"""The pages for each call of a model at once that are described or wait: some take long."""
+"""The number of pages per concurrent model call that are described or wait, because some take
+long.
+"""
 PROVISIONAL = "provisional:"
-"""Marks the hash of a document whose description is to be made again."""
+"""Marks the hash of a document whose description should be generated again."""
 MOST_FAILURES = 100
-"""Maximum number of reasons reported for the lines of one file; further lines are only counted."""
+"""Maximum number of reasons that are reported for the lines of one file; further lines are only
+counted.
+"""
 
 
 BeforeChange = Callable[[], Awaitable[None]]
 
 
 class Describer(Protocol):
-    """Describes a page; `concurrency` is the number of pages at once.
+    """Describes a page; `concurrency` is the number of pages at the same time.
 
-    `by_rules` is the description by rules. `name` is the name and version of the method; a new name
-    causes new descriptions of all pages. A describer that uses a model handles its failures by the
-    rules of `knowledge.rule_descriptions`.
+    `by_rules` is the rule-based description. `name` is the name and version of the method; if it
+    changes, all pages are described again. A describer that uses a model handles its failures with
+    the rules in `knowledge.rule_descriptions`.
     """
 
     name: str
@@ -94,7 +98,9 @@ class WritableIndex(Protocol):
 
 
 class NamedEmbedder(Protocol):
-    """Embeds texts; `name` is the name of the model, `forms` how it embeds documents."""
+    """Embeds texts; `name` is the name of the model, and `forms` describes how it embeds
+    documents.
+    """
 
     name: str
     forms: str
@@ -103,30 +109,36 @@ class NamedEmbedder(Protocol):
 
 
 class DocumentReading(Protocol):
-    """Reads documents, `at_once` of them at the same time: here, or in other processes."""
+    """Reads documents, `at_once` of them at the same time, here or in other processes."""
 
     at_once: int
 
     async def read(
         self, item: Item, file: PurePosixPath, place: Location, allowance: ReadingAllowance
     ) -> Preparation | None:
-        """Return the preparation; None if its file has no time left. Raises a `ReadingError`."""
+        """Return the preparation, or None if there is no time left for its file. Raises a
+        `ReadingError`.
+        """
         ...
 
 
 class DocumentWriting(Protocol):
-    """Embeds and writes documents, of `most_chunks` together: here, or in other processes."""
+    """Embeds and writes documents with up to `most_chunks` chunks in total, here or in other
+    processes.
+    """
 
     most_chunks: int
 
     async def write(self, document: Document, vectors: Vectors, root: str) -> None:
-        """Return when the document is in the index; raises the errors of embedder and index."""
+        """Return once the document is in the index; errors of the embedder and the index
+        propagate.
+        """
         ...
 
 
 @dataclass(slots=True)
 class _OpenFile:
-    """A file whose documents are being read; `failures` counts their reasons."""
+    """A file whose documents are being read; `failures` counts the reasons for failures."""
 
     file: FoundFile
     place: Location
@@ -134,12 +146,14 @@ class _OpenFile:
     allowance: ReadingAllowance
     failures: Counter[str] = field(default_factory=Counter)
     is_cut: bool = False
-    """Whether documents were left out, because those before them took its time."""
+    """Whether documents were omitted because earlier ones used up the time for the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ReadDocument:
-    """A document without its bytes; without preparation and error, the index has it."""
+    """A document without its bytes. If it has neither a preparation nor an error, it is already in
+    the index.
+    """
 
     place: str
     source: str
@@ -232,13 +246,16 @@ class _Ingestion:
         self._ledger.close(gone)
 
     def _survey(self, path: Path | SurveySource, listed: Sequence[ListedDocument]) -> Survey:
-        """Return the files at a path; a part of an ingested folder is surveyed as its part."""
+        """Return the files at a path; if the path is part of an ingested folder, they are surveyed
+        as that part.
+        """
         if not isinstance(path, Path):
             return path(listed, self._reader.title, self._language_of)
         return survey_part(path, listed, self._reader.title, self._language_of)
 
     def _find_repeated(self, survey: Survey, family: frozenset[str]) -> tuple[str, ...]:
-        """Return the texts that most pages of some formats share: `knowledge.documents.furniture`.
+        """Return the texts that most pages in some formats have in common; see
+        `knowledge.documents.furniture`.
 
         Pages restricted to groups are not compared.
         """
@@ -274,7 +291,7 @@ class _Ingestion:
             self._ledger.keep_all()
 
     async def _file(self, file: FoundFile, place: Location, root: str) -> None:
-        """Have the documents of a file read; the result is recorded in the order of the files."""
+        """Have the documents in a file read; the results are recorded in the order of the files."""
         items: Iterable[Item] = ()
         beside: Mapping[str, bytes] = {}
         error: Exception | None = None
@@ -300,7 +317,9 @@ class _Ingestion:
         await self._reading.put(_read_nothing, partial(self._close, opened=opened, error=error))
 
     async def _read(self, item: Item, opened: _OpenFile) -> _ReadDocument | None:
-        """Read a document unless the index has it; return None if its file has no time left."""
+        """Read a document unless the index contains it; return None if there is no time left for
+        its file.
+        """
         place = opened.place
         read = _ReadDocument(item.place, item.source, self._hash(item, place))
         if self._ledger.knows(read.content_hash):
@@ -346,7 +365,9 @@ class _Ingestion:
         self._ledger.advance()
 
     def _count_repeated(self, file: FoundFile, failures: Counter[str]) -> None:
-        """Report how many more lines of a file failed: many with one reason are one note."""
+        """Report how many more lines of a file failed; many failures with the same reason become
+        one note.
+        """
         for reason, count in list(failures.items())[:MOST_FAILURES]:
             if count > 1:
                 more = f"{count - 1} more of its lines could not be read for this reason: {reason}"
@@ -356,8 +377,8 @@ class _Ingestion:
             self._ledger.fail(str(file.path), f"{left} more of its lines could not be read")
 
     def _note_missing_files(self, root: str) -> None:
-        """Record missing files to which pages refer; many become one note that states what to
-        ingest.
+        """Record missing files to which pages refer; many of them become one note that states what
+        to ingest.
         """
         missing, self._missing_files = self._missing_files, []
         if len(missing) <= formats.MOST_NAMED:
@@ -461,12 +482,14 @@ class _Ingestion:
             await announce()
 
     async def _find_written(self, identity: str, content_hash: str) -> WrittenDocument | None:
-        """Return the document as written if its text is the same, and read the same way."""
+        """Return the written document if its text is unchanged and was read in the same way."""
         is_same = _text_part(self._hashes.get(identity, "")) == _text_part(content_hash)
         return await self._index.read_written(identity) if is_same else None
 
     def _hash(self, item: Item, place: Location) -> str:
-        """Return the hash of a document's text and of its processing, then that of its place."""
+        """Return the hash of a document's text and processing, followed by the hash of its
+        location.
+        """
         shaped_by = (
             READING_VERSION,
             chunking.VERSION,
@@ -484,7 +507,7 @@ class _Ingestion:
         return f"{text.hexdigest()}{HASH_SEPARATOR}{located}"
 
     def _restrict(self, document: Document) -> Document:
-        """Return a document for the groups that the owner chose for it."""
+        """Return a document restricted to the groups that the owner set for it."""
         if document.id not in self._chosen:
             return document
         chosen = {"groups": self._chosen[document.id], "groups_chosen": True}
@@ -506,14 +529,15 @@ async def ingest(
     reading: DocumentReading | None = None,
     writing: DocumentWriting | None = None,
 ) -> IngestionResult:
-    """Bring files, folders and other sources into the index; remove those that have disappeared.
+    """Ingest files, folders, and other sources into the index, and remove those that no longer
+    exist.
 
-    One document at a time is read by each of `readers`, unless other processes read by `reading`;
-    documents are embedded and written here, unless other processes do so by `writing`.
+    Each of the `readers` reads one document at a time, unless `reading` has other processes read
+    them. Documents are embedded and written here, unless `writing` has other processes do so.
     `language_of` returns the ISO 639-1 code of a text, for pages that do not state their language.
-    `replaced` are the documents of the index that this one replaces: groups that the owner chose
-    stay. `before_change` is called once, before the first change of the index.
-    Raises the errors of the index and the embedder; documents written before an error remain.
+    `replaced` contains the documents of the index that is being replaced, so that groups set by the
+    owner are kept. `before_change` is called once, before the first change to the index. Errors of
+    the index and the embedder propagate; documents written before an error are kept.
     """
     started = time.monotonic()
     ledger = Ledger(report, await index.versions())
@@ -542,7 +566,7 @@ async def ingest(
 
 
 async def _read_nothing() -> None:
-    """Follow the documents of a file: its end is noted after them."""
+    """Follow the documents of a file, so that its end is recorded after them."""
 
 
 def _reason(error: Exception) -> str:
@@ -556,9 +580,10 @@ def _text_part(content_hash: str) -> str:
 
 
 def _find_vectors(document: Document, written: WrittenDocument | None) -> Vectors:
-    """Return the vector of each chunk; None where its text must be embedded.
+    """Return the vector of each chunk, or None if its text has to be embedded.
 
-    A chunk keeps its vector if the text to embed, which begins with its crumbs, has not changed.
+    A chunk keeps its vector if the text to embed, which begins with its breadcrumbs, has not
+    changed.
     """
     if written is None or len(written.chunks) != len(document.chunks):
         return [None] * len(document.chunks)

@@ -1,4 +1,4 @@
-"""Counts the documents of an ingestion: found, new, changed, removed."""
+"""Counts the documents in an ingestion: found, new, changed, and removed."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ MOST_HOSTS = 20
 
 
 class Ledger:
-    """The counts of one ingestion; `open` and `close` enclose each ingested path."""
+    """The counts of one ingestion; call `open` and `close` before and after each ingested path."""
 
     def __init__(self, report: Report, present: Mapping[str, str]) -> None:
         self._report = report
@@ -35,7 +35,7 @@ class Ledger:
         self._root = ""
 
     def open(self, root: str, known: Mapping[str, str], files: int) -> None:
-        """Begin a path; `known` has the content hashes of its indexed documents, by id."""
+        """Begin a path; `known` contains the content hashes of its indexed documents, by id."""
         self._root = root
         self._known = {content_hash: identity for identity, content_hash in known.items()}
         self._own = frozenset(known)
@@ -45,16 +45,16 @@ class Ledger:
         self._report.start(root, files)
 
     def knows(self, content_hash: str) -> bool:
-        """Return whether the index has a document with this hash."""
+        """Return whether the index contains a document with this hash."""
         return content_hash in self._known
 
     def count_unchanged(self, content_hash: str, source: str) -> None:
-        """Count a document that the index has."""
+        """Count a document that is already in the index."""
         if self._is_first(self._known[content_hash], source):
             self._unchanged += 1
 
     def claim(self, identity: str, source: str) -> bool:
-        """Register a document before it is written; return False if its id was found before."""
+        """Register a document before it is written; return False if its id was already found."""
         if not self._is_first(identity, source):
             return False
         if identity in self._present and identity not in self._own:
@@ -62,7 +62,7 @@ class Ledger:
         return True
 
     def wrote(self, document: Document) -> None:
-        """Count a document that was written into the index, and the hosts that it links to."""
+        """Count a document that was written to the index, and the hosts that it links to."""
         identity, chunks = document.id, len(document.chunks)
         hosts = {host_and_port(address) for chunk in document.chunks for _, address in chunk.links}
         self._linked_hosts.update(hosts - {""})
@@ -87,13 +87,13 @@ class Ledger:
         self._report.record_failure(source, reason)
 
     def warn(self, source: str, reason: str) -> None:
-        """Record a problem of a source that was read nevertheless."""
+        """Record a problem in a source that was read anyway."""
         source, reason = _one_line(source), _one_line(reason)
         self._warned.append((source, reason))
         self._report.record_warning(source, reason)
 
     def leave_out(self, source: str, left_out: LeftOut) -> None:
-        """Record content of a file that the page of a document does not contain."""
+        """Record content of a file that is missing from the page of a document."""
         source = _one_line(source)
         self._left_out.append((source, left_out))
         self._report.record_warning(source, _one_line(str(left_out)))
@@ -109,11 +109,11 @@ class Ledger:
         self._kept_names.add(name)
 
     def keep_all(self) -> None:
-        """Keep all documents of this path, because a part of it could not be listed."""
+        """Keep all documents in this path, because a part of it could not be listed."""
         self._keeps_all = True
 
     def gone(self) -> list[str]:
-        """Return the indexed documents of this path that were not found."""
+        """Return the indexed documents in this path that were not found."""
         missing = sorted(self._own.difference(self._owners))
         missing = [identity for identity in missing if not self._is_kept(identity)]
         if missing and self._keeps_all:
@@ -125,7 +125,7 @@ class Ledger:
         return missing
 
     def close(self, removed: list[str]) -> None:
-        """End a path; `removed` are the documents that were removed from the index."""
+        """End a path; `removed` contains the documents that were removed from the index."""
         self._removed += len(removed)
         self._present.difference_update(removed)
 
@@ -159,7 +159,7 @@ class Ledger:
 class ReadingAllowance:
     """The processor time left for a file of `size` bytes, and the number of its documents.
 
-    `is_shared`: several documents of the file share the time.
+    `is_shared` is true if several documents in the file share the time.
     """
 
     def __init__(self, limits: ReadingLimits, size: int, *, is_shared: bool = True) -> None:
@@ -170,20 +170,20 @@ class ReadingAllowance:
 
     @property
     def next_seconds(self) -> float:
-        """The seconds that reading the next document may take."""
+        """How many seconds reading the next document may take."""
         return min(self._each, self._left)
 
     @property
     def is_spent(self) -> bool:
-        """Whether no time is left for another document."""
+        """Whether there is no time left for another document."""
         return self._is_shared and self._left <= 0
 
     def spend(self, seconds: float) -> None:
-        """Add the time that a document took."""
+        """Add the time spent processing a document."""
         self._left -= seconds
 
     def error(self) -> TooSlowError:
-        """Return the error for the documents that were not read for lack of time."""
+        """Return the error for documents that were not read because there was no time left."""
         return TooSlowError(f"took longer than {self._all:.3g} s to read; its rest was left out")
 
 

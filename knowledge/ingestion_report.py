@@ -14,10 +14,11 @@ LONG_MINUTES = 120
 
 @dataclass(frozen=True, slots=True)
 class DescriptionUsage:
-    """The calls of the model that described pages, and their cost; None if a price is unknown.
+    """The calls to the model that described pages, and their cost, which is None if a price is
+    unknown.
 
-    `failed` pages got no description of the model. `kept` descriptions were paid by an ingestion
-    that was interrupted.
+    `failed` counts the pages that the model failed to describe. `kept` counts the descriptions that
+    were paid for by an interrupted ingestion.
     """
 
     calls: int = 0
@@ -28,7 +29,7 @@ class DescriptionUsage:
     cost_usd: Decimal | None = Decimal(0)
 
     def format(self) -> str:
-        """Return the usage in words."""
+        """Return the usage as text."""
         price = "of unknown price" if self.cost_usd is None else f"{self.cost_usd:.4f} USD"
         tokens = f"{self.input_tokens} tokens in, {self.output_tokens} out, {price}"
         kept = f"; {self.kept} kept from an interrupted ingestion" if self.kept else ""
@@ -39,7 +40,9 @@ class DescriptionUsage:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingUsage:
-    """The calls of a vendor's embedding model, and their cost; None if a price is unknown."""
+    """The calls to a vendor's embedding model, and their cost, which is None if a price is
+    unknown.
+    """
 
     calls: int = 0
     input_tokens: int = 0
@@ -54,7 +57,7 @@ class EmbeddingUsage:
         )
 
     def format(self) -> str:
-        """Return the usage in words."""
+        """Return the usage as text."""
         price = "of unknown price" if self.cost_usd is None else f"{self.cost_usd:.4f} USD"
         calls = _format_count(self.calls, "model call")
         return f"embedding: {calls}, {self.input_tokens} tokens in, {price}"
@@ -62,28 +65,30 @@ class EmbeddingUsage:
 
 @dataclass(frozen=True, slots=True)
 class LimitWaits:
-    """How many requests to models waited for their limits, and how long together."""
+    """How many requests to models had to wait because of rate limits, and their total waiting
+    time.
+    """
 
     waits: int = 0
     seconds: float = 0.0
 
     def format(self) -> str:
-        """Return the waits in words."""
+        """Return the waits as text."""
         waits = _format_count(self.waits, "request")
         return f"limits: {waits} waited {self.seconds:.1f} s for MODEL_LIMITS"
 
 
 @dataclass(frozen=True, slots=True)
 class IngestionResult:
-    """The result of an ingestion; `failed`, `warned` and `skipped` are sources with the reason.
+    """The result of an ingestion; `failed`, `warned` and `skipped` contain sources with the reason.
 
-    `left_out` is content of documents that their pages do not contain, each with the source.
+    `left_out` lists document content that is missing from their pages, each with the source.
 
     `added`, `changed`, `unchanged` and `removed` count documents; `chunks` counts written chunks.
-    `descriptions` is None if no model describes pages, `embedding` if no vendor embeds them,
-    `waits` if no request waited. `replacement` describes the state of an index that replaces the
-    one of another embedding model. `linked_hosts` are the hosts that the written documents link to
-    most, with the number of these documents.
+    `descriptions` is None if no model describes pages, `embedding` if no vendor embeds them, and
+    `waits` if no request waited. `replacement` describes the state of an index that replaces one
+    for a different embedding model. `linked_hosts` contains the hosts to which the written
+    documents link most often, with the number of these documents.
     """
 
     added: int = 0
@@ -111,24 +116,28 @@ class IngestionResult:
         return list(counts.list())
 
     def list_costs(self) -> list[str]:
-        """Return a line on each kind of model that was asked, and on the waiting for limits."""
+        """Return a line for each type of model that was called, and one for waits because of rate
+        limits.
+        """
         costs = (self.descriptions, self.embedding, self.waits)
         return [cost.format() for cost in costs if cost is not None]
 
 
 class Report(Protocol):
-    """Receives progress; its methods run in the event loop and must return quickly."""
+    """Receives progress. Its methods run in the event loop and must return quickly."""
 
     def start(self, root: str, files: int) -> None:
-        """Report the start of a folder with its number of files."""
+        """Report the start of a folder, with its number of files."""
         ...
 
     def advance(self, files: int, documents: int, chunks: int) -> None:
-        """Report the files read, and the documents and chunks written, in this folder so far."""
+        """Report the number of files read, and of documents and chunks written, in this folder so
+        far.
+        """
         ...
 
     def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
-        """Report the pages of a website that were visited and that wait, after each page."""
+        """Report the number of visited and waiting pages of a website, after each page."""
         ...
 
     def advance_descriptions(self, usage: DescriptionUsage) -> None:
@@ -140,7 +149,7 @@ class Report(Protocol):
         ...
 
     def record_warning(self, source: str, reason: str) -> None:
-        """Report a problem of a source that was read nevertheless."""
+        """Report a problem in a source that was read anyway."""
         ...
 
     def record_skip(self, source: str, reason: str) -> None:
@@ -153,7 +162,7 @@ class Report(Protocol):
 
 
 class PlainReport:
-    """Writes plain lines, for logs, pipes and terminals without a progress bar."""
+    """Writes plain lines, for logs, pipes, and terminals without a progress bar."""
 
     def __init__(self, write: Callable[[str], None], *, files_per_line: int = 100) -> None:
         self._write = write
@@ -207,13 +216,13 @@ class PlainReport:
 
 
 class ProgressReport(PlainReport):
-    """Keeps how far an ingestion has come, and writes nothing."""
+    """Stores the progress of an ingestion, without any output."""
 
     def __init__(self) -> None:
         super().__init__(lambda _line: None)
         self.root = ""
         self.counts = (0, 0, 0, 0)
-        """The files of the source, those that were read, the written documents and chunks."""
+        """The number of files in the source, of files read, and of documents and chunks written."""
 
     def start(self, root: str, files: int) -> None:
         super().start(root, files)
@@ -223,7 +232,7 @@ class ProgressReport(PlainReport):
         self.counts = (self._total, files, documents, chunks)
 
     def format(self) -> str:
-        """Return the progress in words; empty before the files are counted."""
+        """Return the progress as text, or an empty string before the files were counted."""
         if not self._total:
             return ""
         files = self.counts[1]
@@ -232,9 +241,10 @@ class ProgressReport(PlainReport):
 
 
 def estimate_rest(seconds: float, done: int, total: int) -> str:
-    """Return how long the rest takes if it goes on as it did for `seconds`, with a comma before it.
+    """Return the estimated remaining time, preceded by a comma, assuming the same speed as in the
+    first `seconds`.
 
-    Empty while that is a guess, and at the end.
+    Returns an empty string if the estimate would be a guess, and at the end.
     """
     if seconds < GUESS_SECONDS or not 0 < done < total:
         return ""

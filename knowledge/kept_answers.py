@@ -1,8 +1,8 @@
-"""Stores the paid answers of models in a file until their ingestion has ended.
+"""Stores paid answers from models in a file until their ingestion has ended.
 
 After a kill, the next ingestion uses them. Only answers for documents that are not yet in the index
-matter, so the last ones suffice: vectors of one long document, and descriptions of twice the pages
-that wait for `knowledge.document_writer.CHUNKS_PER_BATCH` chunks.
+matter, so it is sufficient to keep the last ones: the vectors of one long document, and
+descriptions for twice the pages that wait for `knowledge.document_writer.CHUNKS_PER_BATCH` chunks.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ MOST_VECTORS = 20_000
 
 
 class KeptAnswers:
-    """A file in the data folder; an unusable one is logged and stores nothing.
+    """A file in the data folder. If it is unusable, this is logged and nothing is stored.
 
     Answers before the last `most` are dropped.
     """
@@ -41,16 +41,16 @@ class KeptAnswers:
         self._path = folder / file
 
     async def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the answers that were kept under some of these keys."""
+        """Return the answers that are stored under any of these keys."""
         kept = await asyncio.to_thread(self._use, lambda database: _select(database, keys))
         return {} if kept is None else kept
 
     async def put(self, answers: Mapping[str, bytes]) -> None:
-        """Keep answers by their keys."""
+        """Store answers by key."""
         await asyncio.to_thread(self._use, lambda database: self._insert(database, answers))
 
     async def clear(self) -> None:
-        """Delete the kept answers."""
+        """Delete the stored answers."""
         await asyncio.to_thread(self._remove)
 
     def _use(self, act: Callable[[sqlite3.Connection], T]) -> T | None:

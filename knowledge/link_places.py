@@ -1,8 +1,8 @@
 """Finds the positions of a page's links in its text.
 
-A reader provides the links of a page in their order, each with its label. A label such as "here" or
-"1" also occurs outside of links. The address of a link is inserted only at proved positions: a
-label that occurs as often as there are links with it, in the whole page or between two links with
+A reader provides the links of a page in order, each with its label. A label such as "here" or "1"
+also occurs outside of links. The address of a link is inserted only at proven positions, where the
+label occurs as often as there are links with it, either in the whole page or between two links with
 known positions.
 """
 
@@ -15,22 +15,22 @@ from itertools import groupby
 from knowledge.documents.page import Block, BlockKind
 
 Link = tuple[str, str]
-"""The label of a link, and its address."""
+"""The label of a link, and its URL."""
 _Place = tuple[int, int]
-"""The number of a block, and a position in its text."""
+"""The index of a block, and a position in its text."""
 _BEFORE_ALL: _Place = (-1, 0)
 _BEGINNING = re.compile(r"\w+|\S")
 _COMPARED = 64
-"""The characters of a label that are compared while its places are sought."""
+"""The number of characters of a label that are compared when searching for its positions."""
 _LAST = "\U0010ffff"
-"""Follows every character, and is none."""
+"""A character that sorts after all others and never occurs."""
 _INSIDE_NAMES = frozenset("./@-")
 
 
 def find_label(text: str, label: str) -> Iterator[int]:
     """Yield the positions of a label in a text as separate words.
 
-    Longer words, addresses and names do not count: "beta" is not a label in "imap.beta.org".
+    Longer words, addresses, and names do not count: "beta" is not a label in "imap.beta.org".
     """
     start = text.find(label) if label else -1
     while start >= 0:
@@ -40,8 +40,8 @@ def find_label(text: str, label: str) -> Iterator[int]:
 
 
 def find_linked(blocks: Sequence[Block], links: Sequence[Link]) -> Mapping[int, Sequence[Link]]:
-    """Return the links of each block by its number whose label is always a link in the block, and
-    leads to one address. Code has no links.
+    """Return the links in each block, by block index, whose label is always a link in the block and
+    always has the same target. Code has no links.
     """
     places = _list_places(blocks, {label for label, _ in links})
     stands = Counter((number, label) for label, own in places.items() for number, _ in own)
@@ -70,7 +70,9 @@ def _stands(text: str, label: str, start: int) -> bool:
 
 
 def _continues(outside: str, edge: str) -> bool:
-    """Return whether a word goes on outside of a label, past its edge; nearest character first."""
+    """Return whether a word continues outside of a label, beyond its edge; `outside` starts with
+    the nearest character.
+    """
     if not _is_word(edge) or not outside:
         return False
     if _is_word(outside[0]):
@@ -85,10 +87,10 @@ def _is_word(character: str) -> bool:
 def _list_places(
     blocks: Sequence[Block], labels: Collection[str]
 ) -> Mapping[str, Sequence[_Place]]:
-    """Return the positions of each label in time that does not grow with labels times text.
+    """Return the positions of each label, in time that does not grow with labels times text.
 
-    The beginnings of words and signs are sorted by the following text, so that those of a label are
-    neighbours.
+    The beginnings of words and signs are sorted by the text that follows, so that those of a label
+    are adjacent.
     """
     starts = sorted(
         (block.text[match.start() : match.start() + _COMPARED], number, match.start())
@@ -111,7 +113,9 @@ def _list_places(
 
 
 def _add_place(places: Mapping[str, list[_Place]], label: str, text: str, place: _Place) -> None:
-    """Add a place of a text if it is one of a label, and does not overlap with the last one."""
+    """Add a position in a text if it is one of a label, and does not overlap with the previous
+    one.
+    """
     own, (number, start) = places.get(label), place
     if own is None or not _stands(text, label, start):
         return
@@ -120,7 +124,7 @@ def _add_place(places: Mapping[str, list[_Place]], label: str, text: str, place:
 
 
 def _prove(links: Sequence[Link], places: Mapping[str, Sequence[_Place]]) -> Mapping[int, _Place]:
-    """Return the places of links that are certain, by the numbers of the links."""
+    """Return the positions of links that are certain, by link index."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for at, (label, _) in enumerate(links):
         numbers[label].append(at)
@@ -147,7 +151,7 @@ def _prove_between(
     places: Mapping[str, Sequence[_Place]],
     limits: Sequence[_Place],
 ) -> Mapping[int, _Place]:
-    """Return the places of links between two places that are known."""
+    """Return the positions of links between two known positions."""
     proved: dict[int, _Place] = {}
     numbers: dict[str, list[int]] = defaultdict(list)
     for at in own:

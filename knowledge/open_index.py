@@ -26,7 +26,7 @@ log = structlog.get_logger("knowledge")
 class OpenIndex:
     """An open index with its embedder and its searcher.
 
-    On a Qdrant server another index may replace it while the process runs; see `search`.
+    On a Qdrant server, another index may replace it while the process is running; see `search`.
     """
 
     index: Index
@@ -34,16 +34,16 @@ class OpenIndex:
     searcher: LevelSearcher
     reranker: Reranker | None = None
     others: Mapping[tuple[str, str], "OpenIndex"] = field(default_factory=dict)
-    """The indexes of the further assistants, by tenant and assistant."""
+    """The indexes of the other assistants, by tenant and assistant."""
     is_replaced: Callable[[], bool] = bool
-    """Returns whether another index answers since this one was opened."""
+    """Returns whether this index has been replaced since it was opened."""
     follow_server: "ServerFollower[OpenIndex] | None" = None
-    """Adopts the index that answers on the server, if another one does."""
+    """Adopts the serving index on the server, if it has changed."""
     library: Library = field(init=False)
-    """The documents of the index, with the names in them once these were read."""
+    """The documents in the index, and the names in them once they were read."""
 
     def __post_init__(self) -> None:
-        """Make the library, which caches documents."""
+        """Create the library, which caches documents."""
         self.library = Library(self.index)
 
     def of(self, tenant: str, assistant: str, *, own: tuple[str, str]) -> "OpenIndex | None":
@@ -51,22 +51,22 @@ class OpenIndex:
         return self if (tenant, assistant) == own else self.others.get((tenant, assistant))
 
     async def follow(self) -> None:
-        """Have the index that answers now; raises `KnowledgeError`."""
+        """Switch to the serving index, if it has changed; raises `KnowledgeError`."""
         if self.follow_server is not None:
             await self.follow_server.follow(self.adopt)
 
     def adopt(self, opened: "OpenIndex") -> None:
-        """Answer from another index from now on."""
+        """Use a different index from now on."""
         self.index, self.embedder, self.searcher = opened.index, opened.embedder, opened.searcher
         self.library.adopt(opened.index)
 
     async def search(self, request: SearchRequest) -> Findings:
-        """Search the index that answers now; see `knowledge.port.Searcher`."""
+        """Search the serving index; see `knowledge.port.Searcher`."""
         await self.follow()
         return await self.searcher.search(request)
 
     async def read_revision(self) -> str:
-        """Return the revision of the index that answers now."""
+        """Return the revision of the serving index."""
         await self.follow()
         return await self.index.revision()
 
@@ -75,12 +75,12 @@ class OpenIndex:
         return (await self.index.info()).documents > 0
 
     def attach(self, attachments: AttachmentSource) -> None:
-        """Find the documents of the conversation around a call by their ids, too."""
+        """Also find the documents of the current conversation by their ids."""
         for other in (self, *self.others.values()):
             other.library.attach(attachments)
 
     async def warm(self) -> None:
-        """Load everything that the first question needs."""
+        """Load everything that is needed for the first question."""
         # Warming the model of a vendor would cost a call.
         try:
             if isinstance(self.embedder, LocalEmbedder):
@@ -98,7 +98,7 @@ class OpenIndex:
 
 
 class LevelSearch:
-    """Searches on one level of the index that answers now."""
+    """Searches on one level of the serving index."""
 
     def __init__(self, knowledge: OpenIndex, level: str) -> None:
         self._knowledge = knowledge

@@ -1,4 +1,4 @@
-"""Runs pieces of work at the same time, a limited number of them, and delivers results in order."""
+"""Runs tasks concurrently, up to a limit, and delivers their results in order."""
 
 import asyncio
 from collections import deque
@@ -15,7 +15,7 @@ Deliver = Callable[[T], Awaitable[None]]
 class OrderedTasks(Generic[T]):
     """Tasks of which at most `at_once` run and `most` wait for their turn.
 
-    If only one runs at once, it is delivered before the next one starts.
+    If only one task may run at a time, its result is delivered before the next one starts.
     """
 
     def __init__(self, tasks: asyncio.TaskGroup, *, at_once: int, most: int) -> None:
@@ -26,7 +26,7 @@ class OrderedTasks(Generic[T]):
         self._waiting: deque[tuple[asyncio.Task[T], Deliver[T]]] = deque()
 
     async def put(self, work: Work[T], deliver: Deliver[T]) -> None:
-        """Begin a piece of work; returns when there is room, and delivers those that are ready."""
+        """Start a task; returns once there is room, and delivers the results that are ready."""
         if self._at_once == 1:
             await deliver(await work())
             return
@@ -49,7 +49,9 @@ class OrderedTasks(Generic[T]):
 
 
 class Room:
-    """Bounds the sizes of what is inside together; one that is larger is inside alone."""
+    """Limits the total size of the objects inside it; one that exceeds the limit is admitted
+    alone.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -57,7 +59,7 @@ class Room:
         self._changed = asyncio.Condition()
 
     async def enter(self, size: int) -> None:
-        """Return when there is room for something of this size."""
+        """Return once there is room for an object of this size."""
         async with self._changed:
             await self._changed.wait_for(
                 lambda: not self._inside or self._inside + size <= self._most
@@ -65,20 +67,20 @@ class Room:
             self._inside += size
 
     async def leave(self, size: int) -> None:
-        """Give the room of something back."""
+        """Release the room taken by an object."""
         async with self._changed:
             self._inside -= size
             self._changed.notify_all()
 
     async def wait_until_empty(self) -> None:
-        """Return when nothing is inside."""
+        """Return once the room is empty."""
         async with self._changed:
             await self._changed.wait_for(lambda: not self._inside)
 
 
 @asynccontextmanager
 async def open_tasks() -> AsyncIterator[asyncio.TaskGroup]:
-    """Provide a group of tasks that raises the error of its block or of a task, not an exception
+    """Provide a task group that raises the error of its block or of a task, instead of an exception
     group.
     """
     try:

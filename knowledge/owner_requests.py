@@ -1,4 +1,6 @@
-"""Lists, removes, searches and reads the documents of an index, here or by its owner."""
+"""Lists, removes, searches, and reads the documents in an index, here or in the process that owns
+it.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -29,29 +31,29 @@ if TYPE_CHECKING:
 
 RESULT = TypeAdapter(IngestionResult)
 SOURCES = "sources"
-"""The attribute of a request that names the sources to ingest."""
+"""The attribute of a request that contains the sources to ingest."""
 COUNTS = "counts"
-"""The attribute of a draft that has the counts of a `ProgressReport`; `draft` is the root."""
+"""The attribute of a draft that contains the counts of a `ProgressReport`; `draft` is the root."""
 DOCUMENTS = "documents"
-"""The attribute of a request that names the action."""
+"""The attribute of a request that specifies the action."""
 MOST_LISTED = 10_000
 MOST_CHARACTERS = 400_000
-"""A longer document is cut."""
+"""A longer document is truncated."""
 
 
 class OwnerRequest(BaseModel, frozen=True, extra="ignore", populate_by_name=True):
     """A request about the documents of an index, usually to the process that owns it.
 
-    - `list`, `remove`, `restrict`: the documents of these `ids`; otherwise those that `names`
+    - `list`, `remove`, `restrict`: the documents with these `ids`; otherwise those that `names`
       select by id, source and web address; otherwise those whose title, id, source or web address
       contains `text`; otherwise those that `patterns` select, which may be paths of this machine
-      relative to `folder`. `restrict` sets their readers: `groups`, or None for the statement of
-      the source.
+      relative to `folder`. `restrict` sets their readers to `groups`, or to None for the readers
+      that the source states.
     - `copy`: the files of the index are copied below the folder `new`.
-    - `check`: the notes about the index, and the identity of its vectors.
-    - `search` by `query`, `read` of `id`, `browse`: limited to what people of `groups` may read.
+    - `check`: returns the notes about the index, and the identity of its vectors.
+    - `search` by `query`, `read` of `id`, `browse`: limited to what people in `groups` may read.
 
-    A list has at most `limit` documents, whose ids are greater than `after`.
+    A list contains at most `limit` documents, whose IDs are greater than `after`.
     """
 
     action: Literal["list", "remove", "restrict", "copy", "check", "search", "read", "browse"] = (
@@ -75,11 +77,11 @@ class OwnerRequest(BaseModel, frozen=True, extra="ignore", populate_by_name=True
 
 
 async def act_on_documents(index: Index, request: OwnerRequest) -> "Fields":
-    """List, remove or restrict documents, copy the index or check it.
+    """List, remove, or restrict documents, copy the index, or check it.
 
-    The result has `documents` and the number of all that are selected, `total`; that of `check` has
-    `notes` and `vectors`, that of `copy` has `copied`: False if a server has the index. A request
-    that selects by nothing removes nothing.
+    The result contains `documents` and `total`, the number of all selected documents. The result of
+    `check` contains `notes` and `vectors`, and that of `copy` contains `copied`, which is False if
+    the index is on a server. A request that specifies no selection removes nothing.
     """
     if request.action == "copy":
         return {"copied": await index.copy_to(Path(request.new))}
@@ -99,7 +101,7 @@ async def act_on_documents(index: Index, request: OwnerRequest) -> "Fields":
 
 
 async def act_on_library(knowledge: "OpenIndex", request: OwnerRequest) -> "Fields":
-    """Search, read or browse the documents that the groups of a request may read."""
+    """Search, read, or browse those documents that the groups in a request may read."""
     groups = request.groups or ()
     if request.action == "search":
         findings = await knowledge.search(

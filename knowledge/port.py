@@ -1,4 +1,4 @@
-"""The search port: the query of a search and its result."""
+"""The search port, with the request and the result of a search."""
 
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -9,30 +9,31 @@ from envelope.run import OUTSIDE, Run
 
 Quality = Literal["excellent", "good", "poor"]
 ANSWER_CHARACTERS = 500
-"""How much of the last answer a search of a follow-up takes into account."""
+"""How much of the last answer is taken into account in the search for a follow-up question."""
 CALIBRATION = "calibration"
 """The fallback of a search whose embedding model is not calibrated."""
 MATCHES_NOTHING = "The search found nothing in the documents that clearly matches the question."
-"""The reasons that a rule can give for a question without matches; they do not concern its
-topic."""
+"""The reasons that a rule can state for a question without matches, which do not concern its
+topic.
+"""
 RERANKING = "reranking"
-"""The fallback of a search whose reranker failed: the order is that of the levels."""
+"""The fallback of a search whose reranker failed, so that the order is that of the levels."""
 _MATCHES_NOTHING = 0.05
-"""The coverage below which nothing that was found is about the question."""
+"""If the coverage is below this value, none of the results are about the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
     """A question with the relevant parts of its conversation.
 
-    `question` is the canonical question; `text` is the user's text, in `language`; `related` are
-    the earlier user turns that it refers to, newest first; `exclude` are the ids of chunks that an
-    earlier attempt used. `context_tokens` is the size of the context in the findings; 0 for none.
-    `groups` are those of the person who asks: only documents that they may read take part in the
-    search. `limit` applies to the hits, and to the sections of the context. `run` is the run for
-    which a vendor embeds; it does not affect the results. `by_words` searches without a vector.
-    `reranked` has the reranker order the best chunks, if there is one: for a search from which a
-    question is answered.
+    `question` is the canonical question; `text` is the user's text, in `language`; `related`
+    contains the earlier user turns that it refers to, newest first; `exclude` contains the IDs of
+    chunks that an earlier attempt used. `context_tokens` is the size of the context in the
+    findings, or 0 for none. `groups` are the groups of the person who asks; only documents that
+    they may read take part in the search. `limit` applies to the hits, and to the sections of the
+    context. `run` is the run for which a vendor creates embeddings; it does not affect the results.
+    `by_words` requests a search without a vector. `reranked` lets a reranker, if there is one,
+    order the best chunks; it is set for searches from which a question is answered.
     """
 
     question: str
@@ -53,9 +54,9 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A found chunk with its location and the levels that found it.
+    """A chunk found by a search, with its location and the levels that found it.
 
-    `pictures` are the ids and captions of its pictures.
+    `pictures` contains the IDs and captions of its pictures.
     """
 
     chunk_id: str
@@ -70,7 +71,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class FoundSpan:
-    """The place of a hit in the text of a section, in characters; `rank` counts hits from 0."""
+    """The position of a hit in the text of a section, in characters; `rank` counts hits from 0."""
 
     rank: int
     start: int
@@ -79,10 +80,12 @@ class FoundSpan:
 
 @dataclass(frozen=True, slots=True)
 class ContextSection:
-    """Chunks of one section as one text, without their overlap; `is_cut`: some chunks are missing.
+    """The chunks of a section as one text, without their overlap; `is_cut` is true if some chunks
+    are missing.
 
-    `best` is the chunk for which the section is given; `found` are the hits in the text; `pictures`
-    are the ids and captions of its pictures. `is_release_notes`: it is part of a changelog.
+    `best` is the chunk because of which the section was selected; `found` contains the hits in the
+    text; `pictures` contains the IDs and captions of its pictures. `is_release_notes` is true if it
+    is part of a changelog.
     """
 
     best: Hit
@@ -98,7 +101,7 @@ class ContextSection:
 class CandidatePlace:
     """A part of the documents that may be the subject of an ambiguous question.
 
-    `word_fit` is the best BM25 score of its chunks, as a share of the best one of the search.
+    `word_fit` is the best BM25 score of its chunks, relative to the best one in the search.
     """
 
     label: str
@@ -113,15 +116,15 @@ class CandidatePlace:
 class Findings:
     """The result of a search, best hits first.
 
-    `context` contains the text for an answer: see `knowledge.search.composer`. `answerability` and
+    `context` contains the text for an answer; see `knowledge.search.composer`. `answerability` and
     `coverage` are calibrated probabilities, 0 to 1: that the documents contain an answer, and that
     they cover the topic of the question. `fallbacks` names failed levels, without which the search
     ran; `CALIBRATION` if the similarity of texts could not be judged, and `RERANKING`. `documents`
     is the number of documents in the index, `languages` their languages; None and empty if they
-    were not counted. `total` counts the chunks found, of which `limit` are hits. `from_cache`: an
-    equal search found them before. `uncompared` are the languages of documents whose meaning was
-    not compared with the question, only their words. `common` are the terms of the question that
-    occur in many chunks and therefore do not distinguish them.
+    were not counted. `total` counts the chunks found, of which `limit` are hits. `from_cache` is
+    true if they come from an equal earlier search. `uncompared` contains the languages of documents
+    of which only the words, but not the meaning, were compared with the question. `common` contains
+    the terms in the question that occur in many chunks and therefore do not distinguish them.
     """
 
     hits: tuple[Hit, ...]
@@ -142,10 +145,10 @@ class Findings:
 
     @property
     def match_nothing(self) -> bool:
-        """Whether nothing in the documents resembles the question, by its words or its meaning.
+        """Whether nothing in the documents resembles the question, in words or in meaning.
 
         This is not a statement about the topic: two of 251 answerable questions are below the
-        limit. If meaning was not compared, a single content word is a match.
+        limit. If the meaning was not compared, a single content word counts as a match.
         """
         if not self.are_calibrated and self.features.get("touches"):
             return not self.hits
@@ -153,7 +156,9 @@ class Findings:
 
     @property
     def are_calibrated(self) -> bool:
-        """Whether the similarity of texts was judged too, because words alone are never certain."""
+        """Whether the similarity of texts was judged as well, because words alone are never
+        certain.
+        """
         return not set(self.fallbacks) - {RERANKING}
 
 
@@ -166,10 +171,11 @@ class Searcher(Protocol):
 def find_refusal_reason(
     findings: Findings, *, language: str, text: str, text_eng: str, uses_model: bool
 ) -> ClarificationReason | None:
-    """Return why nothing could be found; None where the documents can be asked in this language.
+    """Return why nothing could be found, or None if the documents can be searched in this language.
 
-    A text without a translation cannot be compared with documents in other languages. The reason is
-    that no translation is set up only where no model is configured: a model translates.
+    A text without a translation cannot be compared with documents in other languages. That no
+    translation is configured is stated as the reason only if there is no model, because a model
+    translates.
     """
     if findings.documents == 0:
         return ClarificationReason.NO_DOCUMENTS

@@ -1,4 +1,4 @@
-"""Describes a page by rules: description, summary, key points and keywords.
+"""Describes a page with rules: description, summary, key points, and keywords.
 
 Everything is extracted from the page, in its words and language. Existing descriptions (`Prepared`,
 front matter) are kept; only missing ones are added.
@@ -44,8 +44,8 @@ _WORD = re.compile(r"[^\W\d_][\w-]{3,39}")
 class Description:
     """The description, summary, key points and keywords of a page.
 
-    `problem` states why a method other than the describer's made it; if it `is_provisional`, the
-    next ingestion describes the page again.
+    `problem` is the reason why a method other than the describer's own produced it. If
+    `is_provisional` is true, the next ingestion describes the page again.
     """
 
     description: str = ""
@@ -57,9 +57,9 @@ class Description:
 
 
 class RuleDescriber:
-    """Describes pages by the rules of this module, without a model.
+    """Describes pages with the rules in this module, without a model.
 
-    `name` is that of another method where its descriptions of unchanged pages are to stay.
+    `name` can be that of a different method, so that its descriptions of unchanged pages are kept.
     """
 
     concurrency = 1
@@ -72,13 +72,13 @@ class RuleDescriber:
 
 
 def describe(page: Page) -> Description:
-    """Return the description by rules; existing parts of the page are kept."""
+    """Return the rule-based description; existing parts of the page are kept."""
     made = Description(_lead(page), _summary(page), _keypoints(page), keywords(page))
     return complete_description(page, made)
 
 
 def complete_description(page: Page, made: Description) -> Description:
-    """Return `made`, in which existing descriptions of the page replace generated ones."""
+    """Return `made`, with generated descriptions replaced by existing ones from the page."""
     prepared = page.prepared if page.prepared is not None else Prepared()
     return replace(
         made,
@@ -90,7 +90,9 @@ def complete_description(page: Page, made: Description) -> Description:
 
 
 def definitions(text: str) -> tuple[str, ...]:
-    """Return the terms that a text defines: quoted, and followed by `means` or a synonym."""
+    """Return the terms that a text defines, which are quoted and followed by `means` or a
+    synonym.
+    """
     return tuple(_once(_definitions((text,))))
 
 
@@ -135,7 +137,7 @@ def _keypoints(page: Page) -> tuple[str, ...]:
 
 
 def _leads(page: Page) -> Iterator[tuple[str, str]]:
-    """Return each section's heading with the first sentence below it."""
+    """Yield each section's heading with the first sentence below it."""
     heading, lead = page.title, ""
     for block in page.blocks:
         if block.kind is BlockKind.HEADING:

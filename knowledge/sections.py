@@ -1,8 +1,8 @@
-"""Joins the chunks of a document into sections that can be read.
+"""Joins the chunks of a document into readable sections.
 
-The index stores no other text of a document. Text that two chunks of one section share appears once
-in the section: `knowledge.chunking` begins a chunk with the last sentences of the previous one, and
-repeats the header of a long table in each of its parts.
+The index stores no other text of a document. Text that two chunks of one section share appears only
+once in the section, because `knowledge.chunking` begins a chunk with the last sentences of the
+previous one, and repeats the header of a long table in each of its parts.
 """
 
 import re
@@ -17,21 +17,22 @@ if TYPE_CHECKING:
     from knowledge.index.port import ReadableIndex
 
 LONGEST_OVERLAP = 1_000
-"""Characters; an overlap has at most 30 words, each of at most 15 characters."""
+"""In characters; an overlap has at most 30 words, each of at most 15 characters."""
 DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 """The row between the header and the body of a table."""
 _BETWEEN = "\n\n"
 _ROW, _FENCE = "|", "```"
 BYTES_PER_TOKEN = 4
-"""About right for English prose and code; a letter of another script counts for more, as it costs
-a model more."""
+"""Approximately right for English prose and code; letters in other scripts count for more, because
+models use more tokens for them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedText:
-    """The text of consecutive chunks; `spans` has the start and end of each chunk in it.
+    """The text of consecutive chunks; `spans` contains the start and end of each chunk in it.
 
-    Spans overlap where chunks do. The span of a part of a table begins at the table's header.
+    Spans overlap if chunks do. The span of a part of a table begins at the table's header.
     """
 
     text: str
@@ -40,10 +41,10 @@ class JoinedText:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The text below one heading, blocks as in Markdown, and the ids of its chunks.
+    """The text below one heading, with blocks as in Markdown, and the ids of its chunks.
 
-    `pictures` are its pictures, by id and caption, `links` its links to the web, by label and
-    address.
+    `pictures` contains its pictures, by id and caption, and `links` its web links, by label and
+    URL.
     """
 
     heading_path: tuple[str, ...]
@@ -66,12 +67,12 @@ class Sections:
 
 
 def document_of(chunk_id: str) -> str:
-    """Return the id of the document that a chunk belongs to."""
+    """Return the id of the document to which a chunk belongs."""
     return chunk_id.rpartition("#")[0]
 
 
 async def read_document(index: "ReadableIndex", document_id: str) -> Sections | None:
-    """Return a document of an index, or None if the index does not contain it any more.
+    """Return a document in an index, or None if the index no longer contains it.
 
     Raises `IndexUnavailable`.
     """
@@ -89,7 +90,7 @@ async def read_document(index: "ReadableIndex", document_id: str) -> Sections | 
 
 
 def join_chunks(chunks: Iterable[Chunk]) -> tuple[Section, ...]:
-    """Return the sections of chunks that are in document order."""
+    """Return the sections of chunks, which must be in document order."""
     return tuple(
         _section(path, anchor, list(of_section))
         for (path, anchor), of_section in groupby(
@@ -122,10 +123,10 @@ def join_texts(texts: Sequence[str]) -> JoinedText:
 
 
 def count_overlap(before: str, after: str) -> int:
-    """Return how many characters at the beginning of a text end the text before it.
+    """Return how many characters at the beginning of a text repeat the end of the previous text.
 
-    Only whole words count: a shared letter means nothing. Chunks repeat sentences, but neither rows
-    nor code: the bar between two rows and the fences of two blocks of code are not shared.
+    Only whole words count, because a shared letter means nothing. Chunks repeat sentences, but not
+    rows or code: the bars of two rows and the fences of two code blocks are not shared text.
     """
     if before.rpartition("\n")[2].lstrip().startswith((_ROW, _FENCE)):
         return 0
@@ -144,9 +145,9 @@ def count_overlap(before: str, after: str) -> int:
 
 
 def count_table_header(before: str, after: str) -> int:
-    """Return the length of the header with which a text continues the table of the one before it.
+    """Return the length of the header with which a text continues the table in the previous text.
 
-    The line break after the header is not counted. Returns 0 where no table is continued.
+    The line break after the header is not counted. Returns 0 if no table is continued.
     """
     table = before.rpartition(_BETWEEN)[2].split("\n")
     part = after.partition(_BETWEEN)[0].split("\n")
@@ -159,7 +160,7 @@ def count_table_header(before: str, after: str) -> int:
 
 
 def count_tokens(text: str) -> int:
-    """Return the estimated number of tokens of a text, without a model's own tokenizer."""
+    """Return the estimated number of tokens in a text, without using a model's tokenizer."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 

@@ -1,13 +1,13 @@
-"""Shows the state of the ingested sources of a data folder, for Prometheus.
+"""Exports the state of the ingested sources in a data folder as Prometheus metrics.
 
 | metric                          | meaning                                               |
 |---------------------------------|-------------------------------------------------------|
-| refdesk_sources                 | sources that were read into this data folder          |
-| refdesk_source_failed_documents | documents that could not be read, at the last reading |
-| refdesk_source_oldest_seconds   | age of the oldest reading of a source                 |
+| refdesk_sources                 | sources ingested into this data folder                |
+| refdesk_source_failed_documents | documents that the last ingestion could not read      |
+| refdesk_source_oldest_seconds   | time since the oldest ingestion of a source           |
 
-Only the process with the data folder knows them: charts take the largest. No label names a source,
-because its name may be a path.
+Only the process with the data folder knows these values, so use the maximum in charts. Labels do
+not contain the names of sources, because these may be paths.
 """
 
 import time
@@ -32,11 +32,11 @@ class SourceMetrics(Collector):
         self._registry = registry
 
     def describe(self) -> list[GaugeMetricFamily]:
-        """Return the gauges without reading."""
+        """Return the gauges without values, for the registration."""
         return [GaugeMetricFamily(name, about) for name, about in _GAUGES]
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges; none where no source was read."""
+        """Yield the gauges, or none if no source was ingested."""
         # A source that was only added has no time of an ingestion.
         sources = [source for source in self._registry.read().sources if source.read_at]
         if not sources:

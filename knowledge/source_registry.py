@@ -1,4 +1,4 @@
-"""Records in the data folder the ingested sources and the result of the last reading."""
+"""Records, in the data folder, the ingested sources and the result of the last ingestion."""
 
 import fcntl
 import hashlib
@@ -27,25 +27,25 @@ from outbound.errors import AddressRefusedError, FetchError
 from outbound.resolution import GuardedResolver, Resolve, resolve_by_system
 
 WEBSITES, STORES = "websites", "stores"
-"""The folders of the copies of websites and of stores."""
+"""The folders with the copies of websites and stores."""
 _FILE = "sources.json"
 _MOST_REASONS = 3
 _LONGEST_PLACE = 200
 _NOBODY = ("", "")
 _CRON_FIELDS = 5
 _MOST_YEARS = 5
-"""A schedule without a date for longer is refused."""
+"""A schedule without a date for this many years is rejected."""
 WEB = ("http://", "https://")
 GIT = "git:"
 
 
 class SourceSpec(BaseModel, frozen=True, extra="forbid"):
-    """A source: `place` is an absolute path, a web address, the address of a store or a service
-    such as `s3://bucket/folder` or `confluence://host/SPACE`, or `git:` and an absolute path.
+    """A source: `place` is an absolute path, a URL, the URL of a store or a service such as
+    `s3://bucket/folder` or `confluence://host/SPACE`, or `git:` followed by an absolute path.
 
-    `revision` and `folder` are those of a repository; `web_address` turns paths into web addresses,
-    see `knowledge.documents.exports.make_address`. Limits that are None have their defaults.
-    `is_public`: a website that is read only at public addresses.
+    `revision` and `folder` belong to a repository; `web_address` is the template that turns paths
+    into URLs, see `knowledge.documents.exports.make_address`. Limits that are None have their
+    default values. `is_public` is true for a website that is crawled only at public addresses.
     """
 
     place: str
@@ -59,22 +59,22 @@ class SourceSpec(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def is_website(self) -> bool:
-        """Whether the place is a website, which is crawled."""
+        """Whether the source is a website, which is crawled."""
         return self.place.startswith(WEB)
 
     @property
     def is_repository(self) -> bool:
-        """Whether the place is a Git repository on this machine."""
+        """Whether the source is a Git repository on this machine."""
         return self.place.startswith(GIT)
 
     @property
     def is_store(self) -> bool:
-        """Whether the place is a store of files, which are copied."""
+        """Whether the source is a file store, whose files are copied."""
         return is_store(self.place)
 
     @property
     def is_local(self) -> bool:
-        """Whether the place is a path on this machine."""
+        """Whether the source is a path on this machine."""
         return not (self.is_website or self.is_store)
 
     @property
@@ -84,19 +84,20 @@ class SourceSpec(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def root(self) -> str:
-        """The name of the source in the index; a folder of a repository is a separate one."""
+        """The name of the source in the index; each folder of a repository is a separate source."""
         return f"{self.place}/{self.folder}".rstrip("/") if self.is_repository else self.place
 
 
 class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
-    """A source; `read_at` is the time of the last ingestion in Unix seconds, 0 before the first
+    """A source; `read_at` is the time of the last ingestion in Unix seconds, or 0 before the first
     one.
 
-    `failed` counts its unreadable documents, `reasons` are some of the reasons. `left_out` is
-    content of its files that the index does not contain, summed up over the ingestions since all
-    documents were read. `schedule` is a cron expression in UTC; empty: the source is read on
-    request and by `--refresh`. `fault`: why the source is not read by its schedule. `entry`: an
-    unreadable entry of the list, unchanged; such a source can only be listed and removed.
+    `failed` counts its unreadable documents, and `reasons` contains some of the reasons. `left_out`
+    lists content of its files that is not in the index, accumulated over the ingestions since all
+    documents were read. `schedule` is a cron expression in UTC; if it is empty, the source is
+    ingested on request and by `--refresh`. `fault` is the reason why the source is not ingested on
+    its schedule. `entry` is an unreadable entry of the list, unchanged; such a source can only be
+    listed and removed.
     """
 
     tenant: str
@@ -112,11 +113,13 @@ class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def id(self) -> str:
-        """The id of the source in addresses."""
+        """The id of the source in URLs."""
         return hashlib.sha256(self.spec.root.encode()).hexdigest()[:16]
 
     def next_at(self, every_seconds: float | None = None) -> float | None:
-        """Return when the source is to be read again, in Unix seconds; None: when asked for."""
+        """Return when the source is to be ingested again, in Unix seconds, or None if only on
+        request.
+        """
         if self.fault:
             return None
         if self.schedule:
@@ -125,7 +128,7 @@ class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
 
 
 class SourceListFile(BaseModel, extra="forbid"):
-    """The sources of a data folder; `id` names the list to other processes that share it.
+    """The sources in a data folder; `id` identifies the list for other processes that share it.
 
     An entry that cannot be read is a source with a `fault`, and is written back unchanged.
     """
@@ -147,7 +150,8 @@ class SourceListFile(BaseModel, extra="forbid"):
 
 
 class FetchedSource(BaseModel, frozen=True, extra="forbid"):
-    """A source that is ready to be ingested; `outcome` is that of its crawl, if it is a website.
+    """A source that is ready to be ingested; `outcome` is the result of its crawl, if it is a
+    website.
 
     `copied` is the result of copying it, if it is a store.
     """
@@ -158,13 +162,15 @@ class FetchedSource(BaseModel, frozen=True, extra="forbid"):
 
 
 def locate_copy(data: Path, tenant: str, assistant: str, kind: str, place: str) -> Path:
-    """Return the folder that contains the copy of a source; `kind` is one of its kind."""
+    """Return the folder that contains the copy of a source; `kind` is the type of source."""
     named = "\n".join((tenant, assistant, place))
     return data.resolve() / kind / hashlib.sha256(named.encode()).hexdigest()[:16]
 
 
 def parse_source(text: str, **options: str | float | None) -> SourceSpec:
-    """Return the source that a person names; raise `SourceError` if the name is not valid."""
+    """Return the source with a name given by a person; raises `SourceError` if the name is
+    invalid.
+    """
     if text.lower().startswith(WEB):
         try:
             return SourceSpec.model_validate({"place": check_start(text), **options})
@@ -188,8 +194,8 @@ def parse_source(text: str, **options: str | float | None) -> SourceSpec:
 def admit_over_http(spec: SourceSpec, prefixes: Sequence[str]) -> SourceSpec:
     """Return a source that is added over HTTP; raises `SourceError` if it is not allowed.
 
-    `prefixes` are the allowed beginnings of addresses. A website whose host none of them names must
-    have a public address, because the key does not grant access to this network.
+    `prefixes` contains the allowed prefixes. A website whose host is not in any of them must have a
+    public address, because the key does not grant access to this network.
     """
     folder = os.path.realpath(spec.repository) if spec.is_local else ""
     place = f"{GIT * spec.is_repository}{folder}" if folder else spec.place
@@ -198,17 +204,18 @@ def admit_over_http(spec: SourceSpec, prefixes: Sequence[str]) -> SourceSpec:
     if not named:
         shown = ", ".join(prefixes) or "nothing"
         raise SourceError(
-            f"{spec.root} may not be added over HTTP, where sources may begin with: {shown}; an "
-            "operator adds it with refdesk sources add, or extends SOURCES_OVER_HTTP"
+            f"{spec.root} cannot be added over HTTP. Allowed prefixes: {shown}. An operator can "
+            "add it with refdesk sources add, or extend SOURCES_OVER_HTTP"
         )
     is_public = spec.is_website and all(place in WEB for place in named)
     return spec.model_copy(update={"is_public": is_public})
 
 
 async def check_website(spec: SourceSpec, resolve: Resolve = resolve_by_system) -> None:
-    """Raise `SourceError` for a website at an address that no crawl opens.
+    """Raise `SourceError` for a website at an address that cannot be crawled.
 
-    A host that is not known now may be known later: its crawl reports it.
+    A host that cannot be resolved now may be resolved later, in which case its crawl reports the
+    problem.
     """
     if not spec.is_website:
         return
@@ -233,9 +240,9 @@ async def check_website(spec: SourceSpec, resolve: Resolve = resolve_by_system) 
 
 
 def check_schedule(text: str) -> str:
-    """Return the cron expression; raise `SourceError` if it cannot be used.
+    """Return the cron expression; raises `SourceError` if it cannot be used.
 
-    Its five fields allow one date a minute at most, and it must have a next date.
+    Its five fields allow at most one date per minute, and it must have a next date.
     """
     if not text:
         return text
@@ -256,7 +263,9 @@ def check_schedule(text: str) -> str:
 
 
 def find_next_date(schedule: str, since: float) -> float | None:
-    """Return the next date of a schedule in Unix seconds; None if it has none, or is not valid."""
+    """Return the next date of a schedule in Unix seconds, or None if there is none or it is
+    invalid.
+    """
     try:
         dates = croniter(schedule, since, max_years_between_matches=_MOST_YEARS)
         return float(dates.get_next(float))
@@ -265,12 +274,12 @@ def find_next_date(schedule: str, since: float) -> float | None:
 
 
 def spec_of(source: "Path | SourceSpec") -> SourceSpec:
-    """Return the source of a path."""
+    """Return the source for a path."""
     return source if isinstance(source, SourceSpec) else SourceSpec(place=str(source.absolute()))
 
 
 def _read_entry(entry: object) -> RegisteredSource:
-    """Return the source of an entry of the list, with a fault if it cannot be used."""
+    """Return the source in an entry of the list, with a fault if it cannot be used."""
     if isinstance(entry, RegisteredSource):
         return entry
     try:
@@ -288,7 +297,9 @@ def _read_entry(entry: object) -> RegisteredSource:
 
 
 def _salvage(entry: object) -> RegisteredSource:
-    """Return the owner and place stated in an unreadable entry, to list and remove it."""
+    """Return the owner and location stated in an unreadable entry, so that it can be listed and
+    removed.
+    """
     fields = entry if isinstance(entry, dict) else {}
     spec = fields.get("spec")
     place = spec.get("place") if isinstance(spec, dict) else None
@@ -301,14 +312,14 @@ def _salvage(entry: object) -> RegisteredSource:
 
 
 class SourceRegistry:
-    """The list of sources in a data folder; changes of several processes follow each other."""
+    """The list of sources in a data folder; changes by several processes are serialized."""
 
     def __init__(self, folder: Path, tenant: str, assistant: str) -> None:
         self._folder = folder
         self._owner = (tenant, assistant)
 
     def read(self) -> SourceListFile:
-        """Return the list; raise `SourceError` if it is damaged."""
+        """Return the list; raises `SourceError` if it is damaged."""
         path = self._folder / _FILE
         try:
             return SourceListFile.model_validate_json(path.read_bytes())
@@ -321,7 +332,7 @@ class SourceRegistry:
             ) from error
 
     def record(self, specs: Sequence[SourceSpec], result: IngestionResult) -> None:
-        """Record that sources were ingested now, with the result that they have together."""
+        """Record that sources were just ingested, with their combined result."""
         reasons = tuple(f"{place}: {reason}" for place, reason in result.failed[:_MOST_REASONS])
         is_whole = not result.unchanged
         self._record(specs, len(result.failed), reasons, result.sum_left_out(), is_whole=is_whole)
@@ -331,9 +342,9 @@ class SourceRegistry:
         self._record([spec], 1, (str(error),))
 
     def add(self, spec: SourceSpec, schedule: str) -> None:
-        """Add a source that is read later, or change the schedule of a known one.
+        """Add a source that will be ingested later, or change the schedule of a known one.
 
-        A known source keeps the limits of its crawl.
+        A known source keeps its crawl limits.
         """
         check_schedule(schedule)
         with self._changing() as listed:
@@ -350,9 +361,9 @@ class SourceRegistry:
             listed.sources.append(added.model_copy(update=new))
 
     def list_own(self, *, with_ownerless: bool = False) -> list[RegisteredSource]:
-        """Return the sources of this assistant; raise `SourceError` if the list is damaged.
+        """Return the sources of this assistant; raises `SourceError` if the list is damaged.
 
-        `with_ownerless`: also the unreadable entries that state no assistant.
+        If `with_ownerless` is true, unreadable entries that state no assistant are included.
         """
         owners = (self._owner, _NOBODY) if with_ownerless else (self._owner,)
         return [
@@ -360,7 +371,9 @@ class SourceRegistry:
         ]
 
     def forget(self, root: str, *, with_ownerless: bool = False) -> bool:
-        """Remove a source from the list, and its copy; return whether it was in the list."""
+        """Remove a source from the list, together with its copy; return whether it was in the
+        list.
+        """
         owners = (self._owner, _NOBODY) if with_ownerless else (self._owner,)
         for kind in (WEBSITES, STORES):
             copy = locate_copy(self._folder, *self._owner, kind, root)
@@ -378,7 +391,9 @@ class SourceRegistry:
         return is_known
 
     def list_specs(self) -> list[SourceSpec]:
-        """Return the readable sources of this assistant; raise `SourceError` for a damaged list."""
+        """Return the readable sources of this assistant; raises `SourceError` if the list is
+        damaged.
+        """
         return [source.spec for source in self.list_own() if source.entry is None]
 
     def _record(
@@ -442,7 +457,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _normalise_store(text: str) -> str:
-    """Return the address of a store or a service; raise `SourceError` for one with a password."""
+    """Return the URL of a store or a service; raises `SourceError` if it contains a password."""
     scheme, _, rest = text.partition("://")
     host, _, path = rest.partition("/")
     user, at, _ = host.rpartition("@")
@@ -471,7 +486,9 @@ def _check_options(spec: SourceSpec) -> None:
 
 
 def _begins_with(place: str, prefix: str) -> bool:
-    """Return whether an address is one, or below it: not one whose name only begins the same."""
+    """Return whether a URL is equal to a prefix or below it; a name that merely starts with it does
+    not match.
+    """
     if prefix.endswith("://"):
         return place.startswith(prefix)
     scheme, mark, path = prefix.partition(":") if prefix.startswith(GIT) else ("", "", prefix)

@@ -1,8 +1,9 @@
-"""Frequent words that do not describe a page, by language, and words that only ask.
+"""Frequent words that do not describe a page, by language, and question words.
 
-Words of fewer than four letters are left out: `knowledge.rule_descriptions` counts none.
+Words of fewer than four letters are omitted, because `knowledge.rule_descriptions` does not count
+them.
 
-The lists are in `function_words.toml`; they are read once.
+The lists are in `function_words.toml` and are read once.
 """
 
 import tomllib
@@ -74,7 +75,7 @@ ASKING_WORDS = {
     "uk": "а в де для до же за з і із й коли кого кому котрий ли мені ми на не о об по при "
     "скільки коштує та так те то у хто це чи чому що щоб я як яка яке який які",
 }
-"""Words by language that ask for a kind of answer, and do not name the subject of a question."""
+"""Words, by language, that ask for a type of answer and do not name the subject of a question."""
 
 STOP_WORDS = frozenset(word for words in _BY_LANGUAGE.values() for word in words.split())
 
@@ -87,7 +88,9 @@ for _language, _words in _LISTS.items():
 
 @cache
 def list_small_words(language: str) -> frozenset[str]:
-    """Return the words of a language that name no subject: function words and question words."""
+    """Return the words of a language that do not name a subject: function words and question
+    words.
+    """
     lists = (_LISTS, _BY_LANGUAGE, ASKING_WORDS)
     return frozenset(
         word for words_by_language in lists for word in words_by_language.get(language, "").split()
@@ -95,7 +98,7 @@ def list_small_words(language: str) -> frozenset[str]:
 
 
 def function_words(words: Iterable[str]) -> dict[str, int]:
-    """Return how many distinct of `words`, in lower case, are function words of each language."""
+    """Return, for each language, how many distinct lower-case `words` are function words in it."""
     counts: dict[str, int] = {}
     for word in set(words):
         for language in _LANGUAGES_OF.get(word, ()):

@@ -1,4 +1,6 @@
-"""Fallback chains: the next model is called when one fails, is slow, or its breaker is open."""
+"""Fallback chains: if a model fails, is slow, or its circuit breaker is open, the next one is
+called.
+"""
 
 import asyncio
 from collections import deque
@@ -52,12 +54,12 @@ FALLBACK_ON = (
     NoModel, ModelUnavailable, UnknownModel, WrongAddress, MissingKey, AccessDenied,
     RejectedRequest, UnreadableOutput, Refused, BudgetExhausted,
 )  # fmt: skip
-"""Errors that cause a fallback; programming errors do not, because every model would fail."""
+"""Errors that cause a fallback. Programming errors do not, because every model would fail."""
 PATIENCE_SECONDS = 5.0
 RESERVE_SECONDS = 1.0
-"""Time of a hop that is reserved for later models."""
+"""The part of a hop's time, in seconds, that is reserved for later models."""
 AskOne = Callable[[Model, Run], Awaitable[A]]
-"""Calls one model of a chain with a run that is restricted to its time."""
+"""Calls one model of a chain, with a run that is limited to the model's share of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class ChainLink:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The context of one call of a chain: task, run, and listener for partial output."""
+    """The context of one call to a chain: task, run, and listener for partial output."""
 
     task_name: str
     run: Run
@@ -84,13 +86,13 @@ class Asked:
 class FallbackChain:
     """A chain of models that are called in order until one answers.
 
-    If a model fails, the next one is called immediately. If a model has not answered after
-    `patience_seconds` and wrote nothing meanwhile, it keeps running, and the next vendor model is
-    called in parallel; the first answer wins. A model without a vendor, such as `offline`, is
-    called only when nothing else runs. Failing models are skipped for a while: see
-    `CircuitBreaker`. Every model records its failures (`llm.port`), so the journal shows
-    fallbacks. If no model answers because the prompt is too long, the chain is called once more
-    with the shorter inputs of `Task.shorten`, or with shorter tool results.
+    If a model fails, the next one is called immediately. If a model has neither answered nor
+    written any text after `patience_seconds`, it keeps running, and the next vendor model is called
+    in parallel; the first answer wins. A model without a vendor, such as `offline`, is called only
+    if nothing else is running. Failing models are skipped for a while (see `CircuitBreaker`). Every
+    model records its failures (`llm.port`), so the journal shows fallbacks. If no model answers
+    because the prompt is too long, the chain is called once more with the shorter inputs of
+    `Task.shorten`, or with shorter tool results.
     """
 
     def __init__(
@@ -200,22 +202,25 @@ class _Race(Generic[A]):
         return answer
 
     def _is_being_written(self) -> bool:
-        """Return whether more text arrived since the last check; its model then is not late."""
+        """Return whether more text has arrived since the last check, in which case its model is not
+        late.
+        """
         listener = self._asked.listener
         before, self._characters = self._characters, listener.characters if listener else 0
         return self._characters > before
 
     def _has_next(self) -> bool:
-        """Return whether the next usable model is a vendor's, which may run in parallel.
+        """Return whether the next usable model belongs to a vendor, so that it can run in parallel.
 
-        Models with an open breaker are skipped; a model without a vendor waits for its turn.
+        Models with an open circuit breaker are skipped; a model without a vendor waits for its
+        turn.
         """
         following = (link for link in self._waiting if link.breaker is None or link.is_callable())
         first = next(following, None)
         return first is not None and first.breaker is not None
 
     def _start_next(self, group: asyncio.TaskGroup) -> None:
-        """Start the next usable model; models with an open breaker count as failed."""
+        """Start the next usable model; models with an open circuit breaker count as failed."""
         while self._waiting:
             link = self._waiting.popleft()
             try:
@@ -250,7 +255,9 @@ class _Race(Generic[A]):
         return None
 
     def _report_failure(self, link: ChainLink, started: float, error: ModelError) -> None:
-        """Report the failure to the breaker, unless time or budget did not suffice for the call."""
+        """Report the failure to the circuit breaker, unless there was not enough time or budget for
+        the call.
+        """
         if link.breaker is None:
             return
         taken = asyncio.get_running_loop().time() - started

@@ -33,15 +33,15 @@ REASONS = (
     NO_MODEL, "misconfigured", "model_gone", "bad_key", "unavailable", "too_busy", "quota_spent",
     "too_slow", "budget_spent", "rejected", "too_long", "refused", "unreadable",
 )  # fmt: skip
-"""Why a model call failed."""
+"""Reasons why a model call failed."""
 USUAL_WAIT_SECONDS = 5.0
-"""How long to wait for a server that failed without stating a time."""
+"""How long to wait after a server failed without stating a time."""
 
 
 class ModelError(Exception):
     """A model call failed.
 
-    `usage` and `cost_usd` are those of the failed call, because vendors also charge for refusals.
+    `usage` and `cost_usd` refer to the failed call, because vendors also charge for refusals.
     `reason` is a stable slug for replies, metrics and logs: see `REASONS`.
     """
 
@@ -73,7 +73,7 @@ class UnknownModel(ModelMisconfigured):
 
 
 class WrongAddress(ModelMisconfigured):
-    """Something other than the vendor's API answers at the address."""
+    """The URL is served by something other than the vendor's API."""
 
 
 class MissingKey(ModelMisconfigured):
@@ -122,8 +122,8 @@ class QuotaExhausted(ModelUnavailable):
 class ModelTimeout(ModelUnavailable):
     """There was no answer within the time limit.
 
-    `had_full_time` is False for a call with only a share of the limit: the model may still succeed
-    with more time.
+    `had_full_time` is False for a call that got only a share of the limit, so that the model may
+    still succeed with more time.
     """
 
     def __init__(self, message: str, *, had_full_time: bool = True) -> None:
@@ -144,7 +144,7 @@ class ChainExhausted(ModelUnavailable):
 
 
 class BudgetExhausted(ModelError):  # noqa: N818 - as above
-    """A budget does not allow the call, which was not made; `amount` names the budget."""
+    """A budget does not allow the call, so it was not made; `amount` names the budget."""
 
     reason = "budget_spent"
 
@@ -157,7 +157,7 @@ class RejectedRequest(ModelError):  # noqa: N818 - as above
     """The vendor cannot process the request.
 
     `parameter` is the rejected part of the request, if the vendor names it. `explanation` is the
-    vendor's complete message, which may be shortened in the text of the error.
+    vendor's complete message, which may be shortened in the error message.
     """
 
     reason = "rejected"
@@ -200,7 +200,7 @@ def has_unusable_output(error: ModelError) -> bool:
 
 
 def is_refusal(error: ModelError) -> bool:
-    """Return whether every model that was asked refused to answer."""
+    """Return whether every model that was called refused to answer."""
     if isinstance(error, ChainExhausted):
         return bool(error.errors) and all(map(is_refusal, error.errors))
     return isinstance(error, Refused)
@@ -229,7 +229,7 @@ def is_too_long(error: ModelError) -> bool:
 
 
 def find_wait_seconds(error: ModelError) -> float | None:
-    """Return the seconds after which the same call may succeed; None if waiting does not help.
+    """Return the seconds after which the same call may succeed, or None if waiting does not help.
 
     Waiting does not help after a timeout or an exhausted quota.
     """

@@ -1,9 +1,10 @@
 """Detects prompt injection in a question.
 
-Signs are weighted: one certain sign suffices, weaker ones must add up. Words that attackers use
-("override", "instructions", "secret", "inject") are not a sign by themselves: they must refer to
-the assistant, its instructions, or a persona for it. `injection.toml` lists the signs. The text is
-searched as written and in each of its `readings`, which undo disguises such as look-alike letters.
+Signs are weighted: one certain sign is sufficient, and weaker ones must add up. Words that
+attackers use ("override", "instructions", "secret", "inject") are not a sign by themselves: they
+must refer to the assistant, its instructions, or a persona for it. `injection.toml` lists the
+signs. The text is searched as written and in each of its `readings`, which undo disguises such as
+look-alike letters.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ _WORDS = frozenset(_TABLES["words"]["spoken"].split())
 _LONGEST_WORD = max(map(len, _WORDS))
 _LEAST_RUN_TOGETHER = 14
 _UNKNOWN_LETTER = 1.2
-"""The cost of a letter outside of known words; a known word costs 1."""
+"""The cost of a letter outside of known words. A known word costs 1."""
 _TAGS = range(0xE0020, 0xE007F)
 _TAG_OFFSET = 0xE0000
 
@@ -56,7 +57,7 @@ _LEET = {
 
 CERTAIN = 1.0
 BUDGET_SECONDS = 0.5
-"""The time limit of an inspection; then the question continues with the findings so far."""
+"""The time limit of an inspection. After that, the question continues with the findings so far."""
 
 _LONGEST_QUESTION = 300
 _LONG_CHARACTERS = 900
@@ -66,7 +67,7 @@ _LONG_WEIGHT = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A pattern of attacks; one sign of `weight` 1 suffices."""
+    """A pattern that indicates an attack; a sign of `weight` 1 is sufficient on its own."""
 
     kind: str
     weight: float
@@ -112,8 +113,8 @@ _TO_ASSISTANTS = re.compile(
 )
 
 _TO_READERS_TOO = "no limits"
-"""A kind that is an attack in a question but normal in a document: "You may copy it without any
-restriction".
+"""A kind of sign that is an attack in a question but normal in a document, such as "You may copy it
+without any restriction".
 """
 
 
@@ -143,12 +144,12 @@ def attack_in(text: str) -> str | None:
 
 
 async def inspect_within(budget_seconds: float, *texts: str) -> Inspection:
-    """Inspect `texts` in a thread, until an attack is found or the budget is spent."""
+    """Inspect `texts` in a thread until an attack is found or the time limit is reached."""
     return await asyncio.to_thread(inspect, *texts, deadline=perf_counter() + budget_seconds)
 
 
 def inspect(*texts: str, deadline: float | None) -> Inspection:
-    """Return the first attack in `texts`; `deadline` is a time of `perf_counter`."""
+    """Return the first attack in `texts`; `deadline` is a value of `perf_counter`."""
     for text in dict.fromkeys(texts):
         for reading in readings(text):
             signs: list[Sign] = []
@@ -203,7 +204,7 @@ def _join_spelled(match: re.Match[str]) -> str:
 def _split_words(letters: str) -> str:
     """Split `letters` into known words, leaving as few other letters as possible.
 
-    The letters between two known words form a word of their own.
+    The letters between two known words form a separate word.
     """
     lowered = letters.lower()
     costs = [0.0]
@@ -230,7 +231,9 @@ def _split_words(letters: str) -> str:
 
 
 def _without_leet(text: str, way: int) -> str:
-    """Replace digits and signs by letters; an exclamation mark only before a letter."""
+    """Replace digits and signs with letters; an exclamation mark is replaced only before a
+    letter.
+    """
     return _EXCLAIMED.sub("i", text).translate(_LEET[way])
 
 

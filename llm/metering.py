@@ -1,6 +1,6 @@
 """Measures tokens, cost and time of model calls, and enforces budgets.
 
-A paid call is reserved before it is made, and settled afterwards.
+The cost of a paid call is reserved before the call is made, and settled afterwards.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -22,7 +22,7 @@ CANCELLED = "cancelled before there was an answer"
 class UsageMeter:
     """Records every exchange as a model call, and sums up usage, cost and time.
 
-    The total cost is None if one cost is unknown.
+    The total cost is None if any cost is unknown.
     """
 
     task: str
@@ -37,7 +37,7 @@ class UsageMeter:
     def exchange(self) -> Iterator["UsageEntry"]:
         """Record the exchange in the `with` block as one call; the block sets the entry's `usage`.
 
-        Failed exchanges are recorded as well, because they cost the same.
+        Failed exchanges are recorded as well, because they also cost money.
         """
         entry = UsageEntry()
         started = perf_counter()
@@ -52,11 +52,11 @@ class UsageMeter:
             self._close(entry, (perf_counter() - started) * 1000, error)
 
     def price(self, usage: Usage) -> Decimal | None:
-        """Return the price of a call with this usage; None if it is unknown."""
+        """Return the price of a call with this usage, or None if it is unknown."""
         return self.prices.cost_usd(self.name.rpartition("@")[0], usage)
 
     def charge(self, error: ModelError) -> None:
-        """Store the usage and the cost so far in an error."""
+        """Store the usage and cost so far in an error."""
         error.usage, error.cost_usd = self.usage, self.cost_usd
 
     def _close(self, entry: "UsageEntry", milliseconds: float, error: str) -> None:
@@ -89,7 +89,8 @@ class UsageMeter:
 
 @dataclass(slots=True)
 class UsageEntry:
-    """One exchange: `answered` if the vendor replied, `problem` if the reply was unusable.
+    """An exchange; `answered` is true if the vendor replied, and `problem` is set if the reply was
+    unusable.
 
     `has_ended` is False for a cancelled exchange, whose cost is unknown.
     """
@@ -122,14 +123,14 @@ class CallBudget(Protocol):
     """Counts the paid calls of questions across all processes."""
 
     async def reserve(self, run: Run, reservation: str, most: CallCost) -> BudgetRefusal | None:
-        """Reserve one call; return the refusal if a budget is exhausted, else None.
+        """Reserve a call; return the refusal if a budget is exhausted, or None.
 
-        Repeating an unsettled reservation succeeds and counts once.
+        Repeating an unsettled reservation succeeds and counts only once.
         """
         ...
 
     async def settle(self, run: Run, reservation: str, cost: CallCost) -> None:
-        """Replace a reservation by the actual cost of its call."""
+        """Replace a reservation with the actual cost of its call."""
         ...
 
 
@@ -139,7 +140,7 @@ async def hold(
 ) -> AsyncIterator[UsageEntry]:
     """Meter the exchange in the block, and reserve its cost from the budget.
 
-    Raises `BudgetExhausted` before the block runs. The reservation of a cancelled exchange stays,
+    Raises `BudgetExhausted` before the block runs. The reservation of a cancelled exchange is kept,
     because its cost is unknown. A run without a question has no budget.
     """
     if budget is None or run.question is None:

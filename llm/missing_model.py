@@ -1,4 +1,4 @@
-"""The model of `GEN_MODEL=offline`: every call raises `NoModel`."""
+"""The model for `GEN_MODEL=offline`; every call raises `NoModel`."""
 
 from envelope.run import OUTSIDE, Run
 from llm.errors import NoModel
@@ -6,7 +6,7 @@ from llm.port import OFFLINE, I, ModelAnswer, ModelStep, O, Task, TextListener, 
 
 
 class MissingModel:
-    """Raises `NoModel` for every call; the callers have fallbacks that need no model."""
+    """Raises `NoModel` for every call. The callers have fallbacks that do not need a model."""
 
     name = OFFLINE
 

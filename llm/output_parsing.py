@@ -18,14 +18,14 @@ from llm.port import O, PartialText, TextListener
 
 PROBLEMS_SHOWN = 8
 KEPT_SHARE = 0.5
-"""Minimum share of a truncated text that must be kept as complete values."""
+"""The minimum share of a truncated text that must consist of complete values."""
 _FENCE = "```"
 _THOUGHTS_BEGIN, _THOUGHTS_END = "<think>", "</think>"
 _SENTENCE_ENDS = (". ", ".\\n", '."', "! ", "? ", ".\\t", "] ", "]\\n", "。", "！", "？", "।", "؟")
 _SCHEMA_ERRORS = frozenset(
     {"json_invalid", "missing", "extra_forbidden", "model_type", "model_attributes_type"}
 )
-"""Validation errors that are impossible if the server enforced the schema."""
+"""Validation errors that cannot occur if the server enforced the schema."""
 T = TypeVar("T")
 OnText = Callable[[PartialText], Awaitable[None]]
 log = structlog.get_logger("llm")
@@ -37,7 +37,7 @@ _FIELD = "canonical_question"
 
 
 class NotReadable(ValueError):  # noqa: N818 - a finding, which never leaves this package
-    """The text is not a valid output; the message has one line per validation error.
+    """The text is not valid output; the message has one line per validation error.
 
     `ignores_schema` is True if the server cannot have enforced the schema.
     """
@@ -49,14 +49,14 @@ class NotReadable(ValueError):  # noqa: N818 - a finding, which never leaves thi
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """An action that is performed once if no text has arrived within `seconds`."""
+    """An action that is performed once if no text arrives within `seconds`."""
 
     seconds: float
     act: Callable[[], Awaitable[None]]
 
 
 class DraftReader:
-    """Calls `on_finished` whenever another sentence of a streamed answer is complete."""
+    """Calls `on_finished` each time another sentence of a streamed answer is complete."""
 
     def __init__(self, on_finished: OnFinished) -> None:
         self._on_finished = on_finished
@@ -72,12 +72,14 @@ class DraftReader:
 
 
 class QuestionReader:
-    """Calls `on_question` once, as soon as the question of a combined call is complete."""
+    """Calls `on_question` once, as soon as the question in the output of a combined call is
+    complete.
+    """
 
     def __init__(self, on_question: Callable[[str], Awaitable[None]]) -> None:
         self._on_question = on_question
         self.question: str | None = None
-        """The question that was passed to `on_question`; None before."""
+        """The question that was passed to `on_question`, or None until then."""
 
     async def read(self, partial: PartialText) -> None:
         """Read the complete text so far."""
@@ -92,9 +94,9 @@ class QuestionReader:
 def read(text: str, output: type[O]) -> O:
     """Parse the output in `text`.
 
-    Skips thoughts, a Markdown fence and other prose around it. A null where none is allowed counts
-    as a field that was left out. Raises `NotReadable` with the locations and kinds of the errors;
-    the message contains nothing of `text`.
+    Skips thoughts, Markdown fences, and other prose around the output. A null where none is allowed
+    counts as a missing field. Raises `NotReadable` with the locations and kinds of the errors; the
+    message contains no part of `text`.
     """
     first: ValidationError | None = None
     for candidate in _candidates(text):
@@ -114,9 +116,9 @@ def read(text: str, output: type[O]) -> O:
 
 
 def read_complete_part(text: str, output: type[O]) -> O:
-    """Parse truncated output: keeps complete values and, of the last one, complete sentences.
+    """Parse truncated output: keep complete values and, of the last one, complete sentences.
 
-    Raises `NotReadable` if the result is invalid, or less than `KEPT_SHARE` of the text.
+    Raises `NotReadable` if the result is invalid or contains less than `KEPT_SHARE` of the text.
     """
     bare = remove_thoughts(text)
     bare = bare[max(0, bare.find("{")) :]
@@ -146,7 +148,9 @@ def is_complete(text: str) -> bool:
 
 
 def remove_thoughts(text: str) -> str:
-    """Return the text after a reasoning model's thoughts; some servers omit the opening mark."""
+    """Return the text after the thoughts of a reasoning model; some servers omit the opening
+    tag.
+    """
     before, mark, after = text.rpartition(_THOUGHTS_END)
     if mark and (before.lstrip().startswith(_THOUGHTS_BEGIN) or "{" in after):
         # Without text after the thoughts, the answer is inside them.
@@ -160,9 +164,9 @@ async def ask_and_follow(
     on_text: OnText,
     silence: Silence | None = None,
 ) -> T:
-    """Return the result of `ask`, and call `on_text` with the newest text meanwhile.
+    """Return the result of `ask`, and call `on_text` with the latest text in the meantime.
 
-    One call of `on_text` runs at a time; outdated texts are skipped. If it fails, the error is
+    Only one call of `on_text` runs at a time; outdated texts are skipped. If it fails, the error is
     logged and it is not called again; the answer is not affected.
     """
     outcome: T | Exception
@@ -180,7 +184,8 @@ async def ask_and_follow(
 
 
 def read_partial_answer(text: str) -> str:
-    """Return the `answer` in incomplete JSON; empty until there is one to show.
+    """Return the `answer` field from incomplete JSON, or an empty string if there is nothing to
+    show yet.
 
     Requires that `status` is already complete and is `answered`.
     """
@@ -285,8 +290,8 @@ async def _follow(listener: TextListener, on_text: OnText, silence: Silence | No
 def _read_fields(text: str, partial: Literal["on", "trailing-strings"]) -> Mapping[str, object]:
     """Return the fields of an incomplete object; empty if it has not begun.
 
-    Skips a fence and the thoughts of a reasoning model. After other prose nothing is read, because
-    prose may contain braces.
+    Skips a fence and the thoughts of a reasoning model. If other prose comes first, nothing is
+    read, because prose may contain braces.
     """
     _, mark, after = text.rpartition(_THOUGHTS_LAST)
     bare = after if mark else text

@@ -1,9 +1,10 @@
 """The model port: typed tasks, and conversations with tools.
 
-A *task* has a prompt file, a type of inputs and a type of outputs. Vendor models render the prompt
-from the inputs. If no model is configured, `llm.missing_model` raises `NoModel`.
+A *task* has a prompt file, an input type, and an output type. Vendor models render the prompt from
+the inputs. If no model is configured, `llm.missing_model` raises `NoModel`.
 
-Conversations are values that an envelope can carry, so that another process can continue them.
+A conversation is a value that can be stored in an envelope, so that another process can continue
+it.
 """
 
 import asyncio
@@ -39,8 +40,8 @@ class Usage:
 class ModelCall:
     """One call for the journal, including failed calls.
 
-    `from_cache`: the answer was paid for by another question; `saved_usd` is its cost, or None if
-    unknown. `answered_by`: the model named in the vendor's reply, or empty.
+    `from_cache` is true if another question paid for the answer; `saved_usd` is its cost, or None
+    if unknown. `answered_by` is the model named in the vendor's reply, or empty.
     """
 
     task: str
@@ -57,12 +58,12 @@ class ModelCall:
 
 
 OFFLINE = "offline"
-"""The value of a model setting for running without a model."""
+"""The value of a model setting that disables the model."""
 _calls: ContextVar[tuple[list[ModelCall], ...]] = ContextVar("model_calls", default=())
 
 
 class ToolUse(BaseModel, frozen=True, extra="ignore"):
-    """A tool call in a message of a model.
+    """A tool call in a message from a model.
 
     `arguments` is an object, or the model's text if that is not a JSON object. `signature` is an
     opaque value that the vendor expects back with the result.
@@ -75,7 +76,7 @@ class ToolUse(BaseModel, frozen=True, extra="ignore"):
 
 
 class Remark(BaseModel, frozen=True, extra="ignore"):
-    """Why the model must continue; the prompt `remark` turns it into a message."""
+    """The reason why the model must continue, which the prompt `remark` turns into a message."""
 
     has_read_nothing: bool = False
     refused_question: str = Field(
@@ -87,7 +88,7 @@ class Remark(BaseModel, frozen=True, extra="ignore"):
 
 
 class UserMessage(BaseModel, frozen=True, extra="ignore"):
-    """A message to the model: a text, or a remark that is rendered with a prompt."""
+    """A message to the model: text, or a remark that is rendered with a prompt."""
 
     kind: Literal["user"] = "user"
     text: str = ""
@@ -95,7 +96,7 @@ class UserMessage(BaseModel, frozen=True, extra="ignore"):
 
 
 class ModelMessage(BaseModel, frozen=True, extra="ignore"):
-    """A message of the model: a text, tool calls, or both."""
+    """A message from the model: text, tool calls, or both."""
 
     kind: Literal["model"] = "model"
     text: str = ""
@@ -103,9 +104,10 @@ class ModelMessage(BaseModel, frozen=True, extra="ignore"):
 
 
 class ToolMessage(BaseModel, frozen=True, extra="ignore"):
-    """The result of one tool call; its text is data, never instructions.
+    """The result of a tool call. Its text is data, never instructions.
 
-    `sources` are the ids of the passages that it relies on, best first; `text` names them as well.
+    `sources` contains the IDs of the passages that it relies on, best first; `text` names them as
+    well.
     """
 
     kind: Literal["tool"] = "tool"
@@ -123,7 +125,7 @@ Message = Annotated[UserMessage | ModelMessage | ToolMessage, Field(discriminato
 class Task(Generic[I, O]):
     """One kind of model call: its name, its types and its parameters.
 
-    `time_share` is the share of a call's time limit that the task may take, so that a preparing
+    `time_share` is the share of a call's time limit that the task may take, so that a preparatory
     step leaves time for the answer. `shorten` returns inputs with fewer sources, for a prompt that
     does not fit into the context window, or equal inputs if nothing can be omitted.
     """
@@ -139,7 +141,9 @@ class Task(Generic[I, O]):
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer(Generic[O]):
-    """A typed output with its usage and cost; `cost_usd` is None, never 0, if unknown."""
+    """A typed output with its usage and cost. If the cost is unknown, `cost_usd` is None, never
+    0.
+    """
 
     output: O
     model: str
@@ -161,7 +165,7 @@ class TextListener:
     """Receives the streamed text of one task, without making the model wait for the reader.
 
     An answer may take several attempts: a retry, a repair, a parallel model of a chain. One attempt
-    at a time is followed: the first that writes something, until it ends. The text of the next
+    is followed at a time: the first one that writes text, until it ends. The text of the next
     attempt starts from the beginning.
     """
 
@@ -170,7 +174,7 @@ class TextListener:
         self.characters = 0
         """The number of characters received from all attempts."""
         self.is_unstreamed = False
-        """Whether an answer came in one piece, because its server does not stream."""
+        """Whether an answer arrived in one piece because the server does not stream."""
         self.attempts = 0
         """The number of attempts that were followed."""
         self._leader: AttemptText | None = None
@@ -202,7 +206,7 @@ class TextListener:
         self.characters += characters
 
     async def wait_for_text(self) -> PartialText | None:
-        """Wait for new text of the current attempt and return it; None after `close`."""
+        """Wait for new text of the current attempt and return it, or None after `close`."""
         while not self._closed:
             await self._changed.wait()
             self._changed.clear()
@@ -255,21 +259,21 @@ class Model(Protocol):
         skip: int = 0,
         listener: TextListener | None = None,
     ) -> ModelAnswer[O]:
-        """Return the answer, or raise an error of `llm.errors`.
+        """Return the answer; raises errors from `llm.errors`.
 
-        `skip` skips that many models of a fallback chain (at most all but the last).
-        `listener` receives the text while it is written.
+        `skip` skips that many models of a fallback chain (at most all but the last). `listener`
+        receives the text while it is written.
         """
         ...
 
 
 class ScoreModel(Protocol):
-    """Scores texts by how well they answer a question; higher is better."""
+    """Scores how well texts answer a question; higher is better."""
 
     name: str
 
     async def score(self, question: str, texts: Sequence[str], run: Run) -> Sequence[float]:
-        """Return a score for each text, in order; raises errors of `llm.errors`."""
+        """Return a score for each text, in order; raises errors from `llm.errors`."""
         ...
 
 
@@ -298,12 +302,12 @@ class ToolDescription(BaseModel, frozen=True, extra="ignore"):
 
 
 class ToolConversation(BaseModel, frozen=True, extra="ignore"):
-    """A conversation up to the point where the model writes next.
+    """A conversation up to the next message of the model.
 
     `task` names the kind of call in the journal. The results of all calls of a message follow that
     message. If `prompt` is set, vendors' models render the task's prompt from it, which replaces
-    `system` and the first message. `sharing`: the groups of the user; equal conversations of users
-    with the same groups may share the next message. None: no sharing.
+    `system` and the first message. `sharing` contains the groups of the user; equal conversations
+    of users with the same groups may share the next message. None disables sharing.
     """
 
     task: str
@@ -343,17 +347,20 @@ class ConversationModel(Protocol):
     async def converse(
         self, conversation: ToolConversation, run: Run, *, skip: int = 0
     ) -> ModelStep:
-        """Return the next message, or raise an error of `llm.errors`.
+        """Return the next message; raises errors from `llm.errors`.
 
-        Tool calls in it are not validated: names and arguments are as the model wrote them.
+        Tool calls in the message are not validated: names and arguments are as the model wrote
+        them.
         """
         ...
 
 
 def keep_first_half(name: str, **further: JsonValue) -> Callable[[I], I]:
-    """Return a `Task.shorten` that keeps the first half of a list, which has the best items first.
+    """Return a `Task.shorten` that keeps the first half of a list, which is sorted with the best
+    items first.
 
-    A field `left_out` of the inputs counts the omitted items; `further` are other changed fields.
+    A field `left_out` of the inputs counts the omitted items; `further` contains other changed
+    fields.
     """
 
     def shorten(inputs: I) -> I:
@@ -369,7 +376,7 @@ def keep_first_half(name: str, **further: JsonValue) -> Callable[[I], I]:
 
 
 def shorten_results(conversation: ToolConversation) -> ToolConversation:
-    """Return the conversation with half of the text of its tool results.
+    """Return the conversation with the text of its tool results reduced by half.
 
     Only the longest results are truncated, at their end, because the best passages come first.
     """
@@ -398,7 +405,8 @@ def find_model(model: Model) -> Model | None:
 
 @contextmanager
 def record_calls() -> Iterator[list[ModelCall]]:
-    """Yield a list to which every call in the block is appended, including those of started tasks.
+    """Yield a list to which every call in the block is appended, including calls made by tasks that
+    it starts.
 
     Blocks can be nested: a call is in the list of each enclosing block. The list stays usable after
     an error.
@@ -418,7 +426,7 @@ def record(call: ModelCall) -> None:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Truncate a text at the end of a line or word, and append a mark."""
+    """Truncate a text at the end of a line or word, and append a marker."""
     if len(text) <= limit:
         return text
     ends = (text.rfind(mark, limit // 2, limit) for mark in ("\n", " "))

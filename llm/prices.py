@@ -1,4 +1,4 @@
-"""Costs and context windows from the installed price list, without network access."""
+"""Costs and context windows from the installed price list; no network access is needed."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -9,20 +9,22 @@ from llm.port import OFFLINE, Usage
 
 @dataclass(frozen=True, slots=True)
 class PriceSource:
-    """The prices to apply: those of a vendor, or of the server at `base_url` if it is listed."""
+    """The prices to apply: those of a vendor, or those of the server at `base_url` if it is
+    listed.
+    """
 
     vendor: str
     base_url: str | None = None
 
     def cost_usd(self, model: str, usage: Usage) -> Decimal | None:
-        """Return the price of a call of `model`; None if it is unknown."""
+        """Return the price of a call to `model`, or None if it is unknown."""
         return cost_usd(self.vendor, model, usage, base_url=self.base_url)
 
 
 def cost_usd(provider: str, model: str, usage: Usage, *, base_url: str | None) -> Decimal | None:
-    """Return the price of a call in US dollars; None, never 0, if it is unknown.
+    """Return the price of a call in US dollars. If it is unknown, return None, never 0.
 
-    `base_url` is the address of a compatible server, whose prices differ from the vendor's.
+    `base_url` is the URL of a compatible server, whose prices differ from the vendor's.
     """
     if not _is_priced(provider, model, base_url):
         return None
@@ -31,7 +33,7 @@ def cost_usd(provider: str, model: str, usage: Usage, *, base_url: str | None) -
 
 @lru_cache(maxsize=64)
 def find_smallest_window(name: str) -> int | None:
-    """Return the smallest context window in a chain, in tokens; None if one is unknown.
+    """Return the smallest context window in a chain, in tokens, or None if any is unknown.
 
     `name` is the name of a model or a chain, as in `llm.port.Model`.
     """
@@ -42,7 +44,7 @@ def find_smallest_window(name: str) -> int | None:
 
 
 def find_context_window(provider: str, model: str) -> int | None:
-    """Return the context window of a model in tokens; None if it is unknown."""
+    """Return the context window of a model in tokens, or None if it is unknown."""
     if not provider:
         return None
     # Imported here: it takes a quarter of a second and 28 MiB.

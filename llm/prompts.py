@@ -1,4 +1,4 @@
-"""The port for prompts, which are rendered from the inputs of a task."""
+"""The port for prompts, which are rendered from task inputs."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -45,11 +45,11 @@ class Rendered(Protocol):
 
 
 class Prompts(Protocol):
-    """Renders the prompts of tasks from files."""
+    """Renders task prompts from files."""
 
     def render(self, task_name: str, inputs: BaseModel) -> Rendered: ...
 
 
 def prompt_inputs(tasks: Iterable[Task[Any, Any]]) -> dict[str, type[BaseModel]]:
-    """Return all prompts that these tasks need, with their inputs."""
+    """Return all prompts that these tasks need, with their input types."""
     return OWN_PROMPTS | {task.name: task.inputs for task in tasks}

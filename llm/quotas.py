@@ -27,9 +27,10 @@ class ModelQuota:
 
 
 class InProcessLimiter:
-    """The limits of one process: a token bucket for requests and one for tokens per model.
+    """In-process limits: a token bucket for requests and one for tokens, per model.
 
-    Each bucket holds the amount of one minute and fills evenly. Models without a limit always pass.
+    Each bucket holds the amount for one minute and fills evenly. Models without a limit always
+    pass.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class InProcessLimiter:
 
 
 class SharedLimits:
-    """A limiter that can be replaced by one that is shared with other processes."""
+    """A limiter that can be replaced with one that is shared with other processes."""
 
     def __init__(self, limiter: Limiter) -> None:
         self._limiter = limiter
@@ -74,9 +75,9 @@ class SharedLimits:
 
 
 class PatientLimiter:
-    """Waits for capacity without a limit, for work that no user waits for.
+    """Waits for capacity without a time limit, for background work that no user is waiting for.
 
-    `waits` counts the requests that had to wait, `seconds` their total waiting time.
+    `waits` counts the requests that had to wait, and `seconds` is their total waiting time.
     """
 
     def __init__(self, limiter: Limiter) -> None:
@@ -95,7 +96,7 @@ class PatientLimiter:
 
 
 class _Bucket:
-    """A token bucket of `per_minute`; a larger amount takes the whole content."""
+    """A token bucket of `per_minute`; a request for more takes the whole content."""
 
     def __init__(self, per_minute: float | None, now: float) -> None:
         self._per_minute = per_minute

@@ -1,4 +1,4 @@
-"""Builds the pipeline of a setting such as `gpt-5-mini@openai,offline`; owns the clients."""
+"""Builds the pipeline for a setting such as `gpt-5-mini@openai,offline`, and owns the clients."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -51,8 +51,8 @@ class AnswerStores:
 class Registry:
     """Creates models and embedders from settings; all callers of a model share one client.
 
-    `access` has keys and base URLs by vendor name; a name that is not in the table of vendors is an
-    OpenAI-compatible server.
+    `access` contains keys and base URLs by vendor name. A name that is not in the vendor table is
+    an OpenAI-compatible server.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Registry:
         )
 
     def vendor_model(self, name: ModelName) -> VendorModel:
-        """Return one model of a vendor, outside of any chain.
+        """Return a single model of a vendor, without a fallback chain.
 
         Raises `UnknownProvider` and `MissingKey`.
         """
@@ -120,7 +120,7 @@ class Registry:
     def embedder(self, setting: str, dimensions: int | None = None) -> VendorEmbedder:
         """Return the embedder of a setting such as `text-embedding-3-small@openai`.
 
-        `dimensions` is the length of its vectors; None for the model's default.
+        `dimensions` is the length of its vectors, or None for the model's default.
         """
         [name, *_] = parse_models(setting, self._vendors)
         if name.is_local:
@@ -173,7 +173,7 @@ class Registry:
         return self._rerankers[name]
 
     async def close(self) -> None:
-        """Close the connections of every vendor."""
+        """Close the connections to all vendors."""
         for link in self._links.values():
             if isinstance(link.model, VendorModel):
                 await link.model.close()
@@ -243,7 +243,7 @@ def providers_of(settings: Iterable[str], vendors: Mapping[str, Vendor]) -> set[
 def estimate_call_usd(
     setting: str, usage: Usage, access: Mapping[str, VendorAccess]
 ) -> Decimal | None:
-    """Return the price of a call of the first model of a setting; None if it is unknown.
+    """Return the price of a call to the first model in a setting, or None if it is unknown.
 
     If a base URL is configured, the prices of that server apply.
     """

@@ -1,4 +1,4 @@
-"""Reuses stored answers: of a redelivered hop, and of equal questions of other users.
+"""Reuses stored answers for redelivered hops and for equal questions from other users.
 
 Calls with the same fingerprint may share an answer.
 """
@@ -50,13 +50,13 @@ from llm.prompts import Prompts
 
 _FINAL_MARKS = " .?!\uff1f\u3002\uff01\u061f"
 MOST_TIMEOUTS = 2
-"""After this many timeouts in one question, a model is not called again for it."""
+"""After this many timeouts in a question, a model is not called again for it."""
 _TIMEOUTS = "timeouts"
 """Stage name under which timeouts are counted among the stored calls of a question."""
 
 
 class _StoredAnswer(BaseModel, frozen=True):
-    """An answer with its output as nested JSON, and the calls that were made for it."""
+    """An answer with its output as nested JSON, and the calls made for it."""
 
     output: str
     model: str
@@ -67,7 +67,7 @@ class _StoredAnswer(BaseModel, frozen=True):
 
 
 class _StoredStep(BaseModel, frozen=True):
-    """A step of a conversation, and the calls that were made for it."""
+    """A step of a conversation, and the calls made for it."""
 
     step: ModelStep
     calls: tuple[ModelCall, ...] = ()
@@ -92,7 +92,7 @@ _STORED_STEP = TypeAdapter(_StoredStep)
 class CallKey:
     """Identifies one call of one hop across redeliveries of its envelope.
 
-    `stage` includes the branch, so equal calls of two branches are different calls.
+    `stage` includes the branch, so equal calls in two branches are different calls.
     """
 
     question: Question
@@ -121,7 +121,7 @@ class SpeedStore(Protocol):
 class CacheKey:
     """Identifies a shared answer within its tenant and assistant.
 
-    `question` is the caller; it is not part of the key.
+    `question` is the question that makes the call; it is not part of the key.
     """
 
     tenant: str
@@ -140,7 +140,7 @@ class CacheStore(Protocol):
 
 @dataclass(slots=True)
 class CacheCounts:
-    """Cache hits and misses; `saved_usd` excludes hits of unknown price."""
+    """Cache hits and misses; `saved_usd` excludes hits whose price is unknown."""
 
     hits: int = 0
     misses: int = 0
@@ -148,7 +148,7 @@ class CacheCounts:
     hits_of_unknown_price: int = 0
 
     def add_hit(self, cost_usd: Decimal | None) -> None:
-        """Count a hit on an answer with this cost."""
+        """Count a hit for an answer with this cost."""
         self.hits += 1
         if cost_usd is None:
             self.hits_of_unknown_price += 1
@@ -157,7 +157,7 @@ class CacheCounts:
 
 
 class SharedCache:
-    """Answers shared by all questions of an assistant for `ttl_seconds`."""
+    """Answers that all questions of an assistant share for `ttl_seconds`."""
 
     def __init__(self, store: CacheStore, *, ttl_seconds: int) -> None:
         self.counts = CacheCounts()
@@ -176,7 +176,9 @@ class SharedCache:
 
     @asynccontextmanager
     async def lock(self, key: CacheKey) -> AsyncIterator[None]:
-        """Let one caller of this process at a time look up and pay for the answer of a key."""
+        """Let only one caller in this process at a time look up and pay for the answer for a
+        key.
+        """
         # A lock rather than a shared future: if the caller inside is cancelled, the next one asks.
         lock = self._locks.setdefault(key, asyncio.Lock())
         self._waiting[key] += 1
@@ -192,16 +194,16 @@ class SharedCache:
 class StoredModel:
     """Looks up an answer in two stores before it calls the model, and stores paid answers.
 
-    `calls` stores the answers of the running question for redelivered hops. A stored answer has
+    `calls` stores the answers of the running question for redelivered hops. A stored answer keeps
     its original usage and cost, and its calls are recorded again with `from_store`, because the
-    delivery that paid may have ended before its journal was written. A request that fails because
-    of its content is stored as well, and fails again without being sent.
+    delivery that paid for it may have ended before its journal was written. A request that fails
+    because of its content is stored as well, and fails again without being sent.
 
-    `cache` stores answers that questions of one assistant share. A hit costs nothing and is
-    recorded with `from_cache`. Within a process, equal calls wait for each other. A further attempt
-    must differ from the rejected answer, so it does not use the cache.
+    `cache` stores answers that are shared by the questions of one assistant. A hit is free and is
+    recorded with `from_cache`. Within a process, equal calls wait for each other. The cache is not
+    used for a further attempt, because its result must differ from the rejected answer.
 
-    For a run without a question nothing is looked up or stored.
+    For a run without a question, nothing is looked up or stored.
     """
 
     def __init__(
@@ -258,8 +260,9 @@ class StoredModel:
         """Return the next message, from the store for a redelivered hop.
 
         Equal conversations in one hop are numbered, so that each is a separate call. A step of
-        another question is reused only if `sharing` allows it, for a user with the same groups and
-        after identical tool results; so nothing is shared across relevant changes of the index.
+        another question is reused only if `sharing` allows it, for a user with the same groups, and
+        after identical tool results, so that steps are not shared across relevant changes to the
+        index.
         """
         model = self._model
         if not isinstance(model, ConversationModel):
@@ -286,7 +289,7 @@ class StoredModel:
         return step
 
     async def _measure(self, calls: Sequence[ModelCall]) -> None:
-        """Store the speed of calls that were made now, after their answer was stored."""
+        """Store the speed of the calls that were just made, after their answer was stored."""
         if self._speeds is None:
             return
         for call in calls:
@@ -297,7 +300,7 @@ class StoredModel:
     async def _pay(
         self, key: CallKey, store: CallStore, call: Callable[[], Awaitable[A]]
     ) -> tuple[A, Sequence[ModelCall]]:
-        """Return the result of a call and the recorded calls; store a final failure."""
+        """Return the result of a call and the recorded calls; store a failure if it is final."""
         with record_calls() as calls:
             try:
                 async with self._in_time(key.question, store):
@@ -386,7 +389,9 @@ class StoredModel:
 
 
 class _StoredError(BaseModel, frozen=True):
-    """A stored error that the content of a request caused; for a chain, with its errors."""
+    """A stored error caused by the content of a request; for a chain, it includes the errors of its
+    models.
+    """
 
     kind: str
     text: str
@@ -395,10 +400,10 @@ class _StoredError(BaseModel, frozen=True):
 
 
 def fingerprint(task: Task[I, O], inputs: I, *, asked: str, prompts: Prompts | None) -> str:
-    """Return a hash, 32 hexadecimal digits, of everything that determines an answer.
+    """Return a hash (32 hexadecimal digits) of everything that determines an answer.
 
-    These are: the model name `asked`, the task, its parameters, the schema of its output, and the
-    rendered prompt, or the inputs if nothing is rendered (offline).
+    These are the model name `asked`, the task, its parameters, the schema of its output, and the
+    rendered prompt, or the inputs if no prompt is rendered (offline).
     """
     content = (
         json.dumps(inputs.model_dump(mode="json"))
@@ -417,7 +422,7 @@ def fingerprint(task: Task[I, O], inputs: I, *, asked: str, prompts: Prompts | N
 
 
 def fingerprint_conversation(conversation: ToolConversation, *, asked: str) -> str:
-    """Return a hash, 32 hexadecimal digits, of everything that determines the next message.
+    """Return a hash (32 hexadecimal digits) of everything that determines the next message.
 
     Differences in white space and final punctuation of the first message are ignored.
     """
@@ -428,7 +433,7 @@ def fingerprint_conversation(conversation: ToolConversation, *, asked: str) -> s
 
 
 def digest(*parts: str) -> str:
-    """Return a hash, 32 hexadecimal digits, of these texts and their boundaries."""
+    """Return a hash (32 hexadecimal digits) of these texts and their boundaries."""
     # A lone surrogate is hashed as its escape sequence, because it cannot be encoded.
     text = json.dumps(parts, ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -440,7 +445,9 @@ def encode_step(step: ModelStep, calls: Sequence[ModelCall] = ()) -> bytes:
 
 
 def decode_step(frame: bytes) -> tuple[ModelStep, Sequence[ModelCall]] | None:
-    """Decode a stored step and its calls, marked `from_store`; None for an unknown version."""
+    """Decode a stored step and its calls, marked `from_store`; return None for an unknown
+    version.
+    """
     try:
         stored = _STORED_STEP.validate_json(frame)
     except ValidationError:
@@ -463,7 +470,9 @@ def encode(answer: ModelAnswer[O], calls: Sequence[ModelCall] = ()) -> bytes:
 
 
 def decode(frame: bytes, output: type[O]) -> tuple[ModelAnswer[O], Sequence[ModelCall]] | None:
-    """Decode a stored answer and its calls, marked `from_store`; None for an unknown version."""
+    """Decode a stored answer and its calls, marked `from_store`; return None for an unknown
+    version.
+    """
     try:
         stored = _STORED_ANSWER.validate_json(frame)
         read = output.model_validate_json(stored.output)
@@ -481,7 +490,7 @@ def _schema_text(output: type[BaseModel]) -> str:
 
 
 def _is_final(error: ModelError) -> bool:
-    """Return whether the same request would fail again with each called model."""
+    """Return whether the same request would fail again with each of the called models."""
     errors = error.errors if isinstance(error, ChainExhausted) else (error,)
     return bool(errors) and all(map(may_depend_on_content, errors))
 
@@ -499,7 +508,7 @@ def _make_error(stored: _StoredError) -> ModelError:
 
 
 def _raise_stored(frame: bytes | None) -> None:
-    """Raise the error in a frame, if it contains one, and record the calls that caused it."""
+    """Raise the error stored in a frame, if any, and record the calls that caused it."""
     try:
         stored = _StoredError.model_validate_json(frame or b"")
     except ValidationError:
@@ -518,7 +527,7 @@ def _is_for_time(error: ModelError) -> bool:
 def _record_hit(
     cache: SharedCache, key: CacheKey, task: str, model: str, cost_usd: Decimal | None
 ) -> None:
-    """Record a free call, whose answer another question has paid for."""
+    """Record a free call whose answer was paid for by another question."""
     cache.counts.add_hit(cost_usd)
     record(
         ModelCall(

@@ -1,4 +1,4 @@
-"""Starts the branches of a scatter, ends each with its result, and merges the results."""
+"""Starts the branches of a scatter, ends each branch with its result, and merges the results."""
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ from manager.usage_totals import add_usages
 
 log = structlog.get_logger("manager")
 MOST_BRANCHES = 256
-"""Maximum branches of one scatter; further ones are refused."""
+"""Maximum number of branches of one scatter; further branches are rejected."""
 _COMPLETED, _FAILED, _RUNNING, _MISSING = "completed", "failed", "running", "missing"
 _NEEDS_INPUT = "needs_input"
 _ENDED = frozenset({_COMPLETED, _NEEDS_INPUT, _MISSING})
@@ -38,7 +38,7 @@ _NOT_INHERITED = frozenset({"stage", "attempt", "counters"})
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """The branches that can start now, that wait for others, and that were refused."""
+    """The branches that can start now, those that wait for others, and those that were rejected."""
 
     begin: tuple[BranchItem, ...]
     waiting: tuple[BranchItem, ...]
@@ -51,8 +51,9 @@ NONE = Branches((), (), ())
 def select_branches(items: Sequence[BranchItem], completed: Iterable[str] = ()) -> Branches:
     """Return the items that can start, given the keys of the completed ones.
 
-    An item waits for its dependencies. It is refused if a dependency failed or does not exist, if
-    the dependencies are cyclic, if its key is a duplicate, or beyond `MOST_BRANCHES`.
+    An item waits for its dependencies. It is rejected if a dependency failed or does not exist, if
+    the dependencies are cyclic, if its key is a duplicate, or if there are more than
+    `MOST_BRANCHES`.
     """
     refused: list[ScatteredBranch] = []
     known: dict[str, BranchItem] = {}
@@ -79,16 +80,18 @@ def select_branches(items: Sequence[BranchItem], completed: Iterable[str] = ()) 
 
 
 def select_next_branches(state: State) -> Branches:
-    """Return which of the waiting branches can start now."""
+    """Return the waiting branches that can start now."""
     return select_branches(state.waiting_branches, _list_completed(state.branches))
 
 
 def make_branches(
     envelope: Envelope, flow: Flow, scatter: Scatter, chosen: Branches, *, shard: int, is_wave: bool
 ) -> tuple[Envelope, str, list[BranchSend]]:
-    """Return the envelope that waits for the branches, the name of their join, and their sends.
+    """Return a tuple of the envelope that waits for the branches, the name of the join, and the
+    messages to send to the branches.
 
-    A wave continues the previous scatter: the results of both are reported together.
+    A further wave is added to the previous group of branches, and their results are reported
+    together.
     """
     state = State(envelope.payload)
     made = state.branches_made
@@ -114,7 +117,7 @@ def make_branches(
 def make_watch(envelope: Envelope, scatter: Scatter, shard: int) -> BranchSend | None:
     """Return the branch that reads waiting messages, if the scatter has one.
 
-    Its history is the conversation so far, followed by the running question.
+    The history of that branch is the conversation so far, followed by the running question.
     """
     if scatter.watch is None:
         return None
@@ -135,9 +138,10 @@ def make_watch(envelope: Envelope, scatter: Scatter, shard: int) -> BranchSend |
 def describe_plan(
     sends: Sequence[BranchSend], chosen: Branches, completed: Sequence[str] = ()
 ) -> Fields:
-    """Return the journal fields of the branches that start: their paths, and labels if any.
+    """Return the journal fields of the branches that start: their paths, and their labels if they
+    have any.
 
-    `completed` has the titles of the tasks of the plan that earlier branches completed.
+    `completed` contains the titles of the planned tasks that earlier branches completed.
     """
     paths: list[JsonValue] = [send.path for send in sends]
     labels: list[JsonValue] = [item.label for item in chosen.begin]
@@ -147,7 +151,7 @@ def describe_plan(
 
 
 def note_refused(state: State, refused: Sequence[ScatteredBranch]) -> State:
-    """Return the state with the refused branches added."""
+    """Return the state with the rejected branches added."""
     return state.changed(branches=[*state.branches, *refused])
 
 
@@ -155,8 +159,8 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
     """Return the envelope with the merged results of its branches, and the event of the stage.
 
     Results are merged in the order of the plan, by the merge rules of the catalogue; missing ones
-    are marked as missing. With `may_ask`, a branch that needs user input takes precedence. Hops and
-    model calls are summed; the processing time is that of the slowest branch.
+    are marked as such. If `may_ask` is true, a branch that needs user input takes precedence. Hops
+    and model calls are summed; the processing time is that of the slowest branch.
     """
     results = read_results(envelope.gathered)
     state = _apply_watch(envelope, results)
@@ -194,8 +198,8 @@ def make_result(
 ) -> tuple[Fields, bool]:
     """Return the result of a branch, and whether it is a success.
 
-    `reason` is why the branch ended early, if it did. A branch without a result after the end of
-    its time (`is_late`) counts as missing.
+    `reason` is the reason why the branch ended early, if it did. A branch that has no result when
+    its time is over (`is_late`) counts as missing.
     """
     own = envelope.hop.reason if envelope.hop is not None else ""
     has_failed = event is StageEvent.FAILED
@@ -222,7 +226,7 @@ def make_result(
 
 
 def describe_failed_work(envelope: Envelope, reason: str) -> Fields:
-    """Return an entry of `errors` for the failed work of a branch."""
+    """Return an entry of `errors` for a branch whose work failed."""
     named = State(envelope.payload).stage
     digest = zlib.crc32(f"{envelope.message_id}/{envelope.branch}/{named}".encode())
     # The date is that of the message, so that a redelivered failure has the same id.
@@ -242,7 +246,7 @@ def describe_failed_work(envelope: Envelope, reason: str) -> Fields:
 
 
 def make_gather_send(envelope: Envelope, scatter: Scatter, shard: int) -> FrameSend:
-    """Return the send that continues at the gather stage with the results."""
+    """Return the message that continues at the gather stage with the results."""
     role = Role.MANAGER.value
     waits = envelope.replace(
         payload=State(envelope.payload).changed(stage=scatter.gather.name).json,
@@ -258,9 +262,10 @@ def make_gather_send(envelope: Envelope, scatter: Scatter, shard: int) -> FrameS
 
 @lru_cache(64)
 def find_visible(flow: Flow, branch: Stage) -> frozenset[str]:
-    """Return the attributes that a branch inherits: those that its roles read.
+    """Return the attributes that a branch inherits, which are those that its roles read.
 
-    Attributes that it returns are excluded; otherwise its result would be merged with itself.
+    Attributes that the branch returns are excluded, because otherwise its result would be merged
+    with itself.
     """
     stages = flow.find_branch_stages(branch)
     roles = {stage.role for stage in stages} - {Role.MANAGER}
@@ -284,7 +289,7 @@ def list_join_roles(flow: Flow) -> tuple[str, ...]:
 
 
 def _make_send(envelope: Envelope, role: str, path: str, state: State, shard: int) -> BranchSend:
-    """Return the send that starts a branch."""
+    """Return the message that starts a branch."""
     branch = envelope.with_branch(path, state.json).replace(
         gathered=None,
         sender_role=Role.MANAGER.value,
@@ -295,7 +300,9 @@ def _make_send(envelope: Envelope, role: str, path: str, state: State, shard: in
 
 
 def _end_branch(branch: ScatteredBranch, result: BranchResult | None) -> ScatteredBranch:
-    """Return the entry of a branch that has ended; without a result, it is marked as missing."""
+    """Return the entry of a branch that has ended. Without a result, the branch is marked as
+    missing.
+    """
     if result is None:
         return ScatteredBranch({**branch.json, "status": _MISSING})
     status = result.status if result.status in _ENDED else _FAILED
@@ -306,7 +313,7 @@ def _end_branch(branch: ScatteredBranch, result: BranchResult | None) -> Scatter
 def _has_joined(branch: ScatteredBranch, result: BranchResult) -> bool:
     """Return whether the result of a branch is evidence in the branch or trunk that started it.
 
-    A worker that waits for user input returns its progress; a tool call that waits returns nothing.
+    A worker that waits for user input returns its progress. A tool call that waits returns nothing.
     """
     if branch.status == _NEEDS_INPUT:
         return State.worker_outputs in State(result.writes)
@@ -314,7 +321,7 @@ def _has_joined(branch: ScatteredBranch, result: BranchResult) -> bool:
 
 
 def _merge_result(state: State, branch: ScatteredBranch, result: BranchResult) -> State:
-    """Return the state with the writes, the usage and the evidence log of a branch."""
+    """Return the state with the writes, the usage, and the evidence log of a branch added."""
     state = _add_usage(state.merged(result.writes), result, branch.key)
     if BranchResult.exhausted_budget in result:
         state = state.changed(exhausted_budget=result.exhausted_budget)
@@ -322,7 +329,7 @@ def _merge_result(state: State, branch: ScatteredBranch, result: BranchResult) -
 
 
 def _apply_watch(envelope: Envelope, results: Mapping[str, BranchResult]) -> State:
-    """Return the state, with `TOPIC_CHANGE` if a message about another topic ended the work."""
+    """Return the state, with `TOPIC_CHANGE` if a message about a different topic ended the work."""
     state, watched = State(envelope.payload), results.get(_name_watch(envelope))
     if watched is None:
         return state
@@ -357,7 +364,9 @@ def _refuse(item: BranchItem, reason: str) -> ScatteredBranch:
 
 
 def _add_usage(state: State, result: BranchResult, key: str) -> State:
-    """Return the state with the model usage of a branch added; of a worker, also by worker."""
+    """Return the state with the model usage of a branch added; the usage of a worker is also added
+    per worker.
+    """
     if BranchResult.model_usage not in result:
         return state
     usage, before = result.model_usage, state.model_usage

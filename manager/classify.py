@@ -73,8 +73,8 @@ def classify_result(
 ) -> StageEvent:
     """Return the event of a hop.
 
-    Only the attributes that this hop wrote are read, not those of earlier hops. Stages of the
-    manager have no hop; they read the whole payload.
+    Only the attributes that this hop wrote are read, not those of earlier hops. A stage of the
+    manager has no hop and reads the whole payload.
     """
     if stage.role is _MANAGER:
         return stage.classify(state, quality_threshold)
@@ -94,7 +94,7 @@ def classify_start(state: State, _threshold: float) -> StageEvent:
 
 
 def classify_done(writes: State, _threshold: float) -> StageEvent:
-    """Return whether the hop needs a clarification or wrote anything."""
+    """Return whether the hop needs a clarification, wrote any attributes, or did neither."""
     if writes.needs_clarification:
         return StageEvent.ASKS
     return _DONE if writes.json else _FAILED
@@ -113,7 +113,7 @@ def classify_essence(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_guardrails(writes: State, _threshold: float) -> StageEvent:
-    """Return whether there is a verified answer, or else whether the question is in scope."""
+    """Return whether there is a verified answer or, if not, whether the question is in scope."""
     if writes.verified_answer:
         return StageEvent.VERIFIED
     within = writes.within_scope
@@ -183,7 +183,7 @@ def classify_triage(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_reason(writes: State, _threshold: float) -> StageEvent:
-    """Return whether the plan has tool calls, and what follows them."""
+    """Return whether the plan contains tool calls, and what follows them."""
     if writes.intent == Intent.OUT_OF_SCOPE:
         return StageEvent.OUTSIDE
     if writes.tool_calls:
@@ -201,7 +201,9 @@ def classify_reflect(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_assess(state: State, _threshold: float) -> StageEvent:
-    """Return the event of a stage of the last release that no agent serves: its judge follows."""
+    """Return the event of a stage from the last release that no agent serves any longer, so that
+    its judge follows.
+    """
     return StageEvent.ENOUGH if state.response else StageEvent.ASKS
 
 
@@ -213,7 +215,7 @@ def classify_shown(state: State, _threshold: float) -> StageEvent:
 def classify_shown_topic(writes: State, _threshold: float) -> StageEvent:
     """Return whether the waiting message ends the work.
 
-    It does if a model judged it to be about another topic, or a request to stop.
+    It does if a model judged it to be about a different topic, or to be a request to stop.
     """
     if not writes.canonical_question:
         return _FAILED
@@ -249,7 +251,7 @@ def classify_synthesis(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_plan(writes: State, _threshold: float) -> StageEvent:
-    """Return whether workers start, the plan needs approval, or one search is enough."""
+    """Return whether workers start, the plan needs approval, or a single search is sufficient."""
     step = writes.plan_step
     return _FAILED if step is None else _PLAN_EVENTS[step]
 
@@ -268,7 +270,7 @@ def classify_ledger(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_work(writes: State, _threshold: float) -> StageEvent:
-    """Return whether a worker calls tools, or is done or waits for the user."""
+    """Return whether a worker calls tools, is done, or waits for the user."""
     if writes.tool_calls:
         return StageEvent.CALLS
     return _DONE if writes.worker_outputs else _FAILED

@@ -3,13 +3,13 @@
 - *lost result*: a call was recorded or its branch succeeded, but its result did not arrive;
 - *altered result*: a hop read, or the payload contains, other evidence than was written;
 - *invented source*: a hop cites a source that no search or tool returned;
-- *wrong model*: another model than the requested one answered;
+- *wrong model*: a model other than the requested one answered;
 - *skipped work*: a result or a model call is claimed without a record of it;
 - *stale context*: a hop read an outdated version of the evidence, or another version of the index
   than earlier hops.
 
-A branch sees the evidence of its parent, which sees the results of the branch after its join. So
-calls of two workers may have the same id.
+A branch sees the evidence of its parent, and the parent sees the results of the branch after its
+join. Therefore, calls of two workers may have the same id.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ class FaultKind(StrEnum):
 
 
 class EvidenceFault(BaseModel, frozen=True, extra="ignore"):
-    """A fault; `subject` is the id of the evidence, branch, model or source that it is about."""
+    """A fault; `subject` is the id of the evidence, branch, model, or source that it concerns."""
 
     kind: FaultKind
     stage: str
@@ -77,7 +77,7 @@ class EvidenceFault(BaseModel, frozen=True, extra="ignore"):
 
 @dataclass(slots=True)
 class _KnownEvidence:
-    """The evidence of the hops so far: writes by branch, found sources, and called models."""
+    """The evidence of the hops so far: writes by branch, sources found, and models called."""
 
     written: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     sources: set[str] = field(default_factory=set)
@@ -161,7 +161,7 @@ def note_join(state: State, branch: str, joined: Mapping[str, str]) -> State:
 
 
 def list_faults(state: State, branch: str = "") -> list[Fields]:
-    """Return at most 20 faults of a question so far in a branch; "" is the trunk."""
+    """Return at most 20 faults found so far in a branch of a question; "" is the trunk."""
     if State.evidence_log not in state:
         return []
     return [_describe(fault) for fault in check_evidence(state, branch)[:_MOST_SHOWN]]
@@ -172,7 +172,7 @@ def report_faults(
     faults: Sequence[Fields],
     on_fault: OnFault = ignore_fault,
 ) -> dict[str, JsonValue]:
-    """Return the reply with the faults, and call `on_fault` once per kind."""
+    """Return the reply with the faults added, and call `on_fault` once per kind."""
     if not faults:
         return dict(reply)
     for kind in sorted({str(fault["kind"]) for fault in faults}):
@@ -279,7 +279,7 @@ def _check_models(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Evi
 
 
 def _check_index(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[EvidenceFault]:
-    """Yield a fault if a hop read another version of the index than the first hop."""
+    """Yield a fault if a hop read a different version of the index than the first hop."""
     if are_different_versions(known.index, record.index):
         detail = f"index version {record.index[:40]!r} was read, before it {known.index[:40]!r}"
         yield _make(FaultKind.STALE_CONTEXT, record.stage, record.branch or record.role, detail)
@@ -288,7 +288,7 @@ def _check_index(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Evid
 def _check_join(
     join: EvidenceRecord, work: Mapping[str, Sequence[EvidenceRecord]], known: _KnownEvidence
 ) -> Iterator[EvidenceFault]:
-    """Yield faults of successful branches: no work, other work than requested, or no result."""
+    """Yield faults of successful branches: no work, different work than requested, or no result."""
     for path, key in join.joined.items():
         own = work.get(path, ())
         if not own:
@@ -304,7 +304,9 @@ def _check_join(
 
 
 def _check_payload(state: State, known: _KnownEvidence, branch: str) -> Iterator[EvidenceFault]:
-    """Yield faults of the payload: evidence that is missing, or not the latest that was written."""
+    """Yield faults of the payload: evidence that is missing, or is not the latest version that was
+    written.
+    """
     for name, digest in state.digest_evidence():
         versions = known.find(branch, name)
         if versions:

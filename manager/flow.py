@@ -1,6 +1,6 @@
-"""The elements of a flow: events of hops, stages, and rows; `Flow` is the table of rows.
+"""The elements of a flow: events of hops, stages, and rows. `Flow` is the table of rows.
 
-`manager/flows/` contains the flows themselves.
+The flows themselves are defined in `manager/flows/`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from manager.state import BranchItem, State
 class StageEvent(StrEnum):
     """The event of a hop, derived only from the attributes that this hop wrote.
 
-    The value is the slug in the journal; `description` is the text for readers.
+    The value is the slug in the journal; `description` is the human-readable text.
     """
 
     DONE = "completed"
@@ -126,8 +126,8 @@ class Stage:
     """A position of a message in a flow.
 
     `role` handles the stage, `events` are its possible results, and `classify` derives the event of
-    a hop. A role may serve several stages. A stage whose role is the manager, such as `start`, has
-    no hop.
+    a hop. A role may handle several stages. A stage that is handled by the manager, such as
+    `start`, has no hop.
     """
 
     name: str
@@ -162,9 +162,9 @@ class Final:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """When a message continues with the results of its branches.
+    """Defines when a message continues with the results of its branches.
 
-    It continues after all branches have ended or after `at_least` successes, and at the latest
+    It continues after all branches have ended or after `at_least` successes, but at the latest
     after `seconds` or after `share` of the remaining time. At most `at_once` branches run at the
     same time.
     """
@@ -177,14 +177,14 @@ class Join:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scatter:
-    """Start a branch at the stage `branch` for each item of the plan, and continue at `gather`.
+    """Starts a branch at the stage `branch` for each item of the plan, and continues at `gather`.
 
-    `gather` is made by `make_gather_stage`. A branch inherits the attributes that its roles read
+    `gather` is created by `make_gather_stage`. A branch inherits the attributes that its roles read
     and that it does not return, and those in `handed_over`, whose merge rules replace the value or
     add only new items.
 
-    At `watch`, a branch starts for each message that waits behind the question or arrives
-    meanwhile; if it succeeds, the work ends with the results so far.
+    At `watch`, a branch starts for each message that waits behind the question or arrives in the
+    meantime. If it succeeds, the work ends with the results so far.
     """
 
     branch: Stage
@@ -196,16 +196,16 @@ class Scatter:
 
     @property
     def begins(self) -> tuple[Stage, ...]:
-        """The stages at which its branches start."""
+        """The stages at which the branches start."""
         return (self.branch,) if self.watch is None else (self.branch, self.watch)
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """The end of a branch, which returns these attributes.
+    """Ends a branch, which returns these attributes.
 
-    With `notes_failure`, a failure becomes an entry of `errors`. With `is_good` False, the branch
-    always counts as failed.
+    If `notes_failure` is true, a failure becomes an entry of `errors`. If `is_good` is false, the
+    branch always counts as failed.
     """
 
     attributes: tuple[str, ...] = ()
@@ -215,9 +215,9 @@ class Return:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PauseFor:
-    """End the message with the questions in `needs_input`; the reply continues at `resume`.
+    """Ends the message with the questions in `needs_input`; the reply continues at `resume`.
 
-    `resume` is made by `make_resume_stage`.
+    `resume` is created by `make_resume_stage`.
     """
 
     kind: Literal["information", "approval"]
@@ -226,7 +226,7 @@ class PauseFor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Next:
-    """Send to the next stage in the payload's `agent_sequence`; after the last one, to `done`.
+    """Sends to the next stage in the payload's `agent_sequence` or, after the last one, to `done`.
 
     Names that are not in `stages` are skipped and recorded in the journal.
     """
@@ -239,7 +239,7 @@ Target = Stage | Final | Scatter | Return | PauseFor | Next
 
 
 class Counter(StrEnum):
-    """A counter of taken rows; its limit ends cycles of the flow."""
+    """Counts how often rows were taken, so that a limit can end cycles of the flow."""
 
     RESEARCH = "research"
     REGENERATE = "regenerate"
@@ -259,7 +259,8 @@ class Row:
 
     The manager increments `counts` when it takes the row; at the limit of the counter, the row
     leads to `at_limit` instead of `go_to`. `reason` is passed to the clarification agent if the hop
-    has none. With `is_fallback`, the way failed: a search answers instead, and the reply says so.
+    has no reason. `is_fallback` means that the way of answering failed, so that a search answers
+    instead and the reply says so.
     """
 
     after: Stage
@@ -270,7 +271,9 @@ class Row:
     reason: Reason | None = None
     is_fallback: bool = False
     name: str = field(init=False, compare=False)
-    """The slug of this row in the journal: stage and event, such as `search.ambiguous_results`."""
+    """The slug of this row in the journal, composed of stage and event, such as
+    `search.ambiguous_results`.
+    """
 
     def __post_init__(self) -> None:
         """Compute the name once, because every hop uses it."""
@@ -280,7 +283,7 @@ class Row:
     def targets(self) -> tuple[Stage, ...]:
         """The stages that this row leads to.
 
-        These are the gather stage of a scatter, the resume stage of a pause, and all stages of a
+        They include the gather stage of a scatter, the resume stage of a pause, and all stages of a
         sequence.
         """
         return (*_list_stages(self.go_to), *self.targets_at_limit)
@@ -305,7 +308,7 @@ def make_gather_stage(name: str, *, may_ask: bool = False) -> Stage:
     """Return a stage at which the manager continues with the results of branches.
 
     Its events are `GATHERED`, `FAILED` if there are no results, and `MORE` if further branches can
-    start. With `may_ask`, it also has `NEEDS_INPUT`, for branches that need user input.
+    start. If `may_ask` is true, it also has `NEEDS_INPUT`, for branches that need user input.
     """
     events = GATHER_EVENTS | {StageEvent.NEEDS_INPUT} if may_ask else GATHER_EVENTS
     return Stage(name, Role.MANAGER, events, lambda _state, _threshold: StageEvent.FAILED)
@@ -330,7 +333,7 @@ class Flow:
     """A table of rows, with lookup by stage and event.
 
     The first row of each stage is on the main path of an answered question. A message is processed
-    by the version of the flow with which it started. `most_hops` replaces the limits of hops and of
+    by the version of the flow with which it started. `most_hops` replaces the limits on hops and
     total time. Raises `FlowError` for two rows with the same stage and event, or two stages with
     the same name.
     """
@@ -376,14 +379,16 @@ class Flow:
         return tuple(stages)
 
     def row(self, stage: Stage, did: StageEvent) -> Row:
-        """Return the row for this stage and event; raise `FlowError` if there is none."""
+        """Return the row for this stage and event; raises `FlowError` if there is none."""
         row = self._by_pair.get((stage, did))
         if row is None:
             raise FlowError(f"expected a row for {stage.name!r} with {did.value!r}, found none")
         return row
 
     def find_branch_stages(self, branch: Stage) -> frozenset[Stage]:
-        """Return the stages that a branch starting at `branch` can pass, with nested ones."""
+        """Return the stages that a branch starting at `branch` can reach, including those of nested
+        branches.
+        """
         reached, frontier = {branch}, [branch]
         while frontier:
             stage = frontier.pop()
@@ -397,7 +402,7 @@ class Flow:
         return frozenset(reached)
 
     def stage(self, name: str) -> Stage:
-        """Return the stage of this name; raise `FlowError` if there is none."""
+        """Return the stage with this name; raises `FlowError` if there is none."""
         stage = self.stages.get(name)
         if stage is None:
             raise FlowError(f"expected a stage of the flow {self.identifier}, found {name!r}")
@@ -405,7 +410,7 @@ class Flow:
 
 
 def find_flow(flows: Mapping[str, Flow], identifier: str) -> Flow:
-    """Return the flow with this identifier; raise `FlowError` if this process does not have it."""
+    """Return the flow with this identifier; raises `FlowError` if this process does not have it."""
     flow = flows.get(identifier)
     if flow is None:
         raise FlowError(

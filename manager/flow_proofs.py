@@ -1,8 +1,8 @@
 """Checks the invariants of flows from their rows, and renders flows as documentation.
 
-A test runs the checks. The trunk consists of the stages that a message passes from its start; a
-branch consists of those from the stage at which a scatter starts it. After a scatter, the trunk or
-branch that contains it continues at the gather stage.
+The checks are run by a test. The trunk consists of the stages that a message passes through from
+its start; a branch consists of those that follow the stage at which a scatter starts it. After a
+scatter, the trunk or branch that contains it continues at the gather stage.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -73,7 +73,7 @@ def draw(flows: Iterable[Flow]) -> str:
 
 
 def _find_unanswered(flow: Flow) -> Iterator[str]:
-    """Every stage has a row for each of its events, including failure, and no others."""
+    """Check that every stage has a row for each of its events, including failure, and no others."""
     answered = {(row.after, row.did) for row in flow.rows}
     possible = {(stage, event) for stage in flow.stages.values() for event in stage.events}
     for stage, event in possible - answered:
@@ -93,7 +93,9 @@ def _find_unreached(flow: Flow) -> Iterator[str]:
 
 
 def _find_uncounted_cycles(flow: Flow) -> Iterator[str]:
-    """Every cycle has a counter; rows at their limit are not counted, so they must not form one."""
+    """Check that every cycle has a counter. Rows at their limit are not counted, so they must not
+    form a cycle.
+    """
 
     def skip_counted(row: Row) -> tuple[Stage, ...]:
         return row.targets if row.counts is None else row.targets_at_limit
@@ -105,7 +107,7 @@ def _find_uncounted_cycles(flow: Flow) -> Iterator[str]:
 
 
 def _find_endless(flow: Flow) -> Iterator[str]:
-    """From every stage, an end of the message or of the branch can be reached."""
+    """Check that the end of the message or of the branch can be reached from every stage."""
     ending = {
         row.after for row in flow.rows if isinstance(row.go_to, Final) or _may_return(row.go_to)
     }
@@ -115,7 +117,9 @@ def _find_endless(flow: Flow) -> Iterator[str]:
 
 
 def _find_wrong_ends(flow: Flow) -> Iterator[str]:
-    """Branches do not end the message, the trunk does not return, and they share no stages."""
+    """Check that branches do not end the message, that the trunk does not return, and that they
+    share no stages.
+    """
     trunk = find_reached(flow, flow.start)
     branches = frozenset[Stage]().union(*_list_branches(flow))
     for stage in trunk & branches:
@@ -133,7 +137,9 @@ def _may_return(target: object) -> bool:
 
 
 def _find_wrong_joins(flow: Flow) -> Iterator[str]:
-    """Every scatter leads to a gather stage, which does not scatter again after a failure."""
+    """Check that every scatter leads to a gather stage, which does not scatter again after a
+    failure.
+    """
     for row in flow.rows:
         for scatter in row.scatters:
             known = scatter.gather.events - {StageEvent.NEEDS_INPUT}
@@ -144,7 +150,7 @@ def _find_wrong_joins(flow: Flow) -> Iterator[str]:
 
 
 def _find_wrong_pauses(flow: Flow) -> Iterator[str]:
-    """Every pause has a resume stage, and only the trunk pauses."""
+    """Check that every pause has a resume stage, and that only the trunk pauses."""
     branches = frozenset[Stage]().union(*_list_branches(flow))
     resumed = {pause.resume for row in flow.rows for pause in _list_pauses(row)}
     for row in flow.rows:

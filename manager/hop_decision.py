@@ -1,6 +1,6 @@
-"""The decision for one hop, its journal event, and its effect on the question.
+"""The decision for a hop, its journal event, and its effect on the question.
 
-The effect is the best answer so far, and the state of an open clarification.
+The effect concerns the best answer so far, and the state of an open clarification.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,9 @@ from manager.unjudged import unjudged_answer
 from memory.conversation import KeptPayload
 
 READ_CHARACTERS = 200
-"""The journal entry of a decision omits longer values; the hop that wrote them recorded them."""
+"""Longer values are omitted from the journal entry of a decision, because the hop that wrote them
+has recorded them.
+"""
 Decide = Callable[[Stage, StageEvent], Decision]
 """Returns the decision for another stage and event of the same hop."""
 log = structlog.get_logger("manager")
@@ -40,9 +42,9 @@ log = structlog.get_logger("manager")
 
 @dataclass(slots=True)
 class HopDecision:
-    """The decision for one hop; `journal` has the events before it.
+    """The decision for a hop; `journal` contains the events before it.
 
-    `state` is the parsed payload of `envelope`. `faults` are the evidence faults so far; they are
+    `state` is the parsed payload of `envelope`. `faults` are the evidence faults so far, which are
     checked at the end and where branches join.
     """
 
@@ -57,14 +59,16 @@ class HopDecision:
     kept: KeptPayload | None = None
     faults: Sequence[Fields] = ()
     resumed_flow: str = ""
-    """The flow in which a reply to a clarification continues, if its message started in another."""
+    """The flow in which a reply to a clarification continues, if its message started in a different
+    one.
+    """
 
     def change(self, state: State) -> None:
         """Replace the state and the payload of the envelope."""
         self.state, self.envelope = state, self.envelope.replace(payload=state.json)
 
     def choose_branches(self, scatter: Scatter, decide: Decide) -> None:
-        """Select the branches that start now, from those waiting or from the plan.
+        """Select the branches to start now, from the waiting ones or from the plan.
 
         If none can start, continue at the gather stage as if every branch had failed.
         """
@@ -78,7 +82,7 @@ class HopDecision:
             self.decision = decide(self.stage, self.did)
 
     def begin_pause(self, action: PauseFor, pauses: Pauses, now: float, decide: Decide) -> None:
-        """Begin the pause; if that is impossible, continue as if the user had declined."""
+        """Begin the pause. If that is impossible, continue as if the user had declined."""
         opened = pauses.begin(self.envelope, action, now)
         self.change(State(opened.envelope.payload))
         self.kept = opened.kept
@@ -91,7 +95,7 @@ class HopDecision:
             self.decision = replace(self.decision, actions=(end,))
 
     def encode_events(self, target: str, more: Fields | None = None) -> Sequence[JournalEvent]:
-        """Return the journal events of the settlement that leads to `target`."""
+        """Return the journal events for the settlement that leads to `target`."""
         branch = self.envelope.branch
         # Joins in the trunk are checked at the end; the payload of a branch is gone by then.
         joins = branch != "" and StageEvent.GATHERED in self.stage.events
@@ -136,12 +140,12 @@ def record_progress(
     *,
     quality_threshold: float = 0.0,
 ) -> Envelope:
-    """Record the best answer after a judgement, the one that a judge is about to read, and the
+    """Record the best answer after a judgement, the answer that a judge is about to read, and the
     round of an answered clarification.
 
-    The reply to a clarification continues in the flow of the original question, whatever flow its
-    own message names. All of `flows` share their first stages, so the current stage is in each of
-    them.
+    The reply to a clarification continues in the flow of the original question, whichever flow its
+    own message names. All of `flows` share their first stages, so the current stage exists in each
+    of them.
     """
     if stage.role is Role.QUALITY and did is not StageEvent.FAILED:
         return _record_best_answer(envelope, quality_threshold)
@@ -186,7 +190,9 @@ def _record_best_answer(envelope: Envelope, quality_threshold: float) -> Envelop
 
 
 def _record_unjudged(envelope: Envelope) -> Envelope:
-    """Record an answer that is not judged yet, so that no end before its judgement loses it."""
+    """Record an answer that has not been judged yet, so that it is not lost if the question ends
+    before.
+    """
     state = State(envelope.payload)
     before = state.best_answer
     if before is not None and not before.is_unjudged:
@@ -198,7 +204,9 @@ def _record_unjudged(envelope: Envelope) -> Envelope:
 
 
 def _choose_flow(envelope: Envelope, stage: Stage, named: str, flows: Mapping[str, Flow]) -> str:
-    """Return the flow of a clarification, or that of the message if the former lacks this stage."""
+    """Return the flow of a clarification, or the flow of the message if the former does not have
+    this stage.
+    """
     if not named or named == envelope.flow:
         return envelope.flow
     flow = flows.get(named)

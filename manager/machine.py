@@ -1,4 +1,4 @@
-"""Decides the next step of a message: pure functions without I/O or clock."""
+"""Decides the next step of a message with pure functions, without I/O or a clock."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -55,7 +55,7 @@ _NO_ATTEMPTS = frozenset(
         Counter.TURN,
     }
 )
-"""Counters that make no further attempt of an agent."""
+"""Counters that do not represent a further attempt of an agent."""
 _IMPROVES = (Counter.RESEARCH, Counter.REGENERATE, Counter.ITERATION)
 """Counters of work that improves an answer."""
 Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
@@ -63,14 +63,16 @@ Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
 
 @dataclass(slots=True)
 class Send:
-    """Send the envelope to the role of a stage."""
+    """Sends the envelope to the role of a stage."""
 
     stage: Stage
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """End the message; if `outcome` is None, it is answered with a best answer, else failed."""
+    """Ends the message. If `outcome` is None, it is answered with the best answer or, without one,
+    has failed.
+    """
 
     ending: Ending
     outcome: Outcome | None
@@ -108,7 +110,9 @@ class Limits:
         return limit
 
     def find_at_once(self, scatter: Scatter) -> int:
-        """Return how many branches run at once, limited by the settings for tools and workers."""
+        """Return how many branches run at the same time, limited by the settings for tools and
+        workers.
+        """
         settings = {Role.TOOL: self.parallel_tools, Role.WORK: self.parallel_workers}
         at_once = scatter.join.at_once
         return min(at_once, settings.get(scatter.branch.role, at_once))
@@ -124,11 +128,12 @@ class Limits:
 
 @dataclass(slots=True)
 class Context:
-    """The input of the machine besides stage and event.
+    """The input of the state machine in addition to stage and event.
 
-    `has_best_answer` is for a judged answer, `has_unjudged_answer` for one that is not judged yet.
-    `stop_reason` is why no further work may start, such as an exhausted budget. `sequence` is
-    `agent_sequence`, and `sequence_place` the index of its next name. Times are in seconds.
+    `has_best_answer` refers to a judged answer, and `has_unjudged_answer` to one that has not been
+    judged yet. `stop_reason` is the reason why no further work may start, such as an exhausted
+    budget. `sequence` is `agent_sequence`, and `sequence_place` is the index of its next name.
+    Times are in seconds.
     """
 
     process_count: int = 0
@@ -146,11 +151,12 @@ class Context:
 
 @dataclass(slots=True)
 class Decision:
-    """The decision for one hop: the actions, and the attributes that the manager records.
+    """The decision for a hop: the actions, and the attributes that the manager records.
 
-    `sequence_place` is the index in `agent_sequence` after the stage that starts; `skipped` are the
-    names before it that the flow does not allow here. `is_fallback` is True if a way failed and a
-    search replaces it. `attempt` is the number of the current attempt, from 0.
+    `sequence_place` is the index in `agent_sequence` after the stage that starts; `skipped`
+    contains the names before it that the flow does not allow here. `is_fallback` is true if a way
+    of answering failed and a search replaces it. `attempt` is the number of the current attempt,
+    starting with 0.
     """
 
     row: str
@@ -167,7 +173,7 @@ class Decision:
 def decide(
     flow: Flow, stage: Stage, did: StageEvent, counters: Counters, limits: Limits, context: Context
 ) -> Decision:
-    """Return the decision for one hop; raises `FlowError` if the table has no row for it."""
+    """Return the decision for a hop; raises `FlowError` if the table has no row for it."""
     row = flow.row(stage, did)
     decision = _take(flow, row, counters, limits, context)
     decision.is_fallback = row.is_fallback
@@ -207,7 +213,7 @@ def _take(flow: Flow, row: Row, counters: Counters, limits: Limits, context: Con
 
 
 def _refuses_repeated_work(row: Row, counters: Counters, context: Context) -> bool:
-    """Return whether repeated work, which should improve an answer, ended in a refusal."""
+    """Return whether repeated work, which was supposed to improve an answer, ended in a refusal."""
     reason = context.reason if context.reason is not None else row.reason
     repeated = any(counters.get(counter, 0) for counter in _IMPROVES)
     return repeated and row.go_to is CLARIFICATION and reason in REFUSALS
@@ -228,10 +234,11 @@ def _limit(flow: Flow, limits: Limits, context: Context) -> Limit | None:
 
 
 def _at_limit(row: Row, counters: Counters, context: Context) -> Decision:
-    """Return the decision at the limit of the row: the best answer, if any, replaces a refusal.
+    """Return the decision at the limit of the row; if there is a best answer, it replaces a
+    refusal.
 
-    If rewriting reached its limit, the reason is an internal fault: that no answer was good enough
-    says nothing about the documents.
+    If rewriting reached its limit, the reason is an internal fault, because the fact that no answer
+    was good enough says nothing about the documents.
     """
     if isinstance(row.at_limit, Stage) and row.at_limit is not CLARIFICATION:
         return _go(row, row.at_limit, counters, context)
@@ -261,7 +268,7 @@ def _stop(row: Row, counters: Counters, context: Context) -> Decision:
     """Return the decision for a row that must not start further work.
 
     It leads to the target at the limit, which answers from the material so far, but not to a
-    refusal, which would blame the documents.
+    refusal, which would wrongly suggest that the documents are insufficient.
     """
     target = row.at_limit
     if context.in_branch:
@@ -291,7 +298,9 @@ def _go(row: Row, target: Target, counters: Counters, context: Context) -> Decis
 
 
 def _take_next(row: Row, target: Next, counters: Counters, context: Context) -> Decision:
-    """Return the decision for the next allowed stage of the sequence, or for its end."""
+    """Return the decision for the next allowed stage of the sequence, or for the end of the
+    sequence.
+    """
     allowed = {stage.name: stage for stage in target.stages}
     rest = context.sequence[context.sequence_place :]
     first = next((place for place, name in enumerate(rest) if name in allowed), len(rest))

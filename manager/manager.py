@@ -1,4 +1,4 @@
-"""The handler of the manager: the only role that routes envelopes and ends messages."""
+"""The handler of the manager, which is the only role that routes envelopes and ends messages."""
 
 import asyncio
 import time
@@ -127,7 +127,7 @@ class ManagerAgent:
         remaining_seconds: float,
         journal: Sequence[JournalEvent] = (),
     ) -> Settlement:
-        """Return the settlement; its journal starts with the events in `journal`."""
+        """Return the settlement, whose journal starts with the events in `journal`."""
         state = State(envelope.payload)
         flow, stage = self._find_stage(envelope, state)
         if stage is START:
@@ -165,7 +165,7 @@ class ManagerAgent:
     ) -> tuple[Envelope, StageEvent]:
         """Return the envelope and the event of the hop.
 
-        The envelope has the results of branches, the best answer so far, and the round of a
+        The envelope contains the results of branches, the best answer so far, and the round of a
         clarification.
         """
         threshold = self._quality_threshold
@@ -203,10 +203,11 @@ class ManagerAgent:
         return await self._pauses.resume(delivery.question, remembered)
 
     async def _recall(self, delivery: Delivery, envelope: Envelope) -> Envelope:
-        """Copy the conversation memory into the payload, so that a redelivery reads the same.
+        """Copy the conversation memory into the payload, so that a redelivery reads the same
+        values.
 
-        History and pause of the request take precedence, for clients that store the conversation.
-        Turns that need groups which the user does not have are excluded.
+        If the client stores the conversation, the history and pause in the request take precedence.
+        Turns that require groups which the user does not have are excluded.
         """
         if delivery.prefetched is not None:
             remembered = self._memory.parse_recall(delivery.prefetched)
@@ -405,7 +406,7 @@ def _make_context(
 def _find_reason(
     envelope: Envelope, state: State, stage: Stage, did: StageEvent
 ) -> ClarificationReason | None:
-    """Return the reason that this hop wrote; after the clarification agent, the recorded one."""
+    """Return the reason that this hop wrote or, after the clarification agent, the recorded one."""
     if stage is not CLARIFICATION:
         wrote = envelope.hop.wrote if envelope.hop is not None else ()
         if did not in _GIVES_A_REASON or State.clarification_reason.name not in wrote:

@@ -1,4 +1,6 @@
-"""Parses replies to a pause by rules, and builds the replies that ask its questions."""
+"""Parses replies to a pause with rules, and builds the replies that ask the questions of a
+pause.
+"""
 
 import hashlib
 import re
@@ -25,7 +27,9 @@ _QUESTION_MARKS = ("?", "？", "؟")
 _CODED = re.compile(r"(?P<label>[^#\n]{1,80}) #(?P<code>[0-9a-f]{8})")
 _REPLY: TypeAdapter[Json] = TypeAdapter(Json)
 Values = dict[str, str | float | None]
-"""Values by field name; None if the user declined to give one, and is not asked again."""
+"""Values by field name, or None if the user declined to give a value and must not be asked
+again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """Values are missing or invalid; `values` are the valid ones so far."""
+    """Values are missing or invalid; `values` contains the valid ones so far."""
 
     values: Values
 
@@ -58,9 +62,9 @@ ReadReply = Answered | Unanswered | NotOpen | OtherTopic
 
 @dataclass(frozen=True, slots=True)
 class ReplyLabels:
-    """The normalized labels of the buttons to approve, deny and stop, in all languages.
+    """The normalized labels of the approve, deny, and stop buttons, in all languages.
 
-    `yes` and `no` are words that users may type instead.
+    `yes` and `no` contain words that users may type instead.
     """
 
     approve: frozenset[str]
@@ -71,7 +75,9 @@ class ReplyLabels:
 
 
 def end_with_pause(ending: Ending, state: State, texts: Texts, language: str) -> Json:
-    """Return the questions of a pause, or why it cannot continue, with the best answer if any."""
+    """Return the questions of a pause or, if it cannot continue, the reason with the best answer if
+    there is one.
+    """
     pause = state.new_pause
     language = (pause.language if pause is not None else "") or language
     if ending is Ending.PAUSE and pause is not None:
@@ -121,7 +127,7 @@ def make_pause_reply(pause: Pause, texts: Texts, language: str) -> Json:
 
 
 def compute_code(pause_id: str) -> str:
-    """Return the hexadecimal code in the buttons of a pause, which identifies the pause."""
+    """Return the hexadecimal code that identifies the pause in its buttons."""
     return hashlib.blake2b(pause_id.encode(), digest_size=CODE_DIGITS // 2).hexdigest()
 
 
@@ -141,8 +147,8 @@ def read_words(
 ) -> ReadReply:
     """Return the meaning of a text message, or of a button, which sends its label as text.
 
-    Free text of a user who was not asked (`is_own` is False) counts as another topic. `now` is in
-    Unix seconds.
+    Free text from a user who was not asked (`is_own` is False) is treated as a different topic.
+    `now` is in Unix seconds.
     """
     # Repeated lines are one click: messages in quick succession are joined.
     lines = list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
@@ -166,14 +172,16 @@ def read_words(
 
 
 def needs_reading(pause: Pause, state: State, read: ReadReply) -> bool:
-    """Return whether a model must read a message, because rules did not find all open values."""
+    """Return whether a model must interpret a message, because the rules did not find all open
+    values.
+    """
     is_words = state.pause_reply is None and state.command is None and bool(state.text.strip())
     is_open = pause.kind == "information" and state.reply_reading is None
     return is_open and is_words and isinstance(read, OtherTopic | Unanswered)
 
 
 def may_be_reply(state: State) -> bool:
-    """Return whether a message that the model could not read may still answer a pause."""
+    """Return whether a message that the model could not interpret may still answer a pause."""
     return state.reply_reading == "unread" and not state.text.rstrip().endswith(_QUESTION_MARKS)
 
 
@@ -183,14 +191,14 @@ def list_fields(pause: Pause) -> list[InputField]:
 
 
 def list_missing(pause: Pause, values: Mapping[str, str | float | None]) -> list[InputField]:
-    """Return the required fields without a value that the user has not declined."""
+    """Return the required fields that have no value and that the user has not declined."""
     return [field for field in list_fields(pause) if field.required and field.name not in values]
 
 
 def _make_actions(
     pause: Pause, asked: Sequence[PauseQuestion], texts: Texts, language: str
 ) -> Iterable[SuggestedAction]:
-    """Yield the buttons of a pause: approve and deny, or the choices of its only question."""
+    """Yield the buttons of a pause: approve and deny, or the choices for its only question."""
     if pause.kind == "approval":
         for key in ("approve", "deny"):
             label = texts.text(key, language)
@@ -287,7 +295,7 @@ def _parse_date(text: str) -> str | None:
 
 
 def _parse_choice(choices: Sequence[str], text: str) -> str | None:
-    """Return the choice with this label or with this number in the list, from 1, or None."""
+    """Return the choice with this label or with this 1-based number in the list, or None."""
     by_words = {_fold(choice): choice for choice in choices}
     if _fold(text) in by_words:
         return by_words[_fold(text)]

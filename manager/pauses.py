@@ -34,7 +34,7 @@ MOST_KEPT = 256_000
 """Maximum size in bytes of the payload that a pause stores."""
 TOO_LARGE = "pause_too_large"
 ANOTHER_OPEN = "pause_of_another_open"
-"""The reason if a message cannot begin a pause because a pause of another user is open."""
+"""The reason why a message cannot begin a pause if a pause of another user is open."""
 _OF_ONE_MESSAGE = (
     State.cancelled_tasks,
     State.closes_pause,
@@ -52,7 +52,7 @@ _OF_ONE_MESSAGE = (
     State.shows_drafts,
     State.termination_reason,
 )
-"""Attributes that a pause does not store, because they belong to one message."""
+"""Attributes that a pause does not store, because they belong to a single message."""
 _OF_THE_REPLY = (
     State.client_keeps_history,
     State.history_kept,
@@ -65,7 +65,7 @@ _OF_THE_REPLY = (
 """Attributes that are taken from the message with the reply."""
 _NO_TEXT = (State.command, State.pause_reply, State.review)
 _UNKNOWN = ""
-"""The author of a message whose channel does not identify users."""
+"""The author of a message from a channel that does not identify users."""
 _LONGEST_TASK = 100
 
 log = structlog.get_logger("manager")
@@ -73,7 +73,7 @@ log = structlog.get_logger("manager")
 
 @dataclass(frozen=True, slots=True)
 class OpenedPause:
-    """A pause that begins, or the `problem` because of which work continues without a reply."""
+    """A pause that begins, or the `problem` that lets work continue without a reply."""
 
     envelope: Envelope
     kept: KeptPayload | None = None
@@ -81,7 +81,9 @@ class OpenedPause:
 
 
 class Pauses:
-    """Begins and resumes pauses; `flows` has every flow in which an open pause can continue."""
+    """Begins and resumes pauses; `flows` contains every flow in which an open pause can
+    continue.
+    """
 
     def __init__(
         self, flows: Mapping[str, Flow], memory: RedisMemory, texts: Texts, *, limits: Limits
@@ -94,8 +96,8 @@ class Pauses:
     def begin(self, envelope: Envelope, action: PauseFor, now: float) -> OpenedPause:
         """Return the envelope with its pause, and the payload to store; `now` is in Unix seconds.
 
-        There is a problem if no question is asked, if the payload is larger than `MOST_KEPT`, or if
-        a pause of another user is open.
+        The pause has a problem if it contains no question, if the payload is larger than
+        `MOST_KEPT`, or if a pause of another user is open.
         """
         state = State(envelope.payload)
         if state.keeps_pause:
@@ -141,7 +143,9 @@ class Pauses:
         return OpenedPause(opened, KeptPayload(pause.pause_id, text, seconds))
 
     def is_over(self, pause: Pause | None, now: float) -> bool:
-        """Return whether a clarification has expired; older versions stored no creation time."""
+        """Return whether a clarification has expired. Older versions did not store a creation
+        time.
+        """
         if pause is None or pause.kind != "clarification" or not pause.created:
             return False
         return now >= pause.created + self._seconds
@@ -150,8 +154,8 @@ class Pauses:
         """Return the envelope with which a message starts, after checking for an open pause.
 
         A reply to a pause continues at its resume stage with the stored payload. Any other message
-        starts as usual; one about another topic closes the pause. A reply is in time if it was
-        accepted before the pause expired.
+        starts as usual, and closes the pause if it is about a different topic. A reply is in time
+        if it was accepted before the pause expired.
         """
         state, now = State(envelope.payload), envelope.create_ts
         stored = state.open_pause
@@ -186,7 +190,7 @@ class Pauses:
     def _meet_foreign(self, envelope: Envelope, pause: Pause, now: float) -> Envelope:
         """Return the envelope of a message by a user who may not answer the open pause.
 
-        A reply to the pause is refused, and any other message is handled as usual; the pause stays
+        A reply to the pause is rejected, and any other message is handled as usual. The pause stays
         open in both cases. Users who may not read the questions of the pause do not learn that it
         exists.
         """
@@ -251,7 +255,7 @@ class Pauses:
 def join_messages(envelope: Envelope, merged: Sequence[bytes]) -> Envelope:
     """Return the envelope with the texts of the messages that were merged into it on acceptance.
 
-    It has the groups that all authors share, and lists all of these authors.
+    It has the groups that all of the authors share, and lists all authors.
     """
     if not merged:
         return envelope
@@ -268,8 +272,8 @@ def join_messages(envelope: Envelope, merged: Sequence[bytes]) -> Envelope:
 def take_shown(envelope: Envelope, shown: Sequence[bytes]) -> Envelope:
     """Return the envelope with the text of a message that waits behind its question.
 
-    Only messages of the same user are read: those of others must neither end the work nor reveal
-    it. Commands, replies to a pause and reviews are not read.
+    Only messages from the same user are considered, because messages from others must neither end
+    the work nor reveal it. Commands, replies to a pause, and reviews are ignored.
     """
     message = decode(shown[0]) if shown else None
     if message is None or message.groups != envelope.groups:
@@ -285,7 +289,7 @@ def take_shown(envelope: Envelope, shown: Sequence[bytes]) -> Envelope:
 def is_hidden_clarification(pause: Pause | None, groups: Sequence[str]) -> bool:
     """Return whether a pause is a clarification that users with these groups may not read.
 
-    Pauses of other kinds are not hidden: they stay open, and users without the groups cannot close
+    Other kinds of pauses are not hidden. They stay open, and users without the groups cannot close
     them.
     """
     if pause is None or pause.kind != "clarification":
@@ -294,7 +298,7 @@ def is_hidden_clarification(pause: Pause | None, groups: Sequence[str]) -> bool:
 
 
 def _close(envelope: Envelope, pause: Pause) -> Envelope:
-    """Return the envelope of a message about another topic, which cancels the pause."""
+    """Return the envelope of a message about a different topic, which cancels the pause."""
     state = State(envelope.payload).changed(open_pause=None, closes_pause=True)
     if pause.tasks:
         state = state.changed(cancelled_tasks=pause.tasks)

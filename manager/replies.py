@@ -1,4 +1,4 @@
-"""Builds the final reply of a message, its last-resort reply, and the memory changes."""
+"""Builds the final reply of a message, its last-resort reply, and its changes to the memory."""
 
 from collections.abc import Sequence
 
@@ -94,7 +94,7 @@ _WHY = {
     _Reason.INTERNAL_FAULT: "why_fault",
 }
 COURTESIES = frozenset(ConversationAct) - {ConversationAct.REPHRASE, ConversationAct.CORRECTION}
-"""Acts that are answered with a fixed text and not stored as turns."""
+"""Conversation acts that are answered with a fixed text and not stored as turns."""
 SEARCH = "search"
 _IS_APPROVED = BestAnswer.is_approved.name
 _FOR_MANAGER = frozenset({_IS_APPROVED, *UNJUDGED_FIELDS})
@@ -136,8 +136,8 @@ def add_contact(
 ) -> Reply:
     """Add the contact to a refusal, and to the reply to a user who asks for a person.
 
-    Also to passages if the search found nothing that clearly matches: without a model, nobody
-    knows whether the user asks for a person.
+    Also added to passages if the search found no clear match, because without a model it is unknown
+    whether the user asks for a person.
     """
     is_wanted = reply.get("asks_for_person") or reply["outcome"] == Outcome.REFUSED
     has_poor_passages = is_unmatched and reply.get("answered_by") == SEARCH
@@ -148,11 +148,11 @@ def add_contact(
 
 
 def make_last_resort(envelope: Envelope, texts: Texts) -> tuple[Reply | None, Reply]:
-    """Return the reply for a question that is not ended before its deadline.
+    """Return the reply for a question that has not ended by its deadline.
 
-    Also returns the fields in which the reply of a dead letter differs. Both replies contain the
-    best answer so far, or an apology. There is no reply (None) while the language of the user is
-    unknown and there is no answer; the gateway then uses a text in the language of the request.
+    Also returns the fields in which the reply for a dead letter differs. Both replies contain the
+    best answer so far, or an apology. While the language of the user is unknown and there is no
+    answer, the reply is None, and the gateway uses a text in the language of the request.
     """
     state = State(envelope.payload)
     language = _find_language(state)
@@ -169,7 +169,7 @@ def make_last_resort(envelope: Envelope, texts: Texts) -> tuple[Reply | None, Re
 
 
 def name_best_answer_text(termination_reason: str) -> str:
-    """Return the key of the note above an answer that is sent without approval."""
+    """Return the key of the note above an answer that is sent without having been approved."""
     return _BEST_ANSWERS.get(termination_reason, "fault_reached")
 
 
@@ -195,8 +195,9 @@ def act_text(state: State, texts: Texts, language: str, topic: str) -> str:
 def best_answer(state: State, threshold: float = 0.0) -> Json | None:
     """Return the better of the latest answer and the best one so far, or None.
 
-    An approved answer is better, else the one with the higher score. An answer that was judged
-    ungrounded is ignored; one below `threshold` is not approved.
+    An approved answer is better; if neither is approved, the one with the higher score is better.
+    An answer that was judged ungrounded is ignored. One that scores below `threshold` is not
+    approved.
     """
     before, score, validation = state.best_answer, state.quality_score, state.validation_result
     is_ungrounded = validation is not None and validation.grounded is False
@@ -224,7 +225,7 @@ def describe_answer(state: State) -> Reply:
 
 
 def remember(envelope: Envelope, reply: Reply) -> Ended:
-    """Return the memory changes at the end of a message."""
+    """Return the changes to the memory at the end of a message."""
     state = State(envelope.payload)
     if state.command is not None:
         return _remember_command(state)
@@ -251,7 +252,7 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
 
 
 def is_aside(state: State) -> bool:
-    """Return whether the message is not a question, so that later ones must not refer to it."""
+    """Return whether the message is not a question, so that later messages must not refer to it."""
     return state.conversation_act in COURTESIES or state.clarification_result == "exit"
 
 
@@ -280,7 +281,7 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
 
 
 def language_of(state: State) -> str:
-    """Return the language of the reply as a BCP 47 tag, "en" if it is unknown."""
+    """Return the language of the reply as a BCP 47 tag, or "en" if it is unknown."""
     return _find_language(state) or "en"
 
 
@@ -307,7 +308,9 @@ def _count(outcome: Outcome, seconds: float) -> dict[str, float]:
 
 
 def _remember_aside(state: State, outcome: Outcome, seconds: float) -> Ended:
-    """Return the memory changes of an aside: no turn is stored, and only an exit closes a pause."""
+    """Return the memory changes for an aside. No turn is stored, and only an exit closes a
+    pause.
+    """
     leaves = state.clarification_result == "exit" and not state.keeps_pause
     if state.client_keeps_history:
         return Ended(close_pause=leaves, brief=True)
@@ -336,7 +339,7 @@ def _agent_reply(state: State, decision: Decision, end: End, texts: Texts, langu
 
 
 def _describe_author(state: State) -> Reply:
-    """Return the author of the answer (owner, model or search), and the passages of a search."""
+    """Return the author of the answer (owner, model, or search), and the passages of a search."""
     if state.verified_answer:
         return {"answered_by": VERIFIED}
     author = state.answered_by
@@ -359,7 +362,7 @@ def _end_with_best(
 ) -> Reply:
     """Return the best answer, or an apology with the `nearest` pages if there is none.
 
-    An answer that is not approved has a note above it that says why the work ended.
+    If an answer is not approved, a note above it states why the work ended.
     """
     best = state.best_answer
     if best is None:
@@ -377,7 +380,7 @@ def _end_with_best(
 def _with_limit(
     reply: Reply, state: State, texts: Texts, language: str, termination_reason: str
 ) -> Reply:
-    """Return the reply; a refusal at a limit starts with a sentence about the limit.
+    """Return the reply. If a limit was reached, a refusal starts with a sentence about the limit.
 
     If `MAX_CLARIFICATION_ROUNDS` is 0, the user was never asked, so the sentence is omitted.
     """
@@ -399,9 +402,9 @@ def _apologise(
     termination_reason: str,
     pages: Sequence[SuggestedAction],
 ) -> Reply:
-    """Return an apology with the message id, by which an operator can find the question.
+    """Return an apology with the message id, so that an operator can find the question.
 
-    It lists the nearest pages, which may contain the answer.
+    It lists the closest pages, which may contain the answer.
     """
     if termination_reason == TOPIC_CHANGE:
         text = texts.text(TOPIC_CHANGE, language)
@@ -435,7 +438,7 @@ def _with_system(
 
 
 def _describe_question(state: State) -> str:
-    """Return the question as it was understood.
+    """Return the question as the system understood it.
 
     A model may have written it, so links and addresses that the user did not type are removed.
     """
@@ -453,7 +456,7 @@ def _describe_question(state: State) -> str:
 
 
 def _describe_cancelled(state: State) -> Reply:
-    """Return the cancelled tasks of the question that this message replaced."""
+    """Return the cancelled tasks of the question that was replaced by this message."""
     tasks = state.cancelled_tasks
     return {"cancelled_tasks": [*tasks]} if tasks and not is_aside(state) else {}
 
@@ -490,7 +493,7 @@ def _turns(envelope: Envelope, state: State, reply: Reply) -> tuple[Turn, ...]:
 
 
 def _meant(state: State) -> str | None:
-    """Return the complete question if the text answers a clarification or is a follow-up."""
+    """Return the standalone question if the text answers a clarification or is a follow-up."""
     whole = state.canonical_question
     is_answer = state.clarification_result == "search_again"
     goes_on = state.context_type == "follow_up" and whole not in {state.text, state.text_eng}

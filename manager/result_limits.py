@@ -1,4 +1,4 @@
-"""Limits the size of branch results by kind of content; sizes are bytes of JSON.
+"""Limits the size of branch results by kind of content. Sizes are in bytes of JSON.
 
 - *Passages*, the lists `quoted` and `passages` in results: at most `LARGEST_PASSAGES`. Beyond that,
   the last passage of the largest list is dropped first.
@@ -8,7 +8,8 @@
   are never shortened. Beyond the limit, `data`, the structured copy of the text of a tool, is
   dropped; a result that is still too large becomes a failure.
 
-The limits are independent of each other. `left_out` of the result counts what was dropped.
+The limits are independent of each other. The field `left_out` of the result counts the dropped
+items.
 """
 
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ def limit_result(result: Json, branch: str = "") -> Json:
 
 
 def _find(value: JsonValue, names: frozenset[str]) -> Iterator[Holder]:
-    """Yield the non-empty fields with these names, but no fields inside of them."""
+    """Yield the non-empty fields with these names, but not the fields inside of them."""
     if isinstance(value, list):
         for item in value:
             yield from _find(item, names)
@@ -66,7 +67,9 @@ def _find(value: JsonValue, names: frozenset[str]) -> Iterator[Holder]:
 
 
 def _drop_last(holders: Iterator[Holder], largest: int) -> int:
-    """Drop the last item of the largest list while above the limit; return how many."""
+    """Drop the last item of the largest list until the size is within the limit; return how many
+    were dropped.
+    """
     lists = [items for holder, name in holders if isinstance(items := holder[name], list)]
     sizes = [[len(to_json(item)) for item in items] for items in lists]
     totals = [sum(item_sizes) for item_sizes in sizes]
@@ -85,7 +88,7 @@ def _measure_texts(result: Json) -> int:
 
 
 def _drop_copies(result: Json) -> int:
-    """Drop the structured copies in tool results; return how many."""
+    """Drop the structured copies in tool results; return how many were dropped."""
     holders = _find(result.get("writes"), frozenset({_COPY}))
     results = [holder for holder, _ in holders if holder.get(_TEXT)]
     for tool_result in results:

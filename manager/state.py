@@ -1,8 +1,8 @@
 """The typed state of a message: the attributes that the manager reads and writes.
 
-Payloads and branch results are JSON; only this module of the manager converts them to typed values.
-A property is validated when it is read. An invalid value is logged and counts as absent; invalid
-items of a list are skipped.
+Payloads and branch results are JSON. In the manager, only this module converts them to typed
+values. A property is validated when it is read. An invalid value is logged and treated as absent;
+invalid items of a list are skipped.
 
 The properties of `State` and the fields of `Changes` are the `Reads` and `Writes` of the manager.
 They must be attributes of the payload catalogue, and are listed in `docs/internal/contracts.md`.
@@ -65,7 +65,7 @@ class JsonObject:
         return attribute.name in self.json
 
     def copy(self, *attributes: "Property[Any]") -> Json:
-        """Return the unconverted values of those attributes that the object has."""
+        """Return the unconverted values of those attributes that exist in the object."""
         json = self.json
         return {
             attribute.name: json[attribute.name]
@@ -84,8 +84,9 @@ _set_json = JsonObject.__dict__["json"].__set__
 class Property(Generic[T]):
     """A descriptor for the field of the same name, which is converted when it is read.
 
-    `convert` raises `ValueError` for an invalid value, which is logged; then, and if the field is
-    null or absent, the value is `default`. A value of the exact type `kind` is not converted.
+    `convert` raises `ValueError` for an invalid value, which is logged. In that case, and if the
+    field is null or absent, the value is `default`. A value of the exact type `kind` is not
+    converted.
     """
 
     __slots__ = ("_convert", "_default", "_kind", "name")
@@ -130,7 +131,9 @@ def _report_invalid(name: str, value: JsonValue, error: Exception) -> None:
 
 
 def _narrowing(expected: str, kind: type[T], *more: type) -> Callable[[JsonValue], T]:
-    """Return a converter that raises `ValueError` for other types; booleans are not numbers."""
+    """Return a converter that raises `ValueError` for other types; booleans do not count as
+    numbers.
+    """
     kinds = (kind, *more)
 
     def narrow(value: Any) -> T:
@@ -189,7 +192,7 @@ def _list() -> Property[list[JsonValue]]:
 
 
 def _each(convert: Callable[[JsonValue], T]) -> Callable[[JsonValue], tuple[T, ...]]:
-    """Return a converter of lists that logs and skips invalid items."""
+    """Return a list converter that logs and skips invalid items."""
 
     def convert_list(value: JsonValue) -> tuple[T, ...]:
         items = list[T]()
@@ -208,7 +211,7 @@ def _texts() -> Property[tuple[str, ...]]:
 
 
 def _by_name(convert: Callable[[JsonValue], T]) -> Property[dict[str, T]]:
-    """Return a property for an object whose invalid values are logged and skipped."""
+    """Return a property for an object; its invalid values are logged and skipped."""
 
     def convert_object(value: JsonValue) -> dict[str, T]:
         converted = dict[str, T]()
@@ -223,7 +226,7 @@ def _by_name(convert: Callable[[JsonValue], T]) -> Property[dict[str, T]]:
 
 
 def _choice(values: Iterable[T]) -> Property[T | None]:
-    """Return a property for one of these values, or None."""
+    """Return a property that is one of these values, or None."""
     known = {str(value): value for value in values}
 
     def convert(value: JsonValue) -> T | None:
@@ -269,7 +272,7 @@ class PlannedCall(JsonObject):
 
 
 class ToolExecutionView(JsonObject):
-    """The record of a tool call that was made or refused."""
+    """The record of a tool call that was executed or rejected."""
 
     tool_name = _text()
     agent_name = _text()
@@ -380,13 +383,15 @@ class BestAnswer(JsonObject):
     text = _text()
     quality_score = _optional_number()
     is_approved = _flag()
-    """Whether the judge approved it; then it needs no note."""
+    """Whether the judge approved it, in which case it needs no note."""
     is_unjudged = _flag()
-    """Whether its question went on before a judge had read it: it is sent with that note."""
+    """Whether no judge has read it, in which case it is sent with a note."""
     is_cut = _flag()
-    """Whether something was left out of it; only of an unjudged one, as `lacks`."""
+    """Whether parts were left out of an unjudged answer; see also `lacks`."""
     lacks = _optional_text()
-    """What its writer did not find, empty if a user must not read it; None: nothing."""
+    """The information that the writer could not find, or an empty string if the user must not see
+    it; None if nothing is missing.
+    """
 
 
 class WrittenView(JsonObject):
@@ -416,11 +421,11 @@ class BranchResult(JsonObject):
     exhausted_budget = _text()
     evidence_log = _list()
     left_out = _by_name(_narrow_whole)
-    """How many items of each kind of content were dropped; see `manager.result_limits`."""
+    """The number of dropped items for each kind of content; see `manager.result_limits`."""
 
 
 def read_results(gathered: Payload | None) -> dict[str, BranchResult]:
-    """Return the results of branches by path, without results that are not objects."""
+    """Return the results of branches by path; results that are not objects are omitted."""
     results = gathered if gathered is not None else {}
     return {
         path: BranchResult(result) for path, result in results.items() if isinstance(result, dict)
@@ -428,7 +433,7 @@ def read_results(gathered: Payload | None) -> dict[str, BranchResult]:
 
 
 class ScatteredBranch(JsonObject):
-    """An entry of `branches`: the path, key and status of a branch, and the reason of a failure.
+    """An entry of `branches`: the path, key and status of a branch, and the reason for a failure.
 
     Use `make` to create one.
     """
@@ -503,9 +508,9 @@ class Additions(TypedDict, total=False):
 class BranchItem:
     """A branch of a scatter.
 
-    `key` identifies it in `depends_on` of other branches and in the reported results. `adds` are
-    attributes that the branch gets in addition to inherited ones. Higher priorities start first.
-    `label` describes the branch to the user.
+    `key` identifies it in `depends_on` of other branches and in the reported results. `adds`
+    contains attributes that the branch gets in addition to the inherited ones. Higher priorities
+    start first. `label` describes the branch to the user.
     """
 
     key: str
@@ -523,7 +528,9 @@ class _WaitingItem(JsonObject):
     label = _text()
 
     def restore(self) -> BranchItem:
-        """Return the item; its `adds` were encoded by this module, so they have the right types."""
+        """Return the item. Its `adds` were encoded by this module, so they have the correct
+        types.
+        """
         adds: Any = self.adds
         return BranchItem(self.key, adds, self.depends_on, self.priority, self.label)
 
@@ -537,7 +544,7 @@ def _read_record(value: JsonValue) -> EvidenceRecord:
 
 
 class State(JsonObject):
-    """The payload of a message, or those of its attributes that one hop wrote."""
+    """The payload of a message, or only the attributes that one hop wrote."""
 
     __slots__ = ()
 
@@ -665,20 +672,22 @@ class State(JsonObject):
         return State({**self.json, **_encode(changes)})
 
     def added(self, **additions: Unpack[Additions]) -> "State":
-        """Return the state with these items added, by the merge rules of the catalogue."""
+        """Return the state with these items added according to the merge rules of the catalogue."""
         return self.merged(dict[str, Any](additions))
 
     def merged(self, writes: Payload) -> "State":
-        """Return the state with the writes of a branch, by the merge rules of the catalogue."""
+        """Return the state with the writes of a branch merged according to the rules of the
+        catalogue.
+        """
         return State(merge_writes(self.json, writes, MERGE_RULES))
 
     def written(self, names: Iterable[str]) -> "State":
-        """Return a state with only these attributes, such as those that a hop wrote."""
+        """Return a state with only these attributes, such as the ones that a hop wrote."""
         payload = self.json
         return State({name: payload[name] for name in names if name in payload})
 
     def copy_short(self, names: Iterable[str], longest: int) -> Json:
-        """Return those of the named attributes that have at most `longest` characters."""
+        """Return those of the named attributes that are at most `longest` characters long."""
         payload = self.json
         return {
             name: payload[name]
@@ -706,7 +715,7 @@ class State(JsonObject):
         return digest_payload(self.json)
 
     def list_nearest_results(self, most: int) -> tuple[SearchResult, ...]:
-        """Return the first search result of each of the `most` nearest pages."""
+        """Return the first search result of each of the `most` closest pages."""
         nearest: dict[str, JsonValue] = {}
         for result in self.search_results:
             if len(nearest) == most:

@@ -1,7 +1,8 @@
-"""Keeps a written answer for the case that its question ends before a judge has read it.
+"""Keeps a written answer in case the question ends before a judge has read it.
 
-Such an answer passes the rules that need no model: what they prove false is left out, and an
-address that neither a source nor the person states is removed. It says that nobody has judged it.
+Such an answer is checked by the rules that do not need a model: parts that are proven false are
+omitted, and addresses that occur in neither a source nor a user message are removed. The answer
+states that it has not been judged.
 """
 
 from citations.citing import claims_something
@@ -18,9 +19,10 @@ UNJUDGED_FIELDS = frozenset(
 
 
 def unjudged_answer(state: State) -> Json | None:
-    """Return the fields of an answer that a model wrote and nobody has judged.
+    """Return the fields of an answer that a model wrote and that has not been judged.
 
-    None if there is no such answer, if the judge has turned it down, or if nothing is left of it.
+    Returns None if there is no such answer, if the judge has rejected it, or if nothing remains of
+    it.
     """
     judged = state.judged_answer
     if not state.response or state.answered_by == "search":
@@ -42,7 +44,9 @@ def unjudged_answer(state: State) -> Json | None:
 
 
 def add_notices(best: BestAnswer, texts: Texts, language: str) -> str:
-    """Return the text of an answer; of an unjudged one, with what its reader has to know."""
+    """Return the text of an answer; for an unjudged answer, with the notices that its reader
+    needs.
+    """
     if not best.is_unjudged:
         return best.text
     notices = list_notices(

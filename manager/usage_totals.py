@@ -1,4 +1,4 @@
-"""Sums model usage: the values of the attribute `model_usage`."""
+"""Adds up model usage, which is stored in the attribute `model_usage`."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -13,7 +13,8 @@ def add_usages(
 ) -> dict[str, JsonValue]:
     """Return the sum of two values of the attribute `model_usage`.
 
-    A price is None (unknown) if either one is. The totals of each agent are summed, too.
+    A price is None (unknown) if either of the two is unknown. The totals of each agent are added up
+    as well.
     """
     total = dict(before)
     for name, value in more.items():

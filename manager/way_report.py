@@ -1,7 +1,8 @@
-"""The parts of a reply about the way of answering, and about what the answer leaves open.
+"""The parts of a reply that describe the way of answering, and what the answer leaves open.
 
-The way includes triage, tool calls, tasks and a fallback. Open are parts of a swarm question
-without a result, and further questions of the same message that are not answered yet.
+The way includes triage, tool calls, tasks, and a fallback. The open parts are the parts of a swarm
+question without a result, and further questions in the same message that have not been answered
+yet.
 """
 
 from collections.abc import Iterator
@@ -70,9 +71,9 @@ _ENDS_A_QUESTION = frozenset({Outcome.ANSWERED.value, Outcome.REFUSED.value})
 def describe_way(state: State, outcome: str = "") -> Reply:
     """Return the reply fields about the way of answering, or nothing for a plain search.
 
-    `plan_rounds` has the intent and the reasoning of each round of the tool loop; `tool_calls` are
-    in the order in which their results arrived. Tasks are open only while the question waits for
-    the user.
+    `plan_rounds` contains the intent and the reasoning of each round of the tool loop; `tool_calls`
+    are in the order in which their results arrived. Tasks are open only while the question waits
+    for the user.
     """
     if _BEYOND_SEARCH.isdisjoint(state.json):
         return {}
@@ -119,9 +120,10 @@ def list_tasks(state: State) -> tuple[TaskView, ...]:
 
 
 def add_planned_tasks(reply: Reply | None, state: State) -> Reply | None:
-    """Return the reply of a question that ends while its workers run, with cancelled tasks.
+    """Return the reply to a question that ended while its workers were running, with cancelled
+    tasks.
 
-    A reply that already has tasks is unchanged.
+    A reply that already has tasks is returned unchanged.
     """
     plan = state.swarm_plan
     if reply is None or plan is None or not plan.workers or "tasks" in reply:
@@ -163,7 +165,7 @@ def read_parts(state: State) -> dict[str, bool]:
 
 
 def list_effects(state: State) -> list[str]:
-    """Return the tools with which workers of a swarm changed other systems."""
+    """Return the tools with which the workers of a swarm changed external systems."""
     return [tool for output in state.worker_outputs.values() for tool in output.effects]
 
 
@@ -238,7 +240,9 @@ def add_offer(reply: Reply, state: State, texts: Texts, language: str) -> Reply:
 
 
 def _find_way(state: State, team: Reply, *, has_calls: bool) -> WayName:
-    """Return the way that produced a result, or else the one that triage chose."""
+    """Return the way of answering that produced a result or, if none did, the one that triage
+    chose.
+    """
     if team:
         return WayName.SPECIALISTS
     if has_calls:
@@ -248,9 +252,10 @@ def _find_way(state: State, team: Reply, *, has_calls: bool) -> WayName:
 
 
 def _describe_budget(state: State) -> Json:
-    """Return the number of calls that count against budgets, and the exhausted budget if any.
+    """Return the number of calls that count against budgets, and the exhausted budget if there is
+    one.
 
-    A tool call that was refused before it ran does not count.
+    A tool call that was rejected before it ran does not count.
     """
     usage, exhausted = state.model_usage, state.exhausted_budget
     budget: Json = {

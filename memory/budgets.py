@@ -1,7 +1,8 @@
-"""Budgets with reservations: a call reserves its most cost first, and settles its real cost later.
+"""Budgets with reservations: each call first reserves its maximum cost, and settles its actual cost
+later.
 
-All amounts are integers; prices are in millionths of a USD. The budget of a question is in the slot
-of its conversation; the daily budget of a tenant is a separate key.
+All amounts are integers; prices are in millionths of a USD. The budget of a question is in the hash
+slot of its conversation; the daily budget of a tenant is stored under a separate key.
 """
 
 from collections.abc import Mapping
@@ -91,12 +92,14 @@ class RedisBudgets:
     async def reserve(
         self, question: Question, reservation: str, asked: Amounts
     ) -> Exhausted | None:
-        """Reserve amounts for a question; reserves nothing and returns the exhausted one if any."""
+        """Reserve amounts for a question; if a limit would be exceeded, reserve nothing and return
+        the exhausted amount.
+        """
         key = question_budget_key(question, self._shards)
         return await self._reserve(key, reservation, asked, RUNNING_SECONDS)
 
     async def settle(self, question: Question, reservation: str, cost: Mapping[str, int]) -> bool:
-        """Replace a reservation by the actual cost; False if it was settled before."""
+        """Replace a reservation with the actual cost; return False if it was already settled."""
         return await self._settle(question_budget_key(question, self._shards), reservation, cost)
 
     async def read(self, question: Question) -> dict[str, int]:
@@ -109,14 +112,14 @@ class RedisBudgets:
     async def reserve_of_tenant(
         self, tenant: str, day: str, reservation: str, asked: Amounts
     ) -> Exhausted | None:
-        """Reserve amounts for a day (ISO date) of a tenant; see `reserve`."""
+        """Reserve amounts for a tenant on a day (ISO date); see `reserve`."""
         key = tenant_budget_key(tenant, day)
         return await self._reserve(key, reservation, asked, 2 * DAY_SECONDS)
 
     async def settle_of_tenant(
         self, tenant: str, day: str, reservation: str, cost: Mapping[str, int]
     ) -> bool:
-        """Replace a reservation of a day of a tenant by the actual cost; see `settle`."""
+        """Replace a tenant's reservation for a day with the actual cost; see `settle`."""
         return await self._settle(tenant_budget_key(tenant, day), reservation, cost)
 
     async def _reserve(

@@ -43,7 +43,7 @@ class RedisPushMemory:
         await self._put(self._posts(question), fields, self._question_seconds)
 
     async def first(self, question: Question, name: str, value: str) -> str:
-        """Store a field unless it exists; return the stored value."""
+        """Store a field unless it already exists; return the stored value."""
         key = self._posts(question)
         pipeline = self._client.pipeline(transaction=False)
         pipeline.hsetnx(key, name, value)
@@ -61,7 +61,7 @@ class RedisPushMemory:
         await self._put(self._of(question, "about"), fields, self._conversation_seconds)
 
     async def has_conversation(self, question: Question) -> bool:
-        """Return whether anything is stored for the message's conversation."""
+        """Return whether anything is stored for the conversation of the message."""
         keys = [self._of(question, part) for part in ("about", "open", "words")]
         return bool(await await_answer(self._client.exists(*keys)))
 
@@ -91,8 +91,9 @@ class RedisPushMemory:
     async def begin_draft(self, question: Question, *, seconds: float) -> bool:
         """Record that a draft is being shown, for at most `seconds`; False after `stop_drafts`.
 
-        Both this method and `stop_drafts` write before they read, so that one sees the other.
-        Both keys are in one slot of a cluster, so that the order of the commands is kept.
+        This method and `stop_drafts` both write before they read, so that each sees the other's
+        write. Both keys are in one slot of a cluster, so that the order of the commands is
+        preserved.
         """
         key = self._of(question, DRAFT, question.message_id)
         pipeline = self._client.pipeline(transaction=False)
@@ -108,7 +109,9 @@ class RedisPushMemory:
         await await_answer(self._client.delete(self._of(question, DRAFT, question.message_id)))
 
     async def stop_drafts(self, question: Question) -> float:
-        """Prevent further drafts; return the seconds until the current one must have ended."""
+        """Prevent further drafts; return the seconds after which the current one must have
+        ended.
+        """
         pipeline = self._client.pipeline(transaction=False)
         pipeline.hset(self._posts(question), STOPPED, "1")
         pipeline.expire(self._posts(question), self._question_seconds)
@@ -135,11 +138,11 @@ class RedisPushMemory:
         return bool(await await_answer(self._client.set(key, "1", nx=True, ex=seconds)))
 
     async def holds_words(self, question: Question) -> None:
-        """Record that the fields of a message contain text of a user."""
+        """Record that the fields of a message contain user text."""
         await self._holds(question, POST, question.message_id)
 
     async def forget_words(self, question: Question, *, but: Collection[str] = ()) -> None:
-        """Delete the texts and buttons of a conversation, except those of the messages `but`."""
+        """Delete the text and buttons of a conversation, except those of the messages in `but`."""
         words = self._of(question, "words")
         for name in await await_answer(self._client.smembers(words)):
             kind, _, rest = name.decode().partition(":")

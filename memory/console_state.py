@@ -1,6 +1,6 @@
 """State of the console: sessions, codes of one-time links, and verified answers.
 
-Sessions and codes are stored by their digests. Verified answers are copies from the database, for
+Only the digests of sessions and codes are stored. Verified answers are copies from the database for
 the agents of each assistant.
 """
 
@@ -45,7 +45,8 @@ return kept[1]
 class RedisConsoleSessions:
     """Implements `gateway.console.access.ConsoleSessions`; all keys share a slot of a cluster.
 
-    A session ends `idle_seconds` after its last use, and `longest_seconds` after its start.
+    A session expires `idle_seconds` after its last use, and at the latest `longest_seconds` after
+    its start.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class RedisConsoleSessions:
         self._longest = longest_seconds
 
     async def make_code(self) -> str:
-        """Return the code of a new one-time link, which is valid for ten minutes."""
+        """Create a one-time link and return its code, which is valid for ten minutes."""
         code = secrets.token_urlsafe(32)
         await await_answer(self._client.set(_key("code", code), "1", ex=CODE_SECONDS))
         return code
@@ -78,7 +79,9 @@ class RedisConsoleSessions:
         return token
 
     async def read(self, token: str) -> str | None:
-        """Return the person of an open session, and extend it; None if it is not open."""
+        """Return the person of an open session and extend the session; return None if it is not
+        open.
+        """
         key = _key("session", token)
         user = await await_answer(self._client.eval(_READ, 1, key, self._idle, self._longest))
         return user.decode() if user else None
@@ -96,7 +99,7 @@ class RedisConsoleSessions:
 
 
 class RedisVerifiedAnswers:
-    """The verified answers of each assistant, as one text."""
+    """The verified answers of each assistant, stored as one value."""
 
     def __init__(self, client: "Redis") -> None:
         self._client = client
@@ -106,7 +109,7 @@ class RedisVerifiedAnswers:
         await await_answer(self._client.set(verified_answers_key(tenant, assistant), answers))
 
     async def get(self, tenant: str, assistant: str) -> bytes | None:
-        """Return the answers of an assistant; None if it has none."""
+        """Return the answers of an assistant, or None if there are none."""
         answers: bytes | None = await await_answer(
             self._client.get(verified_answers_key(tenant, assistant))
         )

@@ -1,8 +1,8 @@
-"""Conversations in Redis: history, preferences, the open pause, statistics.
+"""Conversations in Redis: history, preferences, open pause, and statistics.
 
-Preferences of a person for all conversations, and the list of conversations with a question to that
-person, are outside of the shards. They are written separately from the end of a message; repeating
-the write has no further effect.
+A person's preferences for all conversations, and the list of conversations with a question to that
+person, are stored outside of the shards. They are written separately from the end of a message;
+repeating the write has no further effect.
 """
 
 import hashlib
@@ -45,10 +45,10 @@ THREAD_SECONDS = DAY_SECONDS
 SUMMARY_CHARACTERS = 2_000
 QUESTION_CHARACTERS = 160
 EARLIER_TOKENS = 1_000
-"""Maximum number of tokens in a prompt for stored turns before the window."""
+"""Maximum number of prompt tokens for stored turns that precede the window."""
 ANSWER_TOKENS = 60
 _BYTES_PER_TOKEN = 4
-"""An estimate: a token is about four English letters, or one and a third Chinese characters."""
+"""An estimate: one token is about four English letters, or one and a third Chinese characters."""
 _CUT = " [...]"
 
 CLAIM_PAUSE = """
@@ -70,7 +70,7 @@ return found
 """
 _DIGEST = hashlib.sha1(_RECALL.encode(), usedforsecurity=False).hexdigest()
 MOST_PAUSES = 20
-"""Maximum number of conversations of a person that are searched for an open pause."""
+"""Maximum number of a person's conversations that are searched for an open pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class SummaryLine:
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """The turns that are dropped from the history, and the current summary; both oldest first."""
+    """The turns dropped from the history, and the current summary, both with the oldest first."""
 
     turns: tuple[Turn, ...] = ()
     summary: tuple[SummaryLine, ...] = ()
@@ -108,7 +108,9 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class KeptPayload:
-    """The payload (JSON) with which the reply to a pause continues; kept for `seconds`."""
+    """The payload (JSON) used to continue after the reply to a pause; it is stored for
+    `seconds`.
+    """
 
     pause_id: str
     payload: str
@@ -119,8 +121,8 @@ class KeptPayload:
 class Ended:
     """The changes at the end of a message; None leaves a value unchanged.
 
-    `dropped` are the turns that are dropped from the history. `brief`: the client stores the
-    conversation, so the changes expire after a day.
+    `dropped` are the turns that are dropped from the history. `brief` is true if the client stores
+    the conversation, so that the changes expire after a day.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -135,13 +137,13 @@ class Ended:
 
 
 class RedisMemory:
-    """The memory of conversations; a read takes one round trip, a write none.
+    """The memory of conversations. Reading takes one round trip; writing takes no extra round trip.
 
-    It is read when a message starts, and written by the broker when it ends.
+    The memory is read when a message starts, and written by the broker when the message ends.
 
     The agents receive the last `window` turns in full. `keep` turns are stored; `describe_earlier`
     shortens those before the window for prompts. Older user turns are shortened into the summary.
-    With a window of 0, no turns are read. All data expires `ttl_seconds` after the end of the last
+    If the window is 0, no turns are read. All data expires `ttl_seconds` after the end of the last
     message, or after the time that `ttl_of` returns for a message.
     """
 
@@ -190,10 +192,10 @@ class RedisMemory:
         )
 
     async def claim_pause(self, question: Question, pause_id: str) -> bytes | None:
-        """Claim and return the payload of a pause, for the first message that answers it.
+        """Claim a pause for the first message that answers it, and return its payload.
 
-        A redelivery of that message receives it again. Returns None if it expired or another
-        message claimed it.
+        If that message is redelivered, it receives the payload again. Returns None if the pause has
+        expired or another message has claimed it.
         """
         key = conversation_keys(question, self._shards).kept
         call = self._client.eval(CLAIM_PAUSE, 1, key, pause_id, question.message_id)
@@ -201,7 +203,7 @@ class RedisMemory:
         return payload
 
     async def overflowing(self, question: Question, *, kept: int, added: int) -> Overflow:
-        """Return the stored turns that are dropped when `added` turns are added to `kept` ones."""
+        """Return the stored turns to drop when `added` turns are added to the `kept` ones."""
         surplus = kept + added - self._keep
         if surplus <= 0:
             return Overflow()
@@ -216,7 +218,7 @@ class RedisMemory:
         )
 
     def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]:
-        """Return the writes at the end of this message as data."""
+        """Describe the writes at the end of this message as data."""
         keys = conversation_keys(question, self._shards)
         if ended.forget == "all":
             return tuple(Delete(key=key) for key in keys.all)
@@ -252,7 +254,9 @@ class NamedValues:
 
 
 class RedisPeople:
-    """Preferences and open pauses of people; they expire `ttl_of` after their last use."""
+    """Preferences and open pauses of people, which expire after the time given by `ttl_of` since
+    their last use.
+    """
 
     def __init__(self, client: "Redis", ttl_of: Callable[[Question], int]) -> None:
         self._client = client
@@ -288,7 +292,7 @@ class RedisPeople:
         await await_answer(pipeline.execute())
 
     async def list_paused(self, question: Question, person: str) -> Sequence[str]:
-        """Return the conversations with a pause for a user, newest first.
+        """Return the conversations with a pause for this person, newest first.
 
         Some of these pauses may already be answered or expired.
         """
@@ -309,7 +313,7 @@ class RedisPeople:
 def describe_earlier(summary: Sequence[SummaryLine], turns: Sequence[Turn]) -> str:
     """Return the summary and the turns after it as JSON, one line each, oldest first.
 
-    Contains every user turn, shortened, and as many answers, newest first, as fit into
+    The result contains every user turn, shortened, and as many of the newest answers as fit into
     `EARLIER_TOKENS`.
     """
     asked = sum(turn.speaker == "user" for turn in turns)
@@ -335,7 +339,7 @@ def describe_earlier(summary: Sequence[SummaryLine], turns: Sequence[Turn]) -> s
 
 
 def reading(keys: ConversationKeys, *, turns: int) -> MemoryRead:
-    """Return the read of a conversation as data, with the last `turns` turns."""
+    """Describe the read of a conversation, with its last `turns` turns, as data."""
     # The range from 1 to 0 is always empty.
     first, last = (-turns, -1) if turns else (1, 0)
     hashes = (keys.summary, keys.preferences, keys.pause, keys.statistics)
@@ -357,7 +361,7 @@ async def read(client: "Redis", wanted: MemoryRead) -> MemoryFound:
 
 
 def name_values(values: MemoryFound) -> NamedValues:
-    """Return the values of a read by name."""
+    """Return the values from a read as named fields."""
     turns, kept, *hashes = values
     return NamedValues(turns, kept, *(_decode_fields(raw) for raw in hashes))
 
@@ -415,7 +419,7 @@ def _fields(keys: ConversationKeys, ended: Ended, ttl_seconds: int) -> tuple[Mem
 
 
 def _read_style(stored: str | None) -> AnswerStyle | None:
-    """Return a stored answer style; None for one of a later version."""
+    """Return a stored answer style, or None if a later version stored it."""
     return next(
         (argument for argument in get_args(AnswerStyle) if argument and argument == stored), None
     )
@@ -429,7 +433,7 @@ def _forget_history(keys: ConversationKeys) -> tuple[MemoryWrite, ...]:
 
 
 def _decode_summary(text: str) -> tuple[SummaryLine, ...]:
-    """Parse a stored summary; skips a first line that an earlier version truncated."""
+    """Parse a stored summary; skip the first line if an earlier version truncated it."""
     lines = (_decode_line(line) for line in text.split("\n") if line)
     return tuple(line for line in lines if line is not None)
 
@@ -445,7 +449,7 @@ def _decode_line(line: str) -> SummaryLine | None:
 
 
 def _encode_summary(dropped: Overflow) -> str:
-    """Return the summary extended with the beginning of each dropped user turn."""
+    """Return the summary, extended with the beginning of each dropped user turn."""
     lines = [
         *dropped.summary,
         *(

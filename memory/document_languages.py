@@ -19,7 +19,7 @@ log = structlog.get_logger("knowledge")
 FRESH_SECONDS = 60.0
 """How long the stored languages are used before they are read again."""
 EVERYBODY = ""
-"""The group name under which documents for everybody are counted."""
+"""The group name under which documents that everybody may read are counted."""
 Counts = Mapping[str, float]
 """The number of documents in each language."""
 
@@ -46,10 +46,10 @@ class RedisDocumentLanguages:
         await await_answer(self._client.set(self._key, json.dumps(counts)))
 
     async def read(self, groups: Collection[str] = ()) -> Counts:
-        """Return the number of documents in each language that a user of these groups may read.
+        """Return the number of documents in each language that a user in these groups may read.
 
-        Empty until another process publishes it. If Redis does not answer, the last known
-        numbers are used, and a warning is logged.
+        The result is empty until another process has published the counts. If Redis does not
+        respond, the last known numbers are used, and a warning is logged.
         """
         if not self._counts or self._clock() >= self._due:
             self._due = self._clock() + FRESH_SECONDS
@@ -65,7 +65,7 @@ class RedisDocumentLanguages:
 
 
 def _decode(stored: bytes | None) -> Mapping[str, Counts]:
-    """Return the stored counts; none if a process of another version wrote them."""
+    """Return the stored counts, or none if a process of another version wrote them."""
     try:
         by_group: Mapping[str, Counts] = json.loads(stored or b"{}")
         return {

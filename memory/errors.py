@@ -11,8 +11,8 @@ class MemoryStoreError(Exception):
 
 
 class MemoryUnavailableError(MemoryStoreError):
-    """Redis does not answer."""
+    """Redis does not respond."""
 
 
 class QuestionEndedError(MemoryStoreError):
-    """The message has ended; a worker that still processes it can stop."""
+    """The message has ended, so a worker that still processes it can stop."""

@@ -82,7 +82,7 @@ return {'0'}
 """
 
 CLAIM_SECONDS = 120
-"""How long a process may take to send a conversation before another one may send it."""
+"""How long a process may take to send a conversation before another process may send it."""
 
 _BEGIN_SENDING = """
 -- KEYS[1] the sendings of a conversation. ARGV: the message, duration of the claim (s), time to
@@ -140,7 +140,7 @@ NEW = "new:"
 class Feedback(BaseModel, frozen=True, extra="ignore"):
     """A user's rating of an answer; `at` in Unix seconds.
 
-    Before version 0.2 the field `rating` was stored as `thumb`.
+    Before version 0.2, the field `rating` was stored as `thumb`.
     """
 
     rating: str = Field(pattern="^(up|down)$", validation_alias=AliasChoices("rating", "thumb"))
@@ -150,18 +150,18 @@ class Feedback(BaseModel, frozen=True, extra="ignore"):
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One use of a resource with limits under `name`; None: no limit."""
+    """One use of a resource whose limits are stored under `name`; None means no limit."""
 
     name: str
     per_minute: int | None = None
     per_day: int | None = None
     of: Literal["key", "visitor", "site", "person"] = "key"
-    """The owner of the limit."""
+    """The entity to which the limit applies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """An exhausted limit, and the seconds until one use is available again."""
+    """An exhausted limit, and the seconds until one more use is available."""
 
     demand: Demand
     period: Literal["minute", "day"]
@@ -178,14 +178,16 @@ class VisitorSession:
 
 @dataclass(frozen=True, slots=True)
 class VisitorAddress:
-    """The e-mail address that a visitor left; confirmed: they opened a link that was sent to it."""
+    """The email address that a visitor entered. It is confirmed if they opened a link that was sent
+    to it.
+    """
 
     address: str
     is_confirmed: bool
 
 
 class RedisApiKeys:
-    """The keys of the HTTP API, by id; the gateway encodes and decodes them."""
+    """The HTTP API keys, by id. The gateway encodes and decodes them."""
 
     def __init__(self, client: "Redis") -> None:
         self._client = client
@@ -218,11 +220,11 @@ class RedisApiKeys:
         return bool(await await_answer(self._client.exists(api_keys_key())))
 
     async def link_secret(self, new: bytes) -> bytes:
-        """Return the secret that signs links in all processes; store `new` if there is none."""
+        """Return the secret that signs links in all processes; store `new` if none exists."""
         return await self._share(link_secret_key(), new)
 
     async def handover_secret(self, new: bytes) -> bytes:
-        """Return the secret that signs reply addresses; store `new` if there is none."""
+        """Return the secret that signs reply addresses; store `new` if none exists."""
         return await self._share(handover_secret_key(), new)
 
     async def _share(self, key: str, new: bytes) -> bytes:
@@ -232,7 +234,7 @@ class RedisApiKeys:
 
 
 class RedisReplyAddresses:
-    """Reply addresses for e-mail, one for each conversation, with the ticket of its hand-over.
+    """Reply addresses for email, one per conversation, with the ticket of its hand-over.
 
     The name of an address is derived from a secret, so that nobody can guess it.
     """
@@ -241,7 +243,7 @@ class RedisReplyAddresses:
         self._client = client
 
     async def put(self, question: Question, ticket: str, seconds: int) -> str:
-        """Store the ticket of the question's conversation; return the name of its address."""
+        """Store the ticket for the question's conversation, and return the name of its address."""
         name = await self._name(question)
         await await_answer(self._client.set(reply_address_key(name), ticket, ex=seconds))
         return name
@@ -254,9 +256,9 @@ class RedisReplyAddresses:
     async def begin_sending(
         self, question: Question, seconds: int
     ) -> Literal["new", "running", "sent"]:
-        """Claim the sending of a conversation after this message; return its state before.
+        """Claim the sending of the conversation after this message, and return the previous state.
 
-        A claim ends with `end_sending`, or after `CLAIM_SECONDS` if its process died. The state
+        A claim ends with `end_sending`, or after `CLAIM_SECONDS` if the process died. The state
         `sent` is stored for `seconds`.
         """
         key, field = handed_over_key(await self._name(question)), digest_of(question.message_id)
@@ -268,7 +270,7 @@ class RedisReplyAddresses:
         return states[state]
 
     async def end_sending(self, question: Question, *, is_sent: bool) -> None:
-        """End the claim; a conversation that was not sent can be claimed again.
+        """Release the claim. A conversation that was not sent can be claimed again.
 
         Stores nothing for a conversation that was erased in the meantime.
         """
@@ -284,20 +286,22 @@ class RedisReplyAddresses:
         await await_answer(self._client.eval(_KEEP_ADDRESS, 1, key, field, address))
 
     async def confirm_address(self, question: Question, address: str) -> bool:
-        """Note that the visitor has this address; False if it is not stored any more."""
+        """Record that the visitor has confirmed this address; return False if it is no longer
+        stored.
+        """
         key = handed_over_key(await self._name(question))
         return bool(await await_answer(self._client.eval(_CONFIRM_ADDRESS, 1, key, address)))
 
     async def find_address(self, question: Question) -> VisitorAddress | None:
-        """Return the address that the visitor of the question's conversation left, if any."""
+        """Return the address that the visitor entered in the question's conversation, or None."""
         key = handed_over_key(await self._name(question))
         stored = await await_answer(self._client.hmget(key, ["address", "confirmed"]))
         address, confirmed = stored
         return VisitorAddress(address.decode(), address == confirmed) if address else None
 
     async def forget(self, question: Question) -> None:
-        """Delete the reply address of the question's conversation, what was sent of it, and the
-        address of its visitor.
+        """Delete the reply address of the conversation, the record of what has already been sent,
+        and the address of the visitor.
         """
         if await self._find_secret() is None:
             return
@@ -329,7 +333,7 @@ class RedisRates:
     async def admit(
         self, owner: str, demands: Sequence[Demand], *, once: str = ""
     ) -> Shortage | None:
-        """Count all demands and return None, or count none and return the exhausted limit.
+        """Count all demands and return None, or count none of them and return the exhausted limit.
 
         A use with the same `once` is not counted again within `ONCE_SECONDS`.
         """
@@ -354,8 +358,8 @@ class RedisRates:
 class RedisSessionStore:
     """The sessions, feedback and threads of conversations.
 
-    They are erased with the conversation, and expire after `ttl_seconds`, or after the time that
-    `ttl_of` returns for a message.
+    They are erased with the conversation, and they expire after `ttl_seconds`, or after the time
+    that `ttl_of` returns for a message.
     """
 
     def __init__(
@@ -373,7 +377,7 @@ class RedisSessionStore:
         self._empty_seconds = empty_seconds
 
     async def open_session(self, question: Question, digest: str) -> None:
-        """Store the digest of a session's token; it expires after `empty_seconds` if unused."""
+        """Store the digest of a session token, which expires after `empty_seconds` if unused."""
         key, kept = self._session_key(question), f"{NEW}{digest}"
         await await_answer(
             self._client.set(
@@ -382,7 +386,7 @@ class RedisSessionStore:
         )
 
     async def session(self, question: Question) -> VisitorSession | None:
-        """Return the session of a conversation; extends its lifetime unless it is empty."""
+        """Return the session of a conversation, and extend its lifetime unless it is empty."""
         key = self._session_key(question)
         stored = await await_answer(self._client.eval(_VISIT, 1, key, NEW, self._ttl_of(question)))
         if stored is None:
@@ -416,7 +420,7 @@ class RedisSessionStore:
         }
 
     async def put_thread(self, question: Question, digest: str) -> None:
-        """Store the conversation id under a digest of the history that a client received."""
+        """Store the conversation id under a digest of the history that was sent to a client."""
         key = thread_key(question.tenant, question.assistant, digest)
         ttl_seconds = min(THREAD_SECONDS, self._ttl_of(question))
         threads = conversation_keys(question, self._shards).threads
@@ -434,7 +438,7 @@ class RedisSessionStore:
         return None if conversation_id is None else conversation_id.decode()
 
     async def forget_threads(self, question: Question) -> int:
-        """Delete all digests of the conversation's histories; return their number."""
+        """Delete all digests of the conversation's histories, and return how many there were."""
         threads = conversation_keys(question, self._shards).threads
         digests: set[bytes] = await await_answer(self._client.smembers(threads))
         for digest in digests:

@@ -1,7 +1,8 @@
-"""Exchange between the processes of an ingestion: documents in transit, and paid vectors.
+"""Data that the processes of an ingestion exchange: documents in transit, and paid vectors.
 
-Documents are larger than envelopes may be, so they are stored in pieces beside the messages that
-name them. The sender removes its data; the data of a killed process expires.
+Documents are larger than the maximum size of an envelope, so they are stored in pieces, separately
+from the messages that refer to them. The sender removes its data, and the data of a killed process
+expires.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +21,7 @@ KEPT_SECONDS = 3600
 
 
 class Parcel(BaseModel, frozen=True, extra="ignore"):
-    """The name of stored data, and the number of its pieces."""
+    """The name of the stored data, and the number of its pieces."""
 
     name: str
     pieces: int
@@ -58,7 +59,9 @@ class RedisExchange:
 
 
 class RedisKeptAnswers:
-    """Stores paid answers of models until their documents are written, by whichever process."""
+    """Stores paid answers of models until their documents are written, possibly by another
+    process.
+    """
 
     def __init__(self, client: "Redis") -> None:
         self._client = client

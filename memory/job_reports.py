@@ -1,4 +1,4 @@
-"""Reports of processes about their background jobs, for `doctor` and the console."""
+"""Reports from processes about their background jobs, for `doctor` and the console."""
 
 import json
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class JobReport(BaseModel, frozen=True, extra="ignore"):
     """The state of a background job of one process, for operators.
 
-    `error` is its last failure, at `failed_at` (Unix seconds). `is_paused`: it waits for its
-    restart. `notice` is a message of the job itself.
+    `error` is its last failure, at `failed_at` (Unix seconds). `is_paused` is true if it is waiting
+    for its restart. `notice` is a message from the job itself.
     """
 
     process: str
@@ -48,7 +48,7 @@ class RedisJobReports:
         self._last = ""
 
     async def put(self, reports: Sequence[JobReport]) -> None:
-        """Replace the reports of this process; they expire unless they are stored again."""
+        """Replace the reports of this process. They expire unless they are stored again."""
         own = json.dumps([report.model_dump() for report in reports])
         before, self._last = self._last or own, own
         arguments = (own, int(ALIVE_SECONDS * 1000), MOST, before)

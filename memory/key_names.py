@@ -1,4 +1,4 @@
-"""All keys of the memory. The keys of one conversation are in the slot of its shard.
+"""All keys of the memory. The keys of one conversation are in the hash slot of its shard.
 
 | key                                        | type | written | read    | dies     |
 |--------------------------------------------|------|---------|---------|----------|
@@ -55,21 +55,21 @@
 | rd:{shard}:budget:<question>               | hash | agents  | agents  | ttl (2)  |
 | rd:budget:<tenant>:<day>                   | hash | agents  | agents  | two days |
 
-(1) Minutes, until the first question of the session. (2) An hour; only numbers.
-(4) After the last read: the documents that a user attached to this conversation.
-(5) After the last use: the language, or the form of answers, that a user chose.
+(1) Minutes, until the first question of the session. (2) An hour; only numbers. (4) After the last
+read: the documents that a user attached to this conversation. (5) After the last use: the language,
+or the form of answers, that a user chose.
 
-`kept` has the payload of a message that waits for information or an approval, and the message that
-claimed it. `gateway` includes the chat channels. `receipts` has the tool calls with effects (see
-`memory.receipts`). `calls` has the paid model calls of the running message, for redelivered
-envelopes; the end of the message deletes it. `shared` has model answers that other conversations
-may reuse; they find it through `rd:cache`, which has no text. It is erased with the conversation
-that paid for the answers. `work` has interim results and reports that are too large for envelopes
-(see `memory.work_store`). `threads` has the digests of the `rd:thread` keys of the conversation.
-`visit` is the session; it survives `clear_all`, because the visitor continues the conversation.
-`workers` has the live processes by the time of their last announcement (ms), `controls` the
-instructions of operators to them, `jobs` the failures of background jobs; all three are in the
-first shard.
+`kept` contains the payload of a message that waits for information or an approval, and the message
+that claimed it. `gateway` includes the chat channels. `receipts` contains the tool calls with side
+effects (see `memory.receipts`). `calls` contains the paid model calls of the running message, for
+redelivered envelopes; it is deleted when the message ends. `shared` contains model answers that
+other conversations may reuse. They are found through `rd:cache`, which contains no text. `shared`
+is erased with the conversation that paid for the answers. `work` contains interim results and
+reports that are too large for envelopes (see `memory.work_store`). `threads` contains the digests
+of the `rd:thread` keys of the conversation. `visit` is the session. It survives `clear_all`,
+because the visitor continues the conversation. `workers` contains the live processes by the time of
+their last announcement (ms), `controls` contains the operators' instructions to them, and `jobs`
+contains the failures of background jobs. All three are in the first shard.
 """
 
 from functools import lru_cache
@@ -124,17 +124,17 @@ def conversation_keys(question: Question, shards: int) -> ConversationKeys:
 
 
 def workers_key() -> str:
-    """Return the key of the live worker processes; it is in the first shard."""
+    """Return the key of the live worker processes, which is in the first shard."""
     return f"rd:{shard_tag(0)}:workers"
 
 
 def job_reports_key() -> str:
-    """Return the key of the reports on background jobs; it is in the first shard."""
+    """Return the key of the reports on background jobs, which is in the first shard."""
     return f"rd:{shard_tag(0)}:jobs"
 
 
 def controls_key() -> str:
-    """Return the key of the instructions to worker processes; it is in the first shard."""
+    """Return the key of the instructions to worker processes, which is in the first shard."""
     return f"rd:{shard_tag(0)}:controls"
 
 
@@ -149,7 +149,7 @@ def thread_key(tenant: str, assistant: str, digest: str) -> str:
 
 
 def api_keys_key() -> str:
-    """Return the Redis key of the HTTP API's keys."""
+    """Return the Redis key under which HTTP API keys are stored."""
     return "rd:keys"
 
 
@@ -164,12 +164,12 @@ def person_style_key(tenant: str, assistant: str, person: str) -> str:
 
 
 def person_pauses_key(tenant: str, assistant: str, person: str) -> str:
-    """Return the key of the conversations with a pause for a user, by time."""
+    """Return the key of the conversations with a pause for a person, by time."""
     return f"{person_key(tenant, assistant, person)}:pauses"
 
 
 def key_uses_key() -> str:
-    """Return the key of the times of the last use of API keys."""
+    """Return the key of the last use times of API keys."""
     return "rd:keys:uses"
 
 
@@ -184,22 +184,26 @@ def handover_secret_key() -> str:
 
 
 def handed_over_key(name: str) -> str:
-    """Return the key of what was handed over of a conversation, and the address of its visitor."""
+    """Return the key of the record of what was handed over from a conversation, and of the
+    visitor's address.
+    """
     return f"rd:handover:{name}:sent"
 
 
 def reply_address_key(name: str) -> str:
-    """Return the key of a reply address for e-mail."""
+    """Return the key of an email reply address."""
     return f"rd:handover:{in_key(name)}"
 
 
 def rate_key(owner: str, name: str) -> str:
-    """Return the key of an owner's bucket of one limit; all keys of one owner share a slot."""
+    """Return the key of an owner's token bucket for one limit; all keys of one owner share a
+    slot.
+    """
     return f"rd:rate:{{{in_key(owner)}}}:{in_key(name)}"
 
 
 def push_key(channel: str, *parts: str) -> str:
-    """Return a key of a chat channel outside of conversations."""
+    """Return a key of a chat channel that does not belong to a conversation."""
     return ":".join(("rd:push", *(in_key(part) for part in (channel, *parts))))
 
 
@@ -220,7 +224,7 @@ def speed_key(model: str, day: str) -> str:
 
 
 def question_budget_key(question: Question, shards: int) -> str:
-    """Return the key of the amounts that a question has used; it is in its conversation's slot."""
+    """Return the key of the amounts that a question has used, in the slot of its conversation."""
     name = "/".join(in_key(part) for part in (*question.conversation, question.message_id))
     return f"rd:{shard_tag(shard_of(question.conversation, shards))}:budget:{name}"
 
@@ -246,7 +250,7 @@ def console_key(kind: str, digest: str) -> str:
 
 
 def delivery_key(queue: str, kind: str) -> str:
-    """Return a key of a queue of deliveries: `due`, `deliveries`, `dead`, `told:<event>`."""
+    """Return a key of a delivery queue: `due`, `deliveries`, `dead`, or `told:<event>`."""
     return f"rd:{{{queue}}}:{kind}"
 
 

@@ -1,4 +1,4 @@
-"""Stored model answers: of running messages, and shared between messages."""
+"""Stored model answers of running messages, and answers shared between messages."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 WAITS_SECONDS = (0.05, 0.2, 0.8, 2.0)
 RUNNING_SECONDS = 3600
-"""Longer than any message runs; the end of a message deletes its calls."""
+"""Longer than any message runs. The calls of a message are deleted when it ends."""
 
 _GET = """
 -- Return a stored call, or 1 if its question has ended.
@@ -52,7 +52,9 @@ redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 1
 """
 MOST_SHARED = 200
-"""Maximum number of shared answers per conversation; when it is reached, all are deleted."""
+"""Maximum number of shared answers per conversation. When it is reached, all of them are
+deleted.
+"""
 
 
 class ModelCallKey(Protocol):
@@ -72,7 +74,7 @@ class ModelCallKey(Protocol):
 
 
 class Shared(Protocol):
-    """The identity of an answer that messages of one assistant share."""
+    """The identity of an answer that is shared by the messages of one assistant."""
 
     @property
     def tenant(self) -> str: ...
@@ -104,8 +106,8 @@ class RedisCallStore:
     async def get(self, key: ModelCallKey) -> bytes | None:
         """Return the stored answer of this call, or None.
 
-        Raises `QuestionEndedError` if the message has ended, so that a worker that was paused
-        beyond its lease does not pay for an answer that has no effect.
+        Raises `QuestionEndedError` if the message has ended, so that a worker that was suspended
+        beyond its lease does not pay for an answer that would be discarded.
         """
         keys = self._keys(key)
         answer: bytes | int | None = await await_answer(
@@ -116,9 +118,9 @@ class RedisCallStore:
         return answer
 
     async def put(self, key: ModelCallKey, answer: bytes) -> None:
-        """Store the answer of this call, with retries while Redis does not answer.
+        """Store the answer of this call, with retries while Redis does not respond.
 
-        Does nothing after the end of its message, because the message may have been erased.
+        Does nothing after the message has ended, because it may have been erased.
         """
         keys = self._keys(key)
         values: tuple[str | bytes | int, ...] = (_field(key), answer, RUNNING_SECONDS)
@@ -137,10 +139,10 @@ class RedisCallStore:
 
 
 class RedisCacheStore:
-    """Answers that all messages of an assistant share for a short time.
+    """Answers that are shared by all messages of an assistant for a short time.
 
     An answer is stored with the conversation that paid for it and erased with it. The reference to
-    it contains only a hash of the request. `record_of` as in `RedisCallStore`.
+    it contains only a hash of the request. `record_of` is the same as in `RedisCallStore`.
     """
 
     def __init__(
@@ -172,7 +174,7 @@ class RedisCacheStore:
 
 
 async def await_answer(command: "Awaitable[T] | Any") -> Any:
-    """Return the reply of Redis; raises `MemoryUnavailableError` if there is none."""
+    """Return the reply of Redis; raises `MemoryUnavailableError` if it does not respond."""
     try:
         return await command
     except (RedisError, OSError) as error:

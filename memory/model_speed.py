@@ -1,4 +1,4 @@
-"""The output speed of models, measured by all processes in the last days."""
+"""The output speed of models, measured by all processes over the last days."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -33,7 +33,7 @@ class RedisModelSpeeds:
         self._today = today
 
     async def add(self, model: str, tokens: int, milliseconds: float) -> None:
-        """Add a call that wrote `tokens`; raises `MemoryUnavailableError`."""
+        """Add a call with this many output `tokens`; raises `MemoryUnavailableError`."""
         key = speed_key(model, self._today().isoformat())
         await await_answer(
             self._client.eval(_ADD, 1, key, tokens, f"{milliseconds:.3f}", _KEPT_SECONDS)

@@ -1,4 +1,4 @@
-"""The live worker processes: each announces itself, and reads the controls of operators.
+"""The live worker processes: each one announces itself, and reads the controls set by operators.
 
 `RedisDuty` is a lease for tasks that only one process of a channel may run.
 """
@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 log = structlog.get_logger("worker")
 
 ALIVE_SECONDS = 30.0
-"""A process without an announcement for this time counts as dead."""
+"""A process that has not announced itself for this long counts as dead."""
 ANNOUNCE_SECONDS = 5.0
 LEAVE_SECONDS = 2.0
-"""How long an ending process tries to remove its announcement, which expires otherwise."""
+"""How long a process that is shutting down tries to remove its announcement, which expires
+otherwise.
+"""
 MOST = 1000
-"""Maximum number of processes that are stored; beyond it the oldest announcements are removed."""
+"""Maximum number of processes that are stored. Beyond that, the oldest announcements are
+removed.
+"""
 
 _NOW = """
 -- KEYS[1] the workers, only to select the server. Returns its time (ms).
@@ -82,9 +86,9 @@ return 1
 
 @dataclass(frozen=True, slots=True)
 class LivingWorker:
-    """A live worker process; times are Unix seconds of Redis' clock.
+    """A live worker process; times are in Unix seconds of the Redis clock.
 
-    `paused` are the roles for which it currently takes no entries.
+    `paused` contains the roles for which it currently takes no entries.
     """
 
     host: str
@@ -96,7 +100,7 @@ class LivingWorker:
 
 
 class RedisPresence:
-    """The worker processes that announced themselves in the last `alive_seconds`."""
+    """The worker processes that announced themselves within the last `alive_seconds`."""
 
     def __init__(
         self, client: "Redis", *, alive_seconds: float = ALIVE_SECONDS, most: int = MOST
@@ -106,7 +110,7 @@ class RedisPresence:
         self._most = most
 
     def of_process(self, host: str, pid: int, roles: Sequence[str]) -> "ProcessPresence":
-        """Return the announcer of one process."""
+        """Return an object that announces one process."""
         about = {"host": host, "pid": pid, "roles": list(roles), "id": secrets.token_hex(4)}
         return ProcessPresence(self._client, about, alive_ms=self._alive_ms, most=self._most)
 
@@ -124,10 +128,10 @@ class RedisPresence:
 
 @dataclass(frozen=True, slots=True)
 class WorkerControls:
-    """The controls of operators for all worker processes.
+    """The controls that operators set for all worker processes.
 
-    `paused` are the roles that take no entries, `level` the log level (empty: from the settings),
-    `reloads` the number of requests so far to reload the prompts.
+    `paused` contains the roles that take no entries. `level` is the log level, or empty for the one
+    in the settings. `reloads` counts the requests to reload the prompts.
     """
 
     paused: frozenset[str] = frozenset()
@@ -148,9 +152,9 @@ class ProcessPresence:
         self._member: str | None = None
 
     async def announce(self, paused: Sequence[str] = ()) -> WorkerControls:
-        """Announce that the process is alive, and remove dead ones; return the controls.
+        """Announce that the process is alive, remove dead processes, and return the controls.
 
-        `paused` are the roles for which it takes no entries. Raises `MemoryUnavailableError`.
+        `paused` contains the roles for which it takes no entries. Raises `MemoryUnavailableError`.
         """
         if self._member is None:
             now_ms = await await_answer(self._client.eval(_NOW, 1, workers_key()))
@@ -179,7 +183,7 @@ class ProcessPresence:
     ) -> None:
         """Announce the process and follow the controls, until cancelled.
 
-        If Redis is unreachable, this is only logged.
+        If Redis is unreachable, the error is only logged.
         """
         while True:
             try:
@@ -190,7 +194,7 @@ class ProcessPresence:
             await asyncio.sleep(every_seconds)
 
     async def leave_quietly(self, left: Callable[[], float]) -> None:
-        """Remove the announcement in what is left of the process's time; otherwise it expires."""
+        """Remove the announcement within the remaining shutdown time; otherwise, it expires."""
         try:
             async with asyncio.timeout(min(LEAVE_SECONDS, left())):
                 await self.leave()
@@ -209,7 +213,7 @@ class RedisControls:
         return parse_controls(await await_answer(self._client.hgetall(controls_key())))
 
     async def pause(self, roles: Collection[str]) -> None:
-        """Pause these roles: workers take no more entries for them."""
+        """Pause these roles, so that workers take no more entries for them."""
         fields = [part for role in roles for part in (f"{PAUSED}{role}", "1")]
         await await_answer(self._client.hset(controls_key(), items=fields))
 
@@ -219,22 +223,22 @@ class RedisControls:
         await await_answer(self._client.hdel(controls_key(), *names))
 
     async def set_level(self, level: str) -> None:
-        """Set the log level of all workers; "" restores the level of their settings."""
+        """Set the log level of all workers; "" restores the level in their settings."""
         if level:
             await await_answer(self._client.hset(controls_key(), LEVEL, level))
         else:
             await await_answer(self._client.hdel(controls_key(), LEVEL))
 
     async def reload_prompts(self) -> None:
-        """Let workers reload their prompts."""
+        """Request that all workers reload their prompts."""
         await await_answer(self._client.hincrby(controls_key(), RELOADS, 1))
 
 
 class RedisDuty:
-    """The lease of one task of a channel, for the process `holder`.
+    """A lease on one task of a channel, for the process `holder`.
 
-    It does not exclude duplicate work: a process that was paused may not know yet that its lease
-    has expired.
+    It does not fully prevent duplicate work, because a process that was suspended may not know yet
+    that its lease has expired.
     """
 
     def __init__(self, client: "Redis", channel: str, name: str, holder: str) -> None:

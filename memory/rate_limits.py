@@ -1,8 +1,8 @@
-"""Rate limits across processes: of models (token buckets), and of a platform's calls (GCRA).
+"""Rate limits across processes, for models (token buckets) and for calls to a platform (GCRA).
 
-The generic cell rate algorithm (GCRA) stores, for each name, the time up to which turns are
-reserved. Turns are reserved in the order of requests, at a fixed interval after an initial burst.
-The turn of a process that died is lost, which delays the others by one interval.
+The generic cell rate algorithm (GCRA) stores for each name the time up to which turns are reserved.
+Turns are reserved in the order of requests, at a fixed interval after an initial burst. If a
+process dies, its turn is lost, which delays the others by one interval.
 """
 
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ return 1
 
 
 class Limit(Protocol):
-    """The limits of one model per minute; None: no limit."""
+    """The limits of one model per minute; None means no limit."""
 
     @property
     def requests_per_minute(self) -> float | None: ...
@@ -76,7 +76,7 @@ class Limit(Protocol):
 
 
 class RedisLimiter:
-    """Limits requests and tokens of models; a model without a limit is never delayed."""
+    """Limits the requests and tokens of models. A model without a limit is never delayed."""
 
     def __init__(self, client: "Redis", limits: Mapping[str, Limit]) -> None:
         self._client = client
@@ -93,7 +93,7 @@ class RedisLimiter:
 
 
 class RedisTurns:
-    """The rate limits of calls of one channel."""
+    """The rate limits for the calls of one channel."""
 
     def __init__(self, client: "Redis", channel: str) -> None:
         self._client = client
@@ -102,13 +102,15 @@ class RedisTurns:
     async def turn(
         self, name: str, *, every_seconds: float, at_once: int, patience_seconds: float
     ) -> float | None:
-        """Reserve the next turn; return the seconds to wait, None if above `patience_seconds`."""
+        """Reserve the next turn; return the seconds to wait, or None if that exceeds
+        `patience_seconds`.
+        """
         key, args = self._key(name), (every_seconds, at_once, patience_seconds)
         wait = await await_answer(self._client.eval(_TURN, 1, key, *args))
         return None if wait is None else float(wait)
 
     async def hold(self, name: str, *, every_seconds: float, at_once: int, seconds: float) -> None:
-        """Grant no turn for `seconds`, then one at a time."""
+        """Grant no turns for `seconds`, then one at a time."""
         key, args = self._key(name), (every_seconds, at_once, seconds)
         await await_answer(self._client.eval(_HOLD, 1, key, *args))
 

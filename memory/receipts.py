@@ -1,7 +1,7 @@
-"""Receipts of tool calls with effects, so that none is made twice; see `tools.calls`.
+"""Receipts for tool calls with side effects, so that none is executed twice; see `tools.calls`.
 
-They are in the slot of their conversation and are erased with it. They are kept for a day, which is
-longer than any message runs, including the wait for an approval.
+They are in the hash slot of their conversation and are erased with it. They are stored for a day,
+which is longer than any message runs, including the wait for an approval.
 """
 
 import asyncio
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 RECEIPT_SECONDS = 86_400
 MOST_RECEIPTS = 1_000
-"""Maximum number of calls with effects per conversation within a day; further ones are refused."""
+"""Maximum number of calls with side effects per conversation and day; further calls are
+rejected.
+"""
 DONE, UNKNOWN = "done", "unknown"
 
 _CLAIM = """
@@ -76,8 +78,9 @@ class ReceiptName(Protocol):
 class RedisReceipts:
     """Receipts of calls; `record_of` returns the key of a message's record, in the same slot.
 
-    `delivery` identifies one delivery of an envelope; a call that another delivery claimed may have
-    been made. `branch` is the path of the branch that makes the call; empty outside branches.
+    `delivery` identifies one delivery of an envelope; a call that another delivery claimed may
+    already have been executed. `branch` is the path of the branch that makes the call, or empty
+    outside of branches.
     """
 
     def __init__(
@@ -100,8 +103,8 @@ class RedisReceipts:
     async def claim(self, key: ReceiptName, *, was_approved: bool = False) -> tuple[str, bytes]:
         """Return the state and the stored result; `claimed` means that this delivery may run it.
 
-        Raises `QuestionEndedError` if the message has ended, and `MemoryUnavailableError`; the call
-        must not be made then.
+        Raises `QuestionEndedError` if the message has ended, or `MemoryUnavailableError`. In both
+        cases, the call must not be made.
         """
         asked = (*self._fields(key), self._delivery, RECEIPT_SECONDS, MOST_RECEIPTS)
         state_and_result = await await_answer(
@@ -114,11 +117,11 @@ class RedisReceipts:
         return state_and_result[0].decode(), state_and_result[1]
 
     async def finish(self, key: ReceiptName, result: bytes) -> None:
-        """Store the result of a claimed call, with retries while Redis does not answer."""
+        """Store the result of a claimed call, with retries while Redis does not respond."""
         await self._settle(key, DONE, result)
 
     async def mark_unknown(self, key: ReceiptName) -> None:
-        """Store that the outcome of a claimed call is unknown, with retries as in `finish`."""
+        """Record that the outcome of a claimed call is unknown, with retries as in `finish`."""
         await self._settle(key, UNKNOWN, b"")
 
     async def _settle(self, key: ReceiptName, state: str, result: bytes) -> None:

@@ -1,6 +1,6 @@
 """Durable queues of webhook deliveries, and of e-mails to visitors, in Redis.
 
-A delivery contains only ids: its text is read from the journal when it is sent, so that nothing is
+A delivery contains only IDs. Its text is read from the journal when it is sent, so that nothing is
 sent after an erasure.
 """
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 TOLD_SECONDS = 90 * 86_400
-"""How long an event without a message is remembered, so that it is sent once."""
+"""How long an event without a message is remembered, so that it is sent only once."""
 MOST_DEAD = 1_000
-"""Maximum number of dead deliveries; beyond that, one of them is dropped for each new one."""
+"""Maximum number of dead deliveries. Beyond that, one of them is dropped for each new one."""
 
 _ADD = """
 -- KEYS: due, deliveries. ARGV: id, delivery. Does nothing if the delivery is already waiting.
@@ -91,7 +91,7 @@ class WebhookDelivery(BaseModel, frozen=True):
     """An event for one endpoint, or for all subscribed ones if `endpoint` is empty.
 
     `event_id` stays the same when the event is sent again. `data` is the content of an event
-    without a message. `at` in Unix seconds.
+    without a message. `at` is in Unix seconds.
     """
 
     event_id: str
@@ -160,7 +160,7 @@ class RedisWebhookQueue:
         return [WebhookDelivery.model_validate_json(encoded) for encoded in claimed]
 
     async def finish(self, delivery: WebhookDelivery) -> None:
-        """Remove a delivery that has arrived or has become void."""
+        """Remove a delivery that has arrived or is no longer needed."""
         due, deliveries = self._key("due"), self._key("deliveries")
         await await_answer(self._client.hdel(deliveries, delivery.id))
         await await_answer(self._client.zrem(due, delivery.id))
@@ -170,7 +170,7 @@ class RedisWebhookQueue:
         await self._run(_PUT_OFF, 2, delivery.id, delivery.model_dump_json(), seconds)
 
     async def bury(self, delivery: WebhookDelivery) -> None:
-        """Move a delivery to the dead ones; it is not tried again by itself."""
+        """Move a delivery to the dead ones; it is not retried automatically."""
         await self._run(_BURY, 3, delivery.id, delivery.model_dump_json(), MOST_DEAD)
 
     async def list_dead(self) -> Sequence[WebhookDelivery]:
@@ -186,12 +186,12 @@ class RedisWebhookQueue:
         return int(await await_answer(self._client.hlen(self._key("deliveries"))))
 
     async def revive(self, delivery: WebhookDelivery) -> None:
-        """Try a dead delivery again from its first attempt."""
+        """Retry a dead delivery, starting again with its first attempt."""
         fresh = delivery.model_copy(update={"attempts": 0, "error": ""})
         await self._run(_REVIVE, 3, fresh.id, fresh.model_dump_json())
 
     async def drop_dead(self) -> int:
-        """Delete the dead deliveries; return their number."""
+        """Delete the dead deliveries, and return how many there were."""
         dead = self._key("dead")
         count = int(await await_answer(self._client.hlen(dead)))
         await await_answer(self._client.delete(dead))

@@ -1,4 +1,4 @@
-"""Values of a conversation that are too large for envelopes, in the slot of the conversation.
+"""Values of a conversation that are too large for envelopes, in the hash slot of the conversation.
 
 These are interim results and reports of questions, and documents that the user attached. They are
 erased with the conversation.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 KEPT_SECONDS = 86_400
-"""Time to live after the last write of a conversation."""
+"""Time to live after the last write in a conversation."""
 LARGEST = 32_000_000
 """Maximum number of bytes per value before compression."""
 MOST_VALUES = 4_000
@@ -42,7 +42,7 @@ return 1
 """
 MOST_ATTACHMENTS = 10
 MOST_ATTACHED_BYTES = 16 * 1024 * 1024
-"""Maximum number of bytes of all documents per conversation, as stored."""
+"""Maximum stored size of all documents of a conversation, in bytes."""
 
 _PUT_ATTACHMENT = """
 -- KEYS[1] the documents of a conversation. ARGV: id, value, time to live (s), the most documents,
@@ -64,10 +64,10 @@ return 2 - added
 
 
 class RedisWorkStore:
-    """Content-addressed values of conversations: equal values are stored once.
+    """Content-addressed values of conversations; equal values are stored once.
 
     They are erased with the conversation. `record_of` returns the key of a message's record, in the
-    same slot; its field `o` exists once the message has ended.
+    same hash slot, whose field `o` exists once the message has ended.
     """
 
     def __init__(
@@ -80,7 +80,8 @@ class RedisWorkStore:
     async def put(self, question: Question, value: bytes) -> str:
         """Store a value and return its reference; raises `ValueError` if it is too large.
 
-        Raises `QuestionEndedError` if the message has ended, after which nothing would delete it.
+        Raises `QuestionEndedError` if the message has ended, because nothing would delete the value
+        afterwards.
         """
         if len(value) > LARGEST:
             raise ValueError(f"expected at most {LARGEST:,} bytes to store, found {len(value):,}")
@@ -89,13 +90,13 @@ class RedisWorkStore:
         values = (reference, zlib.compress(value, 6), KEPT_SECONDS, MOST_VALUES)
         stored: int = await await_answer(self._client.eval(_PUT, len(keys), *keys, *values))
         if stored == _ENDED:
-            raise QuestionEndedError(f"expected an open question, found {question!r} ended")
+            raise QuestionEndedError(f"{question!r} has already ended")
         if stored == _FULL:
             raise ValueError(f"expected at most {MOST_VALUES:,} stored values, found one more")
         return reference
 
     async def get(self, question: Question, reference: str) -> bytes:
-        """Return a value of the question's conversation; raises `LookupError` if it expired."""
+        """Return a value of the question's conversation. Raises `LookupError` if it has expired."""
         compressed: bytes | None = await await_answer(
             self._client.hget(self._find_key(question), reference)
         )
@@ -118,7 +119,8 @@ class Stored(IntEnum):
 class RedisAttachments:
     """The documents of conversations, by id; `ttl_of` returns how many seconds they are kept.
 
-    A read extends that time, so that they live as long as their conversation is used.
+    Reading a document extends that time, so that documents are kept for as long as their
+    conversation is in use.
     """
 
     def __init__(
@@ -135,7 +137,7 @@ class RedisAttachments:
         self.most_documents = most_documents
 
     async def put(self, question: Question, document_id: str, value: bytes) -> "Stored":
-        """Store a document of the question's conversation, if there is room."""
+        """Store a document of the question's conversation if there is enough space."""
         stored: int = await await_answer(
             self._client.eval(
                 _PUT_ATTACHMENT,
@@ -155,7 +157,7 @@ class RedisAttachments:
         await await_answer(self._client.hdel(self._key(question), document_id))
 
     async def find(self, question: Question, document_ids: Sequence[str]) -> dict[str, bytes]:
-        """Return the documents among these ids that the conversation has, by id."""
+        """Return those documents with these ids that the conversation contains, by id."""
         if not document_ids:
             return {}
         key = self._key(question)

@@ -1,7 +1,8 @@
-"""Hands a conversation over to a person: by e-mail, to a channel of Slack, or to a webhook.
+"""Hands a conversation over to a person by email, through a Slack channel, or through a webhook.
 
-Nothing of the conversation is stored here. The person answers through a signed link that names the
-conversation: everybody with the link may answer until it expires or the conversation is erased.
+No part of the conversation is stored here. The person answers through a signed link that identifies
+the conversation. Everybody who has the link can answer until it expires or the conversation is
+erased.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ TIMEOUT_SECONDS = 20.0
 LINK_SECONDS = 7 * 24 * 3600
 LONGEST_TICKET = 2_000
 LONGEST_POST = 3_000
-"""Characters of a conversation in a post of Slack."""
+"""Maximum number of characters of a conversation in a Slack post."""
 LONGEST_SUBJECT = 120
 SLACK_API = "https://slack.com/api/"
 _PURPOSE = b"handover."
@@ -50,10 +51,10 @@ BY_THREAD = "You can also reply in this thread. Each message of it goes to the v
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A conversation for a person: its `turns` (speaker, text), and the link to answer by.
+    """A conversation for a person: its `turns` (speaker, text), and the link for the answer.
 
-    `note` is what the visitor wrote to the person, `reply_address` the address of an e-mail to
-    answer by, if one is read, `visitor_address` the one that the visitor left.
+    `note` is the visitor's message to the person, `reply_address` is the email address for answers
+    if a mailbox is read, and `visitor_address` is the address that the visitor entered.
     """
 
     question: Question
@@ -66,14 +67,14 @@ class Case:
 
     @property
     def title(self) -> str:
-        """The last question, in one line."""
+        """The last question, on one line."""
         asked = [text for speaker, text in self.turns if speaker == "user"]
         return " ".join((self.note or (asked[-1] if asked else "")).split())[:LONGEST_SUBJECT]
 
     def write(self, how: str = NO_REPLIES) -> str:
         """Return the conversation as plain text; `how` states alternatives to the link.
 
-        Each line of the conversation is quoted, so that none can be mistaken for a line of this
+        Each line of the conversation is quoted, so that it cannot be mistaken for a line of this
         message.
         """
         names = {"user": "Visitor", "assistant": "Refdesk"}
@@ -103,7 +104,7 @@ class RecipientRefusedError(HandOverError):
 
 
 class Receiver(Protocol):
-    """Where conversations go."""
+    """A destination for conversations."""
 
     @property
     def name(self) -> str: ...
@@ -115,7 +116,7 @@ class Receiver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MailSender:
-    """Sends e-mail from one address; `security` is `tls`, `starttls` or `none`."""
+    """Sends email from one address; `security` is `tls`, `starttls` or `none`."""
 
     sender: str
     host: str
@@ -170,7 +171,7 @@ class MailSender:
 
 @dataclass(frozen=True, slots=True)
 class MailReceiver:
-    """Sends an e-mail to the people who answer."""
+    """Sends an email to the people who answer."""
 
     to: str
     mail: MailSender
@@ -184,7 +185,7 @@ class MailReceiver:
 
 @dataclass(frozen=True, slots=True)
 class SlackReceiver:
-    """Posts to a channel of Slack as the app, which reads the thread below."""
+    """Posts to a Slack channel as the app, which reads the thread below the post."""
 
     token: str
     channel: str
@@ -209,7 +210,7 @@ class SlackReceiver:
 
 @dataclass(frozen=True, slots=True)
 class WebhookReceiver:
-    """Posts to a webhook, signed as all of them are."""
+    """Posts to a webhook, signed in the same way as all webhooks."""
 
     endpoint: WebhookTarget
     name: str = "webhook"
@@ -235,7 +236,9 @@ class WebhookReceiver:
 
 
 class Ticket(BaseModel):
-    """What a link to answer by contains, or with an `address` the one by which it is confirmed."""
+    """The content of a link for an answer or, if `address` is set, of a link that confirms this
+    address.
+    """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -249,7 +252,7 @@ class Ticket(BaseModel):
 
     @property
     def question(self) -> Question:
-        """The message after which a person was asked for."""
+        """The message after which a person was requested."""
         return Question(
             tenant=self.tenant,
             assistant=self.assistant,
@@ -259,14 +262,14 @@ class Ticket(BaseModel):
 
 
 class Tickets:
-    """Signs and reads tickets (HMAC-SHA256); the signature is valid only for this purpose."""
+    """Signs and reads tickets (HMAC-SHA256). The signature is valid only for this purpose."""
 
     def __init__(self, secret: bytes, *, now: Callable[[], float] = time.time) -> None:
         self._secret = secret
         self._now = now
 
     def write(self, question: Question, language: str, address: str = "") -> str:
-        """Return the ticket of a conversation, or of the address of its visitor."""
+        """Return the ticket for a conversation, or for the address of its visitor."""
         ticket = Ticket(
             tenant=question.tenant,
             assistant=question.assistant,
@@ -282,7 +285,7 @@ class Tickets:
         return f"{body}.{self._sign(body)}"
 
     def read(self, text: str) -> Ticket | None:
-        """Return a valid ticket; None for any other text."""
+        """Return the content of a valid ticket, or None."""
         body, dot, signature = text.partition(".")
         if not dot or not text.isascii() or len(text) > LONGEST_TICKET:
             return None
@@ -324,7 +327,7 @@ def _quote(text: str) -> str:
 
 
 def _make_post(text: str) -> dict[str, Any]:
-    """Return a message of Slack in plain text, so that a visitor's words are not mentions or
+    """Return a Slack message in plain text, so that a visitor's text cannot contain mentions or
     links.
     """
     block = {"type": "plain_text", "text": text[:LONGEST_POST], "emoji": False}

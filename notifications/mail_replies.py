@@ -1,10 +1,10 @@
-"""Receives replies by e-mail: reads a mailbox by IMAP, and extracts the reply texts.
+"""Receives replies by email: reads a mailbox through IMAP, and extracts the text of replies.
 
-The content of a mail is data: it is parsed in a separate process, and accepted only if it was sent
-to the signed address of a conversation by somebody who may answer; automatic mails are ignored. A
-mail is marked as read and flagged before it is parsed, and marked as unread again before its answer
-is stored: a mail that ends the process stays flagged, and an answer that was not stored is read
-again. Its id prevents duplicates.
+The content of an email is untrusted. It is parsed in a separate process, and accepted only if it
+was sent to the signed address of a conversation by somebody who may answer; automatic emails are
+ignored. An email is marked as read and flagged before it is parsed, and marked as unread again
+before its answer is stored. Therefore, an email that kills the process stays flagged, and an answer
+that was not stored is read again. Its ID prevents duplicates.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ from knowledge.documents.interchange.mail_parsing import ParsedMail
 log = structlog.get_logger("handover")
 
 MARK = "=== Refdesk: write your answer above this line ==="
-"""The first line of an e-mail; the quotation in a reply begins with it."""
+"""The first line of an email, with which the quotation in a reply begins."""
 POLL_SECONDS = 30.0
 TIMEOUT_SECONDS = 20.0
 MOST_MAILS = 50
-"""The answers that are read at a time."""
+"""Number of answers that are read at a time."""
 MOST_UNREAD = 5_000
-"""The mails at whose recipients is looked at a time."""
+"""Number of emails whose recipients are checked at a time."""
 BATCH = 100
 _MOST_RECIPIENTS = 32_000
-"""Bytes of the headers that name recipients."""
+"""Maximum number of bytes in the headers that contain recipients."""
 _MOST_TOKENS = 5
 LONGEST_MAIL = 1_000_000
 LONGEST_REPLY = 8_000
@@ -48,29 +48,33 @@ _RULE = "_-=* \t\xa0"
 _RECIPIENTS = ("to", "cc", "delivered-to")
 SEEN, FLAGGED = r"\Seen", r"\Flagged"
 MOST_NAMED = 10
-"""The mails that a report to operators names."""
+"""Maximum number of emails that a report to operators names."""
 
 Deliver = Callable[[str, str, str], Awaitable[bool]]
-"""Stores an answer: token of its address, text, id of the mail; False: it never can be stored."""
+"""Stores an answer, given the token in its address, the text, and the email id; returns False if it
+can never be stored.
+"""
 IsKnown = Callable[[str], Awaitable[bool]]
-"""Returns whether the token is that of an address to which people may answer now."""
+"""Returns whether the token belongs to an address to which people can currently answer."""
 
 
 class MailboxError(Exception):
-    """The mail server cannot be reached, or refuses."""
+    """The mail server cannot be reached, or rejects the connection."""
 
 
 class MailIgnoredError(Exception):
-    """A mail is not an answer; the message states why."""
+    """An email is not an answer; the message states why."""
 
 
 class MailUnreadableError(Exception):
-    """A mail cannot be read, although it may be an answer; the message states why."""
+    """An email cannot be read, although it may be an answer; the message states why."""
 
 
 @dataclass(frozen=True, slots=True)
 class MailReply:
-    """An answer: the token of the address that it was sent to, its text, and the id of the mail."""
+    """An answer: the token in the address to which it was sent, its text, and the id of the
+    email.
+    """
 
     token: str
     text: str
@@ -79,7 +83,7 @@ class MailReply:
 
 @dataclass(frozen=True, slots=True)
 class Mailbox:
-    """The inbox of a user of an IMAP server; `security` is `tls`, `starttls` or `none`."""
+    """The inbox of a user on an IMAP server; `security` is `tls`, `starttls` or `none`."""
 
     host: str
     port: int
@@ -112,22 +116,22 @@ class Mailbox:
 
 
 class MailReader(Protocol):
-    """Parses mail in another process, within limits of time and memory."""
+    """Parses email in another process, with limits on time and memory."""
 
     def read_mail(self, data: bytes) -> ParsedMail:
-        """Return a mail; raises a `ReadingError`."""
+        """Return an email; raises a `ReadingError`."""
         ...
 
 
 class MailReplies:
     """Reads a mailbox every `POLL_SECONDS`, and delivers the answers of `people` to `address`.
 
-    Known addresses cannot be guessed: mails to other addresses are marked as read by their
-    recipients only, many at a time, so that they do not delay answers, however many there are.
+    Known addresses cannot be guessed. Emails to other addresses are marked as read in bulk, based
+    only on their recipients, so that they do not delay answers, however many there are.
 
-    `unavailable` are the errors after which a mail is read again later. `open_reader` provides the
-    parser for the mails of one poll. `report` receives a notice for operators about unreadable
-    mails; empty if there are none.
+    `unavailable` contains the errors after which an email is read again later. `open_reader`
+    provides the parser for the emails of one poll. `report` receives a notice for operators about
+    unreadable emails, or an empty string if there are none.
     """
 
     def __init__(
@@ -164,9 +168,9 @@ class MailReplies:
             await asyncio.sleep(POLL_SECONDS)
 
     async def poll(self) -> int:
-        """Deliver the unread answers, and mark them as read; return their number.
+        """Deliver the unread answers, and mark them as read; return how many there were.
 
-        Mails that cannot be read are marked as read and flagged.
+        Emails that cannot be read are marked as read and flagged.
         """
         client = await asyncio.to_thread(self._mailbox.open)
         try:
@@ -185,7 +189,9 @@ class MailReplies:
             client.shutdown()
 
     async def _find_answers(self, client: imaplib.IMAP4) -> list[str]:
-        """Return the oldest unread mails to known addresses; mark those to others as read."""
+        """Return the oldest unread emails to known addresses, and mark those to other addresses as
+        read.
+        """
         unread = (await asyncio.to_thread(self._search, client, "UNSEEN"))[:MOST_UNREAD]
         answers: list[str] = []
         for start in range(0, len(unread), BATCH):
@@ -209,9 +215,10 @@ class MailReplies:
         return False
 
     async def _take(self, client: imaplib.IMAP4, uid: str, reader: MailReader) -> bool:
-        """Read one mail; return whether it was an answer that was delivered.
+        """Read one email; return whether it was an answer that was delivered.
 
-        It is marked before it is parsed: if it ends this process, it is not parsed again.
+        The email is marked before it is parsed, so that it is not parsed again if it kills the
+        process.
         """
         await asyncio.to_thread(_flag, client, uid, "+", SEEN, FLAGGED)
         try:
@@ -231,7 +238,7 @@ class MailReplies:
         return is_delivered
 
     async def _read(self, client: imaplib.IMAP4, uid: str, reader: MailReader) -> MailReply:
-        """Return the answer in a mail; raises `MailIgnoredError` or `MailUnreadableError`."""
+        """Return the answer in an email; raises `MailIgnoredError` or `MailUnreadableError`."""
         data = await asyncio.to_thread(_fetch, client, uid)
         if data is None:
             raise MailUnreadableError("too_large")
@@ -249,7 +256,7 @@ class MailReplies:
 
 
 def read_reply(mail: ParsedMail, *, address: str, people: Iterable[str]) -> MailReply:
-    """Return the answer in a mail; its id may be empty. Raises `MailIgnoredError`."""
+    """Return the answer in an email; its id may be empty. Raises `MailIgnoredError`."""
     token = _find_token(mail, address)
     text = cut_reply(mail.text, address)
     if reason := _find_objection(mail, frozenset(people)):
@@ -262,8 +269,8 @@ def read_reply(mail: ParsedMail, *, address: str, people: Iterable[str]) -> Mail
 def cut_reply(text: str, address: str) -> str:
     """Return the text of a reply, without its quotation and signature.
 
-    The quotation begins with our own first line. Above it, a mail program names the quoted sender,
-    in any language, with our address.
+    The quotation begins with our own first line. Above it, an email program states the quoted
+    sender, in any language, with our address.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     at = next((at for at, line in enumerate(lines) if MARK in line), None)
@@ -299,7 +306,7 @@ def _trim_end(lines: list[str]) -> list[str]:
 
 
 def _find_attribution(lines: list[str], address: str) -> int:
-    """Return the index at which the last paragraph begins to name the quoted sender by our
+    """Return the index at which the last paragraph begins to refer to the quoted sender by our
     address.
     """
     blank = (at for at in range(len(lines), 0, -1) if not lines[at - 1].strip())
@@ -314,7 +321,9 @@ def _find_attribution(lines: list[str], address: str) -> int:
 
 
 def _find_objection(mail: ParsedMail, people: frozenset[str]) -> str:
-    """Return why a mail is not read: an automatic one (RFC 3834), a report, another sender."""
+    """Return why an email is not read: it is automatic (RFC 3834), a report, or from a different
+    sender.
+    """
     is_automatic = mail.read_header("Auto-Submitted").partition(";")[0].strip().lower()
     precedence = mail.read_header("Precedence").lower()
     if is_automatic not in {"", "no"} or precedence in {"bulk", "junk", "list", "auto_reply"}:
@@ -338,7 +347,7 @@ def _find_token(mail: ParsedMail, address: str) -> str:
 
 
 def _fetch_tokens(client: imaplib.IMAP4, uids: Sequence[str], address: str) -> dict[str, list[str]]:
-    """Return the tokens that the recipients of each mail contain; nothing is parsed."""
+    """Return the tokens in the recipients of each email, without parsing it."""
     local, _, domain = address.lower().encode().partition(b"@")
     names = " ".join(_RECIPIENTS).upper()
     asked = f"(UID BODY.PEEK[HEADER.FIELDS ({names})]<0.{_MOST_RECIPIENTS}>)"
@@ -362,7 +371,7 @@ def _fetch_tokens(client: imaplib.IMAP4, uids: Sequence[str], address: str) -> d
 
 
 def _fetch(client: imaplib.IMAP4, uid: str) -> bytes | None:
-    """Return a mail; None if it is too large.
+    """Return an email, or None if it is too large.
 
     A server may send other responses between the requested ones, such as new flags.
     """

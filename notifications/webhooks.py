@@ -44,7 +44,7 @@ KINDS = (ENDED, RATED, GAP, SOURCE_FAILED)
 _KIND_OF_NOTICE = {"ended": ENDED, "rated": RATED}
 
 DELAYS_SECONDS = (5.0, 60.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0)
-"""Before each repetition; a delivery that fails after the last one is dead."""
+"""The delay before each retry. A delivery that fails after the last one is dead."""
 TIMEOUT_SECONDS = 15.0
 LEASE_SECONDS = 60
 AT_ONCE = 16
@@ -63,10 +63,12 @@ FindRating = Callable[[Question], Awaitable[Rating | None]]
 
 @dataclass(frozen=True, slots=True)
 class WebhookTarget:
-    """Where events go: of `kinds`, and of assistants (tenant, name); empty: of every one.
+    """The destination of events, of certain `kinds` and assistants (tenant, name); empty means all
+    assistants.
 
-    Each of the `secrets` signs, the newest first, so that a secret can be rotated: the receiver
-    knows the new one before the old one is removed. `is_private`: its host may be in this network.
+    Deliveries are signed with each of the `secrets`, newest first, so that a secret can be rotated:
+    the receiver knows the new one before the old one is removed. `is_private` is true if the host
+    may be in this network.
     """
 
     name: str
@@ -77,13 +79,13 @@ class WebhookTarget:
     is_private: bool = False
 
     def wants(self, delivery: WebhookDelivery) -> bool:
-        """Return whether an event is for this endpoint."""
+        """Return whether this endpoint should receive an event."""
         named = (delivery.tenant, delivery.assistant)
         return delivery.kind in self.kinds and (not self.assistants or named in self.assistants)
 
 
 class WebhookSender:
-    """Collects events and delivers them; `run` it in one process or in several."""
+    """Collects events and delivers them; call `run` in one or several processes."""
 
     def __init__(
         self,
@@ -114,9 +116,9 @@ class WebhookSender:
         await _repeat(self._deliver_or_wait)
 
     async def collect_next(self, *, block_seconds: float = BLOCK_SECONDS) -> int:
-        """Store a delivery for each notice; return their number.
+        """Store a delivery for each notice; return how many there were.
 
-        An endpoint gets no event from before it was first configured.
+        An endpoint receives no events from before it was first configured.
         """
         if not self._since:
             self._since = await self._queue.subscribe(list(self._endpoints))
@@ -130,7 +132,7 @@ class WebhookSender:
         return len(taken)
 
     async def deliver_due(self) -> int:
-        """Deliver due events; return the number of attempted deliveries."""
+        """Deliver due events; return how many deliveries were attempted."""
         due = await self._queue.claim(count=AT_ONCE, lease_seconds=LEASE_SECONDS)
         async with asyncio.TaskGroup() as tasks:
             for delivery in due:
@@ -138,9 +140,10 @@ class WebhookSender:
         return len(due)
 
     async def _handle_alone(self, delivery: WebhookDelivery) -> None:
-        """Handle a delivery; its failure does not end the others.
+        """Handle one delivery; its failure does not affect the others.
 
-        While Redis does not answer, nothing is counted: the delivery is claimed after its lease.
+        While Redis does not respond, no attempt is counted, and the delivery is claimed again after
+        its lease.
         """
         try:
             await self._handle_counted(delivery)
@@ -161,7 +164,7 @@ class WebhookSender:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _share_out(self, event: WebhookDelivery) -> None:
-        """Store a delivery for each endpoint that wants the event."""
+        """Store a delivery for each endpoint that should receive the event."""
         for endpoint in self._endpoints.values():
             is_new = event.at >= self._since.get(endpoint.name, 0)
             if is_new and endpoint.wants(event):
@@ -188,7 +191,7 @@ class WebhookSender:
     async def _record_failure(
         self, delivery: WebhookDelivery, error: str, *, is_final: bool = False
     ) -> None:
-        """Count a failed attempt; deliver again later, or not again after the last one."""
+        """Count a failed attempt, and schedule the next one unless it was the last."""
         failed = delivery.model_copy(
             update={"attempts": delivery.attempts + 1, "error": error[:_LONGEST_ERROR]}
         )
@@ -205,7 +208,7 @@ class WebhookSender:
         await self._queue.put_off(failed, seconds=self._delays_seconds[failed.attempts - 1])
 
     async def _write(self, delivery: WebhookDelivery) -> str | None:
-        """Return the body of an event; None if its message was erased."""
+        """Return the body of an event, or None if its message was erased."""
         data: Mapping[str, JsonValue] | None = delivery.data
         if (question := delivery.question) is not None:
             data = await self._describe_message(question, delivery.kind)
@@ -262,10 +265,11 @@ async def announce(
     subject: str,
     data: Mapping[str, JsonValue],
 ) -> None:
-    """Announce an event that belongs to no message, once; raises `MemoryUnavailableError`.
+    """Announce an event that does not belong to a message, once; raises `MemoryUnavailableError`.
 
-    `subject` identifies the event, such as the id of a gap or a source with the time: the same
-    subject is one event. `data` must not contain text of a conversation, because it is stored here.
+    `subject` identifies the event, such as the ID of a gap or a source with the time; announcing
+    the same subject again has no effect. `data` must not contain text from a conversation, because
+    it is stored here.
     """
     event_id = name_event(kind, tenant, assistant, subject)
     await queue.add_once(
@@ -281,7 +285,9 @@ async def announce(
 
 
 async def post_event(endpoint: WebhookTarget, event_id: str, body: str) -> tuple[str, bool]:
-    """Return why an endpoint did not accept an event, empty if it did; and whether for good."""
+    """Return why an endpoint did not accept an event, or an empty string; and whether the failure
+    is permanent.
+    """
     timestamp = int(time.time())
     signatures = [sign(secret, event_id, timestamp, body) for secret in endpoint.secrets]
     headers = {
@@ -301,7 +307,7 @@ async def post_event(endpoint: WebhookTarget, event_id: str, body: str) -> tuple
 
 
 async def post_json(endpoint: WebhookTarget, headers: Mapping[str, str], body: str) -> int:
-    """Return the status; the body of the answer is not read, and redirects are not followed."""
+    """Return the status; the response body is not read, and redirects are not followed."""
     resolver = GuardedResolver()
     url = httpx2.URL(endpoint.url)
     if endpoint.is_private:
@@ -315,7 +321,7 @@ async def post_json(endpoint: WebhookTarget, headers: Mapping[str, str], body: s
 
 
 def name_event(*parts: str) -> str:
-    """Return the id of an event, the same for the same parts."""
+    """Return the id of an event, which is the same for the same parts."""
     return f"msg_{hashlib.sha256(chr(31).join(parts).encode()).hexdigest()[:32]}"
 
 
@@ -336,7 +342,7 @@ def _read_notice(kind: str, message: EndedMessage) -> WebhookDelivery:
 
 
 async def _repeat(step: Callable[[], Awaitable[object]]) -> None:
-    """Repeat a step until cancelled; wait where Redis does not answer."""
+    """Repeat a step until cancelled, with a pause while Redis does not respond."""
     own = asyncio.current_task()
     while own is None or not own.cancelling():
         try:

@@ -1,4 +1,4 @@
-"""Normalises web addresses, so that addresses of the same page are equal."""
+"""Normalizes web addresses, so that the addresses of the same page are equal."""
 
 import re
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
@@ -13,9 +13,9 @@ _TRACKING = ("utm_", "gclid=", "fbclid=", "msclkid=", "mc_cid=", "mc_eid=")
 
 
 def normalise(address: str, base: str = "") -> str | None:
-    """Return a normalised absolute http(s) address without fragment, or None if it is invalid.
+    """Return a normalized absolute http(s) URL without fragment, or None if it is invalid.
 
-    The host is in lower case; default ports, dot segments in the path and tracking parameters are
+    The host is in lower case; default ports, dot segments in the path, and tracking parameters are
     removed.
     """
     try:

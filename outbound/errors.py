@@ -16,7 +16,9 @@ class AddressRefusedError(OutboundError):
 
 
 class FetchError(OutboundError):
-    """A page cannot be fetched: its server cannot be reached, or sends too much, or too slowly."""
+    """A page cannot be fetched, because its server cannot be reached, or sends too much data, or is
+    too slow.
+    """
 
 
 class RedirectRefusedError(OutboundError):

@@ -1,4 +1,4 @@
-"""Fetches pages with limits of time, size and rate, and checks each redirect."""
+"""Fetches pages with limits on time, size, and rate, and checks each redirect."""
 
 import asyncio
 import time
@@ -37,15 +37,15 @@ MOST_REDIRECTS = 5
 Allow = Callable[[str], bool]
 """Returns whether an address may be opened."""
 FindValidators = Callable[[str], Validators]
-"""Returns the validators of an address; empty ones if it was not fetched before."""
+"""Returns the validators of a URL, which are empty if it was not fetched before."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """The limits of the requests to one website.
+    """The limits of requests to one website.
 
-    `delay`: seconds between two requests. `seconds_per_page`: time limit of one request including
-    its body.
+    `delay` is the time between two requests in seconds. `seconds_per_page` is the time limit for
+    one request including its body.
     """
 
     bytes_per_page: int = 20_000_000
@@ -67,7 +67,7 @@ class WebResponse:
     body: bytes = b""
 
     def header(self, name: str) -> str:
-        """Return a header, truncated to 2,000 characters; empty if it is missing."""
+        """Return a header, truncated to 2,000 characters, or an empty string if it is missing."""
         return self.headers.get(name, "")[:_LONGEST_HEADER]
 
     @property
@@ -77,10 +77,10 @@ class WebResponse:
 
 
 class Fetcher:
-    """Fetches pages of one website; use it as a context manager, which closes its connections.
+    """Fetches pages of one website. Use it as a context manager, which closes its connections.
 
     A change of `delay` applies from the next request on. `headers` are sent with every request,
-    also to other hosts.
+    including those to other hosts.
     """
 
     def __init__(
@@ -127,10 +127,10 @@ class Fetcher:
     async def get(
         self, url: str, *, etag: str = "", last_modified: str = "", most_bytes: int | None = None
     ) -> WebResponse:
-        """Return the response for one address; does not follow redirects.
+        """Return the response for one URL; redirects are not followed.
 
-        A busy server (429, 503) is retried after the time that it states. Raises `FetchError` and
-        `AddressRefusedError`.
+        If a server is busy (429, 503), the request is retried after the time that it states. Raises
+        `FetchError` and `AddressRefusedError`.
         """
         conditions = {"If-None-Match": etag, "If-Modified-Since": last_modified}
         headers = {name: value for name, value in conditions.items() if value}
@@ -189,7 +189,7 @@ class Fetcher:
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Connects to a checked IP address, so that a changed DNS entry has no effect.
+    """Connects to a checked IP address, so that a DNS entry that changes later has no effect.
 
     The certificate is checked against the host name. `make_transport` creates the inner transport.
     """
@@ -217,7 +217,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 def find_wait(answer: WebResponse, now: float) -> float:
-    """Return the seconds of `Retry-After`; 0 without it."""
+    """Return the seconds in `Retry-After`, or 0 without it."""
     stated = answer.header("retry-after").strip()
     if stated.isascii() and stated.isdigit():
         return float(stated[:9])
@@ -237,7 +237,7 @@ async def follow(
     *,
     most_bytes: int | None = None,
 ) -> WebResponse:
-    """Follow redirects and return the final response; its `url` is the final address.
+    """Follow redirects and return the final response, whose `url` is the final URL.
 
     Raises `RedirectRefusedError`, `FetchError` and `AddressRefusedError`.
     """
@@ -264,7 +264,7 @@ async def follow(
 
 
 async def _decompress(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Yield the decompressed body in pieces of bounded size."""
+    """Yield the decompressed body in pieces of limited size."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding in ("", "identity"):
         async for piece in response.aiter_raw(_PIECE):

@@ -37,7 +37,9 @@ async def resolve_by_system(host: str, port: int) -> list[str]:
 
 
 class GuardedResolver:
-    """Resolves the hosts of one crawl; allows private addresses only for a private start."""
+    """Resolves the hosts in a crawl; private addresses are allowed only if the crawl starts at
+    one.
+    """
 
     def __init__(self, resolve: Resolve = resolve_by_system) -> None:
         self._resolve = resolve
@@ -83,7 +85,8 @@ def is_public(address: str) -> bool:
 def is_ordinary(address: str) -> bool:
     """Return whether an address is a normal host address in a private network.
 
-    Link-local, multicast, unspecified and metadata addresses are not; the last have credentials.
+    Link-local, multicast, unspecified, and metadata addresses are not; metadata services return
+    credentials.
     """
     inner = _unwrap(ipaddress.ip_address(address.partition("%")[0]))
     is_elsewhere = inner.is_link_local or inner.is_multicast or inner.is_unspecified

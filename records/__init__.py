@@ -1,1 +1,3 @@
-"""Records of ended questions for the owner, in a database separate from message delivery."""
+"""Records of ended questions for the owner, in a database that is independent of message
+delivery.
+"""

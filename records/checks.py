@@ -1,8 +1,7 @@
-"""Questions for checking changes of the documents, and the last check of each source.
+"""Questions for checking changes to the documents, and the last check of each source.
 
-These are the most frequent questions, questions that the owner marked, verified answers and gaps. A
-stored check refers to recorded questions only by their ids, so that no text remains after an
-erasure.
+These are the most frequent questions, questions that the owner marked, verified answers, and gaps.
+A stored check refers to recorded questions only by ID, so that no text remains after an erasure.
 """
 
 import json
@@ -38,7 +37,7 @@ LONGEST_QUESTION = 500
 MOST_FACTS = 20
 _MOST_READ = 5_000
 _MOST_TEXTS = 400
-"""Maximum number of distinct texts that are grouped by meaning, most frequent first."""
+"""Maximum number of distinct texts that are grouped by meaning, starting with the most frequent."""
 _DAY_SECONDS = 86_400
 _PERSONAL = ("email", "number", "address")
 _UNUSED = ("answer", "steps", "stage_seconds", "nearest", "models")
@@ -66,7 +65,7 @@ class CheckStore:
         self._store = store
 
     def mark(self, name: Name, question: CheckQuestion) -> None:
-        """Store a question as a test; replaces one with the same text.
+        """Store a question as a test, replacing one with the same text.
 
         Raises `TooManyMarkedError`.
         """
@@ -83,7 +82,7 @@ class CheckStore:
             connection.execute(insert(marked_questions), [row])
 
     def unmark(self, name: Name, question_id: str) -> bool:
-        """Remove a marked question; False if it does not exist."""
+        """Remove a marked question; return False if it does not exist."""
         condition = _is_owned_by(marked_questions, name) & (marked_questions.c.id == question_id)
         with self._store.begin() as connection:
             return connection.execute(delete(marked_questions).where(condition)).rowcount > 0
@@ -170,7 +169,7 @@ def read_answered(store: RecordStore, name: Name, now: float) -> Sequence[Record
 
 
 def list_verified(answers: Iterable[VerifiedAnswer]) -> list[CheckQuestion]:
-    """Return the questions of verified answers, which cite whole pages."""
+    """Return the questions with verified answers, which cite whole pages."""
     return [
         CheckQuestion(
             id=answer.id,
@@ -198,7 +197,7 @@ def list_gaps(gaps: Iterable[Gap]) -> list[CheckQuestion]:
 
 
 def list_citations(sources: Iterable[Mapping[str, Any]]) -> Iterator[Citation]:
-    """Yield the distinct places of the sources of a record."""
+    """Yield the distinct locations in the sources of a record."""
     seen = set()
     for source in sources:
         chunk = str(source.get("chunk_id") or "")
@@ -214,7 +213,7 @@ def list_citations(sources: Iterable[Mapping[str, Any]]) -> Iterator[Citation]:
 
 
 def _make_asked(group: Sequence[Sequence[Record]]) -> CheckQuestion:
-    """Represent a group of records by the newest question with its most frequent text."""
+    """Represent a group of records by the most recent question with its most frequent text."""
     newest = max(group[0], key=lambda record: record.ended_at)
     return CheckQuestion(
         id=_write_id(newest.id),

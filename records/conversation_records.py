@@ -1,4 +1,4 @@
-"""The operations of channels on the records of a conversation."""
+"""The channels' operations on the records of a conversation."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class ConversationRecords:
     """Records ratings of answers, and erases records of conversations.
 
-    `is_recording`: whether questions are recorded. `open_store` returns the store of the records,
-    or None if there is none yet; records are erased even if recording is now off.
+    `is_recording` tells whether questions are recorded. `open_store` returns the record store, or
+    None if there is none yet. Records are erased even if recording is now disabled.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 These are questions that were refused, that led to a clarification without a later answer in the
 conversation, or whose answer was rated down. Passages shown without a model count only if they were
-rated down, because nothing else judged them.
+rated down, because they were not judged in any other way.
 """
 
 import asyncio
@@ -37,11 +37,13 @@ Key = tuple[str, ...]
 OPEN, WRITING, DONE = "open", "writing", "done"
 STATES = (OPEN, WRITING, DONE)
 MOST_QUESTIONS = 2_000
-"""Maximum number of questions of an assistant that are grouped; older ones are ignored."""
+"""Maximum number of questions per assistant that are grouped; older ones are ignored."""
 DAY_SECONDS = 86_400
 TREND_DAYS = 7
 FRESH_SECONDS = 300
-"""How long gaps are cached if no record changes, because trends depend on the time."""
+"""How long gaps are cached if no record changes; the time limit is needed because trends depend on
+the time.
+"""
 Version = tuple[tuple[object, ...], tuple[object, ...]]
 _HEAVY = ("answer", "sources", "steps", "stage_seconds")
 """Columns that gaps do not need."""
@@ -71,8 +73,9 @@ class GapQuestion:
 class Gap:
     """Questions with similar meaning and without a satisfactory answer, most typical first.
 
-    `pages` are the best places that the search found for them. `last_week` and `week_before` count
-    questions; `since_change` counts those that were asked after the state was set.
+    `pages` contains the best locations that the search found for them. `last_week` and
+    `week_before` count questions; `since_change` counts those that were asked after the state was
+    set.
     """
 
     id: str
@@ -98,7 +101,9 @@ class Gap:
 
     @property
     def grows(self) -> bool:
-        """Whether more questions came last week than before; if done, whether any came since."""
+        """Whether there were more questions last week than the week before or, for a gap marked as
+        done, any since then.
+        """
         is_new = self.last_week > self.week_before and self.last_week > 1
         return self.since_change > 0 if self.state == DONE else is_new
 
@@ -111,8 +116,8 @@ class Gap:
 class GapFinder:
     """Groups the questions of assistants, and stores the groups with their states.
 
-    `embed` returns vectors of the embedding model `model`; `unrelated` are questions about
-    different topics, which calibrate its similarity.
+    `embed` returns vectors from the embedding model `model`; `unrelated` contains questions about
+    different topics, with which the similarity is calibrated.
     """
 
     def __init__(
@@ -154,7 +159,7 @@ class GapFinder:
             return gaps_of_assistant
 
     def set_state(self, name: Name, gap_id: str, state: str) -> bool:
-        """Store the state of a gap; False if the gap or the state does not exist."""
+        """Store the state of a gap; return False if the gap or the state does not exist."""
         if state not in STATES:
             return False
         condition = (
@@ -167,10 +172,10 @@ class GapFinder:
     def _read_version(
         self, name: Name, now: float, *, of_records: "Version | None" = None
     ) -> "Version":
-        """Return a value that changes whenever gaps may change: of records, and of states.
+        """Return a value that changes whenever gaps may change, which covers records and states.
 
-        The first half is taken from `of_records` if given, since records may have changed
-        meanwhile.
+        The first half is taken from `of_records` if given, because records may have changed in the
+        meantime.
         """
         is_own = (messages.c.tenant == name[0]) & (messages.c.assistant == name[1])
         recorded = select(
@@ -209,7 +214,7 @@ class GapFinder:
         return newest[:MOST_QUESTIONS]
 
     def _find_refused(self, name: Name) -> list[Record]:
-        """Return the refused questions, except those where the model failed."""
+        """Return the refused questions, except those for which the model failed."""
         refused = self._find(name, outcome="refused")
         return [record for record in refused if record.reason != ClarificationReason.MODEL_FAILED]
 
@@ -218,7 +223,7 @@ class GapFinder:
         return self._store.find(selection, limit=MOST_QUESTIONS, without=_HEAVY)
 
     def _find_unanswered(self, name: Name, now: float) -> list[Record]:
-        """Return the questions with a clarification and without a later answer."""
+        """Return the questions that led to a clarification and have no later answer."""
         asked = self._find(name, outcome="clarification")
         answered = (
             select(messages.c.conversation_id, func.max(messages.c.ended_at))
@@ -240,7 +245,7 @@ class GapFinder:
         ]
 
     async def _add_vectors(self, questions: Sequence[GapQuestion]) -> dict[Key, Matrix]:
-        """Return the vector of each question; computes missing ones."""
+        """Return the vector of each question, computing the missing ones."""
         known = await asyncio.to_thread(self._read_vectors, questions)
         missing = [question for question in questions if question.key not in known]
         if missing:
@@ -295,7 +300,7 @@ class GapFinder:
     ) -> list[Mapping[str, Any]]:
         """Store the gap of each question; return the gap of each group.
 
-        A group continues the gap with which it shares the most questions.
+        A group continues the gap with which it has the most questions in common.
         """
         own = (gap_questions.c.tenant == name[0]) & (gap_questions.c.assistant == name[1])
         wanted = select(*(gap_questions.c[column] for column in ID), gap_questions.c.gap_id).where(
@@ -323,7 +328,9 @@ class GapFinder:
 
 
 def match_groups(groups: Sequence[Sequence[Key]], before: Mapping[Key, str]) -> list[str]:
-    """Return the id of each group: of the gap that shares the most questions, or a new id."""
+    """Return the id of each group, which is that of the gap with the most questions in common, or a
+    new id.
+    """
     shared = [
         (count, at, gap_id)
         for at, group in enumerate(groups)
@@ -368,7 +375,7 @@ def _make_rows(
 def _sort_typical(
     group: Sequence[GapQuestion], vectors: Mapping[Key, Matrix]
 ) -> Sequence[GapQuestion]:
-    """Sort questions by the similarity to the mean of their vectors, highest first."""
+    """Sort questions by their similarity to the mean of their vectors, with the highest first."""
     mean = np.sum([vectors[question.key] for question in group], axis=0)
     return sorted(group, key=lambda question: (-float(vectors[question.key] @ mean), question.key))
 
@@ -391,7 +398,7 @@ def _describe(gap: Mapping[str, Any], questions: Sequence[GapQuestion], now: flo
 
 
 def _count_pages(records: Iterable[Record]) -> list[Mapping[str, Any]]:
-    """Return the three pages that the search ranked best over all records."""
+    """Return the three pages that the search ranked best across all records."""
     scores: defaultdict[str, float] = defaultdict(float)
     pages: dict[str, Mapping[str, Any]] = {}
     for record in records:

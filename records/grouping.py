@@ -9,15 +9,17 @@ import numpy.typing as npt
 Matrix = npt.NDArray[np.float32]
 
 CLOSENESS = 0.4
-"""The average similarity within a group, from 0 (as unrelated questions) to 1 (equal questions), so
-that it is independent of the embedding model. Chosen with `python -m benchmarks.quality gaps`.
+"""The average similarity within a group, from 0 (like unrelated questions) to 1 (equal questions),
+so that it is independent of the embedding model. It was chosen with `python -m benchmarks.quality
+gaps`.
 """
 
 
 def group_vectors(vectors: Matrix, least: float) -> list[int]:
-    """Return the group number of each vector: average linkage down to a similarity of `least`.
+    """Return the group number of each vector, using average linkage down to a similarity of
+    `least`.
 
-    `vectors` have length one. The nearest-neighbour chain algorithm gives the same groups as
+    `vectors` must have length one. The nearest-neighbour chain algorithm gives the same groups as
     repeatedly merging the closest pair, in quadratic time (F. Murtagh, A survey of recent advances
     in hierarchical clustering algorithms, The Computer Journal 26, 1983).
     """
@@ -50,7 +52,9 @@ def group_vectors(vectors: Matrix, least: float) -> list[int]:
 
 
 def find_least(unrelated: Matrix, closeness: float = CLOSENESS) -> float:
-    """Return the least similarity of a group for a model, from vectors of unrelated questions."""
+    """Return the minimum similarity within a group for a model, given vectors of unrelated
+    questions.
+    """
     count = len(unrelated)
     total = float((unrelated @ unrelated.T).sum()) - count
     usual = total / max(1, count * (count - 1))
@@ -65,7 +69,7 @@ def normalise(vector: Sequence[float]) -> Matrix:
 
 
 def _merge(likeness: Matrix, at: int, other: int, size: int, other_size: int) -> None:
-    """Merge two groups, averaging their similarities to the others."""
+    """Merge two groups, averaging their similarities to the other groups."""
     row = (size * likeness[at] + other_size * likeness[other]) / (size + other_size)
     row[at] = -np.inf
     likeness[at] = likeness[:, at] = row

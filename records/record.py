@@ -14,7 +14,7 @@ from envelope.question import Question
 from envelope.role import INGESTING
 
 LONGEST_STEP = 300
-"""Maximum number of characters of a text in a step of the trace."""
+"""Maximum number of characters of text in a step of the trace."""
 NOT_DONE = "not_done"
 """The kind of a step that describes an error of a specialist."""
 MOST_STEPS = 400
@@ -22,11 +22,13 @@ MOST_STEPS = 400
 MOST_NEAREST = 3
 """Maximum number of pages in `Record.nearest`."""
 COURTESY, COMMAND = "courtesy", "command"
-"""The ways of messages that are not questions about the documents, such as greetings."""
+"""The ways of messages, such as greetings, that are not questions about the documents."""
 PERSON, PERSON_DONE = "person", "person_done"
-"""The reason of a request for a person: open, and after it was handled."""
+"""The reason stored for a request to talk to a person, while it is open and after it was
+handled.
+"""
 _OWN_MODELS = frozenset({"offline"})
-"""Names that journals of older releases use for rules instead of a model."""
+"""Names that journals of older releases use for the rules, instead of a model."""
 
 _PATTERNS = {
     "email": re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,255}"),
@@ -40,11 +42,11 @@ Redact = Callable[[str], str]
 class Record:
     """One ended message.
 
-    Times in Unix seconds, `seconds` from acceptance to the outcome. `person` is a pseudonym, empty
-    if the user is unknown; `person_name` is the user's id in the channel, if it is stored.
-    `quality` is 0 to 1, or None if the answer was not judged. `cost_usd` is None if the price of a
-    call is unknown. `stage_seconds` is by role. `steps` is the trace, see `make_record`. `nearest`
-    are the places that the search ranked first; `groups` are those of the user.
+    Times are in Unix seconds; `seconds` is the time from acceptance to the outcome. `person` is a
+    pseudonym, empty if the user is unknown; `person_name` is the user's id in the channel, if it is
+    stored. `quality` is 0 to 1, or None if the answer was not judged. `cost_usd` is None if the
+    price of a call is unknown. `stage_seconds` is by role. `steps` is the trace, see `make_record`.
+    `nearest` contains the locations that the search ranked first; `groups` are the user's groups.
     """
 
     tenant: str
@@ -91,7 +93,7 @@ class Record:
         )
 
     def redacted(self, redact: Redact) -> "Record":
-        """Return the record with `redact` applied to all texts of users and models."""
+        """Return the record with `redact` applied to all text from users and models."""
         return replace(
             self,
             question=redact(self.question),
@@ -107,9 +109,9 @@ def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record |
 
     Returns None if it has not ended, or if it is a request to the process that owns the index.
 
-    Each step of the trace has `kind` (a kind of the journal), `at` (seconds since acceptance) and,
-    where they apply, `role`, `branch`, `seconds`, `text`, `model`, `tokens`, `cost_usd`. Steps of
-    the kind `not_done` are errors of specialists.
+    Each step of the trace has `kind` (an event kind of the journal), `at` (seconds since
+    acceptance) and, if applicable, `role`, `branch`, `seconds`, `text`, `model`, `tokens`,
+    `cost_usd`. Steps with the kind `not_done` are errors of specialists.
     """
     if not entries or entries[0].kind != "accepted" or entries[-1].kind != "finished":
         return None
@@ -157,14 +159,14 @@ def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record |
 
 
 def redact(text: str, kinds: Sequence[str]) -> str:
-    """Replace each match of these kinds by the name of the kind, such as `[email]`."""
+    """Replace each match of these kinds with the name of the kind, such as `[email]`."""
     for kind in kinds:
         text = _PATTERNS[kind].sub(f"[{kind}]", text)
     return text
 
 
 def _list_writes(entries: Iterable[JournalEntry]) -> dict[str, JsonValue]:
-    """Return the last value of each attribute that agents outside branches wrote."""
+    """Return the last value of each attribute that was written by agents outside of branches."""
     written: dict[str, JsonValue] = {}
     for entry in entries:
         writes = entry.fields.get("writes")
@@ -174,7 +176,7 @@ def _list_writes(entries: Iterable[JournalEntry]) -> dict[str, JsonValue]:
 
 
 def _list_nearest(written: Mapping[str, JsonValue]) -> tuple[dict[str, JsonValue], ...]:
-    """Return the place of the best result of each page, best pages first."""
+    """Return the location of the best result on each page, with the best pages first."""
     pages: dict[JsonValue, dict[str, JsonValue]] = {}
     for result in read_objects(written.get("search_results")):
         place = _keep_place(result)
@@ -187,7 +189,7 @@ def _is_model_call(entry: JournalEntry) -> bool:
 
 
 def _find_way(entries: Sequence[JournalEntry]) -> str:
-    """Return the way of the message: the last one that the manager chose."""
+    """Return the way of answering of the message, which is the last one that the manager chose."""
     rows = {str(entry.fields.get("row") or "").partition(".")[2] for entry in entries}
     for name in (COURTESY, COMMAND):
         if name in rows:
@@ -253,7 +255,7 @@ def _list_undone(reply: Mapping[str, JsonValue], at: float) -> Iterator[dict[str
 
 
 def _keep_place(source: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the place of a source, without its text."""
+    """Return the location of a source, without its text."""
     names = (
         "number",
         "chunk_id",

@@ -1,4 +1,6 @@
-"""Records ended messages: reads them from Redis Streams, and writes each to the database once."""
+"""Records ended messages: reads them from Redis Streams, and writes each of them to the database
+once.
+"""
 
 import asyncio
 import time
@@ -20,7 +22,7 @@ log = structlog.get_logger("records")
 
 AT_ONCE = 50
 JOURNALS_AT_ONCE = 10
-"""Journals in memory at once, because that of a swarm may have megabytes."""
+"""Number of journals in memory at the same time, because that of a swarm may take megabytes."""
 GATHER_SECONDS = 0.25
 BLOCK_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 30.0
@@ -37,7 +39,9 @@ FindRating = Callable[[Question], Awaitable[Feedback | None]]
 
 @dataclass(frozen=True, slots=True)
 class RecordRules:
-    """`days`: retention by tenant and assistant, 0: no records; `redact` is applied to texts."""
+    """`days` is the retention by tenant and assistant, where 0 disables records; `redact` is
+    applied to text.
+    """
 
     days: dict[tuple[str, str], float] = field(default_factory=dict)
     redact: Redact = str
@@ -50,9 +54,9 @@ class RecordRules:
 class Recorder:
     """Records ended messages; several processes may run it.
 
-    While the database does not answer, messages wait in Redis. If a process dies, its messages are
-    taken again after a lease, and equal records are written. Records of a conversation that is
-    erased meanwhile are deleted again. `pause_seconds`: the pause before the first retry.
+    While the database does not respond, messages wait in Redis. If a process dies, its messages are
+    taken again after a lease, and the same records are written. Records of a conversation that is
+    erased in the meantime are deleted again. `pause_seconds` is the pause before the first retry.
     """
 
     def __init__(
@@ -73,7 +77,7 @@ class Recorder:
         self._pause_seconds = pause_seconds
         self._next_deletion = 0.0
         self.delayed = ""
-        """Why records are currently delayed, or an empty text."""
+        """The reason why records are currently delayed, or an empty string."""
 
     async def run(self) -> None:
         """Record until cancelled."""
@@ -99,7 +103,7 @@ class Recorder:
                 await asyncio.sleep(pause)
 
     async def record_next(self, *, block_seconds: float = 0.0) -> int:
-        """Record the next messages; return their number."""
+        """Record the next messages; return how many there were."""
         taken = await self._ended.take(count=AT_ONCE, block_seconds=block_seconds)
         kept = [message for message in taken if self._rules.keeps(message.question)]
         finished = [message for message in kept if message.event == "ended"]
@@ -140,7 +144,7 @@ class Recorder:
         return None if record is None else record.redacted(self._rules.redact)
 
     async def _forget(self, question: Question, ended_before: float) -> None:
-        """Delete records of a conversation until a time, because it may have continued."""
+        """Delete records of a conversation up to a time, because it may have continued since."""
         await asyncio.to_thread(self._store.forget, question, ended_before=ended_before)
 
     def _write(self, records: Sequence[Record]) -> None:

@@ -112,7 +112,7 @@ gap_questions = Table(
     Column("vector", LargeBinary, nullable=False),
     Column("gap_id", String(32), nullable=False, index=True),
 )
-"""The questions of gaps, with their vectors and their gaps."""
+"""The questions in gaps, with their vectors and their gaps."""
 gaps = Table(
     "gaps",
     metadata,
@@ -123,7 +123,7 @@ gaps = Table(
     Column("created_at", Float, nullable=False),
     Column("changed_at", Float, nullable=False),
 )
-"""The gaps; their texts are those of their questions."""
+"""The gaps, whose texts are those of their questions."""
 verified_answers = Table(
     "verified_answers",
     metadata,
@@ -163,11 +163,11 @@ _OWNED = (gaps, gap_questions, verified_answers, marked_questions)
 
 
 class RecordsUnavailableError(Exception):
-    """The database of the records does not answer."""
+    """The records database does not respond."""
 
 
 class RecordsUrlError(ValueError):
-    """`RECORDS_URL` is not the address of a supported database."""
+    """`RECORDS_URL` is not the URL of a supported database."""
 
 
 class RecordRefusedError(Exception):
@@ -176,14 +176,14 @@ class RecordRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which records to read; an empty value selects all. Times in Unix seconds.
+    """Selects which records to read; an empty value selects all. Times are in Unix seconds.
 
-    `assistants` are pairs of tenant and assistant; None: all. `text` occurs in the question or
-    answer (case-insensitive); `document` is the id of a cited document. The outcome `answered` is
-    divided into `written` and `passages`; `unresolved` are questions within the scope that were not
-    answered or were rated down. `asks` excludes messages that are not questions, such as greetings.
-    Repeated questions of the owner or a replay are only selected by their channel or
-    `includes_copies`.
+    `assistants` contains pairs of tenant and assistant; None selects all. `text` must occur in the
+    question or answer (case-insensitive); `document` is the ID of a cited document. The outcome
+    `answered` is divided into `written` and `passages`; `unresolved` selects questions within the
+    scope that were not answered or were rated down. `asks` excludes messages that are not
+    questions, such as greetings. Questions repeated by the owner or a replay are selected only by
+    their channel or with `includes_copies`.
     """
 
     assistants: tuple[tuple[str, str], ...] | None = None
@@ -202,9 +202,9 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class PersonFigures:
-    """Counts of messages, outcomes and ratings of one person; `last_at` in Unix seconds.
+    """Counts of messages, outcomes, and ratings for one person; `last_at` is in Unix seconds.
 
-    `name` is the id in the channel, if it is stored. `languages` is the number of languages used.
+    `name` is the ID in the channel, if it is stored. `languages` is the number of languages used.
     """
 
     person: str
@@ -222,7 +222,7 @@ class PersonFigures:
 
 
 class RecordStore:
-    """The records of one database; see `connect_store`. Raises `RecordsUnavailableError`."""
+    """The records in one database; see `connect_store`. Raises `RecordsUnavailableError`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -237,7 +237,7 @@ class RecordStore:
             raise RecordsUnavailableError(str(error)) from error
 
     def write(self, records: Iterable[Record]) -> None:
-        """Insert or replace records; keeps existing ratings."""
+        """Insert or replace records, keeping existing ratings."""
         rows = [_make_row(record) for record in records]
         if not rows:
             return
@@ -252,7 +252,7 @@ class RecordStore:
             )
 
     def rate(self, question: Question, rating: str, reason: str) -> bool:
-        """Store the rating of an answer; False if the message has no record."""
+        """Store the rating of an answer; return False if the message has no record."""
         values = {
             name: _fit(name, value)
             for name, value in (("rating", rating), ("rating_reason", reason))
@@ -264,9 +264,9 @@ class RecordStore:
     def forget(
         self, question: Question, *, message: bool = False, ended_before: float | None = None
     ) -> int:
-        """Delete the records of a conversation, or of one `message`; return their number.
+        """Delete the records of a conversation, or of one `message`; return how many there were.
 
-        Keeps records that ended after `ended_before` (Unix seconds), if given. Copies of the
+        If `ended_before` (Unix seconds) is given, records that ended later are kept. Copies of the
         conversation are deleted as well. No text remains in the SQLite file.
         """
         condition = _is(question) if message else _is_conversation(question) | _is_copy(question)
@@ -275,7 +275,9 @@ class RecordStore:
         return self._delete(condition)
 
     def delete_older(self, ended_before: float, assistant: tuple[str, str]) -> int:
-        """Delete the records of an assistant that ended before a time; return their number."""
+        """Delete the records of an assistant that ended before a time; return how many there
+        were.
+        """
         tenant, name = assistant
         return self._delete(
             (messages.c.ended_at < ended_before)
@@ -284,7 +286,7 @@ class RecordStore:
         )
 
     def _delete(self, which: ColumnElement[bool]) -> int:
-        """Delete records, and their vectors, from which texts could be guessed."""
+        """Delete records together with their vectors, from which the text could be guessed."""
         with self.begin() as connection:
             count = connection.execute(delete(messages).where(which)).rowcount
             if count:
@@ -310,7 +312,7 @@ class RecordStore:
         limit: int = PAGE,
         without: Sequence[str] = (),
     ) -> Sequence[Record]:
-        """Return records, last ended first; columns in `without` are left empty."""
+        """Return records, most recently ended first; columns in `without` are left empty."""
         wanted = (
             select(*(column for column in messages.c if column.name not in without))
             .where(*_conditions(selection))
@@ -328,14 +330,14 @@ class RecordStore:
             return int(connection.execute(wanted).scalar_one())
 
     def close_request(self, question: Question) -> bool:
-        """Mark a request for a person as done; False if it does not exist."""
+        """Mark a request to talk to a person as done; return False if it does not exist."""
         condition = _is(question) & (messages.c.reason == PERSON)
         with self.begin() as connection:
             done = connection.execute(update(messages).where(condition).values(reason=PERSON_DONE))
         return done.rowcount > 0
 
     def read_all(self) -> Iterator[Record]:
-        """Yield every record, from one consistent snapshot."""
+        """Yield all records from one consistent snapshot."""
         with self.begin() as connection:
             streamed = connection.execution_options(stream_results=True, yield_per=PAGE)
             for row in streamed.execute(select(messages)).mappings():
@@ -349,14 +351,14 @@ class RecordStore:
                 self.rate(record.id, record.rating, record.rating_reason)
 
     def read_owned(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield table name and row of all data that the owner created."""
+        """Yield the table name and row of all data that the owner created."""
         with self.begin() as connection:
             for table in _OWNED:
                 for row in connection.execute(select(table)).mappings():
                     yield table.name, dict(row)
 
     def restore_owned(self, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
-        """Replace the owner's data by rows of `read_owned`; return their number."""
+        """Replace the owner's data with rows from `read_owned`; return how many there are."""
         tables = {table.name: table for table in _OWNED}
         count = 0
         with self.begin() as connection:
@@ -380,7 +382,7 @@ class RecordStore:
             return [_read_row(row) for row in connection.execute(wanted).mappings()]
 
     def read_figures(self, selection: Selection) -> Sequence[Mapping[str, Any]]:
-        """Return the columns for statistics of each record, without texts, oldest first."""
+        """Return the columns needed for statistics of each record, without text, oldest first."""
         names = (
             "ended_at", "assistant", "channel", "way", "outcome", "reason", "answered_by", "rating",
             "seconds", "cost_usd", "input_tokens", "output_tokens",
@@ -412,7 +414,7 @@ class RecordStore:
     def list_people(
         self, selection: Selection, *, person: str = "", offset: int = 0, limit: int = PAGE
     ) -> Sequence[PersonFigures]:
-        """Return the people in a selection, last active first, or only one `person`."""
+        """Return the people in a selection, most recently active first, or only one `person`."""
         columns = messages.c
         is_wanted = columns.person == person if person else columns.person != ""
         conversation = columns.tenant + "/" + columns.assistant + "/" + columns.conversation_id
@@ -476,7 +478,7 @@ class RecordStore:
         return _Transaction(self._engine)
 
     def _clean(self) -> None:
-        """Remove deleted text from the log of SQLite; the pages are already overwritten."""
+        """Remove deleted text from the SQLite log; the pages have already been overwritten."""
         if self._engine.dialect.name == "sqlite":
             with self.begin() as connection:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -579,7 +581,9 @@ def _make_row(record: Record) -> dict[str, Any]:
 
 
 def _fit(name: str, value: Any) -> Any:
-    """Truncate a text to the length of its column, without NUL, which PostgreSQL rejects."""
+    """Truncate a text to the length of its column, and remove NUL characters, which PostgreSQL
+    rejects.
+    """
     if not isinstance(value, str):
         return value
     return value.replace("\0", "")[: getattr(messages.c[name].type, "length", None)]
@@ -608,7 +612,7 @@ def _is_conversation(question: Question) -> ColumnElement[bool]:
 
 
 def _is_copy(question: Question) -> ColumnElement[bool]:
-    """Select copies of the question's conversation, by the owner or by a replay."""
+    """Select copies of the question's conversation made by the owner or by a replay."""
     return or_(False, *map(_is_conversation, list_copies(question)))
 
 

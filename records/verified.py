@@ -15,7 +15,9 @@ Name = tuple[str, str]
 LONGEST_QUESTION = 500
 LONGEST_ANSWER = 8_000
 MOST_ANSWERS = 500
-"""Maximum verified answers of an assistant; every worker keeps their vectors in memory."""
+"""Maximum number of verified answers per assistant, because every worker keeps their vectors in
+memory.
+"""
 
 
 class TooManyAnswersError(Exception):
@@ -60,7 +62,8 @@ class VerifiedStore:
     def save(
         self, name: Name, answer_id: str, question: str, answer: str, pages: Sequence[CitedPage]
     ) -> str | None:
-        """Store an answer and return its id; an empty `answer_id` creates one. None: unknown id.
+        """Store an answer and return its id; an empty `answer_id` creates one. Returns None for an
+        unknown id.
 
         Raises `TooManyAnswersError`.
         """
@@ -86,7 +89,7 @@ class VerifiedStore:
         return str(made["id"])
 
     def remove(self, name: Name, answer_id: str) -> bool:
-        """Delete an answer; False if it does not exist."""
+        """Delete an answer; return False if it does not exist."""
         condition = _is_owned_by(name) & (verified_answers.c.id == answer_id)
         with self._store.begin() as connection:
             return connection.execute(delete(verified_answers).where(condition)).rowcount > 0

@@ -24,17 +24,18 @@ MOST_FOUND = 3
 LOOK_SECONDS = 5.0
 """How long a process caches the answers."""
 FindReadable = Callable[[Sequence[str], Sequence[str]], Awaitable[Collection[str]]]
-"""Returns the documents among these ids that a user of these groups may read."""
+"""Returns those of these documents that a user in these groups may read."""
 CLOSENESS = 0.3
 """Minimum similarity, as in `records.grouping`; low, because a model decides afterwards."""
 
 
 class VerifiedFinder:
-    """Implements `agents.question.verified.FindVerified`; `read` returns output of `put_answers`.
+    """Implements `agents.question.verified.FindVerified`; `read` returns the output of
+    `put_answers`.
 
-    Access is checked against the index: an answer is omitted if the user may not read one of its
-    pages, or if a page no longer exists. If Redis, the index or the embedding model is unavailable,
-    it logs a warning and finds nothing.
+    Access is checked against the index. An answer is omitted if the user may not read one of its
+    pages, or if a page no longer exists. If Redis, the index, or the embedding model is
+    unavailable, a warning is logged and no answers are found.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class VerifiedFinder:
     async def __call__(
         self, texts: Sequence[str], groups: Sequence[str], run: Run
     ) -> Sequence[VerifiedAnswer]:
-        """Return the most similar answers that a user of these groups may read."""
+        """Return the most similar answers that a user in these groups may read."""
         try:
             async with self._turn:
                 await self._look()

@@ -1,1 +1,1 @@
-"""Metrics of ended questions for Prometheus, traces for OpenTelemetry, errors for Sentry."""
+"""Metrics of ended questions for Prometheus, traces for OpenTelemetry, and errors for Sentry."""

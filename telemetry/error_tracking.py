@@ -1,4 +1,4 @@
-"""Reports logged errors to Sentry, with the content of the log line only."""
+"""Reports logged errors to Sentry, with only the content of the log line."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -7,7 +7,9 @@ from telemetry.observer import make_span_id
 
 REPORTED = frozenset({"error", "critical"})
 FAILED_RUN = "hop_failed"
-"""A failed run is only a warning, because it is retried, but developers want to see it."""
+"""A failed run is logged only as a warning, because it is retried, but is reported for
+developers.
+"""
 STOP_SECONDS = 3.0
 
 
@@ -23,7 +25,7 @@ _LEVELS: dict[str, Literal["fatal", "error", "warning", "info"]] = {
 class ErrorTracker:
     """Reports log lines; raises `ImportError` without the extra, `ValueError` for an invalid DSN.
 
-    The SDK adds nothing by itself: no variables, requests or other log lines.
+    The SDK does not add any data, such as variables, requests, or other log lines.
     """
 
     def __init__(self, dsn: str, *, release: str, **options: Any) -> None:

@@ -1,6 +1,6 @@
-"""Passes each ended message once, across all processes, to metrics and traces.
+"""Passes each ended message, once across all processes, to metrics and traces.
 
-It reads as a separate consumer group after the question has ended, so that measuring never delays a
+It reads as a separate consumer group after the question has ended, so that it never delays a
 question.
 """
 
@@ -26,7 +26,7 @@ BLOCK_SECONDS = 5.0
 PAUSE_SECONDS = 1.0
 END_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 3600.0
-"""Messages that ended longer ago are skipped, because measuring was off at that time."""
+"""Messages that ended longer ago are skipped, because they were not measured at that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class QuestionSink(Protocol):
 
 
 class QuestionObserver:
-    """Passes each ended message to the sinks, once `wanted` is set.
+    """Passes each ended message to the sinks once `wanted` is set.
 
-    If a process dies between measuring and acknowledging, another one measures the message again.
+    If a process dies between measuring and acknowledging a message, another one measures it again.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class QuestionObserver:
     async def end(self, running: "asyncio.Task[None]") -> None:
         """End `run` after the messages that it is reading.
 
-        A read that is cancelled while Redis answers would leave its messages pending for a lease.
+        If a read were cancelled while Redis responds, its messages would stay pending for a lease.
         """
         self._is_ending = True
         if self._wanted.is_set():
@@ -95,7 +95,7 @@ class QuestionObserver:
             pass
 
     async def observe_next(self, *, block_seconds: float = 0.0) -> int:
-        """Measure the next messages; return their number."""
+        """Measure the next messages; return how many there were."""
         taken = await self._ended.take(count=AT_ONCE, block_seconds=block_seconds)
         earliest = self._now() - LONGEST_DELAY_SECONDS
         for message in taken:

@@ -6,7 +6,7 @@ OpenTelemetry's semantic conventions for generative AI (`gen_ai.*`). The journal
 a run and the durations of its calls, but not their start times, so the calls of a run are placed
 one after the other from its start.
 
-Ids are derived from the identity of the question, so that log lines of every process refer to the
+IDs are derived from the identity of the question, so that log lines in all processes refer to the
 same trace, and a question that is exported twice after a crash has the same spans.
 """
 
@@ -81,9 +81,9 @@ class SpanPlan:
 
 
 class OpenTelemetry:
-    """Exports in threads of the SDK; data that cannot be sent in time is dropped.
+    """Exports data in threads of the SDK; data that cannot be sent in time is dropped.
 
-    `connect` creates it with OTLP/HTTP exporters. Without `metrics` only traces are sent.
+    `connect` creates it with OTLP/HTTP exporters. If `metrics` is false, only traces are sent.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """The data of a tool call: the call, its caller, its result and its record.
 
-Calls that change external systems have receipts, so that each happens at most once, and may need
-approval. A receipt is `claimed` before the call, and `done` with the result after it. A call that
-an earlier delivery claimed is not repeated: it is unknown whether it was executed, so its receipt
-becomes `unknown`. The flow asks for approvals with a pause.
+Calls that change external systems have receipts, so that each of them is executed at most once, and
+may need approval. A receipt is `claimed` before the call, and `done` with the result after it. A
+call that an earlier delivery claimed is not repeated. It is unknown whether it was executed, so its
+receipt becomes `unknown`. The flow asks for approvals with a pause.
 """
 
 import hashlib
@@ -19,16 +19,18 @@ from envelope.run import OUTSIDE, Run
 from envelope.sources import SourcePicture
 
 LONGEST_NAME = 200
-"""Maximum characters of a stored tool name, because models invent names of any length."""
+"""Maximum number of characters of a stored tool name, because models may invent names of any
+length.
+"""
 CHANGES = "changes"
-"""The key in `ToolResult.metadata` of calls that changed an external system."""
+"""The key in `ToolResult.metadata` that marks calls that changed an external system."""
 MOST_RECEIPT_BYTES = 64_000
 """A larger result is stored without its data."""
 _CHARACTERS = 32
 
 
 class EffectClass(StrEnum):
-    """The side effects of a tool, which decide whether it is retried and needs approval."""
+    """The side effects of a tool, which determine whether it is retried and needs approval."""
 
     READ = "read"
     IDEMPOTENT = "idempotent"
@@ -44,8 +46,9 @@ class EffectClass(StrEnum):
 class ToolErrorType(StrEnum):
     """How a call ended.
 
-    Calls with `budget` and `approval` were not made: the budget was exhausted, or a dangerous call
-    is not approved yet. With `unknown`, a side effect may have happened.
+    `budget` and `approval` mean that the call was not made, because the budget was exhausted, or
+    because a dangerous call has not been approved yet. `unknown` means that a side effect may have
+    occurred.
     """
 
     SUCCESS = "success"
@@ -61,8 +64,8 @@ class ToolErrorType(StrEnum):
 class ToolCall(BaseModel, frozen=True, extra="forbid"):
     """An unvalidated call by a model or a planner.
 
-    `arguments` should be an object, but a model may write any JSON value. `depends_on` is only
-    accepted for calls of earlier releases, and ignored.
+    `arguments` should be an object, but a model may write any JSON value. `depends_on` is accepted
+    only for calls from earlier releases, and is ignored.
     """
 
     call_id: str
@@ -75,9 +78,10 @@ class ToolCall(BaseModel, frozen=True, extra="forbid"):
 class ToolCaller:
     """The calling agent, and the user for whom it works.
 
-    `allowed` has the names of the tools that the agent may use, or is None for all except dangerous
-    ones. `groups` are those of the user, whose documents tools may read. `approved` has the ids of
-    given approvals (see `make_approval_id`). `run` is the run of the agent.
+    `allowed` contains the names of the tools that the agent may use, or is None for all except
+    dangerous ones. `groups` are the user's groups, whose documents the tools may read. `approved`
+    contains the IDs of approvals that were given (see `make_approval_id`). `run` is the run of the
+    agent.
     """
 
     agent: str
@@ -89,7 +93,7 @@ class ToolCaller:
 
 
 class CitedPassage(Place, frozen=True, extra="forbid"):
-    """A passage that supports a result; `score` is only comparable within one result."""
+    """A passage that supports a result; `score` is comparable only within the same result."""
 
     chunk_id: str
     document_id: str
@@ -123,9 +127,9 @@ class ToolResult(BaseModel, frozen=True, extra="forbid"):
     """The result of a call, including calls that were not made.
 
     `text` is the shortened result for a model; `data` is the typed output as JSON, or None if it is
-    larger than `executor.MOST_DATA_BYTES`. `citations` are complete. `quoted` has the texts of
-    quoted passages; if it is empty, the text itself is a source if `is_source`. `metadata` has
-    counts, and `CHANGES` if the call changed an external system.
+    larger than `executor.MOST_DATA_BYTES`. `citations` are complete. `quoted` contains the texts of
+    quoted passages. If it is empty and `is_source` is true, the text itself is a source. `metadata`
+    contains counts, and `CHANGES` if the call changed an external system.
     """
 
     call_id: str
@@ -144,7 +148,7 @@ class ToolResult(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def was_hallucinated(self) -> bool:
-        """Whether the model called a tool that does not exist or that it may not use."""
+        """Whether the model called a tool that does not exist or that it is not allowed to use."""
         return self.error_type is ToolErrorType.HALLUCINATION
 
 
@@ -166,9 +170,9 @@ class ToolExecution(BaseModel, frozen=True, extra="forbid"):
 
 
 class ReceiptState(StrEnum):
-    """The state of a receipt; a call only runs if this delivery has just claimed it.
+    """The state of a receipt. A call runs only if this delivery has just claimed it.
 
-    `full`: the conversation has reached its limit of receipts.
+    `full` means that the conversation has reached its limit of receipts.
     """
 
     CLAIMED = "claimed"
@@ -186,23 +190,25 @@ class ReceiptKey(BaseModel, frozen=True):
 
     @property
     def action(self) -> str:
-        """The key of the action: calls of the same tool with the same arguments share it."""
+        """The key of the action, which is shared by calls of the same tool with the same
+        arguments.
+        """
         return f"{self.tool}/{self.digest}"
 
     @property
     def name(self) -> str:
-        """The key of the call."""
+        """The name that identifies the call."""
         return f"{self.action}/{self.call_id}"
 
 
 class ToolReceipts(Protocol):
-    """The receipts of a branch of a question, from the view of one delivery."""
+    """The receipts of a branch of a question, as seen by one delivery."""
 
     async def claim(self, key: ReceiptKey, *, was_approved: bool = False) -> tuple[str, bytes]:
-        """Claim a call, and return its state and, if it is done, its encoded result.
+        """Claim a call. Return its state and, if it is done, its encoded result.
 
-        An action with an unknown outcome stays unknown for other call ids, too, unless a user has
-        approved this call since.
+        An action with an unknown outcome is also unknown under other call ids, unless a user has
+        approved this call since then.
         """
         ...
 
@@ -216,12 +222,12 @@ class ToolReceipts(Protocol):
 
 
 def make_receipt_key(call: ToolCall, tool: str) -> ReceiptKey:
-    """Return the key of a call; `tool` is the canonical name, while the call may use an alias."""
+    """Return the key of a call. `tool` is the canonical name; the call itself may use an alias."""
     return ReceiptKey(call_id=call.call_id, tool=tool, digest=digest_arguments(call.arguments))
 
 
 def make_approval_id(call: ToolCall, tool: str) -> str:
-    """Return the id of the approval for a call; it depends on the arguments."""
+    """Return the id of the approval for a call, which depends on the arguments."""
     return f"{call.call_id}/{tool}/{digest_arguments(call.arguments)}"
 
 

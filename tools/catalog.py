@@ -1,4 +1,4 @@
-"""The tools of an assistant by name: built-in and additional ones.
+"""The built-in and additional tools of an assistant, by name.
 
 Every subclass of `Tool` in `tools/builtin` is registered automatically. A tool set is a TOML file
 that defines tools as other tools with fixed arguments:
@@ -69,14 +69,14 @@ _USUAL: tuple[tuple[str, JsonValue], ...] = (
     ("default", []),
 )
 _DROPPED = frozenset({"title", "minLength", "maxLength"})
-"""Keywords that are omitted for models; a value beyond a limit is rejected with the reason."""
+"""Keywords that are not shown to models. A value beyond a limit is rejected with the reason."""
 
 
 class ToolCatalog:
     """Tools by name and alias; raises `ValueError` if two tools have the same name.
 
-    `combinations` maps a purpose to tools that are often called together. Each preset of a tool is
-    a separate tool for callers.
+    `combinations` maps a purpose to tools that are often called together. Callers see each preset
+    of a tool as a separate tool.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class ToolCatalog:
         return self._tools.get(canonical) or self._presets.get(canonical)
 
     def names(self, allowed: Collection[str] | None = None) -> list[str]:
-        """Return the names, without aliases, of all tools or of those in `allowed`.
+        """Return the names, without aliases, of all tools or of the ones in `allowed`.
 
         Presets are included only if they are in `allowed`.
         """
@@ -128,17 +128,17 @@ class ToolCatalog:
         return known[near[0]] if near else None
 
     def select(self, allowed: Collection[str] | None = None) -> list[Tool[Any, Any]]:
-        """Return all tools, or those in `allowed`, sorted by name."""
+        """Return all tools, or the ones in `allowed`, sorted by name."""
         known = {**self._tools, **self._presets}
         return [known[name] for name in sorted(self.names(allowed))]
 
     def select_distinct(self) -> list[Tool[Any, Any]]:
-        """Return the tools, without those that a tool set only renames."""
+        """Return all tools except those that a tool set only renames."""
         renamed = {tool.renames for tool in self._tools.values() if isinstance(tool, NamedTool)}
         return [tool for tool in self.select() if tool.name not in renamed]
 
     def extend(self, tools: Iterable[Tool[Any, Any]]) -> "ToolCatalog":
-        """Return a catalogue with additional tools."""
+        """Return a catalogue that includes additional tools."""
         return ToolCatalog((*self._tools.values(), *tools), self.combinations)
 
     def list_callable(self) -> frozenset[str]:
@@ -151,7 +151,7 @@ class ToolCatalog:
 
 
 class NamedTool(Tool[BaseModel, BaseModel]):
-    """A tool under another name, with arguments that the caller cannot set."""
+    """A tool under a different name, with arguments that the caller cannot set."""
 
     def __init__(self, name: str, entry: ToolSetEntry, tool: Tool[Any, Any]) -> None:
         self.name = name
@@ -173,7 +173,7 @@ class NamedTool(Tool[BaseModel, BaseModel]):
 
     def read_inputs(self, arguments: JsonValue) -> BaseModel:
         if not isinstance(arguments, dict):
-            raise InvalidInput(f"expected an object of arguments, found {arguments!r:.80}")
+            raise InvalidInput(f"expected the arguments as a JSON object, found {arguments!r:.80}")
         chosen = self._entry.fixed.keys() & arguments.keys()
         if chosen:
             raise InvalidInput(f"expected no argument {min(chosen)!r}: this tool fixes it")

@@ -1,8 +1,9 @@
-"""The dialogue of a model with tools, for every way of answering that calls tools.
+"""The dialogue between a model and tools, for all ways of answering that call tools.
 
-A dialogue is a value that is built from the payload at each hop: the messages so far, and the
-results of their calls. `take_step` asks the model for the next message. The calls of a message run
-in parallel, each in a branch; the next hop builds the dialogue again, with their results.
+A dialogue is a value that is built from the payload at each hop. It consists of the messages so
+far, and the results of their calls. `take_step` asks the model for the next message. The calls of a
+message run in parallel, each in a branch; the next hop builds the dialogue again, with their
+results.
 """
 
 import json
@@ -31,9 +32,9 @@ from tools.listed_parts import split_questions
 
 MOST_STEPS = 10
 MOST_CALLS = 8
-"""Maximum number of calls of one message that are executed."""
+"""Maximum number of calls per message that are executed."""
 MOST_CORRECTIONS = 3
-"""Maximum number of invalid calls of one kind before the model must answer."""
+"""Maximum number of invalid calls of one kind before the model has to answer."""
 _CORRECTED = (ToolErrorType.HALLUCINATION, ToolErrorType.VALIDATION)
 _SEARCHES = frozenset(
     {"expand_context", "search", "graph_search", "hierarchical_search", "similarity_search",
@@ -42,7 +43,7 @@ _SEARCHES = frozenset(
 _SEARCH_FIRST = UserMessage(remark=Remark(has_read_nothing=True))
 _CHARACTERS_PER_TOKEN = 4
 _RESULTS_SHARE = 0.5
-"""The share of the context window that the results of all calls may take together."""
+"""The share of the context window that the results of all calls together may take."""
 MOST_ROUNDS = 3
 _FIRST_SHARE = 0.4
 INTENT, NEXT = "plan_intent", "plan_next"
@@ -55,7 +56,7 @@ _MOST_STARTS, _MOST_EXCLUDED = 20, 100
 
 
 class DialogueEnd(StrEnum):
-    """Why a dialogue makes no further calls."""
+    """The reason why a dialogue makes no further calls."""
 
     ANSWERED = "answered"
     BUDGET = "budget"
@@ -69,9 +70,10 @@ class DialogueEnd(StrEnum):
 class DialogueLimits:
     """The limits of a dialogue.
 
-    With `stops_early`, a later message whose searches return no new passage ends the dialogue. With
-    `must_look`, the model must call a tool before it answers. With `writes_last`, the model is
-    asked for its answer at a limit; otherwise another agent writes it.
+    If `stops_early` is true, a later message whose searches return no new passage ends the
+    dialogue. If `must_look` is true, the model must call a tool before it answers. If `writes_last`
+    is true, the model is asked for its answer when a limit is reached; otherwise, another agent
+    writes it.
     """
 
     most_steps: int = MOST_STEPS
@@ -83,7 +85,9 @@ class DialogueLimits:
 
 @dataclass(frozen=True, slots=True)
 class DialogueStep:
-    """The next message; `end` is None if it has calls, `model` is "" if none was asked."""
+    """The next message; `end` is None if it contains calls, and `model` is "" if no model was
+    called.
+    """
 
     message: ModelMessage
     end: DialogueEnd | None
@@ -94,9 +98,9 @@ class DialogueStep:
 class Dialogue:
     """The messages of a model so far, with the results of their calls.
 
-    `opening` has the system prompt, the task and the tools. Call ids start with `prefix` and are
-    unique in the dialogue. A call is not repeated with the same arguments. `remarks` are user
-    messages after all results.
+    `opening` contains the system prompt, the task, and the tools. Call IDs start with `prefix` and
+    are unique in the dialogue. A call is not repeated with the same arguments. `remarks` are user
+    messages that follow all results.
     """
 
     opening: ToolConversation
@@ -107,10 +111,10 @@ class Dialogue:
     remarks: tuple[UserMessage, ...] = ()
 
     async def take_step(self, model: ConversationModel, run: Run = OUTSIDE) -> DialogueStep:
-        """Return the next message; raises an error of `llm.errors`.
+        """Return the next message; raises errors from `llm.errors`.
 
-        Its calls are numbered, without repeated ones. They are not validated otherwise: the call of
-        an unknown tool gets an error result, from which the model can correct itself.
+        Its calls are numbered, and repeated calls are removed. They are not validated further: a
+        call of an unknown tool gets an error result, so that the model can correct it.
         """
         end = self.find_end()
         if end is None:
@@ -136,7 +140,7 @@ class Dialogue:
 
     @property
     def last_text(self) -> str:
-        """The last text that the model wrote next to its calls, or ""."""
+        """The last text that the model wrote alongside its calls, or ""."""
         return next((message.text for message in reversed(self.messages) if message.text), "")
 
     @property
@@ -152,7 +156,7 @@ class Dialogue:
         return tuple(use for use in last if use.call_id not in self.results)
 
     def find_end(self) -> DialogueEnd | None:
-        """Return why the model must answer now, or None if it may call more tools."""
+        """Return why the model has to answer now, or None if it may call more tools."""
         kinds = Counter(result.error_type for result in self.results.values())
         if kinds[ToolErrorType.BUDGET]:
             return DialogueEnd.BUDGET
@@ -163,7 +167,7 @@ class Dialogue:
         return DialogueEnd.NOTHING_NEW if self._finds_nothing_new() else None
 
     def number(self, calls: Sequence[ToolUse]) -> tuple[ToolUse, ...]:
-        """Return the calls that are not repeated, within the limit, with their ids set."""
+        """Return the calls that are not repetitions, within the limit, with their IDs set."""
         known = {_make_key(use) for message in self.messages for use in message.calls}
         fresh: list[ToolUse] = []
         for use in calls:
@@ -199,8 +203,8 @@ class Dialogue:
     def _finds_nothing_new(self) -> bool:
         """Return whether the last message searched without finding a new passage.
 
-        The first search does not count, because the next one may use other words. Failed searches
-        do not count, either.
+        The first search does not count, because the next one may use different words. Failed
+        searches do not count either.
         """
         if not self.limits.stops_early or not self.messages:
             return False
@@ -225,7 +229,9 @@ class Dialogue:
 
 
 def measure_room(model: str) -> int:
-    """Return how many characters all results together may have, or 0 if the window is unknown."""
+    """Return the maximum number of characters for all results together, or 0 if the window is
+    unknown.
+    """
     window = find_smallest_window(model)
     return 0 if window is None else int(window * _CHARACTERS_PER_TOKEN * _RESULTS_SHARE)
 
@@ -244,7 +250,9 @@ def remove_stated(use: ToolUse) -> ToolUse:
 
 
 def describe_calls(calls: Sequence[ToolUse], agent: str = "") -> tuple[dict[str, JsonValue], ...]:
-    """Return calls in the format of the payload, with the `agent` if it has its own permissions."""
+    """Return calls in the format of the payload, with the `agent` if it has separate
+    permissions.
+    """
     own: dict[str, JsonValue] = {"agent": agent} if agent else {}
     return tuple(
         {
@@ -258,7 +266,9 @@ def describe_calls(calls: Sequence[ToolUse], agent: str = "") -> tuple[dict[str,
 
 
 def make_tool_message(result: ToolResult) -> ToolMessage:
-    """Return a result as a message: its text, and the citations that its text lacks."""
+    """Return a result as a message, which contains its text and the citations that the text
+    lacks.
+    """
     sources = tuple(citation.chunk_id for citation in result.citations)
     lost = [source for source in sources if f"[{source}]" not in result.text]
     further = f"\nfurther sources: {', '.join(f'[{source}]' for source in lost)}" if lost else ""
@@ -272,7 +282,7 @@ def make_tool_message(result: ToolResult) -> ToolMessage:
 
 
 def list_passages(results: Sequence[ToolResult]) -> list[CitedPassage]:
-    """Return the passages that results cite, without duplicates, in order."""
+    """Return the passages cited in results, without duplicates, in order."""
     cited = (citation for result in results for citation in result.citations)
     passages: dict[str, CitedPassage] = {}
     for citation in cited:
@@ -285,8 +295,9 @@ def plan_searches(
 ) -> tuple[ToolUse, ...]:
     """Return the search calls of the next round, or none if the plan has ended.
 
-    Each question of the message is searched once. A single question continues from the found
-    passages along their links, until `most_passages` or `most_rounds` is reached.
+    Each question in the message is searched for once. If there is a single question, the search
+    continues along the links of the passages found, until `most_passages` or `most_rounds` is
+    reached.
     """
     rounds = len(dialogue.messages)
     parts = split_questions(question) or (question,)
@@ -304,7 +315,7 @@ def plan_searches(
 
 
 def _share_room(results: Sequence[ToolResult], room: int) -> dict[str, ToolResult]:
-    """Return the results by call id, shortened to fit; short ones leave room for others."""
+    """Return the results by call id, shortened to fit; short results leave room for longer ones."""
     longest = LONGEST_TEXT
     left, shortest_first = room, sorted(results, key=lambda result: len(result.text))
     shown: dict[str, ToolResult] = {}

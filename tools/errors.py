@@ -21,7 +21,8 @@ class InvalidInput(ToolError):  # noqa: N818 - names a state
 class ToolFailed(ToolError):  # noqa: N818 - as above
     """The tool failed; a retry may succeed.
 
-    `status` is the status or error code of the server; only this part of a response is logged.
+    `status` is the status or error code from the server; this is the only part of a response that
+    is logged.
     """
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
@@ -30,15 +31,15 @@ class ToolFailed(ToolError):  # noqa: N818 - as above
 
 
 class ToolRejected(ToolFailed):
-    """The tool failed, and a retry would fail, too."""
+    """The tool failed, and would fail again if retried."""
 
 
 class OutcomeUnknown(ToolFailed):
-    """The call was sent without a valid response; it may have had an effect."""
+    """The call was sent, but there was no valid response; it may have had an effect."""
 
 
 class InvalidToolSet(ToolError):  # noqa: N818 - as above
-    """The file of a tool set is invalid; the message names the place and what was expected."""
+    """The file of a tool set is invalid; the message states where, and what was expected."""
 
 
 class InvalidSchema(ToolError):  # noqa: N818 - as above

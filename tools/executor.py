@@ -1,9 +1,10 @@
-"""Executes tool calls: checks name, permission, arguments, approval and budget, then runs the tool.
+"""Executes tool calls: checks the name, permission, arguments, approval, and budget, then runs the
+tool.
 
-A call always has a result. Unknown tools, invalid input, and tools that raise, hang or return a
-wrong type lead to a result with an error type; only cancellation propagates. Results are never
-interpreted as calls. A call with a side effect has a receipt, so that it happens at most once; see
-`tools.calls`.
+Every call has a result. Unknown tools, invalid input, and tools that raise an exception, hang, or
+return a wrong type lead to a result with an error type; only cancellation propagates. Results are
+never interpreted as calls. A call with a side effect has a receipt, so that it is executed at most
+once; see `tools.calls`.
 """
 
 import asyncio
@@ -40,9 +41,9 @@ from tools.errors import InvalidInput, OutcomeUnknown, ToolFailed, ToolRejected
 from tools.tool import TIMEOUT_SECONDS, Tool
 
 LONGEST_TEXT = 1_500
-"""Maximum characters of a result for a model whose context window is unknown."""
+"""Maximum number of characters of a result for a model whose context window is unknown."""
 LONGEST_STORED = 12_000
-"""Maximum characters of a stored result, for models with a large context window."""
+"""Maximum number of characters of a stored result, for models with a large context window."""
 RETRY_COUNT = 2
 MOST_DATA_BYTES = 32_000
 MOST_ARGUMENT_BYTES = 64_000
@@ -65,7 +66,7 @@ log = structlog.get_logger("tools")
 AnyTool = Tool[Any, Any]
 _FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
 _CITATION = re.compile(r"\[[^\[\]\s]{1,300}\]")
-"""A chunk id in brackets, which built-in tools write before each passage."""
+"""A chunk id in brackets, as built-in tools write it before each passage."""
 
 
 class ToolBudget(Protocol):
@@ -80,9 +81,9 @@ class ToolExecutor:
     """Runs tool calls of an assistant.
 
     `repeats` is the number of retries of a failed tool, if its effect class allows them.
-    `most_seconds` bounds each attempt, in addition to the limit of the tool. After a timeout there
-    is no retry. Tools with side effects only run with `receipts`; errors of the receipts propagate,
-    because a call that cannot be recorded must not run.
+    `most_seconds` limits each attempt, in addition to the limit of the tool. There is no retry
+    after a timeout. Tools with side effects run only if there are `receipts`. Errors of the
+    receipts propagate, because a call that cannot be recorded must not run.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class ToolExecutor:
     async def execute(
         self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None = None
     ) -> ToolResult:
-        """Return the result of a call, including one that is refused."""
+        """Return the result of a call, even if the call is rejected."""
         return (await self.execute_recorded(call, caller, budget))[0]
 
     async def execute_recorded(
@@ -131,7 +132,7 @@ class ToolExecutor:
     async def _refuse(
         self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None
     ) -> ToolResult | tuple[AnyTool, BaseModel]:
-        """Return the tool and its input, or the result of a refused call."""
+        """Return the tool and its input or, if the call is rejected, its result."""
         tool = self._catalog.find(call.tool)
         if tool is None or not _is_allowed(tool, caller):
             return self._report_unknown(call, caller)
@@ -154,7 +155,9 @@ class ToolExecutor:
     async def _run_noted(
         self, tool: AnyTool, call: ToolCall, inputs: BaseModel, caller: ToolCaller
     ) -> tuple[ToolResult, int]:
-        """Run a call with a side effect, unless its receipt shows that it may have run before."""
+        """Run a call with a side effect, unless its receipt shows that it may have been executed
+        before.
+        """
         receipts = self._receipts
         if receipts is None:
             reason = (
@@ -292,8 +295,8 @@ class ToolExecutor:
 def shorten(text: str, longest: int = LONGEST_TEXT) -> str:
     """Shorten a text to about `longest` characters: its first 60 %, a marker, and its last 35 %.
 
-    The marker states the number of omitted characters. A citation at a cut is omitted completely,
-    so that no partial id is quoted.
+    The marker states the number of omitted characters. A citation that would be cut is omitted
+    completely, so that no partial ID is quoted.
     """
     if len(text) <= longest:
         return text
@@ -352,7 +355,9 @@ def _fail_running(
     reason: str,
     kind: ToolErrorType = ToolErrorType.EXECUTION,
 ) -> ToolResult:
-    """Return the failure of a running tool; for tools with side effects, its outcome is unknown."""
+    """Return the failure of a running tool; if the tool has side effects, its outcome is
+    unknown.
+    """
     if tool.effect.may_repeat:
         return _fail(call, kind, reason)
     return _fail(call, ToolErrorType.UNKNOWN, f"{reason}; {_report_doubt(tool)}")
@@ -366,7 +371,7 @@ def _report_doubt(tool: AnyTool) -> str:
 
 
 def _name_cause(failed: ToolResult, error: Exception) -> ToolResult:
-    """Return the result with the error type and the status code of the server as metadata."""
+    """Return the result, with the error type and the status code of the server as metadata."""
     named: dict[str, JsonValue] = {_CAUSE: type(error).__name__}
     if isinstance(error, ToolFailed) and error.status is not None:
         named[_STATUS] = error.status

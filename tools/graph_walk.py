@@ -1,6 +1,7 @@
 """Graph search: finds passages that are connected to given passages.
 
-Ingestion stores the edges; a walk only follows those of its start passages. The edges are:
+The edges are stored during ingestion, and a walk follows only those of its start passages. The
+edges are:
 
 - a *link*: a passage mentions the title of a document, or the code at the beginning of the title
   ("see AC-2(10)", "Article 6");
@@ -11,8 +12,9 @@ Ingestion stores the edges; a walk only follows those of its start passages. The
 A candidate is ranked by its search score for the query, by its edges to the start passages, and by
 the words of the query that the start passages lack.
 
-A withdrawn page is a special case: a search excludes earlier versions, and the newest version only
-has a notice such as "Withdrawn: incorporated into SC-7(5)", without the words of the query.
+A withdrawn page is a special case: a search excludes earlier versions, and the newest version
+contains only a notice such as "Withdrawn: incorporated into SC-7(5)", without the words of the
+query.
 """
 
 import math
@@ -39,15 +41,15 @@ from tools.passages import LINKED, FoundPassage, cite_hit, cite_place
 
 _CANDIDATES = 60
 _MOST_NAMES = 40
-"""Maximum names of a start passage that are looked up."""
+"""Maximum number of names of a start passage that are looked up."""
 _MOST_LINKS = 40
 _MOST_SHARING = 60
 _REFERENCE_SIZE = 3_000
-"""The number of passages to which the frequency of a name is compared."""
+"""The number of passages with which the frequency of a name is compared."""
 _NOTICE_FACTOR = 3.0
 """The factor for links in a document whose content was moved to another one."""
 _FEW_CHUNKS = 3
-"""A start document with at most this many chunks is read completely."""
+"""A start document with at most this many chunks is read in full."""
 _TEXT_OF_START = 20_000
 _NOTICE = re.compile(
     r"(?:withdrawn|repealed|deleted|removed|superseded|deprecated|moved|replaced)\W{1,3}"
@@ -62,13 +64,13 @@ _QUERY_CHARACTERS = 300
 class GraphWeights:
     """The weights of a walk, tuned on questions whose answers need several passages.
 
-    `docs/internal/measurements/evaluation.md` describes the data, and results on other data.
+    `docs/internal/measurements/evaluation.md` describes the data, and the results on other data.
 
     `search` is the factor of the search score. `named` is added for documents that the query names,
     `linked` for passages that a start passage mentions, `shared` for those that share a name with
     it (by the rarity of the name), `above` for the passage above a start passage, and `missing` for
-    words of the query that all start passages lack. Each start passage counts `decay` times as much
-    as the previous one. Names in more than `most_common` passages are ignored.
+    words of the query that all start passages lack. The weight of each start passage is `decay`
+    times that of the previous one. Names in more than `most_common` passages are ignored.
     """
 
     search: float = 0.5
@@ -98,7 +100,7 @@ class Walk:
 
 @dataclass(slots=True)
 class WalkCandidate:
-    """A candidate passage with its features; words are those of its title and text."""
+    """A candidate passage with its features; its words are those of the title and the text."""
 
     passage: FoundPassage
     search: float
@@ -112,7 +114,9 @@ class WalkCandidate:
 
 @dataclass(slots=True)
 class CandidatePool:
-    """The candidates of a walk by document id; those in documents of the start by chunk id."""
+    """The candidates of a walk by document id; candidates in start documents are stored by chunk
+    id.
+    """
 
     excluded_documents: frozenset[str]
     excluded_passages: frozenset[str]
@@ -152,7 +156,7 @@ class CandidatePool:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """A start of a walk: its text, the passages of the text, and its weight."""
+    """A start of a walk: its text, the passages in the text, and its weight."""
 
     text: str
     passages: tuple[ConnectedPassage, ...]
@@ -212,7 +216,7 @@ class GraphWalker:
             candidate.relation = "the version before it fits the query"
 
     async def _read_starts(self, graph: PassageGraph, walk: Walk) -> list[_Start]:
-        """Return the starts of the walk; a short document is included completely."""
+        """Return the starts of the walk; a short document is included in full."""
         wanted = walk.start[: self._weights.most_starts]
         indexed = [chunk_id for chunk_id in wanted if not is_attached_id(document_of(chunk_id))]
         documents = await graph.read_documents(map(document_of, indexed))
@@ -361,7 +365,7 @@ def _list_chunks(chunk_id: str, document: DocumentRecord) -> list[str]:
 
 
 async def _find_called(graph: PassageGraph, starts: Sequence[_Start], walk: Walk) -> DocumentNames:
-    """Return the names of documents that the query and the starts mention."""
+    """Return the names of documents that are mentioned in the query and the starts."""
     links = [name for start in starts for passage in start.passages for name in passage.links]
     titles = [passage.document.listed.title for start in starts for passage in start.passages[:1]]
     unlinked = [
@@ -460,7 +464,7 @@ def _rate_sharing(
 def _measure_rarity(
     asked: frozenset[str], candidates: Sequence[WalkCandidate]
 ) -> Mapping[str, float]:
-    """Return the weight of each term of the query; rarer terms have a higher weight."""
+    """Return the weight of each term of the query; rarer terms have higher weights."""
     count = len(candidates)
     return {
         term: math.log(

@@ -1,6 +1,6 @@
 """Finds the questions in a message, or the items that a question lists.
 
-Lists are recognized by their form only: bullets, question marks, commas, and the conjunction before
+Lists are recognized only by their form: bullets, question marks, commas, and the conjunction before
 the last item.
 """
 
@@ -36,14 +36,14 @@ _EDGE = " .?!:\"'()"
 
 @dataclass(frozen=True, slots=True)
 class ListedItems:
-    """The items that a question lists, and the subject words that are asked about each."""
+    """The items that a question lists, and the words that state what is asked about each."""
 
     items: tuple[str, ...]
     asked: str
 
 
 def split_questions(text: str) -> tuple[str, ...]:
-    """Return the questions of a message if there are at least two, else none.
+    """Return the questions in a message if there are at least two, or none.
 
     Questions are list items, or sentences that end with a question mark.
     """
@@ -56,7 +56,7 @@ def split_questions(text: str) -> tuple[str, ...]:
 
 
 def find_items(question: str) -> ListedItems | None:
-    """Return the items if a question lists at least three names or things, else None.
+    """Return the items if a question lists at least three names or things, or None.
 
     Lists in quotations and in statements before the question are ignored.
     """
@@ -68,7 +68,7 @@ def find_items(question: str) -> ListedItems | None:
 
 
 def find_listed_names(question: str) -> tuple[str, ...]:
-    """Return the names if a question lists at least three, else none."""
+    """Return the names if a question lists at least three, or none."""
     listed = _LISTED_NAMES.search(question[:_LONGEST])
     if listed is None:
         return ()
@@ -80,10 +80,10 @@ def find_listed_names(question: str) -> tuple[str, ...]:
 
 
 def find_listed_things(question: str) -> tuple[str, ...]:
-    """Return the things if a question lists at least three, of at most four words each, else none.
+    """Return the things if a question lists at least three, with at most four words each, or none.
 
-    If the other things are single words, the head noun of the last one applies to all of them:
-    "retention, deletion and export rules" lists three kinds of rules.
+    If all but the last thing are single words, the head noun of the last one applies to all of
+    them: "retention, deletion and export rules" lists three kinds of rules.
     """
     parts = _COMMA.split(question[:_LONGEST])
     if len(parts) < _LEAST_ITEMS - 1:
@@ -102,7 +102,9 @@ def find_asked_words(question: str, known: str) -> str:
 
 
 def _extract_questions(message: str) -> str:
-    """Return the questions of a message, or all of it if there are none, without quotations."""
+    """Return the questions in a message, or the whole message if there are none, without
+    quotations.
+    """
     plain = _QUOTED.sub(" ", message)
     sentences = (sentence.strip() for sentence in _SENTENCE_END.split(plain))
     asked = [sentence for sentence in sentences if sentence.endswith(_QUESTION_MARKS)]
@@ -114,12 +116,14 @@ def _list_subjects(text: str) -> list[str]:
 
 
 def _is_content_word(word: str) -> bool:
-    """Return whether a word is a content word, not a function word of any language."""
+    """Return whether a word is a content word, rather than a function word of any language."""
     return word not in STOP_WORDS and not function_words([word])
 
 
 def _read_things(parts: Sequence[str]) -> list[str]:
-    """Return the things from the end of the first part to the one after the conjunction."""
+    """Return the things, from the one at the end of the first part to the one after the
+    conjunction.
+    """
     first = _take_last(parts[0])
     if first == parts[0].strip(_EDGE):
         # In a question such as "Compare webhooks, ...", the first word is a verb.
@@ -138,7 +142,9 @@ def _read_things(parts: Sequence[str]) -> list[str]:
 
 
 def _take_last(text: str) -> str:
-    """Return the words at the end of a text that may name a thing, or "" if there are too many."""
+    """Return the words at the end of a text that may name a thing, or "" if there are too many of
+    them.
+    """
     words = text.strip(_EDGE).split()
     taken: list[str] = []
     while words and _may_name(words[-1]) and len(taken) < _LONGEST_THING_WORDS:
@@ -170,7 +176,9 @@ def _take_whole(text: str) -> str:
 
 
 def _share_head(things: Sequence[str]) -> list[str]:
-    """Return the things, with the head noun of the last one added to the others."""
+    """Return the list items, with the head noun of the last item appended to the others ("read and
+    write access" -> "read access", "write access").
+    """
     *others, last = things
     head = last.split()[1:][-1:]
     if not head or not all(map(_may_lack_head, others)):
@@ -179,7 +187,7 @@ def _share_head(things: Sequence[str]) -> list[str]:
 
 
 def _may_lack_head(thing: str) -> bool:
-    """Return True if the item is one word, not a proper noun and not plural."""
+    """Return whether the item is a single word that is neither a proper noun nor a plural."""
     return " " not in thing and not thing[:1].isupper() and not thing.endswith("s")
 
 

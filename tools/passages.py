@@ -1,4 +1,4 @@
-"""The passages and documents that tools return, and their text for models."""
+"""The passages and documents that tools return, and how they are shown to models."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from tools.errors import InvalidInput
 MOST_PASSAGES = 30
 LONGEST_QUERY = 4_000
 LINKED = "is mentioned"
-"""The end of the `relation` of a passage that another passage mentions."""
+"""The end of the `relation` of a passage that is mentioned in another passage."""
 PAGE_CHARACTERS = 8_000
 _MOST_LANGUAGES = 8
 MOST_DOCUMENTS = 60
@@ -71,9 +71,9 @@ class ShowsPassages:
 
 
 class ShowsText(ShowsPassages):
-    """Mixin for tools that return continuous text of a document.
+    """Mixin for tools that return continuous text from a document.
 
-    Each section is preceded by the ids of its passages.
+    Each section is preceded by the IDs of its passages.
     """
 
     def render(self, output: PassageList) -> str:
@@ -146,7 +146,7 @@ def cite_place(
 
 
 def render_passages(passages: Sequence[FoundPassage], note: str = "") -> str:
-    """Return passages as text for a model: id, place, relation and text."""
+    """Return passages as text for a model, with id, location, relation, and text."""
     blocks = [
         f"[{passage.citation.chunk_id}] {describe_place(passage.citation)}"
         + (f" ({passage.relation})" if passage.relation else "")
@@ -184,7 +184,7 @@ def quote_passages(passages: Iterable[FoundPassage]) -> list[PassageText]:
 
 
 def read_page(document: WholeDocument, numbers: Sequence[int], page: int) -> PassageList:
-    """Return the passages of a page, from 1; raises `InvalidInput` if the page does not exist."""
+    """Return the passages of a page (1-based); raises `InvalidInput` if the page does not exist."""
     pages = _split_pages(document, numbers)
     if page > len(pages):
         raise InvalidInput(f"expected a page from 1 to {len(pages)}, found {page}")
@@ -199,7 +199,7 @@ def read_page(document: WholeDocument, numbers: Sequence[int], page: int) -> Pas
 def describe_documents(
     documents: Sequence[ListedDocument], question: str = "", most: int = MOST_DOCUMENTS
 ) -> tuple[str, ...]:
-    """Return a line for each of up to `most` documents, and one with the number of the others.
+    """Return a line for each of up to `most` documents, and one with the number of remaining ones.
 
     If there are more, documents whose titles share rare words with the question come first.
     """
@@ -225,7 +225,7 @@ def _render_section(place: str, passages: Sequence[FoundPassage]) -> str:
 
 
 def _split_pages(document: WholeDocument, numbers: Sequence[int]) -> list[list[int]]:
-    """Split passages into pages; a passage longer than a page gets a page of its own."""
+    """Split passages into pages; a passage longer than a page gets a separate page."""
     pages: list[list[int]] = [[]]
     room = PAGE_CHARACTERS
     for number in numbers:

@@ -40,16 +40,16 @@ class ToolParts:
 class Tool(ABC, Generic[I, O]):
     """A tool that a model may call.
 
-    `run` raises errors of `tools.errors`; any other exception also counts as a failure of the call.
-    If a tool with side effects raises `ToolFailed`, it guarantees that nothing has changed. One
-    instance serves all calls and must be stateless. With `is_source`, the text of a result without
-    quoted passages is a source for answers.
+    `run` raises errors from `tools.errors`; any other exception also counts as a failure of the
+    call. If a tool with side effects raises `ToolFailed`, it guarantees that nothing has changed.
+    One instance serves all calls and must be stateless. If `is_source` is true, the text of a
+    result without quoted passages is a source for answers.
     """
 
     name: str
     aliases: tuple[str, ...] = ()
     presets: Mapping[str, Mapping[str, JsonValue]] = MappingProxyType({})
-    """Further names of the tool, each with fixed arguments."""
+    """Additional names of the tool, each with fixed arguments."""
     description: str
     effect: EffectClass = EffectClass.READ
     timeout_seconds: float = TIMEOUT_SECONDS
@@ -61,7 +61,7 @@ class Tool(ABC, Generic[I, O]):
 
     @classmethod
     def make(cls, parts: ToolParts) -> Self:
-        """Create the tool; subclasses take their dependencies from `parts`."""
+        """Create the tool. Subclasses take their dependencies from `parts`."""
         return cls()
 
     @abstractmethod
@@ -77,7 +77,7 @@ class Tool(ABC, Generic[I, O]):
         return deepcopy(_make_schema(self.inputs))
 
     def describe_preset(self, fixed: Mapping[str, JsonValue]) -> str:
-        """Return the description of the preset with these fixed arguments, for models."""
+        """Return the description, for models, of the preset with these fixed arguments."""
         return self.description
 
     def render(self, output: O) -> str:
@@ -89,12 +89,12 @@ class Tool(ABC, Generic[I, O]):
         return ()
 
     def quote(self, output: O) -> Iterable[PassageText]:
-        """Return the texts of passages that are sources for an answer, best first."""
+        """Return the texts of passages that can be used as sources for an answer, best first."""
         return ()
 
 
 class LibraryTool(Tool[I, O]):
-    """A tool that reads documents of the library that its caller may read."""
+    """A tool that reads those documents of the library that its caller may read."""
 
     def __init__(self, library: Library) -> None:
         self._library = library

@@ -36,20 +36,24 @@ from worker.model_usage import add_model_usage, find_exhausted_budget
 
 MANAGER = Role.MANAGER.value
 UNROUTED = frozenset({MANAGER, *INGESTING})
-"""Roles whose failures no manager can route: the question ends with the reply that it keeps."""
+"""Roles whose failures the manager cannot route. Their questions end with the last-resort reply
+stored for the question.
+"""
 RESERVE_SECONDS = 0.5
-"""Part of the remaining time of a question that is kept for returning the envelope."""
+"""Seconds of a question's remaining time that are reserved for returning the envelope."""
 SECONDS_TO_SEND = 1.0
-"""How long before the time limit `Run.deadline` is, so that an agent can still return a partial
-result after a slow model call. At most a tenth of the limit."""
+"""`Run.deadline` is set this long before the time limit, so that an agent can still return a
+partial result after a slow model call. At most a tenth of the limit.
+"""
 LEAST_SECONDS = 0.01
 LONGEST_WAIT_SHARE = 0.5
-"""The longest delay of a retry, as a share of the remaining time: the retry and the steps after it
-need the rest."""
+"""The maximum delay of a retry, as a share of the remaining time. The retry itself and the
+following steps need the rest.
+"""
 
 AnyAgent = Agent[Any, Any]
 Assistant = tuple[str, str]
-"""The ids of a tenant and of its assistant."""
+"""A tenant ID and an assistant ID."""
 UNSERVED: object = GaveUp(
     "this process does not serve the assistant of the question: name it in ASSISTANTS"
 )
@@ -85,7 +89,7 @@ def ignore_writes(_role: str, _writes: Fields) -> None:
 
 
 class AgentHandler:
-    """Handles the deliveries of one role by running its agent for at most `limit_seconds`.
+    """Handles the deliveries of one role by running its agent for up to `limit_seconds`.
 
     `assistants` maps each assistant that this process serves to its agent; if it is None, `agent`
     serves every assistant. `read_index` is set for roles that record the index version as evidence.
@@ -160,7 +164,7 @@ class AgentHandler:
     async def _run(
         self, agent: AnyAgent, delivery: Delivery, envelope: Envelope
     ) -> tuple[object, Calls]:
-        """Return the outcome of the agent, and a function that returns the recorded model calls."""
+        """Return the result of the agent, and a function that returns the recorded model calls."""
         reads = self._read(envelope)
         attempt = envelope.payload.get("attempt")
         attempt = attempt if isinstance(attempt, int) else 0
@@ -274,10 +278,11 @@ def open_envelope(delivery: Delivery) -> Envelope:
 
 
 def make_poison_notice(delivery: Delivery, error: str) -> FrameSend | None:
-    """Return a frame that reports an entry that killed its workers to the manager.
+    """Return a frame that tells the manager about an entry that killed its workers.
 
-    Returns None for an entry whose failures no manager routes, and for one that cannot be decoded.
-    Also sets `delivery.branch`, so that burying the entry ends its branch instead of the question.
+    Returns None if the manager does not route failures of this entry's role, or if the entry cannot
+    be decoded. Also sets `delivery.branch`, so that burying the entry ends its branch instead of
+    the question.
     """
     try:
         envelope = decode(delivery.whole())
@@ -303,7 +308,9 @@ def _end_waiting(outcome: RetryAfter[BaseModel]) -> object:
 
 
 def _list_models(made: Sequence[JournalEvent]) -> Iterator[tuple[str, str]]:
-    """Yield the requested model of each successful call, and the model that answered if another."""
+    """Yield the requested model of each successful call, and the model that answered if it was a
+    different one.
+    """
     for call in made:
         if isinstance(call, JournalEntry) and call.kind == "model_call":
             model, answered = str(call.fields.get("model")), call.fields.get("answered_by")

@@ -24,7 +24,9 @@ log = structlog.get_logger("budgets")
 
 @dataclass(frozen=True, slots=True)
 class BudgetLimits:
-    """The limits of a question by the name of the amount, and of a tenant per day, in micro-USD."""
+    """The limits per question, by name of the limited amount, and per tenant and day, in
+    micro-USD.
+    """
 
     question: Mapping[str, int]
     tenant_micro_usd: int | None = None
@@ -104,7 +106,7 @@ class ModelCallBudget:
             log.warning("budget_not_settled", message_id=question.message_id, error=str(error))
 
     def _list_days(self) -> tuple[str, str]:
-        """Return today and yesterday (UTC): a call may end after midnight."""
+        """Return today and yesterday (UTC), because a call may end after midnight."""
         today = self._clock().date()
         return today.isoformat(), (today - timedelta(days=1)).isoformat()
 
@@ -117,7 +119,7 @@ class ModelCallBudget:
 
 
 class ToolCallBudget:
-    """Reserves the tool calls of one run; see `tools.executor.ToolBudget`."""
+    """Reserves the tool calls of a run; see `tools.executor.ToolBudget`."""
 
     def __init__(self, budgets: RedisBudgets, most_calls: int, run: Run) -> None:
         self._budgets = budgets

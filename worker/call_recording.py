@@ -79,7 +79,7 @@ class HopCalls:
             self._meter.count_specialist_error(role, str(error.get("severity")))
 
     def count_search(self, run: Run, is_hit: bool) -> None:
-        """Count a search of a run; `is_hit` tells whether it came from the cache."""
+        """Count a search of a run; `is_hit` is true if the result came from the cache."""
         if self._meter is not None and run.question is not None:
             self._meter.count_search(run.stage, "cache" if is_hit else "index")
 
@@ -126,7 +126,7 @@ class HopCalls:
 def fallbacks_of(writes: Fields) -> list[str]:
     """Return the slugs of the fallbacks in the writes of a hop.
 
-    They cover missing search levels, removed links, drafts, fixed texts, and the reason why search
+    These are missing search levels, removed links, drafts, fixed texts, and the reason why search
     results replaced the answer of a model.
     """
     stats = writes.get("search_stats")
@@ -147,7 +147,7 @@ def encode_model_call(
 ) -> JournalEntry:
     """Return the journal event of a model call; an unknown cost is None.
 
-    `answered_by` is included only if another model than the requested one answered.
+    `answered_by` is included only if a model other than the requested one answered.
     """
     fields: dict[str, str | int | float | bool | None] = {
         "task": call.task,
@@ -172,7 +172,7 @@ def encode_model_call(
 
 
 def is_same_model(requested: str, answered_by: str, aliases: Mapping[str, str]) -> bool:
-    """Return whether both names are of the same model, ignoring provider, "-latest" and dates."""
+    """Return whether both names refer to the same model, ignoring provider, "-latest" and dates."""
     if not requested or not answered_by:
         return requested == answered_by
     if aliases.get(requested) == ANY_MODEL or aliases.get(requested.partition("@")[0]) == ANY_MODEL:

@@ -1,4 +1,4 @@
-"""Applies the operator controls for all workers to one process."""
+"""Applies operator controls, which are set for all workers, to this process."""
 
 from collections.abc import Callable, Collection
 
@@ -10,7 +10,7 @@ log = structlog.get_logger("worker")
 
 
 class ProcessControls:
-    """Pauses roles, sets the log level and reloads prompts on request of an operator.
+    """Pauses roles, sets the log level and reloads prompts when an operator requests it.
 
     `level` is the default log level. `reload_prompts` returns an error message if the new prompts
     are invalid; the message is logged and the previous prompts stay in use.

@@ -71,7 +71,7 @@ class ModelDescriber:
         self._is_away = False
 
     async def describe(self, page: Page, language: str, by_rules: Description) -> Description:
-        """Return the description in `language`; `by_rules` with a problem if the model fails."""
+        """Return the description in `language`, or `by_rules` with a problem if the model fails."""
         try:
             output = await self._find_description(page, language)
         except ModelError as error:
@@ -85,11 +85,11 @@ class ModelDescriber:
         return complete_description(page, made)
 
     async def finish(self) -> None:
-        """Delete the cached answers after all pages were indexed."""
+        """Delete the cached answers once all pages are indexed."""
         await self._kept.clear()
 
     async def close(self) -> None:
-        """Close the connections to the model's vendor."""
+        """Close the connections to the model provider."""
         await self._close()
 
     async def _find_description(self, page: Page, language: str) -> DescribeOutput:

@@ -1,10 +1,10 @@
-"""Divides an ingestion among processes: each document is a message to who reads, and who writes.
+"""Distributes an ingestion across processes, with one message for each document to read or write.
 
-The process that ingests, which the others call the owner, surveys the sources, decides which
-document has an id, and composes documents from what was read; it knows what was done only from the
-replies. A message is executed at least once: reading again costs no money, and writing again finds
-the paid vectors, and replaces the document as a whole. A message that has ended says nothing about
-a later ingestion, so the owner asks again then.
+The process that runs the ingestion, called the owner, surveys the sources, assigns document IDs,
+and composes documents from the content that was read. It learns about the progress only from
+replies. A message is executed at least once. Reading a document again is free, and writing it again
+reuses the vectors that were already paid for and replaces the whole document. A finished message is
+not valid for a later ingestion, so the owner then sends a new one.
 """
 
 import asyncio
@@ -67,35 +67,44 @@ T = TypeVar("T")
 CHANNEL = "ingestion"
 LONGEST_SECONDS = 6 * 3600.0
 KEPT_SECONDS = 60.0
-"""How long Redis keeps what it knows of a message after its end: the owner has its reply then."""
+"""How long Redis keeps the state of a finished message; the owner has received the reply by then.
+"""
 BLOCK_SECONDS = 30.0
 OUTAGE_SECONDS = 600.0
-"""How long Redis may be away before an ingestion ends: it may have taken hours so far."""
+"""How long an ingestion waits for Redis during an outage before it fails. It may have been running
+for hours.
+"""
 READ_AT_ONCE = 128
 BYTES_AT_ONCE = 64_000_000
-"""The bytes of documents that wait to be read, all together; a larger one is sent alone."""
+"""Maximum total size of the documents that wait to be read, in bytes. A larger document is sent
+alone.
+"""
 CHUNKS_AT_ONCE = 64 * CHUNKS_PER_BATCH
 DOCUMENTS_PER_WRITER = 64
-"""Documents that one process embeds and writes at the same time."""
+"""Maximum number of documents that a process embeds and writes at the same time."""
 MOST_FAILURES = 2
-"""How often an order may fail; one that ends its processes was begun three times each."""
+"""How often an order may fail. An order that kills its processes is started three times before it
+counts as a failure.
+"""
 
 
 class ReadOrder(BaseModel, frozen=True, extra="ignore"):
-    """A document to read, within seconds of the processor."""
+    """A document to read, and how many seconds of processor time that may take."""
 
     parcel: Parcel
     seconds: float
 
 
 class Reply(BaseModel, frozen=True, extra="ignore"):
-    """The result of an order; `order` is the name of the parcel that was sent with it."""
+    """The result of an order; `order` is the name of the parcel sent with it."""
 
     order: str
 
 
 class ReadReply(Reply, frozen=True):
-    """What was read, or the error of the document; `seconds` are those that it took."""
+    """The content of a document, or its error; `seconds` is the processor time that reading it
+    took.
+    """
 
     seconds: float
     parcel: Parcel | None = None
@@ -103,13 +112,15 @@ class ReadReply(Reply, frozen=True):
 
 
 class WriteOrder(BaseModel, frozen=True, extra="ignore"):
-    """A document to embed and to write, with the vectors that are known; see `SentDocument`."""
+    """A document to embed and write, with the vectors that are already known; see
+    `SentDocument`.
+    """
 
     parcel: Parcel
 
 
 class SentDocument(BaseModel, frozen=True, extra="ignore"):
-    """A document with the vectors that it has, and the source to which it belongs."""
+    """A document with its known vectors, and the source to which it belongs."""
 
     document: Document
     vectors: list[list[float] | None]
@@ -117,7 +128,7 @@ class SentDocument(BaseModel, frozen=True, extra="ignore"):
 
 
 class WriteReply(Reply, frozen=True):
-    """Embedding calls for this document, and for earlier ones that were not reported yet."""
+    """The usage of embedding calls for this document, and for earlier ones if not yet reported."""
 
     usage: EmbeddingUsage | None = None
 
@@ -125,7 +136,7 @@ class WriteReply(Reply, frozen=True):
 class Orders:
     """Sends orders to other processes and waits for their replies.
 
-    `name` is that of the assistant. Equal orders that are open at the same time are merged.
+    `name` is the tenant and assistant. Equal orders that are open at the same time are merged.
     """
 
     def __init__(self, broker: Broker, exchange: RedisExchange, name: tuple[str, str]) -> None:
@@ -135,7 +146,7 @@ class Orders:
 
     @asynccontextmanager
     async def sent(self, data: bytes) -> AsyncIterator[Parcel]:
-        """Provide a parcel with the data, and remove it at the end."""
+        """Provide a parcel with the data, and remove it when the context exits."""
         parcel = await _bridge(partial(self._exchange.send, data))
         try:
             yield parcel
@@ -145,16 +156,18 @@ class Orders:
                 await self._exchange.remove(parcel)
 
     async def take(self, parcel: Parcel) -> bytes | None:
-        """Return and remove the data of another process's parcel; None if it is gone."""
+        """Return and remove the data in a parcel of another process, or None if it no longer
+        exists.
+        """
         data = await _bridge(partial(self._exchange.receive, parcel))
         with suppress(MemoryUnavailableError):
             await self._exchange.remove(parcel)
         return data
 
     async def give(self, role: Role, key: str, order: ReadOrder | WriteOrder) -> Fields:
-        """Return the reply to an order; `key` tells orders apart.
+        """Execute an order in another process and return the reply; `key` identifies the order.
 
-        Raises `IndexUnavailable` if it is not executed.
+        Raises `IndexUnavailable` if the order repeatedly fails.
         """
         failures, payload = 0, order.model_dump()
         for attempt in count():
@@ -212,7 +225,7 @@ class Orders:
 
 
 class DistributedReading:
-    """Has documents read by other processes; see `knowledge.ingestion.DocumentReading`."""
+    """Reads documents in other processes; see `knowledge.ingestion.DocumentReading`."""
 
     at_once = READ_AT_ONCE
 
@@ -255,14 +268,14 @@ class DistributedReading:
 
 
 class DistributedWriting:
-    """Has documents written by other processes; see `knowledge.ingestion.DocumentWriting`."""
+    """Writes documents in other processes; see `knowledge.ingestion.DocumentWriting`."""
 
     most_chunks = CHUNKS_AT_ONCE
 
     def __init__(self, orders: Orders) -> None:
         self._orders = orders
         self.usage: EmbeddingUsage | None = None
-        """The calls for vectors of all documents that were written."""
+        """The usage of the embedding calls for all documents written so far."""
 
     async def write(self, document: Document, vectors: Vectors, root: str) -> None:
         data = orjson.dumps(
@@ -286,7 +299,7 @@ class ReadHandler:
         self._exchange = exchange
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Read the document of an order."""
+        """Read the document in an order."""
         order = ReadOrder.model_validate(envelope.payload)
         name = order.parcel.name
         data = await self._exchange.receive(order.parcel)
@@ -332,7 +345,7 @@ class WriteHandler:
         self._writers: dict[int, tuple[object, PaidEmbedder, DocumentWriter]] = {}
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Write the document of an order."""
+        """Write the document in an order."""
         question = delivery.question
         knowledge = self._knowledge.of(question.tenant, question.assistant, own=self._own)
         if knowledge is None:
@@ -356,7 +369,7 @@ class WriteHandler:
         return _reply(WriteReply(order=order.parcel.name, usage=usage))
 
     def _find_writer(self, knowledge: OpenIndex) -> tuple[PaidEmbedder, DocumentWriter]:
-        """Return the writer of the index that answers now."""
+        """Return the writer for the index that currently serves searches."""
         index, embedder, writer = self._writers.get(id(knowledge), (None, None, None))
         if index is not knowledge.index or embedder is None or writer is None:
             embedder = PaidEmbedder(self._choose_embedder(knowledge), self._kept)
@@ -366,7 +379,7 @@ class WriteHandler:
 
 
 class SpentSeconds:
-    """Counts the seconds that reading one document takes."""
+    """Measures the processor time spent reading one document."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = 0.0
@@ -385,7 +398,9 @@ class SpentSeconds:
 
 
 async def _is_written(knowledge: OpenIndex, document: Document) -> bool:
-    """Return whether a process that was killed has written the document before its end."""
+    """Return whether the document was already written by a process that was killed before it could
+    reply.
+    """
     listed = await knowledge.index.list_documents([document.id])
     return any(one.content_hash == document.content_hash for one in listed)
 

@@ -19,7 +19,7 @@ log = structlog.get_logger("worker")
 MOST_DRAFTS = 200
 """Maximum drafts per run; each has at least one more sentence than the previous one."""
 LONGEST_DRAFT = 32_000
-"""In characters; a longer answer is shown only when it is complete."""
+"""In characters; a longer answer is shown only once it is complete."""
 WRITE_SECONDS = 1.0
 NOT_WRITTEN = "draft_not_written"
 
@@ -39,9 +39,9 @@ class RunDrafts:
         self._is_over = False
 
     async def publish(self, draft: AnswerDraft) -> None:
-        """Replace the previous draft of the run in the journal.
+        """Write a draft to the journal, replacing the previous one of this run.
 
-        After a failure, the run publishes no more drafts; the complete answer follows anyway.
+        After a failure, the run publishes no more drafts; the complete answer is delivered anyway.
         """
         if self._is_over:
             return

@@ -2,7 +2,7 @@
 
 WorkerError
 ├── HandlerTimeoutError   a handler exceeded its time limit
-├── RunFailedError        a run failed; `__cause__` is the error, `journal` has its events so far
+├── RunFailedError        a run failed; `__cause__` is the error, `journal` its events so far
 │   └── SuspectFailedError    a run failed in a child process, in quarantine
 └── HealthPortError       the port for health probes is not available
 """
@@ -23,7 +23,7 @@ class HandlerTimeoutError(WorkerError):
 
 
 class RunFailedError(WorkerError):
-    """A run failed; `journal` has its events until the failure, such as model calls."""
+    """A run failed; `journal` contains its events up to the failure, such as model calls."""
 
     def __init__(self, error: Exception, journal: Sequence[JournalEvent]) -> None:
         super().__init__(f"{type(error).__name__}: {error}")

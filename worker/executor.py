@@ -1,9 +1,9 @@
-"""Runs the entries of workers: a queue of runs, and runner tasks that process it.
+"""Runs the entries of workers with a queue of runs and runner tasks that process it.
 
-A runner processes runs of all roles one after the other, so it can continue with an entry that its
-own settlement took, without starting a task. If a runner awaits something while runs are queued,
-another runner starts: handlers that await run concurrently, and handlers that never await share one
-runner.
+A runner processes runs of all roles one after the other, so it can continue with an entry that was
+taken in the same call as its own settlement, without starting a task. If a runner awaits something
+while runs are queued, another runner starts. Handlers that await therefore run concurrently, and
+handlers that never await share one runner.
 """
 
 import asyncio
@@ -54,8 +54,8 @@ class Runners:
     def add(self, executor: "Executor", run: Execution) -> None:
         """Queue a run, and start a runner in the next loop iteration if one is needed.
 
-        None is needed if the caller is a runner whose settlement returned the entry: it finishes
-        its current run and then takes this one.
+        No new runner is needed if the caller is a runner whose settlement returned the entry,
+        because it finishes its current run and then takes this one.
         """
         if self._group is None:
             raise RuntimeError("call `work_in` before adding a run")
@@ -133,8 +133,8 @@ class Executor:
     def start(self, delivery: Delivery) -> bool:
         """Queue an entry; return False if it is already queued or running.
 
-        A consumer group that was created again redelivers all entries, even running ones. Entries
-        that a settlement took may exceed the free slots; they wait.
+        A recreated consumer group redelivers all entries, even running ones. If entries taken by a
+        settlement exceed the free slots, they wait.
         """
         key = (delivery.role, delivery.shard, delivery.entry_id, delivery.count)
         if key in self._runs:
@@ -160,8 +160,9 @@ class Executor:
     def cancel_lost(self, lost: LeaseLost) -> bool:
         """Cancel the run of an entry whose lease was lost; return False if there is none.
 
-        A run that is being settled is not cancelled: its lease may be gone because it is settled,
-        and the response may contain entries that were taken in the same round trip.
+        A run that is being settled is not cancelled: its lease may be missing because the entry is
+        already settled, and the response may contain entries that were taken in the same round
+        trip.
         """
         run = self._runs.get((lost.role, lost.shard, lost.entry_id, lost.count))
         if run is None or run.settling:
@@ -177,11 +178,11 @@ class Executor:
         return len(runs)
 
     async def free(self) -> None:
-        """Wait until there is a free slot."""
+        """Wait until a slot is free."""
         await self._free.wait()
 
     async def empty(self) -> None:
-        """Wait until no run is left."""
+        """Wait until no runs remain."""
         while self._runs:
             self._empty.clear()
             await self._empty.wait()
@@ -205,7 +206,7 @@ class Executor:
         self._begin_waiting()
 
     def _begin_waiting(self) -> None:
-        """Pass waiting runs to the runners while there are free slots."""
+        """Pass waiting runs to the runners while slots are free."""
         while self._waiting and self._at_work < self._slots:
             run = self._waiting.popleft()
             if run.key in self._runs:

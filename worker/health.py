@@ -19,13 +19,13 @@ from worker.process import WorkerProcess
 StartResponse = Callable[..., Any]
 Environ = dict[str, Any]
 STOP_SECONDS = 0.1
-"""How often the server thread checks whether to stop."""
+"""How often the server thread checks whether it should stop, in seconds."""
 SILENT_SECONDS = 5.0
-"""An idle connection is closed after this time."""
+"""An idle connection is closed after this time, in seconds."""
 
 log = structlog.get_logger("worker")
 LONGEST_SILENCE_SECONDS = 12.0
-"""A worker without a successful read for this long is not ready; reads block for 8 seconds."""
+"""A worker without a successful read for this long is not ready; a read blocks for 8 seconds."""
 TURN_SECONDS = 1.0
 RENEWAL_ENDED = "the renewal of leases has ended"
 
@@ -51,7 +51,7 @@ class WorkerHealth:
         self.last_turn = time.monotonic()
 
     async def record_turns(self) -> None:
-        """Record regularly that the event loop is running, until cancelled."""
+        """Regularly record that the event loop is running, until cancelled."""
         while True:
             self.last_turn = time.monotonic()
             await asyncio.sleep(TURN_SECONDS)

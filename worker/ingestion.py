@@ -29,7 +29,7 @@ from knowledge.source_registry import FetchedSource
 PROGRESS_SECONDS = 1.0
 """How often the progress of an ingestion is published."""
 MOST_NOTES = 1000
-"""Maximum notes about files, per kind, that are returned to the requester."""
+"""Maximum notes about files, per kind, that are returned to the requesting process."""
 REPLACED = (
     "an index with another embedding model has replaced its index; restart it, so that it answers "
     "from the new one"
@@ -43,7 +43,7 @@ class IngestionHandler:
     """Ingests, lists and removes documents for other processes.
 
     `own` is the tenant and assistant of `knowledge`; `ingest` reads sources into an index. The
-    progress is written to the journal of the request as drafts, unless `drafts` is None.
+    progress is written to the request's journal as drafts, unless `drafts` is None.
     """
 
     role = Role.INGESTION

@@ -1,10 +1,10 @@
-"""Runs suspected entries in child processes, so that a poison message cannot kill other runs.
+"""Runs suspect entries in child processes, so that a poison message cannot kill other runs.
 
-An entry whose worker died may have killed it, or may only have run at the same time. It is
-restarted in a child process: if the child dies, only this entry is affected, and its death is
-noticed immediately instead of after the lease. After three starts in total the entry is buried.
-Children are created by a fork server, which has no threads or connections that a fork would break.
-It starts with the first suspect, or earlier with `warm`.
+If a worker dies, its entries may have killed it, or may only have been running at the time. Each is
+restarted in a child process. If the child dies, only its entry is affected, and the death is
+noticed immediately instead of when the lease expires. After three starts in total, the entry is
+buried. Children are created by a fork server, which has no threads or connections that a fork would
+break. The fork server starts with the first suspect, or earlier with `warm`.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from worker.log_context import PRESENT
 from worker.port import Handler, PrefetchesMemory
 
 SUSPECT_STARTS = 2
-"""From this start on, an entry may have killed its previous worker."""
+"""From this start on, the entry is suspected of having killed its previous worker."""
 CHILDREN = 8
 """Maximum child processes at the same time."""
 RESERVE_SECONDS = 0.5
@@ -53,7 +53,7 @@ OnIsolatedRun = Callable[[str, Settlement], None]
 
 
 class Quarantine:
-    """Runs suspected entries of `roles` in child processes.
+    """Runs suspect entries of `roles` in child processes.
 
     `make` creates the handler in the child, and `make_notice` the frame that tells the manager
     about a buried entry. The fork server imports the modules in `preload`.
@@ -84,7 +84,9 @@ class Quarantine:
         await asyncio.to_thread(process.join)
 
     async def run(self, delivery: Delivery) -> Settlement:
-        """Return the settlement of an entry: a burial if the last start kills its child, too."""
+        """Return the settlement of an entry, which is a burial if its last permitted start also
+        kills the child.
+        """
         deaths, how = list(delivery.deaths), ""
         until = time.monotonic() + delivery.remaining_seconds
         async with self._at_once:
@@ -178,10 +180,10 @@ def ignore_run(_role: str, _settlement: Settlement) -> None:
 
 
 class IsolatedHandler:
-    """Runs suspected entries in quarantine, and all other entries in this process.
+    """Runs suspect entries in quarantine, and all other entries in this process.
 
-    `on_isolated_run` is called with the role and the settlement of each run in a child, whose own
-    metrics are lost.
+    `on_isolated_run` is called with the role and the settlement of each run in a child process,
+    because the child's own metrics are lost.
     """
 
     def __init__(

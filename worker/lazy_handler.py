@@ -11,7 +11,7 @@ from worker.port import Handler
 class LazyHandler:
     """Creates the handler with `make` on first use.
 
-    A process may never receive entries of some of its roles, and some modules take long to import.
+    Some roles may never receive an entry in this process, and some modules are slow to import.
     """
 
     def __init__(self, role: Role, make: Callable[[], Handler]) -> None:

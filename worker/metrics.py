@@ -74,7 +74,7 @@ log = structlog.get_logger("worker")
 
 
 class PrometheusMeter:
-    """The metrics of a process, in a Prometheus registry of its own."""
+    """The metrics of a process, in a separate Prometheus registry."""
 
     def __init__(self) -> None:
         self.registry = own = CollectorRegistry()
@@ -150,7 +150,7 @@ class PrometheusMeter:
         self._fallbacks.labels(role, reason).inc()
 
     def count_decision(self, role: str, by: str) -> None:
-        """Count what decided a stage: `rules`, `combined_call` or `own_call`."""
+        """Count how a stage was decided: `rules`, `combined_call` or `own_call`."""
         self._decisions.labels(role, by).inc()
 
     def count_search(self, role: str, source: str) -> None:
@@ -158,7 +158,7 @@ class PrometheusMeter:
         self._searches.labels(role, source).inc()
 
     def count_tool_call(self, role: str, tool: str, error_type: str) -> None:
-        """Count a tool call; names that a model invented are passed as `other`."""
+        """Count a tool call; tool names invented by a model are counted as `other`."""
         self._tool_calls.labels(role, tool, error_type).inc()
 
     def count_specialist_error(self, role: str, severity: str) -> None:
@@ -196,7 +196,9 @@ class PrometheusMeter:
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """The state of the queues in Redis; `write_fault` is why it refuses writes, or empty."""
+    """The state of the queues in Redis; `write_fault` is the reason why Redis rejects writes, or
+    empty.
+    """
 
     roles: Sequence[RoleStatus]
     write_fault: str
@@ -216,7 +218,7 @@ class Depths(Collector):
         self._known = True
 
     async def run(self) -> None:
-        """Read whenever a scrape requests it, until cancelled."""
+        """Read the queue state whenever a scrape requests it, until cancelled."""
         self._loop = asyncio.get_running_loop()
         try:
             while True:
@@ -228,7 +230,7 @@ class Depths(Collector):
             self._publish(None)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges; those of the roles only if Redis responded."""
+        """Yield the gauges; those per role only if Redis responded."""
         state = self._ask()
         yield GaugeMetricFamily(*UP, value=state is not None)
         accepting = state is not None and not state.write_fault

@@ -22,8 +22,8 @@ BY_AGENT = "by_agent"
 def add_model_usage(payload: "Mapping[str, JsonValue]", calls: "Iterable[JournalEvent]") -> Fields:
     """Return the attribute `model_usage` with these calls added, or nothing if there are none.
 
-    `cost_usd` (a decimal string in USD) is None if the price of any call is unknown. A cached
-    answer of another question counts as a cache hit without tokens and cost, and increases
+    `cost_usd` (a decimal string in USD) is None if the price of any call is unknown. An answer
+    cached for another question counts as a cache hit without tokens or cost, and increases
     `saved_usd`. `by_agent` maps each task to its calls, tokens and cost.
     """
     made = [
@@ -51,7 +51,7 @@ def add_model_usage(payload: "Mapping[str, JsonValue]", calls: "Iterable[Journal
 
 
 def find_exhausted_budget(calls: "Iterable[JournalEvent]") -> Fields:
-    """Return the attribute `exhausted_budget` if a budget refused a call, else nothing."""
+    """Return the attribute `exhausted_budget` if a budget rejected a call, or no attributes."""
     for call in calls:
         if isinstance(call, JournalEntry) and call.kind == BUDGET_EXHAUSTED:
             return {"exhausted_budget": call.fields["budget"]}

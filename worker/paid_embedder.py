@@ -16,7 +16,7 @@ TEXTS_AT_ONCE = 100
 
 
 class PaidAnswers(Protocol):
-    """Keeps paid answers until their documents are in the index."""
+    """Stores paid embeddings until their documents are indexed."""
 
     async def get(self, keys: Sequence[str]) -> Mapping[str, bytes]: ...
 
@@ -26,8 +26,8 @@ class PaidAnswers(Protocol):
 class PaidEmbedder:
     """An embedder whose vendor calls are counted; `usage` is None before the first call.
 
-    With `kept`, document vectors are cached, so that an ingestion that was killed does not pay for
-    them again.
+    With `kept`, document vectors are cached, so that they are not paid for again if the ingestion
+    is killed.
     """
 
     def __init__(self, embedder: Embedder, kept: PaidAnswers | None = None) -> None:
@@ -61,7 +61,7 @@ class PaidEmbedder:
         return await self._embed(texts, are_questions=True)
 
     def name_text(self, text: str) -> str:
-        """Return the key under which the vector of a text is kept."""
+        """Return the key under which the vector of a text is cached."""
         named = repr((self.name, self.dimensions, self.forms, text)).encode("utf-8", "replace")
         return hashlib.blake2b(named, digest_size=32).hexdigest()
 

@@ -43,7 +43,7 @@ class WorkerMeter(Protocol):
 
 
 class SilentMeter:
-    """Counts nothing."""
+    """A meter that counts nothing."""
 
     def count_hop(self, role: str, outcome: str, seconds: float) -> None:
         """Count nothing."""

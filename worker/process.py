@@ -31,7 +31,7 @@ class WorkerSpec:
 
 
 class WorkerProcess:
-    """Runs the workers of a process; see `worker.shutdown` for how it ends."""
+    """Runs the workers of a process; see `worker.shutdown` for the shutdown sequence."""
 
     def __init__(
         self,

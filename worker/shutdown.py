@@ -1,6 +1,8 @@
-"""Ends a worker process: stops taking, finishes or returns entries, keeps leases until the end.
+"""Shuts down a worker process: stops taking entries, finishes or returns them, and keeps leases
+until the end.
 
-One `GracePeriod` bounds all of it. It begins with the signal, and every step gets what is left.
+One `GracePeriod` covers the whole shutdown. It begins with the signal, and each step gets the time
+that remains.
 """
 
 import asyncio
@@ -16,43 +18,44 @@ from broker.ports import Consumer
 from worker.worker import Worker
 
 GRACE_SECONDS = 25.0
-"""How long a process may take to end; a pod needs a longer period before it is killed."""
+"""How long a process may take to shut down. A pod's termination grace period must be longer."""
 RETURN_SECONDS = 5.0
-"""The part of a grace period that is kept for returning entries; at most a fifth of it."""
+"""The time reserved for returning entries, at most a fifth of the grace period."""
 
 log = structlog.get_logger("worker")
 NOTICE_SECONDS = 1.0
-"""How long a shutdown may wait for runs before the wait is reported."""
+"""How long a shutdown waits for runs before it logs a notice."""
 
 
 class GracePeriod:
-    """The time that a process may take to end, from `begin` on."""
+    """The time that a process may take to shut down, counted from `begin`."""
 
     def __init__(self, seconds: float = GRACE_SECONDS) -> None:
         self.seconds = seconds
         self._ends: float | None = None
 
     def begin(self) -> None:
-        """Begin the period; one that has begun does not change."""
+        """Begin the period; do nothing if it has already begun."""
         if self._ends is None:
             self._ends = asyncio.get_running_loop().time() + self.seconds
 
     def left(self) -> float:
-        """Return the seconds that are left; begins the period if nothing else did."""
+        """Return the remaining seconds, and begin the period if it has not begun."""
         self.begin()
         assert self._ends is not None  # noqa: S101 - set by `begin`
         return max(0.0, self._ends - asyncio.get_running_loop().time())
 
     def left_for_runs(self) -> float:
-        """Return how long running agents may still take."""
+        """Return how many more seconds running agents may take."""
         return max(0.0, self.left() - min(RETURN_SECONDS, self.seconds / 5))
 
 
 @asynccontextmanager
 async def stop_on_signals(stop: asyncio.Event) -> AsyncIterator[GracePeriod]:
-    """Set `stop` on SIGTERM and SIGINT while inside, and provide the period that begins then.
+    """Set `stop` on SIGTERM and SIGINT inside the context; yield the grace period that begins then.
 
-    A process that is still inside when the period is over prints where it waits, and exits with 1.
+    If the process is still inside the context when the period is over, it prints a traceback and
+    exits with status 1.
     """
     loop = asyncio.get_running_loop()
     grace = GracePeriod()
@@ -80,8 +83,8 @@ async def drain(
     *,
     report_waiting: Callable[[], None] = lambda: None,
 ) -> int:
-    """Wait for the runs; cancel those left after their part of the grace period, and return their
-    number.
+    """Wait for running agents to finish, cancel those that exceed their share of the grace period,
+    and return how many were cancelled.
 
     `report_waiting` is called once if the wait takes longer than `NOTICE_SECONDS`.
     """
@@ -93,7 +96,9 @@ async def drain(
 
 
 async def leave(consumer: Consumer, workers: Sequence[Worker], grace: GracePeriod) -> None:
-    """Return the entries that these workers still own, and remove their consumers."""
+    """Return the entries that these workers still hold to their streams, and remove their
+    consumers.
+    """
     async with asyncio.TaskGroup() as tasks:
         for worker in workers:
             tasks.create_task(_leave_group(consumer, worker, grace.left()))

@@ -22,7 +22,9 @@ EMBEDDING = "embedding"
 
 
 class RunningVectors:
-    """Stores the vectors of a running question with its paid model calls, until it ends."""
+    """Stores the vectors of a running question with its paid model calls until the question
+    ends.
+    """
 
     def __init__(self, calls: CallStore) -> None:
         self._calls = calls

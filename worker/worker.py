@@ -48,7 +48,7 @@ LEVEL = logging.getLogger("worker")
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
 FIRST_SECONDS = 0.05
 LONGEST_SECONDS = 0.5
-"""Short enough that work continues within two seconds after Redis is back."""
+"""In seconds; short enough that work resumes within two seconds after Redis is available again."""
 _RANDOM = random.Random()  # noqa: S311 - jitter needs no cryptographic randomness
 UNSURE = -1
 ROLES = frozenset(role.value for role in Role)
@@ -62,11 +62,11 @@ HOP_OUTCOMES = {
 }
 """The metric label `outcome` of each settlement."""
 LEASE_LOST = "lease_lost"
-"""The metric label of a settlement that was refused because another worker owns the entry."""
+"""The metric label of a settlement that was rejected because another worker holds the entry."""
 
 
 class Backoff:
-    """Waits up to 0.5 s with jitter after a failure; `outage` logs the outage of the process."""
+    """Waits up to 0.5 s, with jitter, after a failure; `outage` logs the outage for the process."""
 
     def __init__(self, operation: str, outage: Outage, *, role: str) -> None:
         self._operation = operation
@@ -133,7 +133,7 @@ class Worker:
 
     @property
     def free_slots(self) -> int:
-        """The number of additional entries it can run; 0 if it is paused or not started."""
+        """The number of additional entries that it can run; 0 if paused or not started."""
         return self.runs.free_slots if self._takes and self._may_take.is_set() else 0
 
     def pause(self) -> None:
@@ -148,16 +148,16 @@ class Worker:
         self._may_take.set()
 
     def deliver(self, delivery: Delivery) -> None:
-        """Run an entry that was taken in the round trip of a settlement or a submission."""
+        """Run an entry that was taken in the round trip that settled or submitted another one."""
         if self._takes:
             self._start(delivery)
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return the memory that the handler reads in the round trip that starts a question."""
+        """Return the memory to read, for the handler, in the round trip that starts a question."""
         return None if self._reads_along is None else self._reads_along.prefetch_memory(question)
 
     def schedule_recovery(self) -> None:
-        """Recover entries whose delivery was lost before the next read."""
+        """Recover entries that were assigned but not received, before the next read."""
         self._recovered = UNSURE
 
     async def take(self) -> None:
@@ -200,7 +200,9 @@ class Worker:
         self.last_read = time.monotonic()
 
     async def _recover(self) -> None:
-        """Return entries whose delivery was lost to their streams before their leases expire."""
+        """Return entries that were assigned but not received to their streams, before their leases
+        expire.
+        """
         troubles = self._outage.troubles
         if troubles == self._recovered:
             return
@@ -209,7 +211,9 @@ class Worker:
             self._recovered = troubles
 
     def cancel_lost(self, lost: LeaseLost) -> None:
-        """Cancel the run of an entry whose lease was lost; its settlement would be refused."""
+        """Cancel the run of an entry whose lease was lost, because its settlement would be
+        rejected.
+        """
         if self.runs.cancel_lost(lost):
             self._meter.count_lost(self.role)
 
@@ -304,7 +308,7 @@ class Worker:
                 return self._failure(delivery, envelope, error)
 
     async def _has_ended(self, delivery: Delivery) -> bool:
-        """Return whether the question has ended, which makes another run useless."""
+        """Return whether the question has already ended, so that another run would be useless."""
         return await self._replies.await_reply(delivery.question, block_seconds=0.0) is not None
 
     def _sendable(self, settlement: Settlement) -> Settlement:
@@ -340,11 +344,11 @@ class Worker:
 
 
 def format_error(error: Exception) -> str:
-    """Return the text of an error for the journal and the log."""
+    """Return the message of an error for the journal and the log."""
     kind = "" if isinstance(error, RunFailedError) else f"{type(error).__name__}: "
     return brief(f"{kind}{error}")
 
 
 async def _raise(error: Exception) -> NoReturn:
-    """Raise the error of a settlement in the worker's task group, which ends with it."""
+    """Raise the error of a settlement in the worker's task group, which ends the group."""
     raise error

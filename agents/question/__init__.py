@@ -1,3 +1,3 @@
-"""The agents of the stages that every question passes: language, meaning, scope, commands and
-replies.
+"""The agents of the stages that every question passes through: language, meaning, scope, commands,
+and replies.
 """

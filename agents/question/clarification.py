@@ -1,4 +1,4 @@
-"""Writes a clarification question or a refusal, which an earlier agent requested with a reason."""
+"""Writes a clarifying question or a refusal, which an earlier agent has requested with a reason."""
 
 import asyncio
 from typing import TYPE_CHECKING, Literal, Self
@@ -39,7 +39,7 @@ MOST_OPTIONS = 4
 _SURE_OF_LANGUAGE = 20
 """The number of characters from which the language of a wording is checked."""
 LONGEST_QUESTION = 300
-"""The number of characters after which a repeated question is cut."""
+"""The number of characters after which a repeated question is truncated."""
 ClarificationType = Literal["ambiguity", "scope", "context", "choice"]
 
 _Reason = ClarificationReason
@@ -64,18 +64,20 @@ _FIXED = frozenset(
         _Reason.INTERNAL_FAULT,
     }
 )
-"""Reasons that always use the fixed text: they concern faults of Refdesk, and the model may have
-failed.
+"""Reasons that always use the fixed text, because they concern faults of Refdesk, and the model may
+have failed.
 """
 _UNREAD = frozenset({Role.GUARDRAILS.value, Role.SEARCH.value})
-"""Stages before any passage was read: they only know that the search found no match."""
+"""Stages before any passage was read, which know only that the search found no match."""
 _OF_SOME_DOCUMENTS = frozenset({_Reason.OUT_OF_SCOPE, _Reason.INSUFFICIENT_CONTEXT})
-"""Reasons that concern the documents which were compared with the question, perhaps not all."""
+"""Reasons that concern the documents that were compared with the question, which may not be all of
+them.
+"""
 _WITHOUT_PAGES = frozenset({_Reason.OUT_OF_SCOPE, _Reason.NO_DOCUMENTS, _Reason.NO_TRANSLATION})
 
 
 class Reads(ReadsLanguage, frozen=True):
-    """The reason for asking or declining, and the results of the search."""
+    """The reason for the clarification or refusal, and the results of the search."""
 
     needs_clarification: bool = True
     clarification_reason: ClarificationReason | None = None
@@ -105,11 +107,12 @@ class Writes(BaseModel, frozen=True):
 
 
 class ClarificationAgent(Agent[Reads, Writes]):
-    """Asks the user to choose among places that the search found, or declines with nearby pages.
+    """Asks the user to choose among locations that the search found, or declines and lists close
+    pages.
 
-    The wording is the model's, unless it contains a link, asks for a secret or is in another
-    language than the user's. Then, and when the model fails, the fixed text in the user's language
-    is used, and `clarification_fallback` has the reason.
+    The model words the text, unless its wording contains a link, asks for a secret, or is not in
+    the user's language. In that case, and if the model fails, the fixed text in the user's language
+    is used, and `clarification_fallback` contains the reason.
     """
 
     role = Role.CLARIFICATION
@@ -178,7 +181,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         return (inputs.fixed_text, f"the model's wording: {fault}") if fault else (text, "")
 
     async def _find_language_fault(self, text: str, inputs: ClarifyInputs) -> str:
-        """Return that the text is in another language than the user's, or an empty text."""
+        """Return that the text is not in the user's language, or an empty string."""
         own = text
         for name in (*inputs.options, inputs.topic):
             own = own.replace(name, "")
@@ -229,7 +232,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         )
 
     def _name_languages(self, reads: Reads) -> str:
-        """Return the names of the documents' languages in the user's language."""
+        """Return the names of the documents' languages, in the user's language."""
         known = [code for code in reads.document_languages if code in self._texts.languages]
         names = [self._texts.text(f"language_{code}", reads.reply_language) for code in known]
         return ", ".join(names or reads.document_languages)
@@ -241,8 +244,8 @@ class ClarificationAgent(Agent[Reads, Writes]):
         return join_sentences(self._explain_failure(reads), note)
 
     def _explain_failure(self, reads: Reads) -> str:
-        """Return a notice about why no model interpreted the question; empty if one did or none is
-        set up.
+        """Return a notice about why no model interpreted the question, or an empty string if one
+        did or none is configured.
         """
         if not reads.model_failure:
             return ""
@@ -257,7 +260,9 @@ class ClarificationAgent(Agent[Reads, Writes]):
         return " ".join(why.split())
 
     def _with_reference(self, text: str, reason: ClarificationReason, reads: Reads) -> str:
-        """Return the text, followed by the id of the question if an operator must see it."""
+        """Return the text, followed by the id of the question if an operator has to investigate
+        it.
+        """
         reference = plain_line(reads.message_reference)
         if reason is not _Reason.INTERNAL_FAULT or not reference:
             return text
@@ -311,7 +316,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
 
 
 def find_fault(text: str, inputs: ClarifyInputs) -> str:
-    """Return why a model's wording must not be shown, or an empty text."""
+    """Return why a model's wording must not be shown, or an empty string."""
     if not text:
         return "it is empty"
     about = (inputs.question, inputs.message, *inputs.options, inputs.topic)
@@ -319,9 +324,7 @@ def find_fault(text: str, inputs: ClarifyInputs) -> str:
 
 
 def _choose_quoted(reads: Reads) -> str:
-    """Return the question as it is quoted to the person, because the canonical question is in
-    English.
-    """
+    """Return the question as quoted to the person, because the canonical question is in English."""
     is_typed = reads.language != ENGLISH and reads.context_type != "clarification"
     return (reads.text if is_typed else "") or reads.canonical_question
 
@@ -331,7 +334,7 @@ def _find_reason(reads: Reads) -> ClarificationReason:
 
 
 def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
-    """Return the key of the fixed text; that for a missing document names it."""
+    """Return the key of the fixed text; the text for a missing document names the document."""
     if _offers_answered(reads):
         return "ask_verified"
     if reason is _Reason.MODEL_FAILED and reads.asking_stage == Role.RESPONSE:
@@ -348,7 +351,9 @@ def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
 
 
 def _is_asked_unread(reads: Reads) -> bool:
-    """Return whether rules ask back about a question because a model failed to interpret it."""
+    """Return whether the rules ask for clarification because a model failed to interpret the
+    question.
+    """
     is_unjudged = reads.asking_stage == Role.GUARDRAILS and reads.decided_by == "rules"
     is_asked = is_unjudged and _find_reason(reads) not in REFUSALS
     return bool(reads.model_failure) and is_asked and not _offers_answered(reads)
@@ -363,7 +368,7 @@ def _without_links(text: str) -> str:
 
 
 def _offers_answered(reads: Reads) -> bool:
-    """Return whether the options are questions of verified answers, instead of places."""
+    """Return whether the options are questions with verified answers, rather than locations."""
     options = reads.clarification_options
     is_ambiguous = reads.clarification_reason is _Reason.AMBIGUOUS_QUERY
     is_asked = is_ambiguous and reads.asking_stage == Role.GUARDRAILS
@@ -371,8 +376,8 @@ def _offers_answered(reads: Reads) -> bool:
 
 
 def _choose_options(reads: Reads) -> tuple[ClarificationOption, ...]:
-    """Return the options to choose from: those that an earlier stage named, else the places of
-    the results of the search.
+    """Return the options to choose from: those named by an earlier stage or, if there are none, the
+    locations of the search results.
     """
     if reads.unknown_documents is not None:
         return reads.clarification_options[:MOST_OPTIONS]

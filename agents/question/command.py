@@ -45,7 +45,7 @@ class Writes(BaseModel, frozen=True):
 
 
 class CommandAgent(Agent[Reads, Writes]):
-    """Deletes the history, sets the language, shows statistics or help.
+    """Deletes the history, sets the language, or shows statistics or help.
 
     The reply to an unknown command lists the known ones.
     """
@@ -150,7 +150,7 @@ class CommandAgent(Agent[Reads, Writes]):
 
 
 def _spellings(texts: Texts) -> dict[str, str]:
-    """Return the codes of the languages by their names in each language."""
+    """Return language codes by the name of each language in each language."""
     return {
         texts.text(f"language_{code}", spoken).casefold(): code
         for code in texts.languages
@@ -159,6 +159,6 @@ def _spellings(texts: Texts) -> dict[str, str]:
 
 
 def _read_language(spelling: str) -> str | None:
-    """Return the language of `de`, `de-AT` or `zh_TW`, or None for an unknown language."""
+    """Return the language for `de`, `de-AT` or `zh_TW`, or None for an unknown language."""
     tag = read_tag(spelling)
     return tag if primary_of(tag) in CANDIDATES else None

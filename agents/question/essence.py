@@ -1,4 +1,6 @@
-"""Makes the question independent of its conversation and recognises replies and acts."""
+"""Makes the question independent of its conversation, and recognizes replies and conversation
+acts.
+"""
 
 import re
 from typing import Literal, Self
@@ -45,9 +47,9 @@ SHORT_WORDS = 8
 question.
 """
 _SHORT_CHARACTERS = 14
-"""The same for scripts that put no spaces between words."""
+"""The corresponding limit for scripts that do not put spaces between words."""
 MOST_TRANSLATED = 9
-"""The number of translations that are searched: of three questions in three languages."""
+"""Maximum number of translations that are searched for: three questions in three languages."""
 _LIST_ITEM = re.compile(r"^\s{0,3}\d{1,2}[.)]\s", re.MULTILINE)
 DecidedBy = Literal["rules", "combined_call", "own_call"]
 
@@ -90,15 +92,16 @@ class Writes(MayAsk, frozen=True):
 
 
 class EssenceAgent(Agent[Reads, Writes]):
-    """Rewrites the last turn so that it can be understood alone, or reads it as a reply to an open
-    question.
+    """Rewrites the last turn so that it can be understood alone, or interprets it as a reply to an
+    open question.
 
-    A pressed button, the number of an option and a stop word are unambiguous and need no model.
-    Everything else is decided by the combined call or by a call of this agent. A request to
-    rephrase the last answer repeats the question of that answer unchanged. A turn about a different
-    topic, as recognised by a model, leaves an open question open. If no model decides, the turn is
-    used as typed: a short turn, and one that follows an open question, is searched together with
-    the previous question; thanks and greetings are recognised by fixed words.
+    A button that was pressed, the number of an option, and a stop word are unambiguous and do not
+    need a model. Everything else is decided by the combined call or by a call of this agent. A
+    request to rephrase the last answer repeats the question of that answer unchanged. If a model
+    recognizes that a turn is about a different topic, an open question stays open. If no model
+    decides, the turn is used as typed: a short turn, and one that follows an open question, is
+    searched for together with the previous question; thanks and greetings are recognized by fixed
+    words.
     """
 
     role = Role.ESSENCE
@@ -172,7 +175,7 @@ def _as_understanding(output: EssenceOutput) -> Understanding:
 
 
 def _find_question(reads: Reads) -> Pause | None:
-    """Return the pause that waits for an answer, unless it only offers further questions."""
+    """Return the pause that is waiting for an answer, unless it only offers further questions."""
     pause = reads.open_pause
     return None if pause is None or pause.is_offer else pause
 
@@ -180,9 +183,9 @@ def _find_question(reads: Reads) -> Pause | None:
 def _resume(
     pause: Pause, reply: ClarificationReply, understanding: Understanding | None = None
 ) -> Writes:
-    """Return the original question of the pause with the choice of the reply.
+    """Return the original question of the pause with the choice made in the reply.
 
-    `understanding` is that of a question which the user chose from several.
+    `understanding` belongs to a question that the user chose from several.
     """
     if reply.kind == "exit":
         return Writes(
@@ -218,7 +221,7 @@ def _resume(
 
 
 def _read(reads: Reads, understanding: Understanding, decided_by: DecidedBy) -> Writes:
-    """Return the output of the model, limited to what the conversation allows."""
+    """Return the output of the model, limited to what is possible in the conversation."""
     act = _check_act(reads, understanding)
     if act is ConversationAct.REPHRASE:
         return _rephrase(reads, understanding, decided_by)
@@ -251,7 +254,9 @@ def _read(reads: Reads, understanding: Understanding, decided_by: DecidedBy) -> 
 def _check_translations(
     given: tuple[QuestionTranslation, ...],
 ) -> tuple[QuestionTranslation, ...]:
-    """Return the translations that can be searched for: in a known language, and not empty."""
+    """Return the translations that can be searched for, which are not empty and in a known
+    language.
+    """
     translations = (
         QuestionTranslation(
             language=primary_of(read_tag(translation.language)),
@@ -265,7 +270,7 @@ def _check_translations(
 
 
 def _leave_open(question: Pause | None, *, is_open: bool) -> dict[str, object]:
-    """Return whether the open question stays open after a turn that is about something else."""
+    """Return whether the open question stays open after a turn about something else."""
     return {"leaves_open": True} if question is not None and is_open else {}
 
 
@@ -292,7 +297,7 @@ def _choose_language(wanted: str) -> dict[str, object]:
 
 
 def _find_choice(understanding: Understanding) -> Preferences | None:
-    """Return preferences that apply to all further answers; None if the user stated none."""
+    """Return preferences that apply to all further answers, or None if the user stated none."""
     if not (understanding.from_now_on or understanding.act is ConversationAct.PREFERENCE):
         return None
     language = read_tag(understanding.answer_language) or None
@@ -303,7 +308,7 @@ def _find_choice(understanding: Understanding) -> Preferences | None:
 
 
 def _check_act(reads: Reads, understanding: Understanding) -> ConversationAct | None:
-    """Return the act that the model recognised, if it is possible: "why?" after an answer is a
+    """Return the act that the model recognized, if it is possible; "why?" after an answer is a
     question.
     """
     if understanding.wants_exit:
@@ -319,7 +324,7 @@ def _check_act(reads: Reads, understanding: Understanding) -> ConversationAct | 
 
 
 def _check_context(reads: Reads, context_type: ContextType) -> ContextType:
-    """Return the relation that the model recognised, if there is an earlier turn to relate to."""
+    """Return the relation that the model recognized, if there is an earlier turn to relate to."""
     if context_type == "clarification" and _find_question(reads) is None:
         context_type = "follow_up"
     if context_type == "follow_up" and not reads.history:
@@ -330,7 +335,7 @@ def _check_context(reads: Reads, context_type: ContextType) -> ContextType:
 def _keep_offered(
     reads: Reads, act: ConversationAct | None, context_type: ContextType
 ) -> tuple[str, ...]:
-    """Return the questions that remain offered, if the turn is about the last answer."""
+    """Return the questions that remain offered if the turn is about the last answer."""
     pause = reads.open_pause
     if pause is None:
         return ()
@@ -340,9 +345,9 @@ def _keep_offered(
 
 
 def _rephrase(reads: Reads, understanding: Understanding, decided_by: DecidedBy) -> Writes:
-    """Return the last question again, to be answered in another form or another language.
+    """Return the last question, to be answered again in a different form or language.
 
-    Without a previous answer, there is nothing to rephrase.
+    If there is no previous answer, there is nothing to rephrase.
     """
     earlier = list_earlier(reads.history)
     is_answered = _find_last_answer(reads.history) is not None
@@ -374,7 +379,7 @@ def _rephrase(reads: Reads, understanding: Understanding, decided_by: DecidedBy)
 
 
 def _find_last_answer(history: tuple[Turn, ...]) -> Turn | None:
-    """Return the last turn if it is an answer that this installation gave and stored."""
+    """Return the last turn if it is an answer that was given and stored by this installation."""
     last = history[-1] if history else None
     if last is None or last.speaker != "assistant" or last.outcome != "answered":
         return None

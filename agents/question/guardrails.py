@@ -50,13 +50,15 @@ if TYPE_CHECKING:
     from knowledge.search.question_vectors import EarlyEmbedding
 
 MOST_QUESTIONS = 3
-"""The number of questions of one message that are answered together."""
+"""Maximum number of questions in one message that are answered together."""
 _HARDLY_COVERED = 0.5
-"""The coverage below which a question in a language that no document has is called untranslated."""
+"""A question in a language that no document has counts as untranslated if its coverage is below
+this value.
+"""
 _NEAREST = 5
 DecidedBy = Literal["rules", "combined_call", "own_call"]
 FindNamed = Callable[[str, Sequence[str]], Awaitable["NamedInText"]]
-"""Returns the versions and documents that a text names, for a person of these groups."""
+"""Returns the versions and documents that a text names, for a person in these groups."""
 
 
 class Reads(ReadsLanguage, frozen=True):
@@ -78,8 +80,8 @@ class Reads(ReadsLanguage, frozen=True):
 
 
 class Writes(MayAsk, frozen=True):
-    """The verdict: a question outside the scope is declined, an unclear one is asked about. Only
-    the call of this agent states a confidence; a rule and the combined call measure none.
+    """The verdict. A question outside the scope is declined, and the user is asked about an unclear
+    one. Only the call of this agent states a confidence; a rule and the combined call do not.
     """
 
     within_scope: bool
@@ -96,23 +98,27 @@ class Writes(MayAsk, frozen=True):
 
 
 class GuardrailsAgent(Agent[Reads, Writes]):
-    """Accepts questions about the subject of the documents and declines all others. The verdict is
-    that of the combined call, or of a call of this agent, which sees what the documents contain
-    about the question. Signs of an attack are a hint to the model. The scope is decided first: only
-    for a question within scope is the user asked which of several meanings is meant, or which of
-    more than `MOST_QUESTIONS` questions comes first, unless tools answer all of them. An option
-    that the user chose is within scope, and so is a review whose documents the request names: it
-    reads only these, and they need not be in the index. If a combined call gave no usable
-    verdict, this agent asks as well. If its own call gives none either, the question does not pass:
-    the user is asked what it is about. Without a model, or if
-    none can be reached, the topic of a question is unknown, so no question is called out of scope.
-    It ends here only if the search found no match in the documents, or if they are in other
-    languages and there is no translation. A reply to a
-    question of Refdesk is never declined for having few words: Refdesk asks again. A question that
-    names a document continues if tools can read it. A question with the meaning of a verified
-    answer gets that answer; see `agents.question.verified`. With an `early_embedding` a vendor
-    embeds the question for the search stage while the scope model judges; meanwhile the documents
-    are searched by words.
+    """Accepts questions about the subject of the documents and declines all others.
+
+    The verdict comes from the combined call, or from a call of this agent, which receives what the
+    documents contain about the question. Signs of an attack are passed to the model as a hint. The
+    scope is decided first. Only for a question within the scope is the user asked which of several
+    meanings they had in mind, or which of more than `MOST_QUESTIONS` questions comes first, unless
+    tools can answer all of them. An option that the user chose is within the scope. So is a review
+    whose documents the request names, because it reads only these documents, which do not have to
+    be in the index.
+
+    If a combined call gave no usable verdict, this agent calls the model as well. If its own call
+    gives none either, the question does not pass, and the user is asked what it is about. Without a
+    model, or if none can be reached, the topic of a question is unknown, so no question is declined
+    as out of scope. It ends here only if the search found no match in the documents, or if they are
+    in other languages and there is no translation.
+
+    A reply to a question from Refdesk is never declined for being short; instead, Refdesk asks
+    again. A question that names a document continues if tools can read it. A question with the same
+    meaning as one that has a verified answer gets that answer; see `agents.question.verified`. With
+    an `early_embedding`, a vendor embeds the question for the search stage while the scope model
+    judges it. In the meantime, the documents are searched by words.
     """
 
     role = Role.GUARDRAILS
@@ -186,11 +192,11 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return Wrote(writes)
 
     def _find_model(self, reads: Reads) -> Model | None:
-        """Return the model to ask; after a combined call, only if that gave no usable verdict."""
+        """Return the model to call; after a combined call, only if it gave no usable verdict."""
         return self._model if not self._is_combined or reads.scope_error else None
 
     async def _match_verified(self, reads: Reads) -> VerifiedMatch:
-        """Return the verified answer of a single question; reviews have none."""
+        """Return the verified answer for a single question; reviews have none."""
         if reads.review is not None or len(reads.question_parts) > 1:
             return NOTHING
         asked = AskedQuestion(
@@ -225,7 +231,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return writes
 
     def _find_known(self, reads: Reads) -> Writes | None:
-        """Return the verdict that needs no search in the documents, if there is one."""
+        """Return the verdict if it does not require a search in the documents."""
         if reads.review is not None:
             return _accept_review(reads.review)
         part = reads.understanding
@@ -283,7 +289,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return writes.model_copy(update=changes)
 
     def _stop_unjudged(self, writes: Writes, error: str) -> Writes:
-        """Ask the user back if only the documents would let the question pass."""
+        """Ask the user for clarification if the question would pass only because of the
+        documents.
+        """
         analysis = f"{writes.guardrails_analysis}; the model gave no usable verdict: {error}"
         if writes.within_scope and not writes.needs_clarification:
             writes = self._ask_back("", ())
@@ -329,7 +337,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return found_nothing.model_copy(update={"clarification_message": MATCHES_NOTHING})
 
     async def _describe_named(self, reads: Reads) -> str:
-        """Return how many documents the question names, if tools can read them; empty: none."""
+        """Return how many documents the question names, if tools can read them, or an empty
+        string.
+        """
         if self._find_named is None:
             return ""
         named = await self._find_named(reads.canonical_question, reads.groups)
@@ -367,7 +377,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         )
 
     def _find_last_question(self, reads: Reads) -> tuple[str, ...]:
-        """Return the last question if no model has stated whether this one refers to it."""
+        """Return the last question if no model has determined whether this one refers to it."""
         if self._find_model(reads) is not None:
             return ()
         asked = (turn.text for turn in reversed(reads.history) if turn.speaker == "user")
@@ -391,7 +401,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         )
 
     def _ask_back(self, analysis: str, meanings: tuple[ClarificationOption, ...]) -> Writes:
-        """Return a clarification question; with places to choose from, it is ambiguous."""
+        """Return a clarifying question; if there are locations to choose from, the question is
+        ambiguous.
+        """
         is_choice = len(meanings) > 1
         reason = (
             ClarificationReason.AMBIGUOUS_QUERY if is_choice else ClarificationReason.SCOPE_UNCLEAR
@@ -412,7 +424,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
 
 def _judges_words_alone(findings: Findings, language: str) -> bool:
-    """Return whether only the words were judged, of documents in other languages."""
+    """Return whether only words were compared, with documents in other languages."""
     is_foreign = bool(findings.languages) and language not in findings.languages
     return is_foreign and not findings.are_calibrated
 
@@ -437,7 +449,7 @@ def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:
 
 
 def _ask_whether(candidates: Sequence[VerifiedAnswer]) -> Writes:
-    """Return a clarification question that offers similar verified answers, if any."""
+    """Return a clarifying question that offers similar verified answers, if there are any."""
     return Writes(
         within_scope=True,
         guardrails_analysis="questions that the owner has answered come near",

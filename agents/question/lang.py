@@ -21,11 +21,13 @@ _PREFERENCE = 0.5
 _FADING = 0.8
 """The weight of a turn, relative to the turn after it."""
 SHORT_WORDS = 5
-"""A text of at most this many words leans on the language of the documents."""
+"""For a text of at most this many words, the languages of the documents are taken into account."""
 DOCUMENTS_SHARE = 0.4
 """The probability that a short text is in a language of the documents."""
 WORD_SHARE = 0.9
-"""The same for a single word: words such as "token" and "export" belong to many languages."""
+"""The corresponding probability for a single word; words such as "token" and "export" exist in many
+languages.
+"""
 _BY_DEFAULT = 0.1
 _BY_CONTEXT = 0.5
 
@@ -41,7 +43,9 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(MayAsk, frozen=True):
-    """The language, ISO 639-1, that of the texts around the answer, and the confidence in it."""
+    """The language (ISO 639-1), the language of the texts around the answer, and the confidence in
+    it.
+    """
 
     language: str = Field(pattern="^[a-z]{2,3}$")
     texts_language: str = Field("", pattern="^([a-z]{2,3}(-[A-Z][a-z]{3})?)?$")
@@ -49,15 +53,14 @@ class Writes(MayAsk, frozen=True):
 
 
 class LangAgent(Agent[Reads, Writes]):
-    """Returns the language that the request or the user chose; otherwise detects it, without a
-    model.
+    """Returns the language that the request or the user chose, or detects it without a model.
 
     The shorter the text, the more weight the languages of the conversation have. Without a
-    conversation, a text of at most `SHORT_WORDS` words leans towards the languages of the
-    documents: "validation" is English if the documents are. A text without words (an emoji, a path,
-    an address) has the language of the conversation, otherwise the stored preference, otherwise
-    `default_language`. The fixed texts around an answer use the script in which the person writes
-    Chinese.
+    conversation, a text of at most `SHORT_WORDS` words is more likely to be in a language of the
+    documents: "validation" is English if the documents are. For a text without words (an emoji, a
+    path, an address), the language of the conversation is used or, if there is none, the stored
+    preference or `default_language`. The fixed texts around an answer use the script in which the
+    person writes Chinese.
     """
 
     role = Role.LANG
@@ -111,15 +114,17 @@ class LangAgent(Agent[Reads, Writes]):
         return Writes(language=primary_of(self._default_language), confidence=_BY_DEFAULT)
 
     def _find_script(self, language: str, reads: Reads) -> str:
-        """Return the language of the fixed texts: the script of the latest message that shows one,
-        otherwise the script known for the person, otherwise that of the desk.
+        """Return the language of the fixed texts. Its script is that of the latest message that
+        shows one or, failing that, the one known for the person or the desk.
         """
         turns = (turn.text for turn in reversed(reads.history) if turn.speaker == "user")
         known = reads.preferences.language or read_tag(self._default_language)
         return choose_script(language, (reads.text, *turns), known)
 
     async def _languages_for(self, reads: Reads) -> Mapping[str, float]:
-        """Return the languages of the documents for a short text, and nothing for a longer one."""
+        """Return the languages of the documents as candidates for a short text, and an empty result
+        for a longer one.
+        """
         if self._read_languages is None or len(reads.text.split()) > SHORT_WORDS:
             return {}
         return await self._read_languages(reads.groups)
@@ -127,7 +132,7 @@ class LangAgent(Agent[Reads, Writes]):
     def _prior(self, reads: Reads) -> dict[str, float]:
         """Return the weights of the languages of the turns and of the stored preference.
 
-        Later turns weigh more.
+        Later turns have a higher weight.
         """
         prior: dict[str, float] = {}
         weight = 1.0

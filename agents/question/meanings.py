@@ -1,4 +1,6 @@
-"""Possible meanings of an unclear question: options that a model words and links to places."""
+"""Possible meanings of an unclear question, which are options that a model words and that link to
+locations.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,11 +13,11 @@ from llm.tasks.question import Meaning
 
 MOST_MEANINGS = 4
 LONGEST_LABEL = 80
-"""Maximum number of characters of an option that a model has worded."""
+"""Maximum number of characters of an option that was worded by a model."""
 
 
 def list_places(hits: Sequence[Hit], most: int) -> tuple[ClarificationOption, ...]:
-    """Return the pages of the hits, the best first, each followed by its sections with a hit.
+    """Return the pages of the hits, best first, each followed by its sections that contain a hit.
 
     There are at most `most` pages, and at most `most` sections.
     """
@@ -35,12 +37,12 @@ def find_section(hit: Hit) -> ClarificationOption:
 
 
 def make_place(path: tuple[str, ...]) -> ClarificationOption:
-    """Return a place by the crumbs that lead to it."""
+    """Return a location, given the breadcrumbs that lead to it."""
     return ClarificationOption(label=path[-1], crumbs=path)
 
 
 def number_places(places: Sequence[ClarificationOption]) -> tuple[str, ...]:
-    """Return places as a prompt lists them."""
+    """Return locations in the form in which a prompt lists them."""
     return tuple(f"{n}. {' > '.join(place.crumbs)}" for n, place in enumerate(places, 1))
 
 
@@ -49,11 +51,11 @@ def word_meanings(
     places: Sequence[ClarificationOption],
     known_texts: Sequence[str],
 ) -> tuple[ClarificationOption, ...]:
-    """Return the options that a model worded, each with its place if `places` contains it.
+    """Return the options that a model worded, each with its location if `places` contains it.
 
-    `known_texts` are the question and the subject of the desk. An option that must not be shown,
-    such as one with an address that occurs in neither the texts nor the places, is replaced by the
-    name of its place; without a place it is left out.
+    `known_texts` contains the question and the subject of the desk. An option that must not be
+    shown, such as one with an address that occurs in neither the texts nor the locations, is
+    replaced with the name of its location; if it has none, it is omitted.
     """
     return choose_alternatives(list(_word(meanings, places, known_texts)), MOST_MEANINGS)
 
@@ -75,6 +77,6 @@ def _word(
 
 
 def _list_paths(hit: Hit) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the crumbs that lead to the page of a hit, and those that lead to its section."""
+    """Return the breadcrumbs that lead to the page of a hit, and those that lead to its section."""
     page = tuple(dict.fromkeys(hit.place.crumbs)) or (hit.place.title,)
     return page, tuple(dict.fromkeys((*page, *hit.place.heading_path)))

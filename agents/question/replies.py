@@ -1,6 +1,6 @@
-"""Recognises short fixed phrases: a reply to an open question, thanks, a greeting. The phrases are
-in `replies.toml`. Only unambiguous replies are recognised: the words of a button, the number of an
-option. Thanks and the like are recognised only if no model decides.
+"""Recognizes short fixed phrases: a reply to an open question, thanks, or a greeting. The phrases
+are in `replies.toml`. Only unambiguous replies are recognized, which are the text of a button and
+the number of an option. Thanks and similar phrases are recognized only if no model decides.
 """
 
 import re
@@ -37,14 +37,16 @@ _WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
 
 @dataclass(frozen=True, slots=True)
 class ClarificationReply:
-    """The request of a reply; `option` is the position of the chosen option, from 0."""
+    """The choice made in a reply; `option` is the 0-based index of the chosen option."""
 
     kind: Literal["exit", "skip", "option"]
     option: int = 0
 
 
 def normalise(text: str) -> str:
-    """Return a short text in lower case, without punctuation, one space between words."""
+    """Return a short text in lower case, without punctuation, and with single spaces between
+    words.
+    """
     read = unicodedata.normalize("NFKC", text[:_LONGEST_REPLY]).casefold()
     # Python writes the lower case of the Turkish capital İ as i with a dot above it.
     read = read.replace("i\N{COMBINING DOT ABOVE}", "i")
@@ -52,9 +54,7 @@ def normalise(text: str) -> str:
 
 
 def plain_reply(text: str, pause: Pause) -> ClarificationReply | None:
-    """Return the unambiguous meaning of `text` (a button, a number, a stop word), otherwise
-    None.
-    """
+    """Return the unambiguous meaning of `text` (a button, a number, a stop word), or None."""
     if len(text) > _LONGEST_REPLY:
         return _find_option(text, pause.options)
     spoken = normalise(text)
@@ -70,14 +70,16 @@ def plain_reply(text: str, pause: Pause) -> ClarificationReply | None:
 
 
 def find_chosen_question(pause: Pause, reply: ClarificationReply) -> str | None:
-    """Return the question that a reply chose from several questions; None if it chose none."""
+    """Return the question that a reply chose from several questions, or None if it chose none."""
     if reply.kind == "exit" or pause.reason is not ClarificationReason.MULTIPLE_TOPICS:
         return None
     return pause.options[reply.option]
 
 
 def read_act(text: str, language: str) -> tuple[ConversationAct, str] | None:
-    """Return the act of a turn that is nothing but its fixed words, and the words' language."""
+    """Return the act of a turn that consists only of fixed words for it, and the language of the
+    words.
+    """
     spoken = normalise(text)
     for act, by_language in ACTS.items():
         known = [act for act, words in by_language.items() if spoken in words]
@@ -87,13 +89,15 @@ def read_act(text: str, language: str) -> tuple[ConversationAct, str] | None:
 
 
 def is_lone_number(text: str) -> bool:
-    """Return whether a turn is a single digit: without options there is nothing to choose."""
+    """Return whether a turn is a single digit. Without options, there is nothing that it could
+    choose.
+    """
     spoken = normalise(text)
     return len(spoken) == 1 and spoken.isdecimal()
 
 
 def _find_option(text: str, options: tuple[str, ...]) -> ClarificationReply | None:
-    """Return the option whose words the text is, whole."""
+    """Return the option whose label equals the text."""
     typed = " ".join(text.casefold().split())
     for position, option in enumerate(options):
         same = typed == " ".join(option.casefold().split())
@@ -103,7 +107,7 @@ def _find_option(text: str, options: tuple[str, ...]) -> ClarificationReply | No
 
 
 def _find_position(spoken: str, count: int) -> int | None:
-    """Return the position that a text names, if the list is as long: "2", "the second one"."""
+    """Return the position that a text names, if the list is long enough: "2", "the second one"."""
     said = spoken.split()
     words = [word for word in said if word not in _AROUND_A_CHOICE] or said
     if len(words) != 1 or len(said) > _CHOICE_WORDS:

@@ -1,6 +1,4 @@
-"""Translates the text of the user into correct English; a combined call also determines its
-meaning.
-"""
+"""Translates the user's text into correct English. A combined call also determines its meaning."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,11 +54,11 @@ if TYPE_CHECKING:
 
 EarlyResult = Literal["", "kept", "discarded"]
 NEAREST = 8
-"""The number of pages, and of their sections, that the model is shown."""
+"""The number of pages, and of sections in them, that are shown to the model."""
 _LOOKED_AT = 24
-"""The number of hits from which these are chosen."""
+"""The number of hits from which these are selected."""
 LONGEST_PLACE = 300
-"""The number of characters of a protected part that the model is shown."""
+"""The number of characters of a protected part that are shown to the model."""
 
 
 class Reads(BaseModel, frozen=True):
@@ -76,8 +74,8 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(MayAsk, frozen=True):
-    """The text in correct English; with confidence 0 it is the unchanged text. A combined call
-    states no confidence.
+    """The text in correct English. If the confidence is 0, the text is unchanged. A combined call
+    does not state a confidence.
     """
 
     text_eng: str
@@ -117,18 +115,19 @@ class CombinedCall:
 class TranslationAgent(Agent[Reads, Writes]):
     """Translates the text, or corrects English text.
 
-    Code, addresses, paths, identifiers and `product_names` are removed before the model call and
+    Code, addresses, paths, identifiers, and `product_names` are removed before the model call and
     put back byte for byte. If the model omits one of them, the text stays unchanged with confidence
     0, and `translation_error` states the reason.
 
-    One `combined` call, if configured, also returns essence and scope, and `understanding` carries
-    these results. The index is searched first: the model is shown the places that are most similar
-    to the turn, and the signs of an attack, if there are any. Otherwise the agent asks for the
-    translation only. If no model answers, the text is used as it was typed.
+    If it is configured, a single `combined` call also returns essence and scope, which are stored
+    in `understanding`. Before this call, the index is searched, so that the model receives the
+    locations that are most similar to the turn, and the signs of an attack, if there are any.
+    Without a combined call, the agent asks only for the translation. If no model answers, the text
+    is used as typed.
 
     With an early embedding, a vendor embeds the question as soon as the combined call has written
-    it, while it writes the rest. `early_embedding` is "discarded" if the call ends with another
-    question.
+    it, while the rest is being written. `early_embedding` is "discarded" if the call ends with a
+    different question.
     """
 
     role = Role.TRANSLATION
@@ -178,7 +177,7 @@ class TranslationAgent(Agent[Reads, Writes]):
         return Wrote(await self._translate(reads))
 
     async def _find_foreign_question(self, reads: Reads, reply: ClarificationReply) -> str | None:
-        """Return the question that the user chose from several, if documents are in other
+        """Return the question that the user chose from several, if there are documents in other
         languages.
         """
         pause = reads.open_pause
@@ -240,7 +239,7 @@ class TranslationAgent(Agent[Reads, Writes]):
 async def _ask(
     combined: CombinedCall, reads: Reads, protected: Protected, inputs: UnderstandInputs, run: Run
 ) -> tuple[UnderstandOutput, EarlyResult]:
-    """Return the output, and whether the question embedded in the meantime can be used."""
+    """Return the output, and whether the question that was embedded in the meantime can be used."""
     embedding = combined.early_embedding
     if embedding is None:
         return (await combined.model.ask(UNDERSTAND, inputs, run)).output, ""
@@ -263,12 +262,12 @@ async def _ask(
 async def _find_places(
     combined: CombinedCall, reads: Reads, run: Run
 ) -> Sequence[ClarificationOption] | None:
-    """Return the pages and sections most similar to the turn, the best page first.
+    """Return the pages and sections most similar to the turn, with the best page first.
 
-    None if there are no documents, so nothing can be answered. Pages whose meaning was compared
-    with the turn precede those that only share words with it. The search stage reuses this search
-    if the question does not change. If a vendor embeds, only words are compared, because an
-    embedding takes as long as the call that waits for it.
+    Returns None if there are no documents, so that nothing can be answered. Pages whose meaning was
+    compared with the turn precede those that only share words with it. The search stage reuses this
+    search if the question does not change. If a vendor creates the embeddings, only words are
+    compared, because an embedding takes as long as the call that would wait for it.
     """
     earlier = list_earlier(reads.history)
     request = SearchRequest(
@@ -298,18 +297,18 @@ def _shorten(part: str) -> str:
 
 
 def _find_reply(reads: Reads) -> ClarificationReply | None:
-    """Return the choice that the turn makes without doubt, if the desk offered one."""
+    """Return the choice that the turn clearly makes, if the desk offered one."""
     return None if reads.open_pause is None else plain_reply(reads.text, reads.open_pause)
 
 
 def _find_question(reads: Reads) -> Pause | None:
-    """Return the pause that waits for an answer, unless it only offers further questions."""
+    """Return the pause that is waiting for an answer, unless it only offers further questions."""
     pause = reads.open_pause
     return None if pause is None or pause.is_offer else pause
 
 
 def _keep_typed(reads: Reads, model_error: str = "", *, confidence: float | None = None) -> Writes:
-    """Return the text as typed; English text needs no translation."""
+    """Return the text as typed; English text does not need a translation."""
     is_english = reads.language == ENGLISH
     return Writes(
         text_eng=reads.text,
@@ -320,7 +319,7 @@ def _keep_typed(reads: Reads, model_error: str = "", *, confidence: float | None
 
 
 def _predict_search(reads: Reads, protected: Protected, question: str, run: Run) -> SearchRequest:
-    """Return the search of a question that leans on the newest turn, if there is one."""
+    """Return the search for a question that is based on the latest turn, if there is one."""
     answers = [turn.text for turn in reads.history if turn.speaker == "assistant"]
     return SearchRequest(
         run=run,
@@ -331,7 +330,7 @@ def _predict_search(reads: Reads, protected: Protected, question: str, run: Run)
 
 
 def _restore(reads: Reads, protected: Protected, output: TranslateOutput) -> Writes:
-    """Return the output of a translation-only call."""
+    """Return the output of a call that only translates."""
     text_eng, error = reads.text, ""
     try:
         text_eng = protected.restore(output.text_eng)
@@ -421,8 +420,8 @@ def _restore_translations(
 
 
 def _restore_question(reads: Reads, protected: Protected, given: str) -> tuple[str, str]:
-    """Return the canonical question, and the reason if it differs from the model's output
-    (otherwise empty).
+    """Return the canonical question and, if it differs from the model's output, the reason, which
+    is otherwise empty.
     """
     if not given.strip():
         return reads.text, ""

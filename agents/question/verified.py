@@ -1,5 +1,6 @@
-"""Finds the verified answer of a question: a search finds candidates, a model decides. Without a
-model only a question with the same words matches; if others are similar, the user is asked.
+"""Finds the verified answer to a question: a search finds candidates, and a model chooses among
+them. Without a model, only a question with the same wording matches; if there are similar ones, the
+user is asked which one they meant.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,15 +15,15 @@ from llm.port import Model
 from llm.tasks.question import LONGEST_ANSWER, MATCH_VERIFIED, AnsweredQuestion, MatchVerifiedInputs
 
 FindVerified = Callable[[Sequence[str], Sequence[str], Run], Awaitable[Sequence[VerifiedAnswer]]]
-"""Returns the verified answers with the questions most similar to some texts, the most similar
-first, which a person of these groups may read. The run pays for vectors.
+"""Returns the verified answers that a person in these groups may read, sorted by the similarity of
+their questions to some texts. The vectors are paid for by the run.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedMatch:
-    """The matching answer, otherwise the answers that the user may mean. `error` states why no
-    model decided.
+    """The matching answer or, if there is none, the candidates that the user may have meant.
+    `error` is the reason why no model could decide.
     """
 
     answer: VerifiedAnswer | None = None
@@ -86,7 +87,7 @@ async def _ask_model(
 
 
 def _find_chosen(asked: AskedQuestion) -> str:
-    """Return the option that the user chose in reply to a pause; to skip is to take the first."""
+    """Return the option that the user chose in reply to a pause; skipping chooses the first one."""
     if asked.pause is None or not asked.pause.options:
         return ""
     reply = plain_reply(asked.text, asked.pause)

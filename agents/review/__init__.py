@@ -1,4 +1,5 @@
-"""Reviews of documents against rules by nine specialists. `requirements` has the requirements of a
-rule, `verdicts` the verdicts about a document, `audit` checks citations, `report` writes the
-report; these are functions without I/O. The modules of the agents read documents and call models.
+"""Reviews of documents against rules, performed by nine specialists. `requirements` contains the
+requirements of a rule, `verdicts` contains the verdicts on a document, `audit` checks citations,
+and `report` writes the report; these modules are functions without I/O. The agent modules read
+documents and call models.
 """

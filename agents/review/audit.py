@@ -3,8 +3,8 @@ r"""Checks whether the citations of an answer exist and support it.
 An answer is Markdown that cites with `[1]` and a list of sources, with `\cite{id}`, or with links.
 The list begins with a line such as "Sources" and has one line per source: `[1] Title`, `1. Title`
 or `- [1] [Title](address)`, optionally followed by a line with the address. Footnotes (`[^1]`) and
-definitions (`[1]: address`) are sources anywhere in the text. A model judges what code cannot
-prove.
+definitions (`[1]: address`) can be anywhere in the text. What cannot be proven without a model is
+judged by one.
 """
 
 import re
@@ -52,8 +52,8 @@ _MOST = 20
 class CitedClaim:
     """A sentence with one of its citations.
 
-    `label` is the citation as written; `names` are the texts that identify its source: the id, or
-    title and address from the list of sources. `names` is empty if the number is missing from the
+    `label` is the citation as written. `names` contains the texts that identify its source: the id,
+    or the title and address from the list of sources. It is empty if the number is missing from the
     list.
     """
 
@@ -65,7 +65,9 @@ class CitedClaim:
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswer:
-    """The citations of a text in order, the sentences without any, and sources never cited."""
+    """The citations in a text in order, the sentences without any, and the sources that are never
+    cited.
+    """
 
     claims: tuple[CitedClaim, ...]
     uncited: tuple[str, ...]
@@ -74,10 +76,10 @@ class ReadAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CitablePassage:
-    """A passage that may be cited, with the names by which a citation may refer to it.
+    """A passage that can be cited, with the names by which a citation may refer to it.
 
-    `names` are exact: ids, titles, addresses. The name of a whole document applies to each of its
-    passages.
+    `names` are exact: IDs, titles, and addresses. The name of a whole document applies to each of
+    its passages.
     """
 
     passage_id: str
@@ -88,9 +90,10 @@ class CitablePassage:
 
 
 class AuditedCitation(BaseModel, frozen=True):
-    """One checked citation; `problems` are sentences for people, empty for a correct citation.
+    """A checked citation; `problems` contains sentences for people, and is empty for a correct
+    citation.
 
-    `says` is a model's judgement, or `unjudged` if only code has checked the citation.
+    `says` is a model's judgement, or `unjudged` if the citation was checked only by rules.
     """
 
     label: str
@@ -105,12 +108,14 @@ class AuditedCitation(BaseModel, frozen=True):
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing wrong was found."""
+        """Whether no problem was found."""
         return not self.problems
 
 
 class CitationAudit(BaseModel, frozen=True):
-    """All citations of an answer; `uncited` sentences cite nothing, `unused` sources are listed."""
+    """All citations in an answer; `uncited` contains the sentences without citations, and `unused`
+    the sources that are listed but never cited.
+    """
 
     citations: tuple[AuditedCitation, ...]
     uncited: tuple[str, ...] = ()
@@ -118,26 +123,26 @@ class CitationAudit(BaseModel, frozen=True):
 
     @property
     def is_valid(self) -> bool:
-        """Whether every citation is good."""
+        """Whether all citations are valid."""
         return all(citation.is_good for citation in self.citations)
 
     @property
     def used_citations(self) -> tuple[str, ...]:
-        """The ids of the passages that good citations name, each once."""
+        """The ids of the passages referenced by valid citations, without duplicates."""
         return tuple(
             dict.fromkeys(citation.passage_id for citation in self.citations if citation.is_good)
         )
 
     @property
     def invalid_citations(self) -> tuple[str, ...]:
-        """The labels of the citations with a problem, each once."""
+        """The labels of the invalid citations, without duplicates."""
         return tuple(
             dict.fromkeys(citation.label for citation in self.citations if not citation.is_good)
         )
 
 
 def read_citations(text: str) -> ReadAnswer:
-    """Return the citations of an answer; code contains none."""
+    """Return the citations in an answer; code contains none."""
     body, listed = _split_sources(text)
     body = _read_definitions(body, listed)
     claims: list[CitedClaim] = []
@@ -161,7 +166,7 @@ def read_citations(text: str) -> ReadAnswer:
 
 
 def audit_citations(answer: ReadAnswer, passages: Sequence[CitablePassage]) -> CitationAudit:
-    """Return the audit of an answer; the passages are those that its reader may read."""
+    """Return the audit of an answer; `passages` are those that its reader may read."""
     by_name: dict[str, list[CitablePassage]] = {}
     for passage in passages:
         for name in passage.names:
@@ -177,7 +182,7 @@ def audit_citations(answer: ReadAnswer, passages: Sequence[CitablePassage]) -> C
 def find_named(
     claim: CitedClaim, by_name: Mapping[str, Sequence[CitablePassage]]
 ) -> list[CitablePassage]:
-    """Return the passages that a citation names, each once."""
+    """Return the passages that a citation refers to, without duplicates."""
     names = dict.fromkeys(map(normalise_name, claim.names))
     passages = [passage for name in names for passage in by_name.get(name, ())]
     return list(
@@ -188,7 +193,7 @@ def find_named(
 def audit_citation(
     claim: CitedClaim, named: Sequence[CitablePassage], *, is_mixed: bool = False
 ) -> AuditedCitation:
-    """Return the findings of the code about a citation and the passages that it names."""
+    """Return the results of the rules for a citation and the passages that it refers to."""
     problems = list(_check_format(claim, is_mixed))
     is_formatted = not problems
     best = choose_closest(claim.claim, named)
@@ -208,12 +213,12 @@ def audit_citation(
 
 
 def normalise_name(name: str) -> str:
-    """Return a name for comparing: case and spaces do not matter."""
+    """Return a name in a normalized form that ignores case and spaces."""
     return " ".join(name.casefold().split())
 
 
 def choose_closest(claim: str, named: Sequence[CitablePassage]) -> CitablePassage | None:
-    """Return the passage that shares most rare words with a claim, or None."""
+    """Return the passage that shares the most rare words with a claim, or None."""
     if len(named) < 2:
         return named[0] if named else None
     place = TextPlace(document_id="", unit_id="", start=0, end=0)
@@ -230,7 +235,7 @@ def choose_closest(claim: str, named: Sequence[CitablePassage]) -> CitablePassag
 def check_facts(
     claim: str, closest: CitablePassage, named: Sequence[CitablePassage]
 ) -> Iterator[str]:
-    """Yield the numbers, periods and references of a claim that its source does not have."""
+    """Yield the numbers, periods, and references in a claim that do not occur in its source."""
     every = "\n".join(f"{passage.place}\n{passage.text}" for passage in named)
     known = list_measures(closest.text, closest.language)
     measured = list_measures(claim, closest.language)
@@ -250,7 +255,9 @@ def check_facts(
 
 
 def find_cited_documents(listed: Iterable[ListedDocument], wanted: set[str]) -> list[str]:
-    """Return the ids of the documents that a normalised name means, or begins with."""
+    """Return the ids of the documents that a normalized name matches, or whose name begins with
+    it.
+    """
     return [
         document.id
         for document in listed
@@ -274,7 +281,9 @@ def find_cited_documents(listed: Iterable[ListedDocument], wanted: set[str]) -> 
 
 
 def list_citable_passages(document: WholeDocument) -> Iterator[CitablePassage]:
-    """Yield the chunks of a document with the names of each: of the chunk, section and document."""
+    """Yield the chunks of a document, each with the names of the chunk, the section, and the
+    document.
+    """
     listed = document.listed
     of_document = [name for name in (listed.id, listed.title, listed.source, listed.file) if name]
     of_document += [listed.url] if listed.url else []
@@ -290,10 +299,11 @@ def list_citable_passages(document: WholeDocument) -> Iterator[CitablePassage]:
 
 
 def _read_definitions(body: str, listed: dict[int, tuple[str, ...]]) -> str:
-    """Return a text in which footnotes and numbered links are written as `[n]`; adds their names to
-    `listed`.
+    """Return a text in which footnotes and numbered links are written as `[n]`, and add their names
+    to `listed`.
 
-    Links to a definition (`[law][act]`) become links. A named footnote gets a free number.
+    Links to a definition (`[law][act]`) become ordinary links. A named footnote gets an unused
+    number.
     """
     numbers: dict[str, int] = {}
     targets: dict[str, str] = {}
@@ -337,7 +347,9 @@ def _read_unit(
 
 
 def _stands_alone(text: str) -> bool:
-    """Return whether there are only citations: they belong to the sentence before them."""
+    """Return whether a text consists only of citations, which then belong to the sentence before
+    it.
+    """
     return not _LETTERS.search(_LINK.sub("", _CITE.sub("", without_citations(text))))
 
 
@@ -374,7 +386,7 @@ def _read_entries(lines: Sequence[str]) -> dict[int, tuple[str, ...]]:
 
 
 def _list_names(text: str) -> tuple[str, ...]:
-    """Return the label and the target of a link, or the text, as a whole and up to a dash."""
+    """Return the label and the target of a link, or the text, both in full and up to a dash."""
     link = _LINK.search(text)
     names = (link[1], link[2]) if link is not None else (text, *_DASH.split(text, maxsplit=1))
     cleaned = (name.strip().strip("*_<>").strip() for name in names)

@@ -1,4 +1,4 @@
-"""Checks citations: those of the reviewed documents, and the places that verdicts name."""
+"""Checks the citations in the reviewed documents, and the locations that verdicts refer to."""
 
 from collections.abc import Sequence
 
@@ -35,20 +35,20 @@ from llm.tasks.review import (
 )
 
 _MOST_STATEMENTS = 60
-"""A model compares this many citations with their sources; code checks all of them."""
+"""A model compares this many citations with their sources; the rules check all of them."""
 _MOST_SUMMARY = 5
 _LONGEST = 4_000
 
 
 class Reads(LoopReads, frozen=True):
-    """The documents and the verdicts, and the loop of tools so far."""
+    """The documents and the verdicts, and the tool loop so far."""
 
     extracted: Extracted | None = None
     verdicts: StoredVerdicts | None = None
 
 
 class Writes(LoopWrites, frozen=True):
-    """The audit; or the calls of tools before."""
+    """The audit, or tool calls that precede it."""
 
     citation_audit: FindingList | None = None
 
@@ -56,9 +56,9 @@ class Writes(LoopWrites, frozen=True):
 class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
     """Looks up each cited source in the documents that the person may read.
 
-    Code proves that a source exists and has the numbers of the claim; a model judges whether it
-    supports the claim. The places of verdicts are compared word for word with the documents as they
-    are now.
+    Rules prove that a source exists and contains the numbers in the claim; a model judges whether
+    it supports the claim. The text at the locations in verdicts is compared word for word with the
+    current documents.
     """
 
     role = Role.CITATION_AUDITOR
@@ -119,7 +119,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
     async def _prove(
         self, claims: Sequence[CitedClaim], groups: Sequence[str]
     ) -> list[tuple[AuditedCitation, CitablePassage | None]]:
-        """Return the findings of the code about each claim, and the passage closest to it."""
+        """Return the results of the rules for each claim, and the passage that is closest to it."""
         wanted = {normalise_name(name) for claim in claims for name in claim.names}
         listed = await self.toolbox.library.list_documents(groups) if wanted else []
         read = await self.toolbox.read_documents(find_cited_documents(listed, wanted), groups)
@@ -138,7 +138,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
         return audited
 
     async def _compare_places(self, reads: Reads) -> list[AuditedCitation]:
-        """Return whether each piece of evidence is at its place word for word."""
+        """Return whether each piece of evidence is at its location word for word."""
         if reads.verdicts is None:
             return []
         review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
@@ -192,7 +192,7 @@ def _make_statement(
 
 
 def _add_judgement(proved: AuditedCitation, checked: CheckedStatement | None) -> AuditedCitation:
-    """Return a citation with a model's judgement; the findings of the code are kept."""
+    """Return a citation with a model's judgement; the results of the rules are kept."""
     if checked is None or not proved.exists:
         return proved
     problems = checked.problems

@@ -19,30 +19,30 @@ from llm.tasks.review import CLASSIFIER, ClassifiedDocument, ClassifierInputs, T
 _PART_CHARACTERS = 12_000
 _CALL_CHARACTERS, _CALL_PARTS = 24_000, 8
 _MOST_PARTS = 32
-"""Parts of all documents together that are read."""
+"""Maximum number of parts that are read, for all documents together."""
 _MOST_DOCUMENTS = 8
 _COMPLEXITIES = ("low", "medium", "high")
 _SENSITIVITIES = ("public", "internal", "personal", "confidential", "special categories")
 
 
 class Reads(LoopReads, frozen=True):
-    """The documents of the review, and the loop of tools so far."""
+    """The documents of the review, and the tool loop so far."""
 
     extracted: Extracted | None = None
 
 
 class Writes(LoopWrites, frozen=True):
-    """The classes of each document; or the calls of tools before."""
+    """The classes of each document, or tool calls that precede them."""
 
     classification: tuple[dict[str, JsonValue], ...] = ()
 
 
 class ClassifierAgent(SpecialistAgent[Reads, Writes]):
-    """Reads each document in parts, up to a limit; for a question without a document, the passages
-    found.
+    """Reads each document in parts, up to a limit. For a question without a document, it reads the
+    passages found.
 
-    If a document was only partly read, the result states which share was read; documents beyond the
-    eighth are named in an entry of `errors`. Without a model, only the language is known, as
+    If a document was read only in part, the result states the share that was read. Documents beyond
+    the eighth are named in an entry of `errors`. Without a model, only the language is known, as
     detected by the index.
     """
 
@@ -117,7 +117,7 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A piece of a document, and how many of them the document has."""
+    """A part of a document, and the total number of its parts."""
 
     document: WholeDocument
     number: int
@@ -126,7 +126,7 @@ class _Part:
 
 
 def _list_parts(documents: Sequence[WholeDocument]) -> Iterator[_Part]:
-    """Yield the parts to read by document: each document's next part in turn, up to the limit."""
+    """Yield the parts to read, taking the next part of each document in turn, up to the limit."""
     cut = [_cut(document) for document in documents]
     in_turn = [part for row in zip_longest(*cut) for part in row if part is not None]
     chosen = set(map(id, in_turn[:_MOST_PARTS]))
@@ -161,7 +161,7 @@ def _show(one: _Part) -> TextUnit:
 def _match(
     parts: Sequence[TextUnit], given: Sequence[ClassifiedDocument]
 ) -> Iterator[tuple[str, ClassifiedDocument]]:
-    """Yield the first entry of each document of the parts."""
+    """Yield the first entry for each document in the parts."""
     known = {document.document_id: document for document in reversed(given)}
     for name in dict.fromkeys(part.id for part in parts):
         if name in known:
@@ -169,10 +169,10 @@ def _match(
 
 
 def _merge(own: Sequence[ClassifiedDocument], share: float) -> dict[str, JsonValue]:
-    """Return the classes of a document by those of its parts.
+    """Return the classes of a document, based on those of its parts.
 
-    The type and the domain are those of its beginning. It is as complex, and as sensitive, as the
-    part that is most so.
+    The type and the domain are those of its beginning. The complexity and the sensitivity are the
+    highest ones of any part.
     """
     joined = own[0].model_copy(
         update={

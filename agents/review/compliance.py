@@ -1,4 +1,4 @@
-"""Decides for each requirement whether the reviewed documents fulfil it or break it."""
+"""Decides for each requirement whether the reviewed documents fulfil or violate it."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -65,16 +65,18 @@ from llm.tasks.review import (
 )
 
 _CLAUSE_ROUNDS, _ROUNDS = 2, 4
-"""Parts without a result are tried once more: the clauses first, then the requirements."""
+"""Parts without a result are retried once: the clauses first, then the requirements."""
 _CLAUSES, _RULES = "c", "r"
-"""The beginnings of the keys of parts."""
+"""The prefixes of the keys of parts."""
 _PART_ITEMS, _PART_CHARACTERS = 10, 5_000
 _CLAUSE_ITEMS, _CLAUSE_CHARACTERS = 40, 12_000
 _MOST_PARTS = 100
 _WHOLE_CHARACTERS = 24_000
-"""A document of at most this many characters is shown as a whole."""
+"""A document of at most this many characters is shown in full."""
 _RULE_CHARACTERS = 16_000
-"""Requirements of at most this many characters together are all compared with each clause."""
+"""If all requirements together have at most this many characters, all of them are compared with
+each clause.
+"""
 _PER_TEXT, _MOST_SHOWN = 6, 60
 _CLOSEST = 3
 _COMPARED = 2
@@ -99,12 +101,14 @@ class Reads(LoopReads, frozen=True):
     stored_parts: dict[str, StoredPart] = Field({})
 
     def has_result(self, part: PartPlan) -> bool:
-        """Return whether a part was read; False if it failed or did not end in time."""
+        """Return whether a part has a result, which it does not if it failed or did not finish in
+        time.
+        """
         stored = self.stored_parts.get(part.key)
         return stored is not None and not stored.failure
 
     def list_open(self, parts: Sequence[PartPlan]) -> tuple[PartPlan, ...]:
-        """Return the parts that another round may read."""
+        """Return the parts that can be read in a further round."""
         refused = {key for key, stored in self.stored_parts.items() if stored.is_refused}
         return tuple(
             part for part in parts if not self.has_result(part) and part.key not in refused
@@ -112,7 +116,7 @@ class Reads(LoopReads, frozen=True):
 
 
 class Writes(LoopWrites, frozen=True):
-    """The parts to read; the result of a part; or the verdicts of all parts."""
+    """The parts to read, the result of a part, or the verdicts from all parts."""
 
     verdicts: StoredVerdicts | None = None
     part_plan: tuple[PartPlan, ...] = ()
@@ -122,7 +126,7 @@ class Writes(LoopWrites, frozen=True):
 
 @dataclass(frozen=True)
 class _Material:
-    """The requirements of a review and the passages of its documents."""
+    """The requirements of a review, and the passages of its documents."""
 
     rules: tuple[Requirement, ...]
     documents: tuple[DocumentUnits, ...]
@@ -136,16 +140,16 @@ class _Material:
 
     @property
     def digest(self) -> str:
-        """The digest of the documents' content."""
+        """The digest of the content of the documents."""
         return join_digests(self.documents)
 
     @property
     def language(self) -> str:
-        """The language of the documents: that of the first one."""
+        """The language of the documents, which is the language of the first one."""
         return self.documents[0].language if self.documents else "en"
 
     def language_of(self, rule: Requirement) -> str:
-        """Return the language of a requirement: that of its law."""
+        """Return the language of a requirement, which is the language of its law."""
         return self.law_languages.get(rule.place.document_id, "en")
 
     def find_closest(self, rule: Requirement, most: int) -> tuple[RulePassage, ...]:
@@ -163,16 +167,18 @@ class _Material:
 
 
 def _read_subject(place: TextPlace) -> str:
-    """Return the heading above a rule without its number."""
+    """Return the heading above a rule, without its number."""
     words = place.heading_path[-1].split() if place.heading_path else []
     return " ".join(word for word in words if word.isalpha())
 
 
 class ComplianceAgent(SpecialistAgent[Reads, Writes]):
-    """A model compares in both directions: first each clause with the requirements, then each
-    requirement with the clauses. The verdict is given the results of the first step, and how the
-    numbers of both texts compare. Evidence is a passage that exists, quoted word for word; a status
-    without it does not count. Without a model nothing is decided: each requirement is shown with
+    """Compares documents with requirements, using a model, in both directions: first each clause
+    with the requirements, then each requirement with the clauses.
+
+    For the verdict, the model also receives the results of the first step, and a comparison of the
+    numbers in both texts. Evidence is an existing passage, quoted word for word; a status without
+    evidence is discarded. Without a model, nothing is decided, and each requirement is shown with
     the passages closest to it.
     """
 
@@ -211,7 +217,9 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         return _Material(extraction.rules, documents, passages, languages)
 
     async def _divide(self, reads: Reads, material: _Material) -> Writes | None:
-        """Return the parts that are still to be read: all clauses first; None: there are none."""
+        """Return the parts that still have to be read, with all clauses first, or None if there are
+        none.
+        """
         clauses = _plan_clauses(material)
         missing = reads.list_open(clauses)
         if missing and reads.part_round < _CLAUSE_ROUNDS:
@@ -339,7 +347,9 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         readings: Sequence[ClauseReading],
         material: _Material,
     ) -> ComplianceInputs:
-        """Return the inputs for the verdicts of some requirements, with all that may matter."""
+        """Return the inputs for the verdicts on some requirements, with everything that may be
+        relevant.
+        """
         ids = {requirement.id for requirement in own}
         known = tuple(reading for reading in readings if reading.requirement_id in ids)
         shown = _choose_passages(own, known, material)
@@ -422,7 +432,7 @@ def _list_reasons(
 
 
 def _find_problem(reads: Reads) -> str:
-    """Return the missing input as a sentence, or "" if nothing is missing."""
+    """Return a sentence about missing input, or "" if nothing is missing."""
     if reads.checklist is None:
         return (
             "expected the output of requirement_extractor, found none: the order is extractor, "
@@ -456,7 +466,7 @@ def _list_evidence(passages: Iterable[RulePassage]) -> tuple[VerdictEvidence, ..
 
 
 def _plan_clauses(material: _Material) -> tuple[PartPlan, ...]:
-    """Return parts that have every passage of the documents once."""
+    """Return parts that contain every passage of the documents once."""
     sizes = [len(passage.text) for passage in material.passages]
     groups = _divide(sizes, _CLAUSE_CHARACTERS, _CLAUSE_ITEMS)
     return tuple(
@@ -472,7 +482,9 @@ def _plan_clauses(material: _Material) -> tuple[PartPlan, ...]:
 
 
 def _plan_rules(material: _Material) -> tuple[PartPlan, ...]:
-    """Return parts that have every requirement once; no part has requirements in two languages."""
+    """Return parts that contain every requirement once; no part contains requirements in two
+    languages.
+    """
     parts: list[PartPlan] = []
     start = 0
     for _, group in groupby(material.rules, key=material.language_of):
@@ -493,7 +505,9 @@ def _plan_rules(material: _Material) -> tuple[PartPlan, ...]:
 
 
 def _divide(sizes: Sequence[int], longest: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield the ends of groups; many items make larger groups, to fit into one scatter."""
+    """Yield the ends of groups. If there are many items, the groups are larger, so that they fit
+    into one scatter.
+    """
     return divide_sizes(
         sizes,
         max(longest, 2 * sum(sizes) // _MOST_PARTS),
@@ -506,7 +520,9 @@ def _name_range(*ends: str) -> str:
 
 
 def _choose_rules(own: Sequence[RulePassage], material: _Material) -> tuple[Requirement, ...]:
-    """Return the requirements that clauses may touch: all, or those closest to them."""
+    """Return the requirements that clauses may concern: all of them, or those closest to the
+    clauses.
+    """
     if sum(len(rule.statement) for rule in material.rules) <= _RULE_CHARACTERS:
         return material.rules
     worded = [
@@ -525,8 +541,8 @@ def _choose_rules(own: Sequence[RulePassage], material: _Material) -> tuple[Requ
 def _choose_passages(
     own: Sequence[Requirement], readings: Sequence[ClauseReading], material: _Material
 ) -> tuple[RulePassage, ...]:
-    """Return the whole document, or the relevant passages: by search, by clauses, and their
-    neighbours.
+    """Return the whole document, or the relevant passages: those found by search or clauses, and
+    their neighbours.
     """
     every = material.passages
     if sum(len(passage.text) for passage in every) <= _WHOLE_CHARACTERS:
@@ -545,7 +561,7 @@ def _choose_passages(
 def _compare_numbers(
     own: Sequence[Requirement], readings: Sequence[ClauseReading], material: _Material
 ) -> Iterator[ComparedMeasures]:
-    """Yield the numbers of each requirement beside those of the passages closest to it."""
+    """Yield the numbers in each requirement next to those in the passages closest to it."""
     by_id = {rule_passage.id: rule_passage for rule_passage in material.passages}
     for rule in own:
         read = [by_id[reading.passage] for reading in readings if reading.requirement_id == rule.id]
@@ -580,9 +596,9 @@ def _decide_verdicts(
     material: _Material,
     reasons: Mapping[str, str],
 ) -> DecidedPart:
-    """Return the model's verdicts whose passages were located by code.
+    """Return those verdicts of the model whose passages were located in the documents.
 
-    `reasons` states why no model gave a verdict for certain requirements.
+    `reasons` states why no model gave a verdict on certain requirements.
     """
     by_id = {verdict.requirement_id: verdict for output in outputs for verdict in output.verdicts}
     names = {passage.id for passage in inputs.passages}

@@ -1,4 +1,4 @@
-"""Estimates the model calls, tokens, money and time of a review before it starts."""
+"""Estimates the model calls, tokens, cost, and time of a review before it starts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,26 +8,29 @@ from math import ceil
 from llm.port import Usage
 
 _CHUNK_TOKENS = 200
-"""Tokens of a chunk of a document, with its headings."""
+"""The number of tokens in a chunk of a document, including its headings."""
 _PART_CHUNKS, _PART_REQUIREMENTS = 8, 10
 _CLAUSES_CHUNKS, _SHOWN_CHUNKS = 15, 30
 _CLASSIFIED_CHUNKS, _MOST_CLASSIFYING = 30, 16
 _PROMPT_TOKENS = 2_500
 _WRITTEN_TOKENS = 1_000
-"""Tokens of the output of a call."""
+"""The number of output tokens of a call."""
 _OTHERS = 6
-"""Calls for risks, gaps, the audit, the report, the answer and its check."""
+"""The number of calls for risks, gaps, the audit, the report, the answer, and its check."""
 _OTHER_STEPS = 5
-"""Steps of these calls that wait for each other: the audit is made beside the risks."""
+"""The number of these calls that run one after the other; the audit runs in parallel with the
+risks.
+"""
 _AT_ONCE = 8
-"""Parts of a law or a document that are read at the same time."""
+"""The number of parts of a law or a document that are read in parallel."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewCost:
-    """About how many calls a review makes, how many tokens they read and write, and their price.
+    """Estimates of the number of calls in a review, of their input and output tokens, and of their
+    price.
 
-    `usd` is None where the price is unknown, `seconds` where the model's speed was not measured.
+    `usd` is None if the price is unknown, and `seconds` if the speed of the model was not measured.
     """
 
     calls: int
@@ -43,7 +46,7 @@ def estimate_cost(
     price: Callable[[Usage], Decimal | None] | None = None,
     tokens_per_second: float | None = None,
 ) -> ReviewCost:
-    """Return the estimate for a law and a document; most laws have one requirement per chunk.
+    """Return the estimate for a law and a document, assuming one requirement per chunk of the law.
 
     `tokens_per_second` is the output speed of the model during its calls.
     """

@@ -1,4 +1,4 @@
-"""Finds the documents of a review, and the passages that a question needs."""
+"""Finds the documents of a review, and the passages that a question requires."""
 
 from collections.abc import Sequence
 
@@ -37,38 +37,39 @@ from tools.passages import describe_place
 _DEFAULT_K, _MOST_K = 6, 10
 _MOST_CANDIDATES = 40
 _MOST_NAMED = 160
-"""A law with a file for each article is named as a whole."""
+"""Beyond this number, a law with one file per article is named as a whole."""
 _MOST_READ = 12
-"""Number of documents whose beginning is shown, so that a law can be distinguished from a
-contract."""
+"""The number of documents whose beginning is shown, so that a law can be distinguished from a
+contract.
+"""
 _BEGINNING = 300
 _SEARCHES = ("hybrid_search", "search")
 _MOST_CHARACTERS = 12_000
-"""Characters of all passages that are passed on."""
+"""Maximum total number of characters of the passages that are passed on."""
 _REQUEST = "request"
 _TITLE_CHARACTERS = 6_000
-"""Characters of all titles; a branch returns at most 32 kB."""
+"""Maximum total number of characters of titles, because a branch returns at most 32 kB."""
 _SHORTEST_TITLE = 30
 
 
 class Reads(LoopReads, frozen=True):
-    """The question, the documents that the request names, and the loop of tools so far."""
+    """The question, the documents that the request names, and the tool loop so far."""
 
     triage: Triage = NO_TRIAGE
     review: ReviewScope | None = None
 
 
 class Writes(LoopWrites, frozen=True):
-    """The findings; or the calls of tools that find more."""
+    """The results, or tool calls that find more."""
 
     extracted: Extracted | None = None
 
 
 class ExtractorAgent(SpecialistAgent[Reads, Writes]):
-    """Documents named in the request are taken as they are; others are found by their titles.
+    """Uses the documents that the request names, and finds others by their titles.
 
-    Only documents and passages that the person may read are used; ids invented by a model are left
-    out.
+    Only documents and passages that the person may read are used; IDs invented by a model are
+    omitted.
     """
 
     role = Role.EXTRACTOR
@@ -112,7 +113,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
         passages: Sequence[PassageText],
         inputs: ExtractorInputs,
     ) -> Writes:
-        """Without a model: one search for the question, and the documents that it names."""
+        """Without a model, do one search for the question, and use the documents that it names."""
         tools = self.toolbox.profile.tools
         name = next((search for search in _SEARCHES if search in tools), "")
         if name and not turns.messages and self.toolbox.tools is not None:
@@ -133,7 +134,9 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
         return Writes(extracted=await self._collect(output, reads, passages, OFFLINE))
 
     async def _list_candidates(self, reads: Reads) -> tuple[CandidateDocument, ...]:
-        """Return the documents that the question may mean; of some, the beginning of their text."""
+        """Return the documents that the question may refer to; for some of them, with the beginning
+        of their text.
+        """
         library = self.toolbox.library
         attached = await library.list_attached(reads.groups, self.run)
         listed = [*attached, *await library.list_documents(reads.groups)]
@@ -198,7 +201,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
         )
 
     async def _take(self, scope: ReviewScope, groups: Sequence[str]) -> Extracted:
-        """Return the documents of a scope that exist; a note names each that does not."""
+        """Return the existing documents in a scope; a note names each one that does not exist."""
         wanted = (*scope.documents, *scope.against)
         read = {
             document.listed.id: document
@@ -229,7 +232,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
 
 
 def count_results(triage: Triage) -> int:
-    """Return how many passages a search returns: more for questions of a higher complexity."""
+    """Return how many passages a search returns, which is more for more complex questions."""
     return _DEFAULT_K + round((_MOST_K - _DEFAULT_K) * triage.complexity / 100)
 
 

@@ -1,4 +1,4 @@
-"""Lists the findings of a review, with notes in the language of the reader."""
+"""Lists the findings of a review, with notes in the reader's language."""
 
 import tomllib
 from collections import Counter
@@ -20,16 +20,16 @@ _TEXTS_FILE = Path(__file__).with_name("finding_texts.toml")
 _LONGEST, _LONGEST_NAME = 260, 80
 _MOST_NAMED, _MOST_REASONS = 100, 3
 MOST_FINDINGS = 12
-"""Findings that an answer names; the report has all."""
+"""Maximum number of findings in an answer; the report contains all of them."""
 _MOST_CLOSEST = 2
-"""Passages that are cited for a gap."""
+"""Maximum number of passages that are cited for a gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence for the answer, and the places that prove it.
+    """A sentence for the answer, and the locations that prove it.
 
-    `is_verdict`: the sentence also states the decision of the review and its reason.
+    `is_verdict` is true if the sentence also states the decision of the review and its reason.
     """
 
     text: str
@@ -38,7 +38,7 @@ class Finding:
 
 
 class _Names:
-    """The names of requirements and places in one review."""
+    """The names of the requirements and locations in a review."""
 
     def __init__(
         self, requirements: Sequence[Requirement], law: str, document: str, language: str
@@ -57,15 +57,17 @@ class _Names:
         }
 
     def rule(self, requirement: Requirement) -> str:
-        """Return the article of a requirement; with its words if the article has several."""
+        """Return the article of a requirement, with its wording if the article has several
+        requirements.
+        """
         return self._names[requirement.id]
 
     def clause(self, place: TextPlace) -> str:
-        """Return the clause of the document that contains a place."""
+        """Return the clause of the document that contains a location."""
         return _name_place(place, self._document)
 
     def list(self, requirements: Iterable[Requirement]) -> str:
-        """Return the names of requirements in one line."""
+        """Return the names of requirements on one line."""
         names = list(dict.fromkeys(map(self.rule, requirements)))
         shown = "; ".join(names[:_MOST_NAMED])
         return f"{shown}; …" if len(names) > _MOST_NAMED else shown
@@ -74,8 +76,8 @@ class _Names:
 def translate_note(note: str, language: str) -> str:
     """Return a fixed note in a language; text without a translation is returned unchanged.
 
-    Several notes on one line are translated one by one; of an error, `[id] specialist: text`, only
-    the text is translated.
+    Several notes on one line are translated separately. In an error of the form `[id] specialist:
+    text`, only the text is translated.
     """
     if language == _ENGLISH:
         return note
@@ -99,11 +101,11 @@ def describe_review(
     order: Sequence[str] = (),
     gaps: Sequence[SynthesizedGap] = (),
 ) -> tuple[Finding, ...]:
-    """Return the counts and the undecided requirements, then violations and gaps, then what is
-    fulfilled.
+    """Return the counts and the undecided requirements, then violations and gaps, then fulfilled
+    requirements.
 
-    Violations and gaps whose ids are in `order` come first. `gaps` that are not single
-    requirements, such as two contradictory clauses, come last.
+    Violations and gaps whose IDs are in `order` come first. `gaps` that do not concern a single
+    requirement, such as two contradictory clauses, come last.
     """
     known = {requirement.id: requirement for requirement in extraction.requirements}
     names = _Names(extraction.rules, law, document, language)
@@ -145,7 +147,9 @@ def describe_review(
 def describe_closest(
     extraction: Extraction, review: ReviewResult, *, law: str, document: str, language: str
 ) -> tuple[Finding, ...]:
-    """Return that no model is in use, and the first units of the law with the closest passage."""
+    """Return that no model is in use, and the first units of the law, each with its closest
+    passage.
+    """
     texts = load_finding_texts(language)
     known = {requirement.id: requirement for requirement in extraction.requirements}
     names = _Names(extraction.rules, law, document, language)
@@ -172,7 +176,8 @@ def describe_closest(
 def describe_checklist(
     extraction: Extraction, *, law: str, language: str, read: int, unread: int
 ) -> tuple[Finding, ...]:
-    """Return the number of requirements of the units that were read, and the first of them.
+    """Return the number of requirements in the units that were read, and the first of these
+    requirements.
 
     Unread units are counted separately, because their requirements are unknown.
     """
@@ -199,14 +204,14 @@ def describe_checklist(
 
 
 def describe_notes(notes: Iterable[str], language: str) -> Iterator[Finding]:
-    """Yield each note once."""
+    """Yield each note, without duplicates."""
     text = load_finding_texts(language)["note"]
     for note in dict.fromkeys(notes):
         yield Finding(text.format(note=quote(translate_note(note, language))))
 
 
 def list_errors(errors: Iterable[SpecialistError]) -> list[str]:
-    """Return the errors as texts; of those that differ only in their ids, the first."""
+    """Return the errors as text; among errors that differ only in their IDs, only the first."""
     known: dict[tuple[str, str], str] = {}
     for error in errors:
         known.setdefault((error.specialist, error.text), str(error))
@@ -214,12 +219,12 @@ def list_errors(errors: Iterable[SpecialistError]) -> list[str]:
 
 
 def quote(text: str) -> str:
-    """Return a text on one line, shortened, without a full stop at its end."""
+    """Return a text on one line, shortened, and without a final full stop."""
     return _shorten(text, _LONGEST)
 
 
 def load_finding_texts(language: str) -> Mapping[str, str]:
-    """Return the sentences of a language, in English if it has none."""
+    """Return the sentences in a language, or in English if there are none."""
     tables = _load()
     return {**tables["en"], **tables.get(language, {})}
 
@@ -239,7 +244,9 @@ def _translate(note: str, language: str) -> str | None:
 
 
 def _read_values(note: str, template: str) -> dict[str, str] | None:
-    """Return the values with which a template makes this note; None: it does not make it."""
+    """Return the values with which a template produces this note, or None if it cannot produce
+    it.
+    """
     values: dict[str, str] = {}
     rest, name = note, ""
     for literal, following, _, _ in Formatter().parse(template):
@@ -264,7 +271,7 @@ def _load_notes() -> Mapping[str, Mapping[str, str]]:
 def _count_verdicts(
     review: ReviewResult, texts: Mapping[str, str], law: str, document: str, language: str
 ) -> str:
-    """Return the verdicts of each status; where there is none at all, why."""
+    """Return the number of verdicts with each status or, if there are no verdicts, the reason."""
     total, undecided = len(review.verdicts), review.of_status(Status.UNDECIDED)
     if total and len(undecided) == total:
         reasons = _list_reasons(undecided, language)
@@ -287,7 +294,7 @@ def _list_reasons(verdicts: Iterable[RuleVerdict], language: str) -> str:
 def _describe(
     verdict: RuleVerdict, requirement: Requirement, names: _Names, language: str
 ) -> Finding:
-    """Return a violation or a gap; a gap with the passages that were judged for it."""
+    """Return a violation or a gap; a gap includes the passages that were considered for it."""
     texts = load_finding_texts(language)
     place, rule = names.rule(requirement), quote(requirement.quotation)
     reason = " ".join(translate_note(verdict.note, language).split())
@@ -310,7 +317,9 @@ def _describe(
 def _describe_met(
     verdict: RuleVerdict, requirement: Requirement, names: _Names, language: str
 ) -> Finding:
-    """Return a fulfilled requirement with the words that fulfil it, or else the reason."""
+    """Return a fulfilled requirement with the text that fulfils it or, if there is none, the
+    reason.
+    """
     texts = load_finding_texts(language)
     place = names.rule(requirement)
     if not verdict.evidence:
@@ -324,9 +333,11 @@ def _describe_met(
 
 
 def _name_place(place: TextPlace, title: str) -> str:
-    """Return the headings of a place from the last one with a number on: that of its article.
+    """Return the headings of a location, starting with the last one that has a number, which is
+    that of its article.
 
-    Without a number in any heading, the last one; without headings, the title of the document.
+    If no heading has a number, returns the last heading; if there are no headings, the title of the
+    document.
     """
     path = [part for part in place.heading_path if part != title]
     numbered = [at for at, part in enumerate(path) if any(sign.isdigit() for sign in part)]

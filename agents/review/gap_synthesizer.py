@@ -1,4 +1,4 @@
-"""Collects the gaps of a review, of five kinds."""
+"""Collects the gaps in a review, which are of five kinds."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
@@ -33,12 +33,14 @@ from llm.tasks.review import GAP_SYNTHESIZER, FoundGap, GapSynthesizerInputs, Te
 
 _LONGEST = 2_000
 _MOST_MET = 40
-"""Compliant requirements that a model reads besides the violations and gaps."""
+"""The number of fulfilled requirements that a model reads in addition to the violations and
+gaps.
+"""
 _BATCH_CHARACTERS, _BATCH_ITEMS = 24_000, 60
 
 
 class Reads(LoopReads, frozen=True):
-    """The checklist, its verdicts, the documents, the audit, and the loop of tools so far."""
+    """The checklist, its verdicts, the documents, the audit, and the tool loop so far."""
 
     extracted: Extracted | None = None
     checklist: StoredChecklist | None = None
@@ -47,7 +49,7 @@ class Reads(LoopReads, frozen=True):
 
 
 class Writes(LoopWrites, frozen=True):
-    """The gaps; or the calls of tools before."""
+    """The gaps, or tool calls that precede them."""
 
     gaps: FindingList | None = None
 
@@ -57,11 +59,12 @@ def _read_date() -> date:
 
 
 class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
-    """Each gap verdict is a gap; a model reads all passages in batches to find the other kinds.
+    """Treats each gap verdict as a gap; to find the other kinds, a model reads all passages in
+    batches.
 
-    Without a model, the list is empty and the report states that no search for gaps took place. If
-    the model answers none of the batches, there is no list: an empty list would claim that there
-    are no gaps.
+    Without a model, the list is empty and the report states that gaps were not searched for. If the
+    model fails for all batches, there is no list, because an empty one would claim that there are
+    no gaps.
     """
 
     role = Role.GAP_SYNTHESIZER
@@ -163,7 +166,7 @@ def _show(passage: RulePassage) -> TextUnit:
 
 
 def _list_regulatory(review: ReviewResult, extraction: Extraction) -> Iterator[SynthesizedGap]:
-    """Yield the requirements that a model found unmet, each with its reason."""
+    """Yield the requirements that a model considered unmet, each with its reason."""
     known = {requirement.id: requirement for requirement in extraction.requirements}
     for verdict in review.of_status(Status.GAP):
         requirement = known.get(verdict.requirement_id)
@@ -179,7 +182,7 @@ def _list_regulatory(review: ReviewResult, extraction: Extraction) -> Iterator[S
 def _convert(
     gaps: Sequence[FoundGap], extraction: Extraction, passages: Sequence[RulePassage]
 ) -> Iterator[SynthesizedGap]:
-    """Yield the other gaps whose requirements and passages exist, each once."""
+    """Yield the other gaps whose requirements and passages exist, without duplicates."""
     known = {requirement.id for requirement in extraction.requirements}
     places: dict[str, TextPlace] = {passage.id: passage.place for passage in passages}
     seen: set[tuple[object, ...]] = set()

@@ -1,6 +1,6 @@
-"""Finds amounts, percentages, periods and counts in texts and compares them by value.
+"""Finds amounts, percentages, periods, and counts in text, and compares them by value.
 
-The comparison is evidence; whether a longer period violates a rule is decided by the reader.
+The comparison is evidence. Whether a longer period violates a rule is left to the reader.
 """
 
 import re
@@ -21,19 +21,19 @@ _TOKEN = re.compile(
     r"|[%‰€$£¥°§]|[^\W\d_]{1,40}"
 )
 _BEFORE = 4
-"""Words before a number that are quoted with it, such as "at least"."""
+"""The number of words before a number that are quoted with it, such as "at least"."""
 _SENTENCE_ENDS = (". ", "; ", "\n")
 _MOST = 40
 _MOST_LINES = 12
 COUNT = "count of"
-"""Prefix of the families of counted things, such as subcontractors."""
+"""The prefix for families of things that are counted, such as subcontractors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number with its unit; `value` is converted to one unit of its family, such as minutes.
+    """A number with its unit; `value` is converted to a common unit of its family, such as minutes.
 
-    `text` is the wording in the document, including some preceding words.
+    `text` is the wording in the document, including some of the preceding words.
     """
 
     family: str
@@ -51,8 +51,8 @@ class _Token:
 
 
 def list_measures(text: str, language: str = "en") -> tuple[Measure, ...]:
-    """Return the numbers of a text with their units, in order; numbers without a unit are left
-    out.
+    """Return the numbers in a text with their units, in order; numbers without a unit are
+    omitted.
     """
     tokens = [_Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
     measures: list[Measure] = []
@@ -77,11 +77,12 @@ def list_measures(text: str, language: str = "en") -> tuple[Measure, ...]:
 def compare_measures(
     rule: str, document: str, *, rule_language: str = "en", document_language: str = "en"
 ) -> tuple[str, ...]:
-    """Return a line for each pair of a rule's number and a document's number in the same unit.
+    """Return a line for each pair of a number in a rule and a number in a document with the same
+    unit.
 
-    A line quotes both and states whether the document's number is less, equal or more. If some
-    numbers of the document are in a sentence that shares a word with the rule's sentence, the
-    others are left out as unrelated.
+    A line quotes both and states whether the document's number is less, equal, or more. If some
+    numbers in the document are in a sentence that shares a word with the rule's sentence, the other
+    numbers are omitted as unrelated.
     """
     lines: dict[str, None] = {}
     own = list_measures(document, document_language)
@@ -97,7 +98,7 @@ def compare_measures(
 
 
 def list_numbers(text: str) -> frozenset[Decimal]:
-    """Return the values of all numbers of a text, in digits and in words."""
+    """Return the values of all numbers in a text, written in digits or in words."""
     tokens = [_Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
     values = set()
     at = 0
@@ -110,7 +111,7 @@ def list_numbers(text: str) -> frozenset[Decimal]:
 
 
 def _list_words(text: str, measure: Measure, language: str) -> set[str]:
-    """Return the terms of the sentence around a number, without the number's own terms."""
+    """Return the terms in the sentence around a number, without the terms of the number itself."""
     start = max(text.rfind(end, 0, measure.start) for end in _SENTENCE_ENDS) + 1
     ends = [at for end in _SENTENCE_ENDS if (at := text.find(end, measure.end)) != -1]
     before, after = text[start : measure.start], text[measure.end : min(ends, default=len(text))]
@@ -118,7 +119,7 @@ def _list_words(text: str, measure: Measure, language: str) -> set[str]:
 
 
 def _read_number(tokens: Sequence[_Token], at: int) -> tuple[Decimal | None, int]:
-    """Return the number that begins here, and the place after it."""
+    """Return the number that begins here, and the position after it."""
     text = tokens[at].text
     if text[0].isdigit():
         return _parse_digits(text), at + 1
@@ -159,7 +160,9 @@ def _multiply(tokens: Sequence[_Token], value: Decimal, after: int) -> tuple[Dec
 def _find_unit(
     text: str, tokens: Sequence[_Token], at: int, after: int, language: str
 ) -> tuple[str, Decimal, int] | None:
-    """Return family, factor and end of a number's unit, which may follow or precede it."""
+    """Return the family, factor, and end of a number's unit, which may follow or precede the
+    number.
+    """
     units = _load_units()
     before = units.get(tokens[at - 1].text.lower()) if at > 0 else None
     if before is not None and before[0].startswith("currency"):
@@ -179,7 +182,7 @@ def _find_unit(
 
 @cache
 def _load_numbers() -> Mapping[str, Decimal]:
-    """Return the words for numbers; German ones below a hundred are composed."""
+    """Return the words for numbers; German numbers below a hundred are composed."""
     numbers = dict(_read_words("numbers"))
     ones, tens = _read_words("german_ones"), _read_words("german_tens")
     for (unit, low), (ten, high) in product(ones.items(), tens.items()):

@@ -1,10 +1,10 @@
 """Finds the passages of a document that are closest to a requirement.
 
-A text is cut into sentences and list items, with their places. Rules are often one long line:
-"1. Providers must: (a) ...; (b) ... 2. ...". An item begins at its mark, and belongs to the
-sentence before it that ends in a colon or has introduced earlier items.
+Text is split into sentences and list items, with their locations. Rules are often one long line:
+"1. Providers must: (a) ...; (b) ... 2. ...". An item begins at its enumeration mark, and belongs to
+the preceding sentence that ends in a colon or has introduced earlier items.
 
-Documents of the index are cut into units, and units are divided into parts of bounded size.
+Indexed documents are split into units, and units are divided into parts of limited size.
 """
 
 import hashlib
@@ -40,25 +40,25 @@ _ABBREVIATION = re.compile(
 _LONGEST_ABBREVIATION = 8
 _MARK = re.compile(r"[\s•*–-]*(?:\((?:[a-z]{1,3}|[ivxl]{1,6}|\d{1,2})\)|\d{1,3}[.)])?\s*")
 LONGEST = 900
-"""Characters of a passage, unless one sentence is longer.
+"""Maximum number of characters of a passage, unless a single sentence is longer.
 
-With 600, the right passage was among the first three of 79 % of the requirements of 184 agreements;
-with 900, of 85 %.
+With 600, the right passage was among the first three for 79 % of the requirements in 184
+agreements; with 900, for 85 %.
 """
 HEADING_WEIGHT = 2.0
-"""Beside the text of a rule.
+"""The weight of a heading, relative to the text of a rule.
 
-With 0, the right passage was among the first three of 58 % of the duties of 56 notices, with 1 of
-63 %, with 2 of 66 %; the halves differ alike.
+With 0, the right passage was among the first three for 58 % of the duties in 56 notices, with 1 for
+63 %, and with 2 for 66 %. Both halves of the data show the same differences.
 """
 Scores = npt.NDArray[np.float64]
 _ALIKE = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "–": "-", "—": "-"})
 LONGEST_UNIT = 6_000
-"""Characters; a longer section is cut between its sentences."""
+"""In characters; a longer section is split between sentences."""
 PART_CHARACTERS = 6_000
 PART_ITEMS = 12
 MOST_PARTS = 200
-"""Of one scatter; larger documents have larger parts."""
+"""Maximum number of parts in a scatter; larger documents have larger parts."""
 _KEY = 60
 _PAGE = re.compile(r"page=(\d{1,6})")
 _SHOWN_TITLES = 3
@@ -66,13 +66,14 @@ _LONGEST_TITLE = 120
 _MOST_TITLE_WORDS = 8
 _MOST_TITLES = 2
 """Maximum number of titles directly above each other, such as those of a chapter and its first
-clause."""
+clause.
+"""
 _SENTENCE_ENDS = (".", "!", "?", ";", ":")
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSegment:
-    """A sentence or an item; `lead` is the place of the sentence that introduces an item."""
+    """A sentence or an item; `lead` is the location of the sentence that introduces an item."""
 
     start: int
     end: int
@@ -81,7 +82,7 @@ class RuleSegment:
 
 @dataclass(frozen=True, slots=True)
 class RulePassage:
-    """A clause of a document; `context` is its introductory text."""
+    """A clause in a document; `context` is the text that introduces it."""
 
     id: str
     place: TextPlace
@@ -96,11 +97,13 @@ class RulePassage:
 
     @property
     def evidence(self) -> VerdictEvidence:
-        """The passage as evidence, as a whole."""
+        """The whole passage as evidence."""
         return VerdictEvidence(place=self.place, text=self.text)
 
     def find_quotation(self, quotation: str) -> VerdictEvidence | None:
-        """Return a quotation with the exact wording of the passage; None if it does not occur."""
+        """Return a quotation with the exact wording of the passage, or None if it does not
+        occur.
+        """
         span = find_words(self.text, quotation)
         if span is None:
             return None
@@ -110,7 +113,7 @@ class RulePassage:
 
 
 class PassageSearch:
-    """Ranks passages by how many rare words they share with a text."""
+    """Ranks passages by the number of rare words that they share with a text."""
 
     def __init__(self, passages: Sequence[RulePassage]) -> None:
         self.passages = tuple(passages)
@@ -126,10 +129,11 @@ class PassageSearch:
     def find(
         self, text: str, language: str, most: int, heading: str = ""
     ) -> tuple[RulePassage, ...]:
-        """Return the passages closest to a text, best first; passages that share no word are left
-        out.
+        """Return the passages closest to a text, best first; passages that share no word with it
+        are omitted.
 
-        The words of the `heading` above the text describe its subject and therefore weigh more.
+        Words in the `heading` above the text describe its subject and therefore have a higher
+        weight.
         """
         scores = self._score(text, language)
         if heading:
@@ -165,9 +169,9 @@ class PassageSearch:
 
 @dataclass(frozen=True, slots=True)
 class DocumentUnits:
-    """A document as units in order; `chunks` has the ids and texts of each unit's passages.
+    """A document as units in order; `chunks` contains the ids and texts of each unit's passages.
 
-    `source` is its file, `pages` the page of each chunk where the document has pages.
+    `source` is the file. `pages` contains the page of each chunk if the document has pages.
     """
 
     document_id: str
@@ -180,7 +184,7 @@ class DocumentUnits:
     pages: dict[str, int] = field(default_factory=dict)
 
     def find_chunk(self, place: TextPlace) -> str:
-        """Return the id of the passage that contains a place; empty: there is none."""
+        """Return the id of the passage that contains a location, or an empty string."""
         unit = next(
             (rule_unit for rule_unit in self.units if rule_unit.unit_id == place.unit_id), None
         )
@@ -192,7 +196,7 @@ class DocumentUnits:
 
 
 def split_segments(text: str) -> tuple[RuleSegment, ...]:
-    """Return the sentences and items of a text in order, without the spaces around them."""
+    """Return the sentences and items of a text in order, without the surrounding spaces."""
     segments: list[RuleSegment] = []
     lead: tuple[int, int] | None = None
     for start, end, begins in _list_pieces(text):
@@ -214,7 +218,7 @@ def count_mark(text: str) -> int:
 
 
 def find_words(text: str, quotation: str) -> tuple[int, int] | None:
-    """Return the position of a quotation in a text; spaces, typographic quotes and case may
+    """Return the position of a quotation in a text; spaces, typographic quotes, and case may
     differ.
     """
     wanted = _fold(quotation)[0].strip()
@@ -228,7 +232,7 @@ def find_words(text: str, quotation: str) -> tuple[int, int] | None:
 
 
 def cut_passages(units: Iterable[RuleUnit], longest: int = LONGEST) -> tuple[RulePassage, ...]:
-    """Return the passages of the units of documents, named `p1`, `p2` and so on in their order."""
+    """Return the passages in the units of documents, named `p1`, `p2`, and so on, in order."""
     pieces = [piece for unit in units for piece in _cut_unit(unit, longest)]
     return tuple(
         RulePassage(
@@ -249,7 +253,7 @@ def cut_passages(units: Iterable[RuleUnit], longest: int = LONGEST) -> tuple[Rul
 
 
 def cut_document(document: WholeDocument) -> DocumentUnits:
-    """Return the units of a document: its sections, and pieces of those that are too long."""
+    """Return the units of a document: its sections, or pieces of sections that are too long."""
     listed = document.listed
     texts = {chunk.chunk.chunk_id: chunk.chunk.text for chunk in document.chunks}
     ranks = {name: rank for rank, name in enumerate(texts)}
@@ -277,10 +281,10 @@ def cut_document(document: WholeDocument) -> DocumentUnits:
 
 
 def cut_text_at_sentences(text: str, longest: int = LONGEST_UNIT) -> Iterator[str]:
-    """Yield pieces of a text of at most `longest` characters where its sentences allow it.
+    """Yield pieces of a text, of at most `longest` characters if the sentences allow it.
 
-    An item of a list stays with the sentence that introduces it if both fit, and a title with the
-    text below it.
+    A list item stays with the sentence that introduces it if both fit, and a title with the text
+    below it.
     """
     if len(text) <= longest:
         yield text
@@ -303,8 +307,8 @@ def cut_text_at_sentences(text: str, longest: int = LONGEST_UNIT) -> Iterator[st
 def plan_parts(documents: Sequence[DocumentUnits]) -> tuple[PartPlan, ...]:
     """Return parts that contain every unit of the documents exactly once, in order.
 
-    Documents in the same language share parts, so that a law with one file per article needs no
-    more parts than a law in a single file.
+    Documents in the same language share parts, so that a law with one file per article does not
+    need more parts than a law in a single file.
     """
     sizes = [len(unit.text) for document in documents for unit in document.units]
     longest = max(PART_CHARACTERS, 2 * sum(sizes) // MOST_PARTS)
@@ -321,19 +325,21 @@ def plan_parts(documents: Sequence[DocumentUnits]) -> tuple[PartPlan, ...]:
 
 
 def list_units(documents: Sequence[DocumentUnits]) -> tuple[RuleUnit, ...]:
-    """Return the units of the documents of a part, as `PartPlan` counts them."""
+    """Return the units of the documents in a part, in the numbering of `PartPlan`."""
     return tuple(unit for document in documents for unit in document.units)
 
 
 def join_digests(documents: Sequence[DocumentUnits]) -> str:
-    """Return the digest of the content of the documents of a part."""
+    """Return a digest of the content of the documents in a part."""
     if len(documents) == 1:
         return documents[0].digest
     return hashlib.sha256("\0".join(document.digest for document in documents).encode()).hexdigest()
 
 
 def name_documents(titles: Sequence[str]) -> str:
-    """Return the titles of documents in a line; of many, the first, the last, and how many."""
+    """Return the titles of documents on one line; if there are many, the first, the last, and the
+    number.
+    """
     if len(titles) <= _SHOWN_TITLES:
         return "; ".join(titles)
     return f"{titles[0]}; …; {titles[-1]} ({len(titles)})"
@@ -356,7 +362,7 @@ def divide_sizes(sizes: Sequence[int], longest: int, most: int) -> Iterator[tupl
 
 
 def _list_pieces(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and beginning of each piece; an item continues after ";"."""
+    """Yield the start, end, and beginning of each piece; an item continues after ";"."""
     start, begins = 0, "line"
     for cut, mark in _list_cuts(text):
         yield from _trim(text, start, cut, begins)
@@ -366,7 +372,7 @@ def _list_pieces(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _list_cuts(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each place to cut at, and which mark is there."""
+    """Yield each position at which to split, and the mark at that position."""
     for match in _BREAK.finditer(text):
         match match.lastgroup:
             case "item" if not _opens_item(text, match.start()):
@@ -387,7 +393,7 @@ def _ends_abbreviation(text: str, at: int) -> bool:
 
 
 def _opens_item(text: str, at: int) -> bool:
-    """Return whether a mark begins an item: "Article 6(1) (a) and" is a reference."""
+    """Return whether a mark begins an item; "Article 6(1) (a) and" is a reference instead."""
     before = text[max(0, at - 12) : at].rstrip()
     return not before or before.endswith((":", ";", ",", ".", " and", " or", " und", " oder", "—"))
 
@@ -403,7 +409,9 @@ def _trim(text: str, start: int, end: int, begins: str) -> Iterator[tuple[int, i
 
 
 def _fold(text: str) -> tuple[str, list[int]]:
-    """Return a text for comparing, and the place in the original of each of its characters."""
+    """Return a text normalized for comparison, and the original position of each of its
+    characters.
+    """
     signs: list[str] = []
     places: list[int] = []
     for at, sign in enumerate(text.translate(_ALIKE)):

@@ -1,4 +1,4 @@
-"""Composes the report of a review: seven parts, with a compliance matrix."""
+"""Composes the report of a review, which has seven parts including a compliance matrix."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -53,11 +53,13 @@ from llm.tasks.review import (
 )
 
 LARGEST_INLINE = 24_000
-"""Bytes of a report that travels in the envelope: the result of a branch has at most 32 kB."""
+"""Maximum size in bytes of a report that is stored in the envelope, because the result of a branch
+is limited to 32 kB.
+"""
 _MOST_SENTENCES, _LONGEST = 5, 1_500
 _NO_RESULT = "it gave no result in time"
 _FROM_VERDICTS = frozenset({"risks", "citations", "recommendations"})
-"""Sections that are made from the verdicts."""
+"""Sections that are derived from the verdicts."""
 _CLASSES = ("document_type", "domain", "complexity", "language", "sensitivity")
 
 
@@ -77,7 +79,7 @@ class Reads(SpecialistReads, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The report, or where it is stored."""
+    """The report, or the reference under which it is stored."""
 
     review_report: ReportReference | None = None
     errors: tuple[SpecialistError, ...] = ()
@@ -88,9 +90,9 @@ def _read_date() -> date:
 
 
 class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
-    """Composes the findings; a model adds a summary and a recommendation for each of them.
+    """Composes the findings; a model adds a summary, and a recommendation for each finding.
 
-    A link in the report is `#` followed by the id of its passage. Tasks that specialists could not
+    A link in the report consists of `#` and the id of its passage. Tasks that specialists could not
     complete are named in the report.
     """
 
@@ -149,7 +151,7 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
     async def _write(
         self, reads: Reads, inputs: ReportInputs
     ) -> tuple[ReportGeneratorOutput, tuple[SpecialistError, ...]]:
-        """Return the model's texts about the findings; None without a model.
+        """Return the texts that the model wrote about the findings, or None without a model.
 
         The summary is taken from the first batch, which contains the most serious findings.
         """
@@ -231,7 +233,7 @@ def _describe_sections(
     output: ReportGeneratorOutput,
     errors: Sequence[SpecialistError],
 ) -> dict[str, ReportedSection]:
-    """Return for each section whether its specialist ran and with which result."""
+    """Return for each section whether its specialist ran, and with which result."""
     names = SpecialistName
     audit = inputs.audit
     own = _find_state(reads, names.REPORT_GENERATOR, output, output.recommendations, errors)
@@ -335,7 +337,9 @@ def _make_task_inputs(
 
 
 def _order_advice(recommendations: Sequence[Recommendation]) -> dict[str, str]:
-    """Return the advice by requirement in the model's order; of two for one, the first."""
+    """Return the recommendations by requirement, in the model's order; if there are two for one
+    requirement, the first is used.
+    """
     advice: dict[str, str] = {}
     for recommendation in recommendations:
         advice.setdefault(recommendation.requirement_id, recommendation.advice[:_LONGEST])
@@ -358,7 +362,9 @@ def _find_page(place: TextPlace, documents: Mapping[str, DocumentUnits]) -> int 
 
 
 def _list_classes(reads: Reads) -> dict[str, dict[str, str]]:
-    """Return the five classes of each document by its id, and the share that was read of it."""
+    """Return the five classes of each document, by document id, and the share of the document that
+    was read.
+    """
     classes = {
         str(classified.get("document_id")): {
             name: str(classified[name]) for name in _CLASSES if classified.get(name)

@@ -1,7 +1,7 @@
-"""Prints a report in a language: seven parts of paragraphs, lists and tables.
+"""Lays out a report in a language, as seven parts of paragraphs, lists, and tables.
 
-1 executive summary, 2 findings, 3 compliance matrix, 4 risk summary, 5 citations,
-6 recommendations, 7 appendix. Renderers turn the result into Markdown, HTML, PDF and DOCX.
+1 executive summary, 2 findings, 3 compliance matrix, 4 risk summary, 5 citations, 6
+recommendations, 7 appendix. Renderers convert the result to Markdown, HTML, PDF, and DOCX.
 """
 
 import re
@@ -39,13 +39,13 @@ class _Layout:
         return self._texts[key].format(**names)
 
     def _name(self, group: str, value: str) -> str:
-        """Return the name of a category, kind or class; a value without a name is returned
+        """Return the name of a category, kind, or class; a value without a name is returned
         unchanged.
         """
         return self._texts.get(f"{group}_{value.lower().replace(' ', '_')}", value)
 
     def _name_place(self, place: QuotedPlace) -> str:
-        """Return a place for people: title, headings, page and file."""
+        """Return a human-readable location: title, headings, page, and file."""
         page = "" if place.page is None else self.say("page", number=place.page)
         where = ", ".join(filter(None, (place.document, place.heading, page)))
         return f"{where} [{place.file}]" if place.file else where
@@ -68,7 +68,7 @@ class _Layout:
         )
 
     def _print_confidence(self) -> str:
-        """Return the confidence of all verdicts together, or that it was not measured."""
+        """Return the overall confidence of the verdicts, or that it was not measured."""
         value = self._report.confidence
         if value is None:
             return self.say("overall_unmeasured")
@@ -80,7 +80,7 @@ class _Layout:
     def _describe_kind(self, requirement: ReportedRequirement) -> str:
         """Return whether a requirement is mandatory, who must act, and when it applies.
 
-        Empty for a whole unit of a law that no model has read.
+        The result is empty for a whole unit of a law that no model has read.
         """
         named = {"addressee": requirement.addressee, "condition": requirement.applicability}
         is_read = requirement.severity != "unjudged"
@@ -89,7 +89,7 @@ class _Layout:
         return "; ".join(parts)
 
     def _list_states(self) -> Iterator[str]:
-        """Yield the line that states of each section whether it was made."""
+        """Yield the line that states for each section whether it was completed."""
         states = (
             f"{self.say(f'section_{name}')}: {self.say(f'state_{section.state.value}')}"
             for name, section in self._report.sections.items()
@@ -98,9 +98,9 @@ class _Layout:
             yield self.say("sections", states=shown)
 
     def _explain(self, name: str, *, has_items: bool = False) -> list[ReportText]:
-        """Return why a section is empty or incomplete; nothing for one with its whole result.
+        """Return why a section is empty or incomplete, or an empty list for a complete one.
 
-        `has_items`: it has some entries, which another specialist made.
+        `has_items` is true if it contains entries from another specialist.
         """
         if not self._report.is_judged:
             return [ReportText(self.say("nobody_judged"))]
@@ -215,7 +215,7 @@ class _Layout:
         )
 
     def _print_closest(self) -> ReportPart:
-        """Return each unit of the law in its order, with the passages closest to it."""
+        """Return each unit of the law, in order, with the passages closest to it."""
         heads = ("number", "law", "closest")
         rows = [tuple(ReportText(self.say(head)) for head in heads)]
         languages = {document.id: document.language for document in self._report.documents}
@@ -262,7 +262,7 @@ class _Layout:
         )
 
     def print_citations(self) -> ReportPart:
-        """Return the audit, and every place that the report quotes, once."""
+        """Return the audit, and every location that the report quotes, without duplicates."""
         lines = []
         wrong = [citation for citation in self._report.citations if citation.problems]
         if self._report.citations:
@@ -341,7 +341,7 @@ class _Layout:
         return ReportPart(self.say("appendix"), tuple(lines), tuple(items))
 
     def _describe(self, document_id: str) -> Iterator[str]:
-        """Yield a document with its file and its language, and its classes."""
+        """Yield a document with its file, its language, and its classes."""
         for document in self._report.documents:
             if document.id == document_id:
                 role = self.say("law" if document.role == "law" else "document")
@@ -365,7 +365,9 @@ class _Layout:
 
 
 def find_duty_words(text: str, language: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each such word; nothing for languages without a list."""
+    """Yield the start and end of each word that expresses a duty, or nothing for languages without
+    a list.
+    """
     words = _load_duty_words(language)
     for match in _ONE_WORD.finditer(text):
         if match[0].lower() in words:
@@ -373,7 +375,7 @@ def find_duty_words(text: str, language: str) -> Iterator[tuple[int, int]]:
 
 
 def lay_out(report: ReviewReport) -> PrintedReport:
-    """Return a report in its language, in English if the language has no texts."""
+    """Return the layout of a report in its language, or in English if there are no texts in it."""
     layout = _Layout(report)
     return PrintedReport(
         title=report.title,
@@ -392,13 +394,13 @@ def lay_out(report: ReviewReport) -> PrintedReport:
 
 
 def load_texts(language: str) -> Mapping[str, str]:
-    """Return the fixed texts of a language, in English if it has none."""
+    """Return the fixed texts in a language, or in English if there are none."""
     tables = _load()
     return {**tables["en"], **tables.get(language, {})}
 
 
 def name_review(document: str, law: str, language: str) -> str:
-    """Return the title of a review and of its report."""
+    """Return the title of a review, which is also the title of its report."""
     return load_texts(language)["title"].format(document=document, law=law)
 
 

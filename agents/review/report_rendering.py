@@ -1,9 +1,9 @@
 """Renders a report as DOCX, HTML and PDF; the same report always yields the same bytes.
 
-DOCX is a WordprocessingML package without macros, fields or pictures; HTML is one page without
-scripts, pictures or external links. PDF needs the optional `reportlab` (the extra `pdf`). Its font
-contains the Latin letters of Western languages: missing letters become "?", and the last line of
-the report states how many.
+DOCX is a WordprocessingML package without macros, fields, or pictures; HTML is a single page
+without scripts, pictures, or external links. PDF requires the optional `reportlab` (the extra
+`pdf`). Its font contains the Latin letters of Western languages. Missing letters become "?", and
+the last line of the report states how many there are.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +23,7 @@ _R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _P = "http://schemas.openxmlformats.org/package/2006"
 _HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
 _WIDTH = 9_638
-"""Of the text on an A4 page with margins of 2 cm, in twentieths of a point."""
+"""The width of the text on an A4 page with margins of 2 cm, in twentieths of a point."""
 _TYPES = (
     f'{_HEAD}<Types xmlns="{_P}/content-types">'
     '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.'
@@ -44,10 +44,12 @@ _STYLES = (
     ("Normal", 20, 0, 0, 80),
     ("Cell", 16, 0, 0, 40),
 )
-"""Names, sizes in half points, bold, space before and after in twentieths of a point.
+"""The name, size in half points, weight, and space before and after (in twentieths of a point) of
+each style.
 
 Word processors define their own formats for some names, such as "Text"; "Normal" is the plain style
-in all of them."""
+in all of them.
+"""
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
     "overflow-wrap:anywhere}.table{overflow-x:auto;overflow-wrap:normal}"
@@ -83,7 +85,7 @@ class _Writer:
                 yield self._table(part.table)
 
     def make_relationships(self) -> str:
-        """Return the part that has the targets of the links."""
+        """Return the part that contains the link targets."""
         links = "".join(
             f'<Relationship Id="{name}" Type="{_R}/hyperlink" Target="{escape(target)}" '
             'TargetMode="External"/>'
@@ -148,7 +150,7 @@ class _Writer:
 
 
 class _Letters:
-    """Replaces letters that the font lacks, and counts them."""
+    """Replaces letters that the font does not contain, and counts them."""
 
     def __init__(self, known: frozenset[int]) -> None:
         self._known = known
@@ -161,7 +163,7 @@ class _Letters:
 
 
 def render_docx(report: PrintedReport, *, base: Base = "") -> bytes:
-    """Return the file; only links to our own reader remain (`base` is its address)."""
+    """Return the file; only links to our own reader are kept (`base` is its URL)."""
     writer = _Writer(base)
     body = "".join(writer.write(report))
     document = (
@@ -184,7 +186,7 @@ def render_docx(report: PrintedReport, *, base: Base = "") -> bytes:
 
 
 def render_html(report: PrintedReport, *, base: Base = "") -> str:
-    """Return the page; only links to our own reader remain (`base` is its address)."""
+    """Return the page; only links to our own reader are kept (`base` is its URL)."""
     title = _escape_html(report.title)
     lines = [
         "<!doctype html>",
@@ -210,7 +212,9 @@ def render_html(report: PrintedReport, *, base: Base = "") -> str:
 
 
 def render_pdf(report: PrintedReport, *, base: Base = "") -> bytes:
-    """Return the file; raises `MissingPdfLibraryError`. The same report gives the same bytes."""
+    """Return the file; raises `MissingPdfLibraryError`. The same report always results in the same
+    bytes.
+    """
     try:
         from reportlab.lib.pagesizes import A4
         from reportlab.lib.styles import ParagraphStyle
@@ -281,7 +285,7 @@ def _make_style(name: str, size: int, bold: int, before: int, after: int, langua
 
 
 def _render_items(items: Sequence[ReportText], base: Base) -> str:
-    """Return a list whose details are nested lists below their items."""
+    """Return a list in which details are nested lists below their items."""
     parts: list[str] = []
     for is_detail, own in groupby(items, key=lambda one: one.is_detail):
         listed = "".join(f"<li>{_render_html(report_text, base)}</li>" for report_text in own)
@@ -329,7 +333,7 @@ def _escape_html(text: str) -> str:
 
 
 def _register_fonts() -> frozenset[int]:
-    """Return the characters that both fonts have."""
+    """Return the characters that both fonts contain."""
     from reportlab.pdfbase import pdfmetrics
     from reportlab.pdfbase.ttfonts import TTFont
 

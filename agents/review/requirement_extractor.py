@@ -1,4 +1,4 @@
-"""Turns laws into a checklist of requirements with their places."""
+"""Converts laws into a checklist of requirements with their locations."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -49,16 +49,16 @@ from llm.tasks.review import (
 _LONGEST_REASON = 300
 _NO_TEXT = "no text"
 INTRODUCTION = "it stands above the first heading, as an introduction"
-"""The reason of a unit that is not listed without a model."""
+"""The reason for a unit that is not listed if there is no model."""
 UNREAD = "the model did not state its requirement"
-"""The reason of a unit that a model has neither listed nor set aside."""
+"""The reason for a unit that a model has neither listed nor set aside."""
 _ROUNDS = 2
-"""Parts without a result are tried once more."""
+"""Parts without a result are retried once."""
 _NO_LAW = "expected a law or rule to read, found none: name it, or add it to the documents"
 
 
 class Reads(LoopReads, frozen=True):
-    """The laws, and the parts that were read so far; in a branch, the part to read."""
+    """The laws, and the parts read so far; in a branch, the part to read."""
 
     extracted: Extracted | None = None
     part: PartPlan | None = None
@@ -68,7 +68,7 @@ class Reads(LoopReads, frozen=True):
 
 
 class Writes(LoopWrites, frozen=True):
-    """The parts to read; the result of a part; or the checklist of all parts."""
+    """The parts to read, the result of a part, or the checklist from all parts."""
 
     checklist: StoredChecklist | None = None
     part_plan: tuple[PartPlan, ...] = ()
@@ -77,10 +77,10 @@ class Writes(LoopWrites, frozen=True):
 
 
 class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
-    """Divides laws into parts that have every unit once, reads each part, and joins the results.
+    """Divides laws into parts that contain every unit once, reads each part, and joins the results.
 
-    Every unit is accounted for: with its requirements, with none, or as unread. A unit that a model
-    omits is requested once more. Without a model every unit is listed unchanged.
+    Every unit is accounted for: with its requirements, without any, or as unread. A unit that a
+    model omits is requested once more. Without a model, every unit is listed unchanged.
     """
 
     role = Role.REQUIREMENT_EXTRACTOR
@@ -207,9 +207,9 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
 
 
 def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
-    """Return every unit with text as one requirement, in order, for use without a model.
+    """Return every unit that contains text as a requirement, in order, for use without a model.
 
-    Text above the first heading of a law introduces it: it is accounted for, but is not a
+    Text above the first heading of a law introduces the law. It is accounted for, but is not a
     requirement.
     """
     texts = [rule_unit for rule_unit in units if rule_unit.text.strip()]
@@ -241,7 +241,7 @@ def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
 def list_unaccounted(
     outputs: Iterable[RequirementExtractorOutput], units: Sequence[RuleUnit]
 ) -> list[RuleUnit]:
-    """Return the units with text that no output names."""
+    """Return the units with text that no output mentions."""
     named = set()
     for output in outputs:
         named |= {requirement.source_section for requirement in output.checklist}
@@ -252,9 +252,9 @@ def list_unaccounted(
 def read_listed(
     outputs: Sequence[RequirementExtractorOutput], units: Sequence[RuleUnit]
 ) -> ExtractedPart:
-    """Return the requirements in the order of their units, and an account of every unit.
+    """Return the requirements in the order of their units, and the result for every unit.
 
-    Entries that name no unit, and duplicates, are left out with a note.
+    Duplicates, and entries that do not refer to a unit, are omitted with a note.
     """
     listed = [requirement for output in outputs for requirement in output.checklist]
     reasons = {
@@ -290,9 +290,10 @@ def read_listed(
 
 
 def _count_introduction(units: Sequence[RuleUnit]) -> int:
-    """Return the number of units above the first heading; 0 if there are none.
+    """Return the number of units above the first heading, or 0 if there are none.
 
-    A law with one file per article has no introduction: the text below a title is the article.
+    A law with one file per article has no introduction, because the text below a title is the
+    article.
     """
     if len({unit.document_id for unit in units}) > 1:
         return 0

@@ -1,4 +1,4 @@
-"""The units of a law, their requirements, and the checklist that lists these."""
+"""The units of a law, their requirements, and the checklist of these requirements."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Severity = Literal["mandatory", "recommended", "optional", "unjudged"]
 
 
 class ReviewError(Exception):
-    """The root; its text is for people."""
+    """The root of the review errors; its message is for people."""
 
 
 class ReportFormatError(ReviewError):
@@ -19,7 +19,7 @@ class ReportFormatError(ReviewError):
 
 
 class RuleKind(StrEnum):
-    """The kind of a rule; `UNIT` is a whole unit of a law that no model has read."""
+    """The type of a rule; `UNIT` is a whole unit of a law that no model has read."""
 
     DUTY = "duty"
     BAN = "ban"
@@ -43,7 +43,7 @@ class RuleUnit:
 
 
 class TextPlace(BaseModel, frozen=True):
-    """The position of a text: the characters from `start` up to, but excluding, `end` of a unit."""
+    """The location of a text: the characters of a unit from `start` up to, but excluding, `end`."""
 
     document_id: str
     unit_id: str
@@ -56,9 +56,9 @@ class Requirement(BaseModel, frozen=True):
     """One verifiable rule.
 
     `quotation` is the unchanged text at `place`; `statement` is the rule in one sentence in the
-    reader's language, or the text of a whole unit if no model has read it. `wordings` are two
-    sentences by a model in the style of a document: one that fulfils the rule and one that violates
-    it.
+    reader's language, or the text of a whole unit if no model has read it. `wordings` contains two
+    sentences written by a model in the style of a document: one that fulfils the rule and one that
+    violates it.
     """
 
     id: str
@@ -74,7 +74,7 @@ class Requirement(BaseModel, frozen=True):
 
     @property
     def is_definition(self) -> bool:
-        """Whether it defines a word: a document can neither fulfil nor break it."""
+        """Whether it defines a term, so that a document can neither fulfil nor violate it."""
         return self.kind is RuleKind.DEFINITION
 
 
@@ -87,7 +87,9 @@ class UnitAccount(BaseModel, frozen=True):
 
 
 class Extraction(BaseModel, frozen=True):
-    """The requirements of a rule; `units` has every unit that was read once, in order."""
+    """The requirements of a rule; `units` contains every unit that was read exactly once, in
+    order.
+    """
 
     requirements: tuple[Requirement, ...]
     units: tuple[UnitAccount, ...]
@@ -95,7 +97,7 @@ class Extraction(BaseModel, frozen=True):
 
     @property
     def rules(self) -> tuple[Requirement, ...]:
-        """The requirements that a document can fulfil: all but definitions."""
+        """The requirements that a document can fulfil, which are all except definitions."""
         return tuple(
             requirement for requirement in self.requirements if not requirement.is_definition
         )
@@ -119,7 +121,9 @@ class Checklist(BaseModel, frozen=True):
 
 
 def make_checklist(requirements: Sequence[Requirement], target_law: str) -> Checklist:
-    """Return requirements as a checklist; definitions are not obligations and are left out."""
+    """Return requirements as a checklist. Definitions are omitted, because they are not
+    obligations.
+    """
     return Checklist(
         target_law=target_law,
         checklist=tuple(

@@ -1,4 +1,5 @@
-"""The report of a review as values: every finding with quotations from both sides and their places.
+"""The report of a review as values: every finding with quotations from both sides, and their
+locations.
 
 These values are returned by `--report FILE.json` and the HTTP interface, and printed by
 `agents.review.report_layout`. All texts are already safe, and links lead to passages of the
@@ -29,17 +30,17 @@ from envelope.specialists import ReviewedDocument
 
 _BROKEN = str.maketrans({".": "[.]", ":": "[:]", "@": "[@]"})
 LinkMaker = Callable[[TextPlace], str]
-"""Returns the address of a place in our own reader, or an empty text."""
+"""Returns the URL of a location in our own reader, or an empty string."""
 PageFinder = Callable[[TextPlace], int | None]
-"""Returns the page of a place in its file, or None if the file has no pages."""
+"""Returns the page of a location in its file, or None if the file has no pages."""
 _PRINTED = TypeAdapter(PrintedReport)
 _OBJECT = TypeAdapter(dict[str, object])
 _PARTS = "parts"
-"""An attribute that only reports of earlier versions have, which were stored as printed."""
+"""An attribute that exists only in reports of earlier versions, which were stored as printed."""
 
 
 class QuotedPlace(BaseModel, frozen=True):
-    """A quotation from a document and its place; `page` is the page of its file, from 1."""
+    """A quotation from a document and its location; `page` is the 1-based page of the file."""
 
     document_id: str
     document: str
@@ -51,7 +52,9 @@ class QuotedPlace(BaseModel, frozen=True):
 
 
 class ReportedRisk(BaseModel, frozen=True):
-    """The risk of a finding; severity and likelihood 1 to 5, score 1 to 25."""
+    """The risk of a finding; severity and likelihood are from 1 to 5, and the score is from 1 to
+    25.
+    """
 
     category: str
     severity: int
@@ -62,11 +65,11 @@ class ReportedRisk(BaseModel, frozen=True):
 
 
 class ReportedRequirement(BaseModel, frozen=True):
-    """A requirement with its verdict; `number` counts them from 1.
+    """A requirement with its verdict; requirements are numbered from 1 by `number`.
 
-    `evidence` are the words of the document that decide; `closest` are the passages that a search
-    found, where none decides. `urgency` is the place of its recommendation among all of them, from
-    1 for the most urgent, as the model ordered them.
+    `evidence` contains the text of the document on which the verdict is based; if there is none,
+    `closest` contains the passages that a search found. `urgency` is the rank of its recommendation
+    in the model's order, with 1 for the most urgent.
     """
 
     number: int
@@ -89,7 +92,7 @@ class ReportedRequirement(BaseModel, frozen=True):
 
 
 class ReportedGap(BaseModel, frozen=True):
-    """A gap other than a single requirement, such as a contradiction within the document."""
+    """A gap that is not a single requirement, such as a contradiction within the document."""
 
     kind: str
     summary: str
@@ -108,7 +111,9 @@ class ReportedCitation(BaseModel, frozen=True):
 
 
 class ReportedDocument(BaseModel, frozen=True):
-    """A document of the review: `role` is `document` or `law`; classes are a model's, if any."""
+    """A document in the review: `role` is `document` or `law`; its classes, if any, come from a
+    model.
+    """
 
     role: str
     id: str
@@ -120,14 +125,14 @@ class ReportedDocument(BaseModel, frozen=True):
 
 
 class UnitWithoutDuty(BaseModel, frozen=True):
-    """A unit of a law without requirements, with the reason."""
+    """A unit of a law that has no requirements, with the reason."""
 
     heading: str
     reason: str
 
 
 class SectionState(StrEnum):
-    """The state of a section of a report: an empty section alone is not a finding.
+    """The state of a section of a report, because an empty section alone is not a finding.
 
     `nothing` means that the specialist ran and had nothing to report.
     """
@@ -141,7 +146,9 @@ class SectionState(StrEnum):
 
 
 class ReportedSection(BaseModel, frozen=True):
-    """The state of a section, the specialist that makes it, and why it failed or is incomplete."""
+    """The state of a section, the specialist that produces it, and why it failed or is
+    incomplete.
+    """
 
     state: SectionState
     specialist: str
@@ -151,9 +158,9 @@ class ReportedSection(BaseModel, frozen=True):
 class ReviewReport(BaseModel, frozen=True):
     """All results of a review. `is_judged` is false if no model is in use.
 
-    `confidence` is the mean of the model's confidence in each verdict, 0 to 1; None if it was not
-    measured. `sections` states for each part of the review whether it was carried out; reports of
-    earlier versions have none.
+    `confidence` is the mean of the model's confidence in its verdicts, from 0 to 1, or None if it
+    was not measured. `sections` states for each part of the review whether it was carried out; it
+    is empty in reports of earlier versions.
     """
 
     title: str
@@ -180,7 +187,7 @@ class ReviewReport(BaseModel, frozen=True):
 
     @property
     def findings(self) -> tuple[ReportedRequirement, ...]:
-        """The violations, then the gaps, each group by its risk."""
+        """The violations, followed by the gaps, each sorted by risk."""
         return tuple(
             requirement
             for status in (Status.VIOLATION, Status.GAP)
@@ -201,10 +208,11 @@ class ReviewReport(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ReportInputs:
-    """All that a report is composed of; `recommendations` in the order of their urgency.
+    """The inputs from which a report is composed; `recommendations` are ordered by urgency.
 
-    `judges` are the models that decided; without a model `is_judged` is false. `headings` are
-    those of units, by their ids; `unit_texts` by document and unit.
+    `judges` contains the models that made the decisions; without a model, `is_judged` is false.
+    `headings` contains the headings of units, by unit id, and `unit_texts` the texts by document
+    and unit.
     """
 
     title: str
@@ -285,7 +293,7 @@ class _Composer:
             )
 
     def _read(self, place: TextPlace) -> str:
-        """Return the words of a place; empty where its unit is not at hand."""
+        """Return the text at a location, or an empty string if its unit is not available."""
         whole = self._inputs.unit_texts.get((place.document_id, place.unit_id), "")
         return whole[place.start : place.end]
 
@@ -333,18 +341,20 @@ class _Composer:
 
 
 def clean_words(text: str) -> str:
-    """Return a text of a model or a title on one line, without links and addresses."""
+    """Return text from a model, or a title, on one line, without links and addresses."""
     return break_addresses(plain_line(text))
 
 
 def clean_quotation(text: str) -> str:
-    """Return words of a document on one line; its addresses stay readable, but lead nowhere."""
+    """Return text from a document on one line; its addresses stay readable, but cannot be
+    followed.
+    """
     return break_addresses(" ".join(clean_text(text).split()))
 
 
 def break_addresses(text: str) -> str:
-    """Return a text in which addresses are broken, so that no viewer turns them into links:
-    `example[.]com`.
+    """Return a text with defanged addresses (`example[.]com`), so that viewers do not turn them
+    into links.
     """
     parts, end = [], 0
     for address in find_addresses(text):
@@ -418,7 +428,7 @@ def encode_report(report: ReviewReport) -> bytes:
 
 
 def decode_report(value: bytes | str | Mapping[str, object]) -> ReviewReport | PrintedReport:
-    """Return the report of a JSON text or object; raises `ReportFormatError`.
+    """Return the report in a JSON text or object; raises `ReportFormatError`.
 
     Reports of earlier versions are returned as printed.
     """

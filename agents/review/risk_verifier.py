@@ -33,21 +33,21 @@ _MOST_SUMMARY = 5
 
 
 class Reads(LoopReads, frozen=True):
-    """The checklist with its verdicts, and the loop of tools so far."""
+    """The checklist with its verdicts, and the tool loop so far."""
 
     checklist: StoredChecklist | None = None
     verdicts: StoredVerdicts | None = None
 
 
 class Writes(LoopWrites, frozen=True):
-    """The ranked risks; or the calls of tools before."""
+    """The ranked risks, or tool calls that precede them."""
 
     risks: FindingList | None = None
 
 
 class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
-    """Ranks findings; findings omitted by the model have no risk, and an entry of `errors` says
-    so.
+    """Ranks findings. Findings omitted by the model have no risk, which an entry of `errors`
+    reports.
     """
 
     role = Role.RISK_VERIFIER

@@ -1,4 +1,4 @@
-"""The shared parts of all specialists: profile, model, tools, documents and stored results."""
+"""The common parts of all specialists: profile, model, tools, documents, and stored results."""
 
 import asyncio
 import json
@@ -58,22 +58,25 @@ _SHOWN_RESULTS = 12
 _UNAVAILABLE = "a model is not available for some time"
 _BATCHES_AT_ONCE = 4
 _MOST_CALLS_WITHOUT_OUTPUT = 6
-"""Number of further calls after which a model that has answered no part of a batch is not asked
-again: halves and quarters are then tried, so it refuses all, or a text in each quarter."""
+"""Number of further calls after which a model that has answered no part of a batch is not called
+again. Halves and quarters have then been tried, so it refuses everything, or there is a problematic
+text in each quarter.
+"""
 _MOST_FURTHER_CALLS = 24
-"""Number of further calls for a batch of which some parts are answered. Two of sixty items without
-an output are isolated by 22 calls, any number of ten by 18."""
+"""Maximum number of further calls for a batch of which some parts were answered. Two failing items
+of sixty are isolated by 22 calls, any number of ten by 18.
+"""
 _BY_REQUIREMENT = ("verdicts", "comparisons", "readings")
-"""Fields of inputs whose items belong to a requirement of the same inputs."""
+"""Input fields whose items belong to a requirement in the same inputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoOutput:
-    """There is no output yet: the specialist calls tools first, or, without calls, no model
-    answered.
+    """There is no output yet, because the specialist calls tools first or, if there are no calls,
+    because no model answered.
 
-    `messages` are its messages of the loop since the last hop. `depends_on_content` states that a
-    part of the same inputs may get an output, `is_refused` that the model refused to answer.
+    `messages` contains its messages in the loop since the last hop. `depends_on_content` is true if
+    a part of the same inputs may get an output, and `is_refused` if the model refused to answer.
     """
 
     calls: tuple[dict[str, JsonValue], ...] = ()
@@ -89,7 +92,7 @@ class NoOutput:
 
 @dataclass(frozen=True, slots=True)
 class GivenOutput(Generic[O]):
-    """The typed output, the model that gave it, and the errors before it."""
+    """The typed output, the model that produced it, and the errors before it."""
 
     output: O
     decided_by: str
@@ -104,17 +107,17 @@ class BatchOutputs(Generic[I, O]):
 
     @property
     def given(self) -> list[GivenOutput[O]]:
-        """The outputs with the models that gave them."""
+        """The outputs, with the models that produced them."""
         return [output for _, output in self.outcomes if isinstance(output, GivenOutput)]
 
     @property
     def outputs(self) -> tuple[O, ...]:
-        """The outputs of all that a model answered."""
+        """The outputs for all inputs that a model answered."""
         return tuple(output.output for output in self.given)
 
     @property
     def decided_by(self) -> str:
-        """The model that gave the first output; empty if there is none."""
+        """The model that produced the first output, or an empty string if there is none."""
         return next((output.decided_by for output in self.given), "")
 
     @property
@@ -129,13 +132,13 @@ class BatchOutputs(Generic[I, O]):
 
     @property
     def calls(self) -> NoOutput | None:
-        """The calls that are made before there is an output; None: there are none."""
+        """The calls that are made before there is an output, or None."""
         return next((output for _, output in self.failed if output.calls), None)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopTurns:
-    """The loop of tools so far: the messages with calls, and the results of all calls by id."""
+    """The tool loop so far: the messages with calls, and the results of all calls by call id."""
 
     messages: tuple[ModelMessage, ...] = ()
     results: tuple[ToolResult, ...] = ()
@@ -154,7 +157,9 @@ class LoopTurns:
 
 
 class SpecialistReads(BaseModel, frozen=True):
-    """Input of every specialist: the question, the person's groups, the reason for the round."""
+    """The input of every specialist: the question, the person's groups, and the reason for the
+    round.
+    """
 
     canonical_question: str
     text: str = ""
@@ -165,25 +170,25 @@ class SpecialistReads(BaseModel, frozen=True):
 
     @property
     def question(self) -> str:
-        """The question; in a further round with the reason for it."""
+        """The question; in a further round, together with the reason for the round."""
         focus = self.round_focus
         return f"{self.canonical_question}\n{focus}" if focus else self.canonical_question
 
 
 class LoopReads(SpecialistReads, frozen=True):
-    """Input of a specialist that calls tools, including the current state of the tool loop."""
+    """The input of a specialist that calls tools, including the current state of the tool loop."""
 
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
     multi_tool_results: dict[str, JsonValue] = {}
 
     @property
     def turns(self) -> LoopTurns:
-        """The loop of tools so far."""
+        """The tool loop so far."""
         return LoopTurns.parse(self.plan_messages, self.multi_tool_results)
 
 
 class LoopWrites(BaseModel, frozen=True):
-    """Output of every specialist that calls tools: errors, or the next calls."""
+    """The output of every specialist that calls tools: errors, or the next calls."""
 
     errors: tuple[SpecialistError, ...] = ()
     tool_calls: tuple[dict[str, JsonValue], ...] = ()
@@ -193,9 +198,9 @@ class LoopWrites(BaseModel, frozen=True):
 async def expand_search(
     calls: Sequence[ToolUse], model: Model | None, question: str, language: str, run: Run
 ) -> list[ToolUse]:
-    """Return the calls, the first search with additional wordings; raises `ModelError`.
+    """Return the calls, with additional wordings for the first search; raises `ModelError`.
 
-    A search that already has parts or wordings is left unchanged.
+    A search that already has aspects or wordings is left unchanged.
     """
     place = next((number for number, use in enumerate(calls) if read_query(use)), None)
     if model is None or model.name == OFFLINE or place is None:
@@ -212,7 +217,9 @@ async def expand_search(
 
 
 def read_query(use: ToolUse) -> str:
-    """Return the query of a search in words that may be expanded; empty for other calls."""
+    """Return the query of a search if it consists of words that can be expanded, or an empty
+    string.
+    """
     given = use.arguments
     if use.name != "search" or not isinstance(given, dict):
         return ""
@@ -223,9 +230,9 @@ def read_query(use: ToolUse) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """The means of a specialist in one run.
+    """The resources of a specialist in one run.
 
-    `waits` are the seconds after which the calls that failed in this run may succeed.
+    `waits` contains the seconds after which calls that failed in this run may succeed.
     """
 
     profile: SpecialistProfile
@@ -247,7 +254,9 @@ class Toolbox:
 
     @property
     def is_offline(self) -> bool:
-        """Whether there is no model: documents are then shown as a search finds them, unjudged."""
+        """Whether there is no model, so that documents are shown as found by a search, without a
+        judgement.
+        """
         return self.model.name == OFFLINE
 
     async def store(self, value: BaseModel) -> str:
@@ -273,7 +282,8 @@ class Toolbox:
     ) -> SpecialistError:
         """Return an entry of `errors`; its id is logged together with the ids of the message.
 
-        The log does not contain the text: `refdesk trace --errors` shows it with the question.
+        The log does not contain the text, which `refdesk trace --errors` shows together with the
+        question.
         """
         text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
         now = datetime.now(UTC)
@@ -303,9 +313,9 @@ class Toolbox:
     ) -> NoOutput | GivenOutput[O]:
         """Return the output of the specialist, or the tool calls that it requests first.
 
-        At a limit of the loop, the output is written from the results so far. If the model fails,
-        there is no output, and an entry of `errors` says so; `waits` states when a retry may
-        succeed.
+        When a limit of the loop is reached, the output is written from the results so far. If the
+        model fails, there is no output, and an entry of `errors` states the reason; `waits` states
+        when a retry may succeed.
         """
         inputs = add_context(inputs, reads)
         known = LoopTurns() if turns is None else turns
@@ -346,11 +356,12 @@ class Toolbox:
         *,
         by: str = "requirements",
     ) -> BatchOutputs[I, O]:
-        """Return the outputs of batches, with limited concurrency; only a single batch may call
-        tools.
+        """Return the outputs for batches, with limited concurrency. Tools can be called only if
+        there is a single batch.
 
-        A batch that fails because of its content is retried in halves of the items of its field
-        `by`. Finished calls are stored: a redelivered envelope pays for none of them again.
+        A batch that fails because of its content is split into halves of the items in its field
+        `by`, which are retried. Finished calls are stored, so that a redelivered envelope does not
+        pay for them again.
         """
         limit = asyncio.Semaphore(_BATCHES_AT_ONCE)
         own_turns = turns if len(batches) == 1 else None
@@ -371,9 +382,9 @@ class Toolbox:
         reads: BaseModel | None,
         by: str,
     ) -> list[tuple[I, NoOutput | GivenOutput[O]]]:
-        """Return the outcome of a batch, or those of its parts if it failed as a whole.
+        """Return the result of a batch, or the results of its parts if it failed as a whole.
 
-        Parts are halved until the items without an output are alone, the largest parts first.
+        Parts are halved until the failing items are isolated, starting with the largest part.
         """
         outcomes = list[tuple[I, NoOutput | GivenOutput[O]]]()
         open_parts = deque([(inputs, given)])
@@ -393,7 +404,7 @@ class Toolbox:
         return outcomes
 
     def _may_call(self, dialogue: Dialogue) -> bool:
-        """Return whether the loop continues; the model decides whether it has enough."""
+        """Return whether the loop continues. The model decides whether it has enough results."""
         if self.tools is None or not isinstance(self.model, ConversationModel):
             return False
         return dialogue.find_end() is None
@@ -401,7 +412,7 @@ class Toolbox:
     async def _take_step(
         self, task: Task[I, O], inputs: I, dialogue: Dialogue
     ) -> "NoOutput | GivenOutput[O] | None":
-        """Return the next calls, or the output if the model wrote one; None: neither."""
+        """Return the next calls, or the output if the model wrote one, or None."""
         assert isinstance(self.model, ConversationModel)  # noqa: S101 - `_may_call` has checked it
         step = await dialogue.take_step(self.model, self.run)
         if step.end is None:
@@ -417,14 +428,14 @@ class Toolbox:
             return None
 
     def call_tools(self, calls: Sequence[ToolUse], message: ModelMessage) -> NoOutput:
-        """Return the calls of a message of the loop."""
+        """Return the calls in a message of the loop."""
         described = describe_calls(calls, self.profile.name)
         return NoOutput(described, (message.model_dump(mode="json"),))
 
     async def _expand(
         self, calls: list[ToolUse], inputs: BaseModel
     ) -> tuple[list[ToolUse], tuple[SpecialistError, ...]]:
-        """Return the calls with the model's wordings, or unchanged calls with the reason."""
+        """Return the calls with the model's wordings, or the unchanged calls with the reason."""
         known = inputs if isinstance(inputs, SpecialistInputs) else SpecialistInputs(question="")
         try:
             expanded = await expand_search(
@@ -436,7 +447,9 @@ class Toolbox:
         return expanded, ()
 
     def _open(self, task: Task[I, O], inputs: I, turns: LoopTurns) -> Dialogue:
-        """Return the dialogue so far; at its limits the output is asked for by its schema."""
+        """Return the dialogue so far. When a limit is reached, the output is requested according to
+        its schema.
+        """
         catalog = self.tools if self.tools is not None else ToolCatalog(())
         schema = inline_references(task.output.model_json_schema())
         question = inputs.question if isinstance(inputs, SpecialistInputs) else ""
@@ -473,11 +486,11 @@ class Toolbox:
 
 
 class SpecialistAgent(Agent[R, W]):
-    """An agent that works with a toolbox: the model task has the name of the role.
+    """An agent that works with a toolbox; its model task has the name of its role.
 
-    If the model is temporarily unavailable, the specialist is retried as long as the message has
-    time. Finished calls are stored, so they are not paid for again. When no time is left, it writes
-    the results that it has.
+    If the model is temporarily unavailable, the specialist is retried for as long as the message
+    has time. Finished calls are stored, so they are not paid for again. When there is no time left,
+    it writes the results that it has.
     """
 
     needs_index = True
@@ -503,11 +516,11 @@ class SpecialistAgent(Agent[R, W]):
 
     @abstractmethod
     async def examine(self, reads: R) -> Wrote[W]:
-        """Return the result of the specialist, as far as the model is available now."""
+        """Return the result of the specialist, as far as the model is currently available."""
 
 
 def _halve(inputs: I, by: str) -> tuple[I, ...]:
-    """Return inputs with each half of the items of a field; empty for fewer than two items."""
+    """Return inputs with each half of the items in a field, or nothing for fewer than two items."""
     items = getattr(inputs, by)
     middle = len(items) // 2
     if not middle:
@@ -516,7 +529,7 @@ def _halve(inputs: I, by: str) -> tuple[I, ...]:
 
 
 def _keep(inputs: I, by: str, items: Sequence[BaseModel]) -> I:
-    """Return inputs with some items of a field, and with everything that belongs to them."""
+    """Return inputs with only some items of a field, and everything that belongs to these items."""
     if by != "requirements":
         return _update(inputs, **{by: items})
     names = {getattr(item, "id", None) for item in items}

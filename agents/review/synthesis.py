@@ -1,4 +1,4 @@
-r"""Writes the answer from the findings; its `\cite{id}` become numbered sources."""
+r"""Writes the answer from the findings, with each `\cite{id}` converted to a numbered source."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,7 +61,7 @@ _CITE = re.compile(r"\\cite\{([^{}\n]{1,1000})\}")
 _MOST = 100
 _LONGEST_FOCUS = 500
 REVIEW = f"{TOOL_SOURCE}compliance_review"
-"""The source of counts and statuses: the review itself."""
+"""The source of counts and statuses, which is the review itself."""
 _REVIEW_TITLE = "review"
 _MOST_SOURCES = 30
 _BETWEEN = "\n\n"
@@ -70,7 +70,7 @@ _LEVEL = "specialists"
 
 @dataclass(frozen=True, slots=True)
 class NumberedAnswer:
-    """An answer with `[n]` in place of its citations, and the result for each citation."""
+    """An answer with `[n]` instead of its citations, and the result for each citation."""
 
     text: str
     check: CitationCheck
@@ -98,7 +98,7 @@ class Reads(ReadsLanguage, frozen=True):
 
 
 class Writes(MayAsk, frozen=True):
-    """The answer with its sources; or the question that has to be answered first."""
+    """The answer with its sources, or the question that has to be answered first."""
 
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
@@ -146,7 +146,7 @@ class _AnswerMaterial:
 
 
 class SynthesisAgent(SpecialistAgent[Reads, Writes]):
-    """Only passages that were read can be cited; a claim without one is left out.
+    """Writes the answer. Only passages that were read can be cited; a claim without one is omitted.
 
     If documents that the review needs are missing, the person is asked which ones are meant.
     """
@@ -208,16 +208,18 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
         return Wrote(writes.model_copy(update={"errors": given.errors}))
 
     def _is_unjudged(self, reads: Reads) -> bool:
-        """Whether no model has read the documents: the answer has passages, and no verdict."""
+        """Return whether no model has read the documents, so that the answer contains passages but
+        no verdict.
+        """
         judges = () if reads.verdicts is None else reads.verdicts.decided_by
         return self.toolbox.is_offline and not judges
 
     async def _write(
         self, inputs: SynthesisInputs, material: _AnswerMaterial, *, is_lost: bool
     ) -> GivenOutput[SynthesisOutput]:
-        """Return the answer of the model; the findings one by one if it gives none.
+        """Return the answer of the model or, if it gives none, a list of the findings.
 
-        So do findings where nothing of the answer before was left after the check.
+        The findings are also listed if nothing of the previous answer remained after the check.
         """
         if is_lost and inputs.attempt and inputs.findings:
             text = "the answer failed the check: the findings were listed instead"
@@ -312,7 +314,9 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
 
 
 def number_citations(answer: str, numbers: Mapping[str, int]) -> NumberedAnswer:
-    """Return an answer whose citations are numbers of sources; ids without a number are removed."""
+    """Return an answer in which citations are numbers of sources; ids without a number are
+    removed.
+    """
     used: dict[str, None] = {}
     invalid: dict[str, None] = {}
 
@@ -332,12 +336,12 @@ def number_citations(answer: str, numbers: Mapping[str, int]) -> NumberedAnswer:
 
 
 def may_ask_again(reads: "Reads") -> bool:
-    """Return whether specialists may work once more: one further round is enough for an answer."""
+    """Return whether specialists may run once more; one further round is enough for an answer."""
     return reads.further_round is None and reads.attempt == 0
 
 
 def plan_further(wanted: FurtherWork | None, reads: "Reads") -> FurtherRound | None:
-    """Return the round that a model requests; None if it requests none or an impossible one."""
+    """Return the round that a model requests, or None if it requests none or an impossible one."""
     name = wanted.specialist.strip().lower() if wanted is not None else ""
     is_known = name in set(SpecialistName) and name != SpecialistName.SYNTHESIS
     if wanted is None or not is_known or not may_ask_again(reads):
@@ -347,7 +351,7 @@ def plan_further(wanted: FurtherWork | None, reads: "Reads") -> FurtherRound | N
 
 
 def _find_missing_scope(reads: Reads) -> str:
-    """Return what the person must specify before a review is possible, otherwise ""."""
+    """Return what the person must specify before a review is possible, or ""."""
     planned, extracted = reads.triage.agent_sequence, reads.extracted
     if "compliance" not in planned or extracted is None or reads.verdicts is not None:
         return ""
@@ -392,7 +396,7 @@ def _list_found(extracted: Extracted) -> list[str]:
 
 
 def _list_passages(reads: Reads, documents: Sequence[WholeDocument]) -> Iterable[_QuotedSource]:
-    """Yield the passages chosen by the extractor that still exist in their documents."""
+    """Yield the passages selected by the extractor that still exist in their documents."""
     extracted = reads.extracted if reads.extracted is not None else Extracted()
     for passage in extracted.chunks_data[:_MOST_SOURCES]:
         document = next((each for each in documents if each.listed.id == passage.document_id), None)
@@ -418,7 +422,9 @@ def _find_source(name: str, documents: Sequence[WholeDocument], text: str = "") 
 
 
 def _make_review_source(texts: Iterable[str], reads: Reads) -> _QuotedSource:
-    """Return the review as the source of counts, statuses and notes, titled as its report."""
+    """Return the review as the source of counts, statuses, and notes, with the title of its
+    report.
+    """
     title = _REVIEW_TITLE
     if reads.checklist is not None and reads.extracted is not None:
         document = name_documents(
@@ -430,7 +436,9 @@ def _make_review_source(texts: Iterable[str], reads: Reads) -> _QuotedSource:
 
 
 def _write(output: SynthesisOutput, model: str, material: _AnswerMaterial, reads: Reads) -> Writes:
-    """Return the answer with only those claims that have a source, and links to these sources."""
+    """Return the answer with only those claims that have a source, and with links to these
+    sources.
+    """
     numbers = {name: number for number, name in enumerate(material.sources, start=1)}
     answer = number_citations(output.answer, numbers)
     context, references = _lay_out(material.sources)
@@ -467,7 +475,7 @@ def _write(output: SynthesisOutput, model: str, material: _AnswerMaterial, reads
 
 
 def _lay_out(sources: Mapping[str, _QuotedSource]) -> tuple[str, tuple[SourceReference, ...]]:
-    """Return the texts of the sources as one text, and the place of each in it."""
+    """Return the texts of the sources as one text, and the location of each source in it."""
     references = []
     start = 0
     for number, source in enumerate(sources.values(), start=1):

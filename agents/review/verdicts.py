@@ -1,7 +1,7 @@
-"""The values that specialists store: parts of a checklist, verdicts, risks and gaps.
+"""The values that specialists store: parts of a checklist, verdicts, risks, and gaps.
 
 This module also shortens the outputs that specialists pass to each other, and selects the context
-of each specialist.
+for each specialist.
 """
 
 import json
@@ -22,25 +22,25 @@ REMOVED = frozenset(
     {"iterations", "retrieval_method", "total_tool_cost_usd", "tool_calls_made", "chunks",
      "expanded_results", "_internal"}
 )  # fmt: skip
-"""Fields of outputs that no other specialist reads."""
+"""Output fields that no other specialist reads."""
 LONGEST = 1_500
-"""Characters of a text that is handed over."""
+"""Maximum number of characters of a text that is passed on."""
 BATCH = 40
-"""Findings that a model reads in one call."""
+"""Maximum number of findings that a model reads in one call."""
 _FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
 OUTPUTS = (
     "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",
 )  # fmt: skip
-"""Attributes with the outputs of specialists, in their order."""
+"""The attributes that contain the outputs of specialists, in order."""
 LAST_TURNS = 3
 _LONGEST_TURN, _LONGEST_TEXT, _LONGEST_OUTPUTS = 300, 300, 4_000
 _MOST_DOCUMENTS, _MOST_PLACES = 20, 10
 _NOT_SHOWN = frozenset({"reference", "chunks_data", "chunk_ids", "citations", "decided_by"})
-"""Names of stored values, and passages, which the specialist receives in another way."""
+"""The names of stored values, and of passages that the specialist receives in another way."""
 
 
 class Status(StrEnum):
-    """Whether a document fulfils a requirement; `UNDECIDED`: it was not judged."""
+    """Whether a document fulfils a requirement; `UNDECIDED` means that it was not judged."""
 
     COMPLIANT = "COMPLIANT"
     VIOLATION = "VIOLATION"
@@ -49,17 +49,18 @@ class Status(StrEnum):
 
 
 class VerdictEvidence(BaseModel, frozen=True):
-    """A text of the reviewed document, word for word, and its place."""
+    """A literal quotation from the reviewed document, and its location."""
 
     place: TextPlace
     text: str
 
 
 class RuleVerdict(BaseModel, frozen=True):
-    """A status with its evidence and reason; `confidence` is the model's, 0 to 1.
+    """A status with its evidence and reason. `confidence` is reported by the model, from 0 to 1.
 
-    `closest` are the passages that a search found, if the requirement was not judged or is a gap.
-    `comparisons` are amounts and periods of both texts, compared by code.
+    `closest` contains the passages that a search found if the requirement was not judged or is a
+    gap. `comparisons` lists the amounts and periods that occur in both texts, compared without a
+    model.
     """
 
     requirement_id: str
@@ -79,17 +80,17 @@ class ReviewResult(BaseModel, frozen=True):
     passages: int = 0
 
     def of_status(self, status: Status) -> tuple[RuleVerdict, ...]:
-        """Return the verdicts of one status."""
+        """Return the verdicts with this status."""
         return tuple(verdict for verdict in self.verdicts if verdict.status is status)
 
     @property
     def findings(self) -> tuple[RuleVerdict, ...]:
-        """The violations, then the gaps."""
+        """The violations, followed by the gaps."""
         return (*self.of_status(Status.VIOLATION), *self.of_status(Status.GAP))
 
 
 class RiskCategory(StrEnum):
-    """The kind of damage."""
+    """The type of damage."""
 
     LEGAL = "Legal"
     FINANCIAL = "Financial"
@@ -99,7 +100,7 @@ class RiskCategory(StrEnum):
 
 
 class Risk(BaseModel, frozen=True):
-    """One risk; severity and likelihood 1 to 5, `score` their product."""
+    """A risk; severity and likelihood are from 1 to 5, and `score` is their product."""
 
     requirement_id: str
     category: RiskCategory
@@ -115,7 +116,7 @@ class Risk(BaseModel, frozen=True):
 
 
 class SynthesizedGap(BaseModel, frozen=True):
-    """One gap; `requirement_ids` and `places` name its subject."""
+    """A gap; `requirement_ids` and `places` identify what it concerns."""
 
     kind: GapKind
     summary: str
@@ -124,7 +125,7 @@ class SynthesizedGap(BaseModel, frozen=True):
 
 
 class ExtractedPart(BaseModel, frozen=True):
-    """The requirements of a part of a law, and an account of each of its units, in order."""
+    """The requirements in a part of a law, and the result for each of its units, in order."""
 
     requirements: tuple[Requirement, ...]
     units: tuple[UnitAccount, ...]
@@ -147,7 +148,7 @@ class DecidedPart(BaseModel, frozen=True):
 
 
 class RankedRisks(BaseModel, frozen=True):
-    """The risks of a review, the greatest first."""
+    """The risks of a review, with the greatest first."""
 
     risks: tuple[Risk, ...]
 
@@ -193,7 +194,9 @@ def join_extractions(parts: Sequence[ExtractedPart]) -> Extraction:
 
 
 def join_decisions(parts: Sequence[DecidedPart]) -> ReviewResult:
-    """Return the verdicts of the parts as one result; of two about one requirement, the first."""
+    """Return the verdicts from all parts as one result. If a requirement has several verdicts, the
+    first one is used.
+    """
     verdicts = {
         verdict.requirement_id: verdict for part in reversed(parts) for verdict in part.verdicts
     }
@@ -206,7 +209,7 @@ def join_decisions(parts: Sequence[DecidedPart]) -> ReviewResult:
 
 
 def compress_output(value: JsonValue, longest: int = LONGEST) -> JsonValue:
-    """Return an output without unused fields; long texts are shortened in the middle."""
+    """Return an output without unused fields, and with long texts shortened in the middle."""
     if isinstance(value, str):
         return shorten_middle(value, longest)
     if isinstance(value, list):
@@ -218,7 +221,7 @@ def compress_output(value: JsonValue, longest: int = LONGEST) -> JsonValue:
 
 
 def shorten_middle(text: str, longest: int = LONGEST) -> str:
-    """Return a text of about `longest` characters: its first 60 %, a mark, and its last 35 %."""
+    """Return a text of about `longest` characters: its first 60 %, a marker, and its last 35 %."""
     if len(text) <= longest:
         return text
     head, tail = int(longest * _FIRST_SHARE), int(longest * _LAST_SHARE)
@@ -228,8 +231,8 @@ def shorten_middle(text: str, longest: int = LONGEST) -> str:
 def compress_requirements(
     requirements: Iterable[Requirement], wanted: Iterable[str] | None = None
 ) -> tuple[KnownRequirement, ...]:
-    """Return requirements in the form that other specialists read: all, or those with the given
-    ids.
+    """Return requirements in the form that other specialists read: all of them, or those with the
+    given ids.
     """
     names = None if wanted is None else frozenset(wanted)
     return tuple(
@@ -249,7 +252,7 @@ def compress_requirements(
 
 
 def divide_findings(findings: Sequence[KnownVerdict]) -> Iterator[tuple[KnownVerdict, ...]]:
-    """Yield findings in batches that a model answers in one call."""
+    """Yield findings in batches that a model can process in one call."""
     for first in range(0, len(findings), BATCH):
         yield tuple(findings[first : first + BATCH])
 
@@ -269,13 +272,13 @@ def compress_verdicts(verdicts: Iterable[RuleVerdict]) -> tuple[KnownVerdict, ..
 
 
 def describe_risk(risk: Risk) -> str:
-    """Return a risk in one line, with the id of the requirement that is not met."""
+    """Return a risk on one line, with the id of the requirement that is not met."""
     return f"{risk.requirement_id} ({risk.category.value}, {risk.score} of 25): {risk.reason}"
 
 
 def add_context(inputs: I, reads: BaseModel | None) -> I:
-    """Return the inputs of a specialist with its context, limited to the attributes that it
-    reads.
+    """Return the inputs of a specialist with its context, which is limited to the attributes that
+    it reads.
     """
     if reads is None or not isinstance(inputs, SpecialistInputs):
         return inputs
@@ -317,7 +320,7 @@ def _list_once(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def _describe(evidence: VerdictEvidence) -> str:
-    """Return a quotation after the heading above it."""
+    """Return a quotation, preceded by the heading above it."""
     place = " > ".join(evidence.place.heading_path)
     words = shorten_middle(evidence.text, LONGEST // 3)
     return f"{place}: {words}" if place else words
@@ -332,7 +335,7 @@ def _list_turns(history: object) -> Iterator[str]:
 
 
 def _list_retrieved(extracted: Extracted) -> Iterator[str]:
-    """Yield a line for each document of the review, and for the places of passages."""
+    """Yield a line for each document of the review, and one for the locations of passages."""
     for role, documents in (("document", extracted.documents), ("rules", extracted.against)):
         for document in documents[:_MOST_DOCUMENTS]:
             yield f"{role}: {document.title} ({document.units} units, {document.language})"

@@ -1,1 +1,3 @@
-"""The way `search`: one search, one answer, one judgement, each repeated within limits."""
+"""The way of answering `search`: one search, one answer, and one judgement, each repeated within
+limits.
+"""

@@ -1,8 +1,8 @@
 """Numbers the sources and combines them with the question.
 
 The prompt of the response agent contains `augmented_prompt` unchanged. The text of each source and
-every text of the user is in a data block of its own; only text outside of these blocks can name a
-source. The search has assembled the context for the smallest context window of the models.
+every text from the user is in a separate data block; only text outside of these blocks can refer to
+a source. The search has assembled the context for the smallest context window of the models.
 """
 
 from pydantic import BaseModel, JsonValue
@@ -30,7 +30,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(MayAsk, frozen=True):
-    """Sources and question as one text, and the sources that may be cited."""
+    """The sources and the question as one text, and the sources that may be cited."""
 
     augmented_prompt: str
     source_references: tuple[SourceReference, ...]
@@ -40,7 +40,8 @@ class Writes(MayAsk, frozen=True):
 class AugmentationAgent(Agent[Reads, Writes]):
     """Numbers every result that has a text, in the order of the texts.
 
-    A writer whom no source answered reads only those that a further search found.
+    If no source answered the question in an earlier attempt, the writer reads only the sources that
+    a further search found.
     """
 
     role = Role.AUGMENTATION
@@ -101,7 +102,9 @@ def _prompt(reads: Reads, references: tuple[SourceReference, ...]) -> str:
 def _choose_read(
     reads: Reads, references: tuple[SourceReference, ...]
 ) -> tuple[SourceReference, ...]:
-    """Return the references that the writer reads: without those that answered nothing before."""
+    """Return the references that the writer reads, without those that did not answer the question
+    before.
+    """
     if not reads.searches_again or reads.quality_analysis:
         return references
     known = {reference.chunk_id for reference in reads.source_references}

@@ -1,4 +1,4 @@
-"""Divides a text into its blocks: paragraphs, lists, tables and code, with their places in it."""
+"""Divides a text into its blocks (paragraphs, lists, tables, and code) with their positions."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ _ITEM = re.compile(r"[ \t]{0,24}(?:[-*+\u2022]|(\d{1,3})[.)])[ \t]")
 
 
 class BlockType(Enum):
-    """The kind of a block."""
+    """The type of a block."""
 
     PROSE = auto()
     LIST = auto()
@@ -22,14 +22,14 @@ class BlockType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """A paragraph, list, table or code block: its place in the text of a source."""
+    """A paragraph, list, table, or code block, given by its position in the text of a source."""
 
     kind: BlockType
     start: int
     end: int
 
     def overlap(self, spans: Iterable[tuple[int, int]]) -> int:
-        """Return how many of its characters lie in these spans."""
+        """Return how many of its characters are within these spans."""
         return sum(max(0, min(self.end, end) - max(self.start, start)) for start, end in spans)
 
 
@@ -52,7 +52,7 @@ def split_blocks(text: str) -> list[TextBlock]:
 
 
 def place_sentences(paragraph: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each sentence."""
+    """Yield the start and end of each sentence."""
     at = 0
     for sentence in sentences(paragraph):
         start = paragraph.find(sentence, at)
@@ -63,7 +63,7 @@ def place_sentences(paragraph: str) -> Iterator[tuple[int, int]]:
 
 
 def place_items(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each outermost item of a list, including its nested content."""
+    """Yield the start and end of each outermost list item, including its nested content."""
     start: int | None = None
     at = 0
     for line in text.split("\n"):
@@ -113,7 +113,9 @@ def _is_row(line: str) -> bool:
 
 
 def _join_steps(text: str, blocks: Sequence[TextBlock]) -> list[TextBlock]:
-    """Return the blocks; lists that continue each other's numbers are one, with code between."""
+    """Return the blocks; lists with continuing numbers are joined, together with code between
+    them.
+    """
     joined: list[TextBlock] = []
     for block in blocks:
         number = _first_number(text, block)

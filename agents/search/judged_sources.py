@@ -1,8 +1,8 @@
-"""Selects the sources that the judge reads from all sources of the writer.
+"""From all of the writer's sources, selects those that the judge reads.
 
-The judge reads the cited sources, their neighbouring sections, the first results of the search, and
-for each sentence the sources that share most with it: the source of an unmarked sentence, the right
-source of a wrong citation, or a contradicting one shares words, numbers or names with the sentence.
+The judge reads the cited sources, the sections next to them, the top search results, and, for each
+sentence, the sources with the most words, numbers, and names in common with it. These may reveal an
+uncited source, the correct source for a wrong citation, or a contradiction.
 """
 
 from collections import Counter, defaultdict
@@ -20,18 +20,19 @@ from knowledge.index.terms import terms
 from llm.tasks.search import JudgedSource
 
 LEADING = 5
-"""The first sources of the prompt, which the judge always reads: they probably answer the question
-even where the answer leaves something out, or is in another language."""
+"""The first sources in the prompt, which the judge always reads. They probably answer the question,
+even if the answer omits something or is in a different language.
+"""
 CANDIDATES = 3
-"""The sources for each sentence that share most with it."""
+"""The number of sources, for each sentence, that have the most in common with it."""
 
 
 def number_sources(
     used: Sequence[SourceUsed], references: Sequence[SourceReference]
 ) -> dict[int, SourceReference]:
-    """Return all sources of the prompt under the numbers that the judge sees.
+    """Return all sources in the prompt, by the numbers that the judge sees.
 
-    Cited sources keep their numbers from the answer; the others follow.
+    Cited sources keep their numbers from the answer; the other sources are numbered after them.
     """
     numbered = references_by_number(used, references)
     cited = {reference.chunk_id for reference in numbered.values()}
@@ -44,7 +45,7 @@ def number_sources(
 
 
 def select_sources(answer: CheckedAnswer) -> tuple[JudgedSource, ...]:
-    """Return the sources that the judge reads, first those that the answer cites."""
+    """Return the sources that the judge reads, with those cited in the answer first."""
     numbered = number_sources(answer.used, answer.references)
     texts = {number: _write(reference, answer.context) for number, reference in numbered.items()}
     cited = set(references_by_number(answer.used, answer.references))
@@ -64,7 +65,9 @@ def select_sources(answer: CheckedAnswer) -> tuple[JudgedSource, ...]:
 
 
 def _write(reference: SourceReference, context: str) -> tuple[str, str]:
-    """Return the place of a source with its version, and its text: two versions may differ."""
+    """Return the location of a source with its version, because two versions may differ, and its
+    text.
+    """
     first, _, text = text_of(reference, context).partition("\n")
     place = " > ".join(dict.fromkeys((*reference.crumbs, *reference.heading_path))) or first
     return f"{place} (version {reference.version})" if reference.version else place, text
@@ -91,9 +94,10 @@ def _find_candidates(
     numbered: Mapping[int, SourceReference],
     texts: Mapping[int, tuple[str, str]],
 ) -> Iterator[int]:
-    """Yield for each sentence the sources that share most of its terms, rare terms first of all.
+    """Yield, for each sentence, the sources that share the most of its terms, with rare terms
+    weighted higher.
 
-    A paragraph as a whole would be nearest to the sources of its longer sentences.
+    A paragraph as a whole would be closest to the sources of its longer sentences.
     """
     held = {
         number: frozenset(terms("\n".join(text), numbered[number].language or "en"))
@@ -112,6 +116,6 @@ def _find_candidates(
 
 
 def _split(block: LineBlock) -> Iterable[str]:
-    """Return the sentences of prose; a row of a table and code are read as one."""
+    """Return the sentences of prose; a table row and code are treated as one sentence each."""
     is_prose = block.kind in (BlockForm.PARAGRAPH, BlockForm.ITEM)
     return sentences(block.text) if is_prose else (block.text,)

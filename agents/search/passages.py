@@ -1,8 +1,8 @@
 """Composes the passages that are shown if no model wrote an answer. The relevant parts of the
-sources are shown unchanged and unjudged: prose in whole sentences, a list or code block completely
-and below its lead-in, and of a long table the rows with words of the question below the header. The
-words of the question are bold, except common ones. A passage with instructions to an assistant is
-marked and never comes first.
+sources are shown unchanged and without a judgement: prose in whole sentences, a list or code block
+completely and below the text that introduces it, and, of a long table, the header and the rows that
+contain words from the question. Words from the question are bold, except common ones. A passage
+with instructions to an assistant is marked and never comes first.
 """
 
 import re
@@ -28,24 +28,29 @@ MOST_HITS = 3
 """The number of hits that are shown, in at most `MOST_PASSAGES` sections."""
 HITS_PER_SECTION = 2
 LEAST_SHARE = 1 / 3
-"""A further passage is left out if it contains less than this share of the question's words that
-the first passage contains."""
+"""A further passage is omitted if it contains less than this share of the question words that the
+first passage contains.
+"""
 STUB_WORDS = 6
-"""A passage of fewer words, such as "See Install.", is left out if there is another."""
+"""A passage with fewer words, such as "See Install.", is omitted if there is another one."""
 LONGEST_LIST = 250
-"""Words of a list or of code that is shown whole though the search found only a part of it."""
+"""Maximum number of words of a list or code block that is shown in full although the search found
+only a part of it.
+"""
 WHOLE_TABLE = 5
-"""Rows of a table that is shown whole even if some rows match."""
+"""Maximum number of rows of a table that is shown in full even if only some rows match."""
 MOST_ROWS = 15
 _LABEL_WORDS = 6
 _ROW_SHARE = 0.6
-"""A row is shown if it scores this share of the best row."""
+"""A row is shown if its score is at least this share of the best row's score."""
 _GAP = "\u2026"
 
 _DELIMITERS = re.compile(r"[\s|:+=-]+\Z")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _BEGIN, _END = "\1", "\2"
-"""Around a marked word while a text is marked; `make_safe` has removed all control characters."""
+"""Characters that surround a marked word while a text is being marked; `make_safe` has removed all
+control characters.
+"""
 _BOLD = str.maketrans({_BEGIN: "**", _END: "**"})
 _MARKED = re.compile(f"{_BEGIN}([^{_BEGIN}{_END}]*){_END}")
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u0655\u0670\u0900-\u0963"
@@ -57,26 +62,27 @@ _WORD = re.compile(
 )
 
 MakeSafe = Callable[[SourceReference, str, bool], str]
-"""Returns a part of a source without foreign links and control characters; of a passage that gives
-orders (True), without any address."""
+"""Returns a part of a source without foreign links and control characters; if the passage contains
+instructions (True), without any address.
+"""
 CountedRows = Callable[[int, int], str]
-"""Returns the words for the number of shown rows and of all rows."""
+"""Returns the text that states the number of rows shown and of all rows."""
 _NO_MARKS = str.maketrans("", "", "*[]`")
-"""Signs that would end the bold heading of a passage, or imitate a citation."""
+"""Characters that would end the bold heading of a passage, or imitate a citation."""
 _SHORTEST_OF_LETTERS = 4
 _LETTERS_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-"""Thai, Lao, Burmese, Khmer: alphabets without spaces between words."""
+"""Thai, Lao, Burmese, Khmer: alphabets that do not put spaces between words."""
 
 
 class Say(Protocol):
-    """Returns a fixed text in the language of the person."""
+    """Returns a fixed text in the person's language."""
 
     def __call__(self, key: str, **values: str) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedPassage:
-    """The visible parts of one source, and the words of the question in them."""
+    """The visible parts of one source, and the words from the question in them."""
 
     source: SourceReference
     text: str
@@ -97,7 +103,7 @@ class ShownPassages:
 
     @property
     def text(self) -> str:
-        """All passages as Markdown, each below its place."""
+        """All passages as Markdown, each below its location."""
         return "\n\n".join(map(_write_passage, self.shown))
 
 
@@ -111,7 +117,7 @@ class _Found:
 
 
 class _Marker:
-    """Makes the words of the question bold, and collects them; neighbours are bold together."""
+    """Makes words from the question bold, and collects them; adjacent words are bold together."""
 
     def __init__(self, asked: frozenset[str], language: str) -> None:
         self._asked = asked
@@ -135,7 +141,7 @@ class _Marker:
         return match[0]
 
     def _mark_signs(self, run: str) -> str:
-        """Mark the pairs of signs that the question holds, in writing without spaces."""
+        """Mark the pairs of characters that occur in the question, for scripts without spaces."""
         held = [False] * len(run)
         for at in range(len(run) - 1):
             if run[at : at + 2] in self._asked:
@@ -157,7 +163,8 @@ def show_passages(
 ) -> ShownPassages:
     """Return the best passages of the sources with their surrounding text; see `compose_passages`.
 
-    Links lead only to their own source; a source with instructions to an assistant gets no links.
+    Links lead only to the passage's own source. A source with instructions to an assistant gets no
+    links.
     """
     removed: list[str] = []
 
@@ -203,11 +210,12 @@ def compose_passages(
     is_suspicious: Callable[[str], bool],
     common: Collection[str] = (),
 ) -> tuple[SelectedPassage, ...]:
-    """Return the passages around the best hits, the best first.
+    """Return the passages around the best hits, best first.
 
-    Terms of the question that are `common` in the documents are not bold, unless all are.
-    `context` contains the texts of the sources. Words are marked after `make_safe`, so that no mark
-    hides an address. Returns nothing if every passage gives orders to an assistant.
+    Terms of the question that are `common` in the documents are not bold, unless all terms are
+    common. `context` contains the texts of the sources. Words are marked after `make_safe`, so that
+    a mark cannot hide an address. Returns nothing if every passage contains instructions to an
+    assistant.
     """
     made = [
         _compose(question, section, counted_rows, make_safe, is_suspicious, common)
@@ -241,7 +249,7 @@ def _write_passage(passage: ShownPassage) -> str:
 
 
 def _find_asked(question: str, passage: SelectedPassage) -> frozenset[str]:
-    """Return the terms of the question that a passage or its place contains."""
+    """Return the terms of the question that occur in a passage or its location."""
     return _list_shared_terms(question, passage.source, passage.text)
 
 
@@ -327,7 +335,7 @@ def _text_of(reference: SourceReference, context: str) -> str:
 
 
 def _is_stub(text: str) -> bool:
-    """Return whether a hit is a few words of prose, such as "See Install."."""
+    """Return whether a hit consists of a few words of prose, such as "See Install."."""
     return len(text.split()) < STUB_WORDS and all(
         block.kind is BlockType.PROSE for block in split_blocks(text)
     )
@@ -336,7 +344,7 @@ def _is_stub(text: str) -> bool:
 def _show(
     section: _Found, asked: frozenset[str], counted_rows: CountedRows
 ) -> list[tuple[bool, str]]:
-    """Return the shown parts of a section in order; True marks code."""
+    """Return the shown parts of a section, in order; True marks code."""
     blocks = split_blocks(section.text)
     parts: list[tuple[bool, str]] = []
     shown_to: int | None = None
@@ -356,7 +364,9 @@ def _show(
 
 
 def _make_gap(text: str, shown_to: int | None, start: int) -> list[tuple[bool, str]]:
-    """Return the sign for text left out between two parts; empty if nothing was left out."""
+    """Return the sign for text omitted between two parts, or an empty list if nothing was
+    omitted.
+    """
     if shown_to is None or not text[shown_to:start].strip():
         return []
     return [(False, _GAP)]
@@ -365,7 +375,7 @@ def _make_gap(text: str, shown_to: int | None, start: int) -> list[tuple[bool, s
 def _show_block(
     section: _Found, block: TextBlock, asked: frozenset[str], counted_rows: CountedRows
 ) -> tuple[int, str]:
-    """Return where the shown part of a block begins, and the part."""
+    """Return the position at which the shown part of a block begins, and the part."""
     text = section.text[block.start : block.end]
     if block.kind is BlockType.TABLE:
         return block.start, _show_table(text, asked, section.source.language or "en", counted_rows)
@@ -385,7 +395,7 @@ def _show_block(
 
 
 def _is_meant(block: TextBlock, spans: Sequence[tuple[int, int]]) -> bool:
-    """Return whether a block is a large part of a hit, and not a repetition from a neighbouring
+    """Return whether a block is a large part of a hit, rather than a repetition from a neighbouring
     chunk.
     """
     shared = block.overlap(spans)
@@ -395,7 +405,7 @@ def _is_meant(block: TextBlock, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _join_units(text: str, units: Sequence[tuple[int, int]]) -> str:
-    """Return the units of a block unchanged, with a sign where others are left out."""
+    """Return the units of a block unchanged, with a sign where other units are omitted."""
     parts = [text[slice(*units[0])]]
     for before, (start, end) in pairwise(units):
         between = text[before[1] : start]
@@ -405,7 +415,7 @@ def _join_units(text: str, units: Sequence[tuple[int, int]]) -> str:
 
 
 def _find_lead(text: str, blocks: Sequence[TextBlock], place: int) -> TextBlock | None:
-    """Return the paragraph or label that introduces a list, a table or code."""
+    """Return the paragraph or label that introduces a list, a table, or code."""
     if not place or blocks[place].kind is BlockType.PROSE:
         return None
     before = blocks[place - 1]
@@ -417,7 +427,7 @@ def _find_lead(text: str, blocks: Sequence[TextBlock], place: int) -> TextBlock 
 
 
 def _show_table(table: str, asked: frozenset[str], language: str, counted_rows: CountedRows) -> str:
-    """Return a table: whole if it is short, else its header and the rows that match."""
+    """Return a short table in full; for a longer one, the header and the rows that match."""
     lines = table.split("\n")
     above = 2 if len(lines) > 1 and _DELIMITERS.match(lines[1]) else 1
     head, rows = lines[:above], lines[above:]
@@ -435,7 +445,7 @@ def _show_table(table: str, asked: frozenset[str], language: str, counted_rows: 
 
 
 def _match_rows(rows: Sequence[str], asked: frozenset[str], language: str) -> list[int]:
-    """Return the rows with the rarest words of the question; none if the rows do not differ."""
+    """Return the rows with the rarest words of the question, or none if the rows do not differ."""
     held = [asked.intersection(terms(row, language)) for row in rows]
     counts = {term: sum(term in words for words in held) for term in asked}
     weights = {term: log(len(rows) / count) for term, count in counts.items() if count}
@@ -447,7 +457,9 @@ def _match_rows(rows: Sequence[str], asked: frozenset[str], language: str) -> li
 
 
 def _find_group(rows: Sequence[str], row: int) -> int | None:
-    """Return the nearest row above that heads a group: only one of its cells has a text."""
+    """Return the nearest row above that heads a group, which means that only one of its cells
+    contains text.
+    """
     return next((above for above in range(row, -1, -1) if _heads_group(rows[above])), None)
 
 
@@ -461,7 +473,7 @@ def _heads_group(row: str) -> bool:
 
 
 def _is_word(piece: str) -> bool:
-    """Return whether the marked characters may be a word: a few alphabetic letters carry less
+    """Return whether the marked characters may be a word; a few letters of an alphabet carry less
     meaning than ideographs.
     """
     return len(piece) >= _SHORTEST_OF_LETTERS or not _LETTERS_UNSPACED.match(piece)

@@ -1,12 +1,12 @@
 """Checks an answer against its sources before it is sent.
 
-Rules note possible faults and prove some of them; the judge, a model, decides about the others. At
-the first attempt an answer with faults is rewritten once. After that each block that a rule proves
-false or the judge rejects is left out, and the answer says so. The score of what is sent is `0.5 *
-accuracy + 0.35 * completeness + 0.15 * language`.
+Rules find possible faults and prove some of them; the judge, which is a model, decides about the
+others. After the first attempt, an answer with faults is rewritten once. After that, each block
+that a rule proves false or the judge rejects is omitted, and the answer states this. The score of
+the answer that is sent is `0.5 * accuracy + 0.35 * completeness + 0.15 * language`.
 
-Without verdicts of the judge an answer has no score; it is sent if rules prove no fault, and says
-that it was not judged.
+Without verdicts from the judge, an answer has no score. It is sent if the rules do not prove a
+fault, and states that it was not judged.
 """
 
 import asyncio
@@ -56,10 +56,11 @@ from llm.tasks.search import JUDGE, JudgeInputs, JudgeOutput, PromptPassage
 
 ACCURACY_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 LEAST_ACCURACY, LEAST_COMPLETENESS = 0.6, 0.3
-"""An approval below one of these is not taken at the first attempt; one below the second is taken
-where the writer named what is missing."""
+"""At the first attempt, an approval below one of these values is not accepted. An approval below
+the second one is accepted if the writer named what is missing.
+"""
 CONFIDENT = 0.5
-"""Below this confidence of the writer an answer is in doubt."""
+"""If the writer's confidence is below this value, the answer is considered doubtful."""
 _SURE_OF_LANGUAGE = 40
 _MOST_PASSAGES = 24
 """Maximum number of faults that the judge must give a verdict on. It reads the whole answer."""
@@ -67,7 +68,7 @@ _MOST_PASSAGES = 24
 Decision = Literal["approve", "research", "regenerate"]
 JudgeWhen = Literal["always", "doubt", "never"]
 LanguageOf = Callable[[str], str | None]
-"""Returns the language of a text, ISO 639-1, or None if it is uncertain."""
+"""Returns the language of a text (ISO 639-1), or None if it is uncertain."""
 
 
 class Reads(ReadsLanguage, frozen=True):
@@ -89,7 +90,7 @@ class Reads(ReadsLanguage, frozen=True):
 
 
 class Writes(MayAsk, frozen=True):
-    """The score, the decision, the findings about each claim, and the part that may be sent."""
+    """The score, the decision, the findings about each claim, and the part that can be sent."""
 
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
@@ -102,7 +103,9 @@ class Writes(MayAsk, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Rejection:
-    """A block, or one cell of it, that no source supports; `block` is None if it is not found."""
+    """A block, or one of its cells, that is not supported by any source; `block` is None if it
+    cannot be located.
+    """
 
     quote: str
     reason: str
@@ -113,7 +116,7 @@ class _Rejection:
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """The findings of rules and judge; `output` is None if no judge was used."""
+    """The findings of the rules and the judge; `output` is None if the judge was not called."""
 
     rejected: tuple[_Rejection, ...]
     output: JudgeOutput | None
@@ -122,19 +125,19 @@ class _Judgement:
     was_asked: bool = True
     problem: str = ""
     why: str = "unreadable"
-    """Why a judge that was asked gave no verdicts, as a slug; empty if there is no judge."""
+    """Why a judge that was called gave no verdicts, as a slug; empty if there is no judge."""
 
     @property
     def is_silent(self) -> bool:
-        """Whether the judge was asked but gave no verdicts."""
+        """Whether the judge was called but gave no verdicts."""
         return self.output is None and self.was_asked
 
 
 class QualityAgent(Agent[Reads, Writes]):
     """Sends the parts that are supported by sources, and reports what was left out.
 
-    A judge that fails is replaced by the next model of its chain. A quotation by the search itself,
-    without a model, needs no judge.
+    A judge that fails is replaced by the next model in its chain. If the search itself quotes
+    passages, without a model, no judge is needed.
     """
 
     role = Role.QUALITY
@@ -202,7 +205,7 @@ class QualityAgent(Agent[Reads, Writes]):
         return _Judgement(rejected, given.output, given.model, matches)
 
     def _has_doubt(self, reads: Reads, faults: Sequence[Fault]) -> bool:
-        """Return whether the judge is asked, by the setting."""
+        """Return whether the judge is called, according to the setting."""
         is_doubtful = bool(faults or reads.missing) or reads.generation_confidence < CONFIDENT
         return self._when == "always" or (self._when == "doubt" and is_doubtful)
 
@@ -254,7 +257,7 @@ class QualityAgent(Agent[Reads, Writes]):
         return _ask_user(writes, judgement.output)
 
     def _add_notices(self, text: str, reads: Reads, judgement: _Judgement) -> str:
-        """Return the answer followed by notices about parts that were left out, not found or not
+        """Return the answer followed by notices about parts that were omitted, not found, or not
         judged.
         """
         notices = list_notices(
@@ -272,7 +275,7 @@ class QualityAgent(Agent[Reads, Writes]):
         return self._texts.text(f"language_{code}", "en") if is_named else code
 
     def _is_in_language(self, answer: CheckedAnswer) -> bool:
-        """Return whether the answer is in the user's language; quotations do not count."""
+        """Return whether the answer is in the user's language, ignoring quotations."""
         if self._language_of is None:
             return True
         own = own_words(answer, range(len(answer.blocks)))
@@ -282,7 +285,9 @@ class QualityAgent(Agent[Reads, Writes]):
 
 
 def _find_lacks(reads: Reads) -> str | None:
-    """Return what the writer did not find, empty if a user must not read it; None if nothing."""
+    """Return what the writer did not find, an empty string if a user must not see it, or None if
+    nothing is missing.
+    """
     if not reads.missing:
         return None
     references, context = reads.source_references, reads.search_context
@@ -316,7 +321,7 @@ def _read(reads: Reads) -> tuple[CheckedAnswer, tuple[Fault, ...]]:
 
 
 def _move_marks(answer: CheckedAnswer, output: JudgeOutput | None) -> CheckedAnswer:
-    """Return the answer in which the sources named by the judge replace wrong ones."""
+    """Return the answer in which wrong sources are replaced with those named by the judge."""
     numbered = number_sources(answer.used, answer.references)
     moves = [
         MovedMark(place[0], verdict.quote, verdict.source)
@@ -338,7 +343,7 @@ def _move_marks(answer: CheckedAnswer, output: JudgeOutput | None) -> CheckedAns
 
 
 def _find_silence(output: JudgeOutput, answer: CheckedAnswer, faults: Sequence[Fault]) -> str:
-    """Return why an output is not a judgement, or an empty text."""
+    """Return why an output is not a usable judgement, or an empty string."""
     if not output.claims_read:
         return "the judge read no claim"
     heard = {verdict.passage for verdict in output.verdicts}
@@ -436,8 +441,8 @@ def _decide(judgement: _Judgement, reads: Reads) -> Decision:
 def _is_complete(output: JudgeOutput, reads: Reads) -> bool:
     """Return whether an approved answer counts as complete.
 
-    Parts that the writer did not find are stated in the answer: the judge knew of them and
-    approved.
+    Parts that the writer did not find are stated in the answer, so the judge knew about them when
+    it approved.
     """
     return output.completeness >= LEAST_COMPLETENESS or bool(reads.missing)
 
@@ -483,7 +488,7 @@ def _is_approved(judgement: _Judgement, reads: Reads) -> bool:
 
 
 def _describe(judgement: _Judgement, reads: Reads) -> str:
-    """Return the findings, which the next search and the next writer read."""
+    """Return the findings, for the next search and the next writer."""
     output = judgement.output
     parts = ["" if output is None else output.analysis]
     if not judgement.language_matches:
@@ -498,7 +503,7 @@ def _describe(judgement: _Judgement, reads: Reads) -> str:
 
 
 def _ask_user(writes: Writes, output: JudgeOutput | None) -> Writes:
-    """Return `writes` with a clarification, if the judge needs information from the user."""
+    """Return `writes` with a clarification if the judge requires information from the user."""
     if output is None or output.decision != "clarify":
         return writes
     return writes.model_copy(
@@ -512,7 +517,7 @@ def _ask_user(writes: Writes, output: JudgeOutput | None) -> Writes:
 
 
 def _leave_unjudged() -> Writes:
-    """Approve passages of the documents, which need no judgement."""
+    """Approve passages from the documents, which do not need to be judged."""
     return Writes(
         quality_score=None,
         quality_decision="approve",

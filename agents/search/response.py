@@ -1,4 +1,4 @@
-"""Answers the question only from the sources and cites a source for every claim."""
+"""Answers the question using only the sources, and cites a source for every claim."""
 
 import asyncio
 from collections.abc import Callable
@@ -51,10 +51,10 @@ _REASONS = {
 MEANWHILE = "meanwhile"
 """The reason key of passages that are shown until the model begins to write."""
 LAST_WRITING = 1_000
-"""The number of passages that replace whatever a model began to write."""
+"""The number of passages that replace a text that a model has begun to write."""
 SILENCE_SECONDS = 2.5
-"""How long a model may be silent before the passages are shown. Together with the calls before,
-which may take a quarter of a call's time, a person waits at most about ten seconds for a first
+"""How long a model may be silent before the passages are shown. Including the preceding calls,
+which may take a quarter of a call's time, a person waits at most about ten seconds for the first
 text.
 """
 _NO_SEARCH = SearchStats(
@@ -114,7 +114,7 @@ class Writes(MayAsk, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _CitedText:
-    """A text with the marks of its sources, and the links that were removed."""
+    """A text with citation marks, and the links that were removed from it."""
 
     cited: Cited
     removed: tuple[str, ...]
@@ -122,7 +122,9 @@ class _CitedText:
 
 @dataclass(frozen=True, slots=True)
 class _WrittenAnswer:
-    """An answer of a model, the same with marks, and whether the model sent it in one piece."""
+    """An answer from a model, the same answer with marks, and whether the model sent it in one
+    piece.
+    """
 
     given: ModelAnswer[RespondOutput]
     kept: _CitedText
@@ -132,7 +134,7 @@ class _WrittenAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _OutgoingAnswer:
-    """An answer in its final form: its sources are numbered and its links lead to their pages."""
+    """An answer in its final form, in which sources are numbered and links lead to their pages."""
 
     text: str
     used: tuple[SourceUsed, ...]
@@ -146,16 +148,16 @@ def _read_clock() -> datetime:
 class ResponseAgent(Agent[Reads, Writes]):
     """Writes the answer, which is sent as the model wrote it.
 
-    Rules add citation marks where a source is proved, remove marks of sources that do not exist,
-    and allow links only to the pages of cited sources: see `citations.citing` and
-    `citations.links`. An answer without any source is an error of the model.
+    Rules add citation marks if a source is proven, remove marks of sources that do not exist, and
+    allow links only to the pages of cited sources; see `citations.citing` and `citations.links`. An
+    answer without any source is an error of the model.
 
     While the model writes, finished parts are checked by rules. If the channel shows drafts,
-    accepted parts are published as a draft of the answer: the flow reaches this agent only after
+    accepted parts are published as a draft of the answer. The flow reaches this agent only after
     the guardrails, or to rephrase the last answer.
 
-    The model is called once. After a complaint by the judge, it sees its earlier answer and the
-    faults; after a failure, the next attempt uses the next model of the chain.
+    The model is called once. After a complaint from the judge, it receives its earlier answer and
+    the faults. After a failure, the next attempt uses the next model in the chain.
     """
 
     role = Role.RESPONSE
@@ -283,7 +285,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     async def _publish(
         self, reads: Reads, keep: Callable[[str], _CitedText], finished: str, writing: int
     ) -> None:
-        """Publish finished parts that pass the checks without a model."""
+        """Publish finished parts that pass the checks that do not need a model."""
         await self._publish_answer(reads, writing, lambda: self._make_answer(keep(finished), reads))
 
     async def _publish_answer(
@@ -384,7 +386,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         """Return a notice about documents that could not be compared with the question, if nothing
         clear was found.
 
-        Searches of tools do not state how clearly their passages match.
+        Searches by tools do not report how clearly their passages match.
         """
         is_clear = "search_quality" in reads.model_fields_set and reads.search_quality != "poor"
         if is_clear or not reads.document_languages:
@@ -406,9 +408,10 @@ class ResponseAgent(Agent[Reads, Writes]):
         )
 
     def _recall_earlier(self, reads: Reads) -> tuple[str, str]:
-        """Return the answer before, under the numbers of today's sources, and what it lacked.
+        """Return the previous answer, with the numbers of the current sources, and what was missing
+        from it.
 
-        A judge turned it down, or had more looked for.
+        The judge has rejected that answer, or has requested a further search.
         """
         if not reads.quality_analysis:
             return "", ""
@@ -436,12 +439,12 @@ class ResponseAgent(Agent[Reads, Writes]):
         return self._look_up_text(f"language_{code}", language) if is_named else code
 
     def _look_up_text(self, key: str, language: str, **values: str) -> str:
-        """Return a fixed text on one line: it cannot open a list or a fence."""
+        """Return a fixed text on one line, so that it cannot open a list or a fence."""
         return " ".join(self._texts.text(key, language, **values).split())
 
 
 def _cite(answer: str, reads: Reads, sources: SourceTexts) -> _CitedText:
-    """Return an answer with the marks of its sources, and with links only to these."""
+    """Return an answer with citation marks, and with links only to its sources."""
     numbers = set(read_marks(answer))
     cited_here = [reference for reference in reads.source_references if reference.number in numbers]
     references, context = reads.source_references, reads.search_context
@@ -461,9 +464,7 @@ def _keep_original(written: str, answer: _OutgoingAnswer, reads: Reads) -> Writt
 
 
 def _collect_texts(reads: Reads) -> SourceTexts:
-    """Return the texts of the sources, with the names that an answer may use in its list of
-    sources.
-    """
+    """Return the texts of the sources, with the names under which an answer may list them."""
     return SourceTexts(
         ProofSource(
             number=reference.number,
@@ -488,14 +489,14 @@ def _collect_texts(reads: Reads) -> SourceTexts:
 
 
 def _list_said(reads: Reads) -> tuple[str, ...]:
-    """Return the person's own texts: the model did not invent words that occur in them."""
+    """Return the person's own texts, whose words the model did not invent."""
     turns = (turn.text for turn in reads.history)
     return (reads.canonical_question, reads.assumption, *turns)
 
 
 def _list_typed(reads: Reads) -> tuple[str, ...]:
-    """Return the text that the person typed; addresses from earlier answers or from a model are not
-    theirs.
+    """Return the text that the person typed, without earlier answers or text from a model, which
+    may contain other addresses.
     """
     return (reads.text, *(turn.text for turn in reads.history if turn.speaker == "user"))
 
@@ -518,7 +519,9 @@ def _with_version(place: str, version: str | None) -> str:
 
 
 def _turn(turn: Turn) -> str:
-    """Return a turn for the prompt, without citations: they would name sources of this answer."""
+    """Return a turn for the prompt, without citations, because they would refer to sources of this
+    answer.
+    """
     return f"{turn.speaker}: {remove_marks(turn.text)}"
 
 
@@ -532,7 +535,9 @@ def _select_used(
 
 
 def _report_no_claims(reads: Reads, output: RespondOutput, model: str) -> Writes:
-    """Return the missing parts that the model reports, else its failure to cite sources."""
+    """Return the missing parts that the model reports or, if there are none, its failure to cite
+    sources.
+    """
     if output.missing:
         unanswered = output.model_copy(update={"status": "insufficient_context"})
         return _ask_or_search(reads, unanswered, model)
@@ -540,7 +545,7 @@ def _report_no_claims(reads: Reads, output: RespondOutput, model: str) -> Writes
 
 
 def _ask_or_search(reads: Reads, output: RespondOutput, model: str) -> Writes:
-    """Return the details that the model asks for. If no source of the first search answers the
+    """Return the details that the model asks for. If no source from the first search answers the
     question, the documents are searched once more for these details before the question is
     declined.
     """
@@ -551,7 +556,7 @@ def _ask_or_search(reads: Reads, output: RespondOutput, model: str) -> Writes:
 
 
 def _report_nothing_to_show(reason: str) -> Writes:
-    """Return a refusal: no model read the passages, and none may be shown or matches at all."""
+    """Return a refusal: no model read the passages, and no passage can be shown or matches."""
     if reason == NO_MODEL:
         return _asks("insufficient_context", MATCHES_NOTHING, "")
     return Writes(

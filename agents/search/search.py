@@ -1,8 +1,8 @@
-"""Searches the documents for the question and assembles the context of the answer.
+"""Searches the documents for the question and assembles the context for the answer.
 
-With a model, the quality of a search is information for the writer: the search ends the question
-only where nothing relevant was found. Without one, passages are shown whatever their quality is;
-the search asks back only where a short question fits two pages alike.
+With a model, the quality of a search is only information for the writer. The search ends the
+question only if nothing relevant was found. Without a model, passages are shown regardless of their
+quality. The search asks for clarification only if a short question fits two pages equally well.
 """
 
 import re
@@ -40,21 +40,24 @@ from knowledge.search.joined import search_all, search_place
 from knowledge.sections import count_tokens
 
 _FURTHER_SHARE = 2
-"""A repeated search adds at most the limit of the context divided by this number."""
+"""A repeated search may add at most the limit of the context divided by this number."""
 _LARGEST_SHARE = 2
-"""The largest context after all repeated searches, as a multiple of the limit."""
+"""The maximum size of the context after all repeated searches, as a multiple of the limit."""
 _BETWEEN = "\n\n"
 _REPEATED = "repeated_search"
-"""The fallback that is counted when a repeated search fails."""
+"""The fallback that is recorded when a repeated search fails."""
 _OPTIONS = 5
 _MERE_REPLY = 3
 _SHORT_QUESTION = 6
 """Maximum number of words of a short question."""
 _ALIKE = 0.75
-"""A short question is ambiguous if the second page has this share of the best page's score, and of
-the best keyword score; ranks alone do not show how well the second page fits."""
+"""A short question is ambiguous if the second page reaches this share of the best page's score, and
+of the best keyword score. Ranks alone do not show how well the second page fits.
+"""
 _MOST_FURTHER = 12
-"""The sources that one repeated search adds: a writer has to read them all."""
+"""Maximum number of sources that one repeated search adds, because a writer has to read all of
+them.
+"""
 _MOST_TERMS = 3
 """Maximum number of terms that one repeated search looks up separately."""
 _MISSING = re.compile(r"[\"“«„]([^\"”»“]{3,120})[\"”»“]")
@@ -90,7 +93,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(MayAsk, frozen=True):
-    """The sources, their text without repetition, and whether they are enough."""
+    """The sources, their text without repetition, and whether they are sufficient."""
 
     search_results: tuple[SearchResult, ...] = ()
     search_context: str = ""
@@ -107,9 +110,9 @@ class SearchAgent(Agent[Reads, Writes]):
     """Searches, assembles the context within its limit, and reports insufficient results.
 
     A repeated search keeps the sources of earlier attempts and adds others. Terms that the judge
-    missed are searched separately, and their results come first; then the question is searched
-    without the chunks of earlier attempts. The first source keeps its position in the context, and
-    therefore its number.
+    found missing are searched for separately, and their results come first. Then the question is
+    searched for without the chunks of earlier attempts. The first source keeps its position in the
+    context, and therefore its number.
     """
 
     role = Role.SEARCH
@@ -170,7 +173,7 @@ class SearchAgent(Agent[Reads, Writes]):
         return findings
 
     async def _search_question(self, reads: Reads, request: SearchRequest) -> Findings:
-        """Return the findings of the message, or those at a chosen place."""
+        """Return the findings for the message, or those at a location that the user chose."""
         if reads.chosen_place:
             return await search_place(self._searcher, request, reads.chosen_place)
         return await search_all(self._searcher, _list_requests(reads, request))
@@ -178,7 +181,9 @@ class SearchAgent(Agent[Reads, Writes]):
     async def _search_again(
         self, reads: Reads, kept: "_GivenContext"
     ) -> tuple["_GivenContext", Findings]:
-        """Return the context with the results for each missing term, then for the question."""
+        """Return the context with the results for each missing term, followed by those for the
+        question.
+        """
         request = self._request(reads)
         room = self._count_room(kept)
         terms = _list_missing(reads)
@@ -214,7 +219,7 @@ class SearchAgent(Agent[Reads, Writes]):
         )
 
     def _find_last_question(self, reads: Reads) -> tuple[str, ...]:
-        """Return the last question if no model has stated whether this one refers to it."""
+        """Return the last question if no model has determined whether this one refers to it."""
         if self._uses_model:
             return ()
         asked = (turn.text for turn in reversed(reads.history) if turn.speaker == "user")
@@ -265,7 +270,7 @@ class SearchAgent(Agent[Reads, Writes]):
         return not reads.attempt and not reads.chosen_place and findings.match_nothing
 
     def _stop_or_continue(self, writes: Writes, reads: Reads, findings: Findings) -> Writes:
-        """Return `writes`; where the search ends the question, with the reason and the places."""
+        """Return `writes`; if the search ends the question, with the reason and the locations."""
         reason = _find_reason_to_stop(reads, findings, uses_model=self._uses_model)
         message = MATCHES_NOTHING
         if self._uses_model and findings.hits and reason in _NOTHING_MATCHES:
@@ -294,9 +299,9 @@ class SearchAgent(Agent[Reads, Writes]):
 
 @dataclass(frozen=True, slots=True)
 class _GivenContext:
-    """The text of the context, its parts, the best first, and the chunks that were added.
+    """The text of the context, its parts (best first), and the chunks that were added.
 
-    `left_out` counts sections that were found and not added.
+    `left_out` counts the sections that were found but not added.
     """
 
     text: str = ""
@@ -314,13 +319,13 @@ class _GivenContext:
         return cls(reads.search_context, tuple(used))
 
     def add_some(self, sections: tuple[ContextSection, ...], most: int) -> "_GivenContext":
-        """Return the context followed by the best of further sections, at most `most`."""
+        """Return the context followed by the best of further sections, at most `most` of them."""
         best = sorted(sections, key=lambda one: -one.best.score)[: max(0, most)]
         chosen = self.extend(tuple(section for section in sections if section in best))
         return replace(chosen, left_out=self.left_out + len(sections) - len(best))
 
     def extend(self, sections: tuple[ContextSection, ...]) -> "_GivenContext":
-        """Return the context followed by further sections; no text is repeated or moved."""
+        """Return the context followed by further sections, without repeating or moving text."""
         blocks = [self.text] if self.text else []
         length = len(self.text)
         first = 1 + max((part.rank for result in self.results for part in result.found), default=-1)
@@ -338,8 +343,8 @@ class _GivenContext:
 
 
 def _continue(writes: Writes, reads: Reads, *, is_larger: bool) -> Writes:
-    """Return the writes of a further search. If it found further sources, or if an answer is to be
-    corrected, the model writes again; otherwise the question ends.
+    """Return the writes of a further search. If it found new sources, or if an answer has to be
+    corrected, the model writes again; otherwise, the question ends.
     """
     if not reads.searches_again:
         # The earlier answer was written from these sources: they suffice for another attempt.
@@ -357,7 +362,9 @@ def _continue(writes: Writes, reads: Reads, *, is_larger: bool) -> Writes:
 
 
 def _find_asked_language(reads: Reads) -> str:
-    """Return the language of the question; a rephrased answer may be wanted in another one."""
+    """Return the language of the question; a rephrased answer may be requested in a different
+    one.
+    """
     if reads.conversation_act is not ConversationAct.REPHRASE:
         return reads.language
     spoken = (turn.language for turn in reversed(reads.history) if turn.speaker == "user")
@@ -365,7 +372,7 @@ def _find_asked_language(reads: Reads) -> str:
 
 
 def _wording(reads: Reads) -> str:
-    """Return the user's words, unless they only refer to a question, such as "2" or "shorter"."""
+    """Return the user's wording, unless it only refers to a question, such as "2" or "shorter"."""
     if reads.conversation_act is ConversationAct.REPHRASE:
         return ""
     if len(reads.text) * _MERE_REPLY < len(reads.canonical_question):
@@ -374,7 +381,7 @@ def _wording(reads: Reads) -> str:
 
 
 def _list_missing(reads: Reads) -> list[str]:
-    """Return the details that the writer missed, or the terms that the judge quotes in its
+    """Return the details that the writer found missing, or the terms that the judge quotes in its
     analysis.
     """
     if reads.searches_again and not reads.quality_analysis:
@@ -411,7 +418,7 @@ def _count_tokens_of(findings: Findings) -> int:
 def _find_reason_to_stop(
     reads: Reads, findings: Findings, *, uses_model: bool
 ) -> ClarificationReason | None:
-    """Return why nothing relevant was found; None where something was, or may have been."""
+    """Return why nothing relevant was found, or None if something was, or may have been."""
     if findings.hits and (reads.chosen_place or not findings.match_nothing):
         return None
     reason = find_refusal_reason(
@@ -433,7 +440,7 @@ def _find_reason_to_stop(
 
 
 def _find_unclear(reads: Reads, findings: Findings) -> tuple[ClarificationReason | None, str]:
-    """Return why the person is asked before passages are shown, where no model decides."""
+    """Return why the person is asked before passages are shown, if no model decides."""
     is_clear = reads.related_history or reads.assumption or reads.chosen_place
     if is_clear or reads.question_parts:
         return None, ""
@@ -443,7 +450,9 @@ def _find_unclear(reads: Reads, findings: Findings) -> tuple[ClarificationReason
 
 
 def _fit_alike(findings: Findings) -> bool:
-    """Return whether the two best pages fit alike; pages that hardly fit are shown instead."""
+    """Return whether the two best pages fit equally well; pages that hardly fit are shown
+    instead.
+    """
     if len(findings.places) < 2 or (findings.quality == "poor" and not findings.are_calibrated):
         return False
     first, second = findings.places[:2]

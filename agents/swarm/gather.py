@@ -1,4 +1,4 @@
-"""Asks the user for the facts that a plan needs, all in one request."""
+"""Asks the user for all facts that a plan needs in a single request."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -27,16 +27,16 @@ _INPUT_TYPES: Mapping[FieldType, str] = {
 
 
 class CollectedInfo(BaseModel, frozen=True, extra="ignore"):
-    """The facts given so far, by field, and the questions for missing ones."""
+    """The facts given so far, by field, and the questions about missing facts."""
 
     values: dict[str, JsonValue] = {}
     questions: tuple[TypedQuestion, ...] = ()
 
 
 class Reads(BaseModel, frozen=True):
-    """The needed facts, the words of the user, and the values that they gave in a pause.
+    """The required facts, the user's text, and the values that they entered in a pause.
 
-    With `open_pause`, a message is read that may give the values of its fields.
+    If there is an `open_pause`, the message may contain the values of its fields.
     """
 
     canonical_question: str = ""
@@ -49,8 +49,8 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The facts given so far and the questions for missing ones, or the values that a message gives
-    for the fields of a pause.
+    """The facts given so far and the questions about missing ones, or the values in a message for
+    the fields of a pause.
     """
 
     required_info: dict[str, JsonValue] = {}
@@ -65,10 +65,11 @@ def gather(
     known: Mapping[str, JsonValue],
     said: Sequence[str] = (),
 ) -> CollectedInfo:
-    """Return the known facts, and one list of questions for the missing ones.
+    """Return the known facts, and a single list of questions about the missing ones.
 
-    `fields` are those of each worker, by its id; a field that several workers need is asked once. A
-    choice that the user has already named unambiguously in a message (`said`) is not asked for.
+    `fields` contains the fields of each worker, by worker id; a field that several workers need is
+    asked about once. A choice that the user has already named unambiguously in a message (`said`)
+    is not asked about.
     """
     values = dict(known)
     asked: dict[str, TypedQuestion] = {}
@@ -88,7 +89,7 @@ def gather(
 
 
 def _find_choice(field: RequiredInfoField, said: Sequence[str]) -> str | None:
-    """Return the only choice that the newest message with one names; None: none does."""
+    """Return the choice in the most recent message that names exactly one, or None."""
     if field.type is not FieldType.CHOICE:
         return None
     for text in reversed(said):
@@ -118,10 +119,11 @@ def _read_date() -> date:
 
 
 class GatherAgent(Agent[Reads, Writes]):
-    """Asks for each field once, even if several workers need it, and never for facts that the user
-    has given.
+    """Asks about each field once, even if several workers need it, and never about facts that the
+    user has given.
 
-    A model reads a reply in the user's own words. If no model is available, rules read the message.
+    A model interprets a reply in the user's own words. If no model is available, rules interpret
+    the message.
     """
 
     role = Role.GATHER
@@ -158,7 +160,7 @@ class GatherAgent(Agent[Reads, Writes]):
         )
 
     async def _read_reply(self, text: str, pause: Pause) -> Writes:
-        """Return the values that a message gives for the open fields of a pause."""
+        """Return the values in a message for the open fields of a pause."""
         asked = _list_asked(pause)
         inputs = ReadFactsInputs(
             question=pause.original_question,

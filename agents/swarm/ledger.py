@@ -1,7 +1,8 @@
-"""Keeps the state of all tasks: which have ended, which begin, when the results suffice.
+"""Keeps the state of all tasks and decides which ones to start and when there are enough results.
 
-A question about every member of a group has two waves: the first finds the group, the second has a
-worker for each member. The second wave is planned when the first has returned; a plan grows once.
+A question about every member of a group has two waves: the first finds the group, and the second
+has a worker for each member. The second wave is planned when the first has finished. A plan can be
+extended only once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,14 +28,14 @@ from envelope.swarm import TOPIC_CHANGE, LedgerStep
 MOST_STALLS = 2
 MOST_REPLANS = 2
 ENOUGH = 7.0
-"""The minimum score of the judge, 1 to 10, of an answer that is good enough."""
+"""The minimum score from the judge, on a scale from 1 to 10, of an answer that is good enough."""
 COMPLETED, NEEDS_INPUT, MISSING = "completed", "needs_input", "missing"
 TOO_LATE, NOT_NEEDED = "there was no result in time", "enough others have completed"
 NO_TIME = "there was no time left to start it"
 LEFT = "the conversation went on with another topic"
 RETRIED = "the worker failed and was started again"
 LEAST_SHARE = 0.5
-"""With results of fewer tasks than this share, a stalled swarm plans again."""
+"""If fewer tasks than this share have results, a stalled swarm makes a new plan."""
 
 
 class NextStep(StrEnum):
@@ -46,7 +47,9 @@ class NextStep(StrEnum):
 
 
 class SwarmProgress(BaseModel, frozen=True, extra="ignore"):
-    """The counters of a swarm; `best_score` is that of the best answer so far, 1 to 10."""
+    """The counters of a swarm; `best_score` is the score of the best answer so far, from 1 to
+    10.
+    """
 
     rounds: int = Field(default=0, ge=0)
     stalls: int = Field(default=0, ge=0)
@@ -65,7 +68,7 @@ class ProgressDecision(BaseModel, frozen=True, extra="ignore"):
 
 
 class BranchReport(BaseModel, frozen=True):
-    """How the branch of a task ended, why it failed, and how often it began."""
+    """How the branch of a task ended, why it failed, and how often it was started."""
 
     status: str
     reason: str = ""
@@ -73,19 +76,19 @@ class BranchReport(BaseModel, frozen=True):
 
     @property
     def is_good(self) -> bool:
-        """Whether the branch did all of its work."""
+        """Whether the branch completed all of its work."""
         return self.status == COMPLETED and not self.reason
 
 
 class SettledRound(BaseModel, frozen=True):
-    """The ledger after a round; `is_late`: the time of the round was over."""
+    """The ledger after a round; `is_late` is true if the time for the round had run out."""
 
     ledger: TaskLedger
     is_late: bool = False
 
 
 class Reads(BaseModel, frozen=True):
-    """The plan, the ledger so far, and how the branches of the last round ended."""
+    """The plan, the ledger so far, and how the branches in the last round ended."""
 
     swarm_plan: dict[str, JsonValue]
     task_ledger: dict[str, JsonValue] = {}
@@ -178,7 +181,7 @@ def note_round(
 ) -> ProgressDecision:
     """Return the decision after a round.
 
-    `score` is the judge's score, None if there was no judge; `is_open` states that workers of the
+    `score` is the judge's score, or None if there was no judge. `is_open` is true if workers in the
     plan have not run yet. Progress means a new passage or a better score.
     """
     shown = {
@@ -208,9 +211,9 @@ def settle_round(
 ) -> SettledRound:
     """Return the ledger with the results of all tasks in progress.
 
-    A missing branch is not started again: its time is over, or enough others have completed. In the
-    first case, tasks that have not started are skipped as well. If the user changed the topic, all
-    open tasks are cancelled.
+    A missing branch is not started again, because its time has run out or enough others have
+    completed. In the first case, tasks that have not started are skipped as well. If the user
+    changed the topic, all open tasks are cancelled.
     """
     running = [task_info for task_info in ledger.tasks if task_info.state is TaskState.IN_PROGRESS]
     done = sum(
@@ -247,7 +250,7 @@ def begin_tasks(
 
 
 def list_waiting(ledger: TaskLedger) -> tuple[TaskInfo, ...]:
-    """Return the tasks that wait for the user."""
+    """Return the tasks that are waiting for the user."""
     return tuple(task for task in ledger.tasks if task.state is TaskState.AWAITING_INPUT)
 
 
@@ -298,7 +301,8 @@ def _decide(
 ) -> LedgerStep:
     """Return the next step if no task can start.
 
-    A further plan serves only to find missing facts; failed workers are not a reason for one.
+    The only purpose of a further plan is to find missing facts; failed workers are not a reason for
+    one.
     """
     if reads.needs_input and list_waiting(ledger):
         asks_values = any(question.field is not None for question in reads.needs_input)

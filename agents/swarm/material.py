@@ -1,4 +1,4 @@
-"""Gathers the results of the workers, with their passages as numbered sources."""
+"""Collects the results of the workers, with their passages as numbered sources."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from tools.calls import CitedPassage
 from tools.passages import FoundPassage
 
 USUAL_ROOM = 24_000
-"""Characters of all sources together where the window of the model is unknown."""
+"""Total number of characters for all sources if the context window of the model is unknown."""
 _ID = re.compile(r"\[([^\[\]\s]{1,300})\]")
 _UNFINISHED = "it did not finish, so nobody knows what the documents say about it"
 _NOTHING = "nothing was found"
@@ -26,7 +26,7 @@ _WAITS = "it waits for the user"
 class ItemTable:
     """The findings by item and criterion; a cell without a finding is empty.
 
-    `unread` has the items that no worker could look up, each with the text for its cells.
+    `unread` contains the items that no worker could look up, each with the text for its cells.
     """
 
     items: tuple[str, ...]
@@ -35,7 +35,9 @@ class ItemTable:
     unread: Mapping[str, str] = field(default_factory=dict)
 
     def render(self, head: str, nothing: str) -> str:
-        """Return the table as Markdown; `head` is above the items, `nothing` in empty cells."""
+        """Return the table as Markdown; `head` is the heading above the items, and `nothing` is
+        shown in empty cells.
+        """
         rows = [
             (
                 item,
@@ -59,11 +61,12 @@ class NumberedSource(BaseModel, frozen=True, extra="ignore"):
 
 
 class WrittenFinding(BaseModel, frozen=True, extra="ignore"):
-    """The text of one worker with the numbers of its sources; `problem` states why it has no
-    result, `item` what it looked up for a table.
+    """The text of a worker with the numbers of its sources.
 
-    `is_failed`: the worker could not search, so it is unknown whether the documents contain the
-    fact.
+    `problem` is the reason why it has no result; `item` is the table item that it looked up.
+
+    `is_failed` is true if the worker could not search, so that it is unknown whether the documents
+    contain the fact.
     """
 
     worker: str
@@ -76,7 +79,9 @@ class WrittenFinding(BaseModel, frozen=True, extra="ignore"):
 
 
 class SwarmMaterial(BaseModel, frozen=True, extra="ignore"):
-    """All findings in the order of the plan; `left_out` counts passages that found no room."""
+    """All findings in the order of the plan; `left_out` counts passages for which there was no
+    room.
+    """
 
     sources: tuple[NumberedSource, ...]
     findings: tuple[WrittenFinding, ...]
@@ -89,13 +94,13 @@ def make_table(
     cells: Mapping[tuple[str, str], str],
     unread: Mapping[str, str] = MappingProxyType({}),
 ) -> ItemTable:
-    """Return the table of these items and criteria; cells of others are left out."""
+    """Return the table of these items and criteria; cells for other ones are omitted."""
     folded = {(_fold(item), _fold(one)): text for (item, one), text in cells.items()}
     return ItemTable(tuple(items), tuple(criteria), folded, dict(unread))
 
 
 def list_unread(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> dict[str, str]:
-    """Return the items whose workers all ended without having looked, each with the error."""
+    """Return the items whose workers all ended without looking them up, each with the error."""
     looked: set[str] = set()
     errors: dict[str, str] = {}
     for worker in plan.workers:
@@ -110,7 +115,7 @@ def list_unread(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> dict[st
 def find_closest(
     plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]
 ) -> dict[str, FoundPassage | None]:
-    """Return the closest passage of each item that names it; None: nothing was found."""
+    """Return, for each item, the closest passage that names it, or None if nothing was found."""
     closest: dict[str, FoundPassage | None] = {}
     for worker in plan.workers:
         output = outputs.get(worker.id)
@@ -124,10 +129,10 @@ def find_closest(
 def choose_shown(
     plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], most: int
 ) -> tuple[FoundPassage, ...]:
-    """Return at most `most` passages of different documents.
+    """Return at most `most` passages from different documents.
 
-    The workers take turns in the order of the plan, best passages first; workers on which others
-    depend come later.
+    The workers take turns in the order of the plan, with their best passages first; workers on
+    which others depend come later.
     """
     leading = {other for worker in plan.workers for other in worker.depends_on}
     own = [
@@ -153,9 +158,9 @@ def gather_material(
 ) -> SwarmMaterial:
     """Return the findings of all workers, with as many of their passages as fit.
 
-    Passages named in a text come first, then the best passage of each worker, the second, and so
-    on. A worker without a result is left out if another one looked up the same item or had the same
-    brief.
+    Passages that a text refers to come first, followed by the best passage of each worker, then the
+    second, and so on. A worker without a result is omitted if another one looked up the same item
+    or had the same brief.
     """
     passages = _order_passages(plan, outputs)
     sources: list[NumberedSource] = []
@@ -178,7 +183,9 @@ def gather_material(
 
 
 def cite_by_number(text: str, numbers: Mapping[str, int]) -> str:
-    """Return a text whose ids of passages became their numbers; ids without one are left out."""
+    """Return a text in which ids of passages are replaced with their numbers; ids without a number
+    are removed.
+    """
 
     def replace(match: re.Match[str]) -> str:
         number = numbers.get(match[1])
@@ -193,7 +200,7 @@ def _fold(text: str) -> str:
 
 
 def _render_row(cells: Sequence[str]) -> str:
-    """Return a row; a bar in a cell would end it."""
+    """Return a table row; bars are escaped, because a bar in a cell would end the cell."""
     return f"| {' | '.join(' '.join(cell.split()).replace('|', '/') for cell in cells)} |"
 
 
@@ -218,7 +225,7 @@ def _is_done(output: WorkerOutput | None) -> bool:
 
 
 def _order_passages(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> list[FoundPassage]:
-    """Return every passage once, with its longest text."""
+    """Return all passages without duplicates, each with its longest text."""
     own = [outputs[worker.id] for worker in plan.workers if worker.id in outputs]
     named = [_list_named(output) for output in own]
     others = [list(output.passages) for output in own]

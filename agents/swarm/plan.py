@@ -1,4 +1,4 @@
-"""Plans how a question is divided among workers, or that one search is enough."""
+"""Plans how to divide a question among workers, or decides that a single search is enough."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from decimal import Decimal
@@ -49,21 +49,23 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("agents")
 PLAN_APPROVAL = "swarm_plan"
-"""The id of the question whether a risky plan may begin."""
+"""The id of the question whether a risky plan may be started."""
 PLANNER = "plan"
-"""The key in `required_info` of the facts that the planner asks for."""
+"""The key in `required_info` for the facts that the planner asks for."""
 ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
-"""Returns the documents that a person of these groups may read."""
+"""Returns the documents that a person in these groups may read."""
 REPLANNED = "planned again for the missing parts"
 REPEATED = "the workers that failed were started again"
 _MOST_FACTS = 5
 _MOST_TURNS, _LONGEST_TURN = 6, 500
 _MOST_PASSAGES = 10
-"""Maximum number of documents that the planner is shown."""
+"""Maximum number of documents that are shown to the planner."""
 
 
 class Reads(ReadsLanguage, BaseModel, frozen=True):
-    """The question; for a further plan, the one before with its results and the missing parts."""
+    """The question; for a further plan, also the previous plan with its results and the missing
+    parts.
+    """
 
     canonical_question: str
     history: tuple[Turn, ...] = ()
@@ -79,7 +81,7 @@ class Reads(ReadsLanguage, BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The plan and the next step; a question if a person must approve the plan."""
+    """The plan and the next step, or a question if a person must approve the plan."""
 
     routing: dict[str, JsonValue]
     plan_step: PlanStep
@@ -89,11 +91,11 @@ class Writes(BaseModel, frozen=True):
 
 
 class PlanAgent(Agent[Reads, Writes]):
-    """Asks a model for a plan and accepts only a plan that can run.
+    """Asks a model for a plan and accepts only a plan that can be executed.
 
     A rejected plan is sent back once with its problems. If the judge asks for more research, failed
-    workers are repeated. If none has failed, a further plan adds workers for the missing parts;
-    without any, the agent gives up. Without a model, each item listed in the question gets a
+    workers are repeated. If none has failed, a further plan adds workers for the missing parts; if
+    there are none, the agent gives up. Without a model, each item listed in the question gets a
     worker.
     """
 
@@ -188,9 +190,10 @@ class PlanAgent(Agent[Reads, Writes]):
         return Wrote(writes)
 
     def _repeat_failed(self, reads: Reads, before: SwarmPlan) -> Writes | None:
-        """Return the plan with new workers for those that failed; None if there are none.
+        """Return the plan with new workers for those that failed, or None if none failed.
 
-        Each has used up its retries, so that only an answer that was not good enough is a reason.
+        Each of them has used up its retries, so they are repeated only if an answer was not good
+        enough.
         """
         outputs = read_ends(reads.worker_outputs, reads.task_ledger, before)
         plan, repeated = repeat_failed(before, outputs)
@@ -220,7 +223,7 @@ class PlanAgent(Agent[Reads, Writes]):
         )
 
     def _explain(self, reads: Reads, output: PlanSwarmOutput) -> str:
-        """Return why this strategy."""
+        """Return the reason for this strategy."""
         if reads.chosen_strategy:
             return "the request names it"
         if self._configured != AUTO:
@@ -258,7 +261,7 @@ class PlanAgent(Agent[Reads, Writes]):
     async def _plan(
         self, reads: Reads, inputs: PlanSwarmInputs, output: PlanSwarmOutput
     ) -> tuple[SwarmPlan, PlanSwarmOutput]:
-        """Return an accepted plan and its decision; after two rejected plans, a plan from the
+        """Return an accepted plan and its decision; after two rejected plans, a plan based on the
         listed items.
         """
         try:
@@ -303,7 +306,7 @@ class PlanAgent(Agent[Reads, Writes]):
     ) -> HopOutcome[Writes]:
         """Return the plan with further workers for the missing parts.
 
-        Like a first plan, one that cannot run is sent back once.
+        Like a first plan, one that cannot be executed is sent back once.
         """
         output = given.output
         if not output.workers:
@@ -368,7 +371,9 @@ class PlanAgent(Agent[Reads, Writes]):
 
 
 def _find_active_question(reads: Reads) -> str:
-    """Return the question that the conversation is still about; empty if this is another topic."""
+    """Return the question that the conversation is still about, or an empty string if the topic has
+    changed.
+    """
     asked = [turn.meant or turn.text for turn in reads.history if turn.speaker == "user"]
     return asked[-1][:_LONGEST_TURN] if asked and not _has_changed_topic(reads) else ""
 
@@ -388,7 +393,7 @@ def _describe_routing(output: PlanSwarmOutput, model: str) -> dict[str, JsonValu
 
 
 def _list_needed(needed: Sequence[MissingFact]) -> dict[str, JsonValue]:
-    """Return the facts that a planner asks for; names that no field can have are left out."""
+    """Return the facts that a planner asks for; invalid field names are omitted."""
     fields: list[JsonValue] = []
     for fact in needed[:_MOST_FACTS]:
         name = "_".join(fact.name.lower().split())[:60]

@@ -1,4 +1,4 @@
-"""Makes a plan from the decision of a model, or without one from the items that a question
+"""Makes a plan from a model's decision or, without a model, from the items that a question
 lists.
 """
 
@@ -17,9 +17,11 @@ from tools.calls import EffectClass
 from tools.listed_parts import find_items, split_questions
 
 SAME_BRIEF = 0.9
-"""The share of words that two briefs have in common when they ask for the same work."""
+"""The share of words that two briefs must have in common to be considered the same work."""
 _MOST_COMPARED = 1_000
-"""The most briefs that are compared with each other; a longer plan is refused for its length."""
+"""Maximum number of briefs that are compared with each other; a longer plan is rejected because of
+its length.
+"""
 _LONGEST_SHOWN = 80
 LISTED = "listed"
 """The strategy of a plan without a model."""
@@ -30,7 +32,7 @@ _ITEM_PASSAGES = 20
 
 
 class OfferedTool(BaseModel, frozen=True, extra="ignore"):
-    """A tool that a plan may use, with the properties that planning needs."""
+    """A tool that a plan may use, with the properties needed for planning."""
 
     name: str
     description: str = ""
@@ -38,7 +40,7 @@ class OfferedTool(BaseModel, frozen=True, extra="ignore"):
 
 
 class Allocation(BaseModel, frozen=True, extra="ignore"):
-    """The tools of a worker, and the withheld tools with the reason for each."""
+    """The tools of a worker, and the tools that were withheld, with the reason for each."""
 
     tools: tuple[str, ...]
     withheld: dict[str, str] = {}
@@ -47,12 +49,12 @@ class Allocation(BaseModel, frozen=True, extra="ignore"):
 def allocate_tools(
     worker: WorkerPlan, usual: Sequence[str], offered: Mapping[str, OfferedTool]
 ) -> Allocation:
-    """Return the tools of a worker: those named in its plan, otherwise the `usual` ones of its
-    type.
+    """Return the tools of a worker: those named in its plan or, if there are none, the `usual` ones
+    of its type.
 
-    If all named tools were withheld, the worker gets the usual tools. A tool with effects is given
-    only to a worker whose brief names it, and still needs a person's approval if it is dangerous.
-    Unknown names are withheld.
+    If all named tools were withheld, the worker gets the usual tools. A tool with side effects is
+    given only to a worker whose brief names it, and still requires a person's approval if it is
+    dangerous. Unknown names are withheld.
     """
     wanted = dict.fromkeys(worker.tools or tuple(usual))
     withheld: dict[str, str] = {}
@@ -78,7 +80,7 @@ def allocate_tools(
 def allocate_plan(
     plan: SwarmPlan, usual: Mapping[str, Sequence[str]], offered: Iterable[OfferedTool]
 ) -> SwarmPlan:
-    """Return the plan with the tools of every worker; `usual` are those of each role.
+    """Return the plan with the tools of every worker; `usual` contains the tools of each role.
 
     A note states which tool was withheld from which worker.
     """
@@ -97,7 +99,9 @@ def allocate_plan(
 def list_risky(
     workers: Sequence[WorkerPlan], offered: Mapping[str, OfferedTool]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the dangerous tools by worker; a plan with any of them needs a person's approval."""
+    """Return the dangerous tools by worker. A plan that uses any of them requires a person's
+    approval.
+    """
     risky = {
         worker.id: tuple(
             name
@@ -149,7 +153,7 @@ def merge_overlapping(plan: SwarmPlan) -> SwarmPlan:
 
 
 def arrange_workers(workers: Sequence[WorkerPlan]) -> list[tuple[WorkerPlan, ...]]:
-    """Return workers by wave, the most urgent first; raises `PlanRejected` for a cycle."""
+    """Return workers by wave, with the most urgent first; raises `PlanRejected` for a cycle."""
     by_id = {worker.id: worker for worker in workers}
     sorter = TopologicalSorter(
         {plan.id: [other for other in plan.depends_on if other in by_id] for plan in workers}
@@ -177,9 +181,10 @@ def read_plan(
     most_workers: int = MOST_WORKERS,
     first: int = 0,
 ) -> SwarmPlan:
-    """Return the checked plan of a decision; raises `PlanRejected`.
+    """Return the checked plan from a decision; raises `PlanRejected`.
 
-    `first` is the number of the first worker: ids are unique over all plans of a question.
+    `first` is the number of the first worker, because ids are unique across all plans of a
+    question.
     """
     workers = tuple(_read_workers(decision.workers, first))
     problems = list(strategy.find_problems(workers)) if not first else []
@@ -200,9 +205,9 @@ def read_plan(
 def plan_listed(
     question: str, *, most_passages: int = 10, most_workers: int = MOST_WORKERS
 ) -> SwarmPlan:
-    """Return the plan without a model: one worker for each item, or question, that is listed.
+    """Return the plan without a model, with one worker for each listed item or question.
 
-    Where the question lists nothing, one worker searches for it.
+    If the question does not list anything, a single worker searches for it.
     """
     listed = find_items(question)
     parts = split_questions(question)[:most_workers]
@@ -221,7 +226,7 @@ def plan_listed(
 
 
 def extend_plan(plan: SwarmPlan, further: SwarmPlan) -> SwarmPlan:
-    """Return a plan with the workers of a later one, which answer for the missing parts."""
+    """Return a plan extended by the workers of a later one, which look up the missing parts."""
     return plan.model_copy(
         update={
             "workers": (*plan.workers, *further.workers),
@@ -237,7 +242,8 @@ def repeat_failed(
 ) -> tuple[SwarmPlan, tuple[WorkerPlan, ...]]:
     """Return a plan in which new workers replace failed ones, and these new workers.
 
-    Workers with a result are not repeated, nor those whose part another worker has completed.
+    Workers that have a result are not repeated, and neither are those whose part another worker has
+    completed.
     """
     done = {
         worker.subject or worker.objective
@@ -273,7 +279,7 @@ def describe_done(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> Seque
 
 
 def _is_named(tool: OfferedTool, worker: WorkerPlan) -> bool:
-    """Return whether the brief has the words of the tool's name."""
+    """Return whether the brief contains the words in the tool's name."""
     words = set(terms(tool.name.replace("_", " "), "en"))
     return words <= set(terms(f"{worker.objective} {worker.output}", "en"))
 
@@ -317,7 +323,7 @@ def _describe_cycle(error: CycleError) -> str:
 def _find_same(
     worker: WorkerPlan, own: set[str], kept: Sequence[WorkerPlan], words: Sequence[set[str]]
 ) -> int | None:
-    """Return the place of the worker that has this brief already."""
+    """Return the index of the worker that already has this brief."""
     for place, (plan, its) in enumerate(zip(kept, words, strict=True)):
         if not _are_alike(plan, worker):
             continue
@@ -327,7 +333,7 @@ def _find_same(
 
 
 def _are_alike(plan: WorkerPlan, other: WorkerPlan) -> bool:
-    """Return whether two workers differ at most in the words of their briefs."""
+    """Return whether two workers differ only in the wording of their briefs."""
     return (plan.role, plan.subject, plan.specialization) == (
         other.role,
         other.subject,

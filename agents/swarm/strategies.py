@@ -1,4 +1,6 @@
-"""The strategies of a swarm: how a question is divided, and the form of its answer."""
+"""The strategies of a swarm, which determine how a question is divided and the form of the
+answer.
+"""
 
 from abc import ABC
 from collections.abc import Iterable, Sequence
@@ -7,15 +9,15 @@ from agents.swarm.swarm_plan import UnknownName, WorkerPlan
 
 LEAST_MEMBERS = 3
 AUTO = "auto"
-"""The planner chooses."""
+"""The planner chooses the strategy."""
 USUAL = "intelligent"
-"""The strategy of a planner that names none."""
+"""The strategy that is used if a planner does not name one."""
 
 
 class SwarmStrategy(ABC):
-    """One way to divide a question; it keeps no state between questions.
+    """A way to divide a question; it keeps no state between questions.
 
-    The prompt `plan_swarm` tells a planner how to divide a question by this strategy,
+    The prompt `plan_swarm` tells a planner how to divide a question with this strategy, and
     `synthesize_findings` tells the writer how to use the workers' texts.
     """
 
@@ -44,7 +46,7 @@ class ParallelStrategy(SwarmStrategy):
 
 
 class CouncilStrategy(SwarmStrategy):
-    """Each member takes its own side, or reads different material from the others."""
+    """Each member represents a different side, or reads different material."""
 
     name = "council"
 
@@ -62,7 +64,7 @@ class CouncilStrategy(SwarmStrategy):
 
 
 class StrategyRegistry:
-    """Strategies by name; raises `ValueError` when two have the same."""
+    """Strategies by name; raises `ValueError` if two have the same name."""
 
     def __init__(self, strategies: Iterable[SwarmStrategy]) -> None:
         self._strategies: dict[str, SwarmStrategy] = {}
@@ -89,11 +91,11 @@ class StrategyRegistry:
     def choose(
         self, *, caller: str = "", planner: str = "", configured: str = AUTO
     ) -> SwarmStrategy:
-        """Return the strategy that the caller names, otherwise the configured one, otherwise the
+        """Return the strategy named by the caller or, if there is none, the configured one or the
         planner's.
 
-        Raises `UnknownName` for an unknown name from the caller; a planner that names none, or an
-        unknown one, gets the default.
+        Raises `UnknownName` for an unknown name from the caller. If the planner names none, or an
+        unknown one, the default is used.
         """
         if caller:
             return self.find(caller)
@@ -103,5 +105,5 @@ class StrategyRegistry:
 
 
 def make_strategies() -> StrategyRegistry:
-    """Return a registry of the strategies of this project."""
+    """Return a registry of the built-in strategies."""
     return StrategyRegistry((CouncilStrategy(), IntelligentStrategy(), ParallelStrategy()))

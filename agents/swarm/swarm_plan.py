@@ -1,8 +1,8 @@
-"""The plan of a swarm: its workers, the facts that it asks for, and its limits.
+"""The plan of a swarm: its workers, the facts that it needs from the user, and its limits.
 
 Tasks have seven states, legal transitions between them, and a history of all transitions. A ledger
-of tasks is a value: each transition returns a new ledger, so that an envelope can carry it and a
-transition repeated after a crash has one effect.
+of tasks is a value: each transition returns a new ledger, so that it can be stored in an envelope,
+and a transition that is repeated after a crash has an effect only once.
 """
 
 from collections import Counter
@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field, JsonValue
 from tools.dialogue import MOST_CALLS
 
 MOST_WORKERS = 32
-"""Maximum number of workers of a plan; further items share workers."""
+"""Maximum number of workers in a plan; further items share workers."""
 MOST_STEPS = 6
-"""Maximum number of messages of one worker's model; the last one writes its result."""
+"""Maximum number of messages from a worker's model; the last one contains its result."""
 MOST_RETRIES = 3
 MOST_REASON = 300
 
@@ -25,8 +25,8 @@ MOST_REASON = 300
 class TaskState(StrEnum):
     """The states of a task.
 
-    A failed task is started again while it has retries. `SKIPPED`: the answer is written without
-    it, because enough others have completed or a dependency failed.
+    A failed task is started again while it has retries left. `SKIPPED` means that the answer is
+    written without the task, because enough others have completed or a dependency failed.
     """
 
     PENDING = "pending"
@@ -51,7 +51,7 @@ MOVES: Mapping[TaskState, frozenset[TaskState]] = {
     TaskState.CANCELLED: frozenset(),
     TaskState.SKIPPED: frozenset(),
 }
-"""The states that a state may be followed by."""
+"""The states that may follow each state."""
 
 
 class SwarmError(Exception):
@@ -59,7 +59,7 @@ class SwarmError(Exception):
 
 
 class PlanRejected(SwarmError):  # noqa: N818 - names a state
-    """A plan that cannot run; `problems` are sentences, one for each fault."""
+    """The plan cannot be executed; `problems` contains a sentence for each fault."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -67,18 +67,19 @@ class PlanRejected(SwarmError):  # noqa: N818 - names a state
 
 
 class IllegalMove(SwarmError):  # noqa: N818 - as above
-    """A move that the ledger does not allow; nothing has changed."""
+    """The ledger does not allow this transition; nothing has changed."""
 
 
 class UnknownName(SwarmError):  # noqa: N818 - as above
-    """A name that no registry has."""
+    """The name is not in a registry."""
 
 
 class WorkerPlan(BaseModel, frozen=True, extra="ignore"):
-    """One worker with its brief.
+    """A worker with its brief.
 
-    `role` is a type of the worker registry, `specialization` an aspect of this worker: a part or a
-    perspective. `subject` is the table item that it looks up. `passages` limits its passages.
+    `role` is a type in the worker registry, and `specialization` is an aspect of this worker, such
+    as a part or a perspective. `subject` is the table item that it looks up. `passages` limits its
+    passages.
     """
 
     id: str = Field(min_length=1, max_length=120)
@@ -96,8 +97,8 @@ class WorkerPlan(BaseModel, frozen=True, extra="ignore"):
 class SwarmPlan(BaseModel, frozen=True, extra="ignore"):
     """A question divided among workers.
 
-    With `items` and `criteria`, the answer is a table: each criterion for each item. `notes` name
-    changes of the plan with their reasons.
+    If there are `items` and `criteria`, the answer is a table with each criterion for each item.
+    `notes` describes changes to the plan, with the reasons.
     """
 
     question: str
@@ -109,12 +110,12 @@ class SwarmPlan(BaseModel, frozen=True, extra="ignore"):
     notes: tuple[str, ...] = ()
 
     def find_worker(self, worker_id: str) -> WorkerPlan | None:
-        """Return the worker of an id, or None."""
+        """Return the worker with this id, or None."""
         return next((worker for worker in self.workers if worker.id == worker_id), None)
 
 
 class FieldType(StrEnum):
-    """The form of the value of a field."""
+    """The type of a field's value."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -126,7 +127,7 @@ class FieldType(StrEnum):
 class RequiredInfoField(BaseModel, frozen=True, extra="ignore"):
     """A fact that a worker needs.
 
-    `default` is used if the field is not required and the user gives no value.
+    `default` is used if the field is not required and the user does not give a value.
     """
 
     name: str = Field(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_]*$")
@@ -138,7 +139,7 @@ class RequiredInfoField(BaseModel, frozen=True, extra="ignore"):
 
 
 class TypedQuestion(BaseModel, frozen=True, extra="ignore"):
-    """A question for the user, with the form of its answer and the workers that wait for it."""
+    """A question to the user, with the type of its answer and the workers that wait for it."""
 
     id: str
     text: str
@@ -148,7 +149,9 @@ class TypedQuestion(BaseModel, frozen=True, extra="ignore"):
 
 
 class PlanCost(BaseModel, frozen=True, extra="ignore"):
-    """Bounds of a plan: calls of models and tools, and micro-USD of priced tools."""
+    """Upper bounds for a plan: the number of model and tool calls, and the cost of priced tools in
+    micro-USD.
+    """
 
     workers: int
     model_calls: int
@@ -158,7 +161,7 @@ class PlanCost(BaseModel, frozen=True, extra="ignore"):
 
 
 class TaskMove(BaseModel, frozen=True, extra="ignore"):
-    """One move; `at` is the time that the broker stated, ISO 8601."""
+    """A transition; `at` is the time stated by the broker, in ISO 8601 format."""
 
     task_id: str
     before: TaskState
@@ -168,7 +171,7 @@ class TaskMove(BaseModel, frozen=True, extra="ignore"):
 
 
 class TaskInfo(BaseModel, frozen=True, extra="ignore"):
-    """One task; `attempts` counts how often it was begun."""
+    """A task; `attempts` counts how often it was started."""
 
     task_id: str
     title: str
@@ -179,7 +182,7 @@ class TaskInfo(BaseModel, frozen=True, extra="ignore"):
 
 
 class TaskLedger(BaseModel, frozen=True, extra="ignore"):
-    """The tasks of a plan in its order, with the moves that were made."""
+    """The tasks of a plan, in order, with the transitions that were made."""
 
     tasks: tuple[TaskInfo, ...] = ()
     history: tuple[TaskMove, ...] = ()
@@ -193,7 +196,7 @@ class TaskLedger(BaseModel, frozen=True, extra="ignore"):
         return info
 
     def follow(self, workers: Iterable[WorkerPlan]) -> "TaskLedger":
-        """Return the ledger with one task for each worker of a plan; a new one is pending."""
+        """Return the ledger with one task for each worker in a plan; new tasks are pending."""
         known = {task.task_id: task for task in self.tasks}
         tasks = tuple(
             known.get(worker.id)
@@ -209,9 +212,9 @@ class TaskLedger(BaseModel, frozen=True, extra="ignore"):
     def move(
         self, task_id: str, after: TaskState, *, reason: str = "", at: str = ""
     ) -> "TaskLedger":
-        """Return the ledger after a move; raises `IllegalMove`.
+        """Return the ledger after a transition; raises `IllegalMove`.
 
-        A move to the state that the task is in already changes nothing.
+        A transition to the state that the task is already in changes nothing.
         """
         task = self.find(task_id)
         if task.state is after:
@@ -245,9 +248,9 @@ class TaskLedger(BaseModel, frozen=True, extra="ignore"):
         return self.model_copy(update={"tasks": tasks, "history": (*self.history, step)})
 
     def note_retries(self, task_id: str, count: int, *, reason: str) -> "TaskLedger":
-        """Return the ledger with the retries that the branch of a task in progress has made.
+        """Return the ledger with the retries that the branch of a running task has made.
 
-        Those beyond `most_retries` are not counted.
+        Retries beyond `most_retries` are not counted.
         """
         ledger, free = self, self.most_retries + 1 - self.find(task_id).attempts
         for _ in range(min(count, free)):
@@ -256,7 +259,9 @@ class TaskLedger(BaseModel, frozen=True, extra="ignore"):
         return ledger
 
     def list_ready(self) -> tuple[TaskInfo, ...]:
-        """Return tasks that may begin: all they depend on has ended, whether well or not."""
+        """Return tasks that can start, because all of their dependencies have ended, successfully
+        or not.
+        """
         ended = {task.task_id for task in self.tasks if self.has_ended(task)}
         waiting = (TaskState.PENDING, TaskState.FAILED)
         return tuple(
@@ -268,7 +273,7 @@ class TaskLedger(BaseModel, frozen=True, extra="ignore"):
         )
 
     def has_ended(self, task: TaskInfo) -> bool:
-        """Return whether a task has ended for good."""
+        """Return whether a task has finally ended."""
         return not MOVES[task.state] or self._has_no_retries(task)
 
     def count(self) -> dict[TaskState, int]:
@@ -291,9 +296,10 @@ def measure_cost(
     *,
     call_usd: Decimal | None = None,
 ) -> PlanCost:
-    """Return the bounds; `prices` are the most that a call of a tool costs, None: not known.
+    """Return upper bounds; `prices` contains the maximum price of a call to each tool, or None if
+    it is unknown.
 
-    `call_usd` is the estimated price of one call of a worker's model.
+    `call_usd` is the estimated price of one call to a worker's model.
     """
     known = prices or {}
     workers = len(plan.workers)

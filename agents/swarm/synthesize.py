@@ -1,4 +1,4 @@
-"""Writes one answer from the results of all workers; each claim has its source."""
+"""Writes a single answer from the results of all workers, in which each claim has its source."""
 
 import asyncio
 import re
@@ -58,12 +58,12 @@ _LONGEST_QUOTED = 400
 _MOST_SHOWN = 3
 _LONGEST_REASON = 160
 NAMED_REASONS = frozenset(REASONS) - {NO_MODEL}
-"""The reasons that have a text in every language."""
+"""The reasons for which there is a text in every language."""
 _UNREADABLE = "unreadable"
 """The reason for a model whose text cites nothing."""
 _NUMBER = re.compile(r"\[(\d{1,4})\]")
 _LAID_OUT = re.compile(r"^[ \t]*(?:```|~~~|\||[-*+][ \t]|\d{1,3}[.)][ \t])", re.MULTILINE)
-"""The beginning of a line of code, of a table or of a list."""
+"""The beginning of a line in code, in a table, or in a list."""
 
 
 class Reads(ReadsLanguage, BaseModel, frozen=True):
@@ -82,7 +82,7 @@ class Reads(ReadsLanguage, BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The answer with its sources; without sources, nothing was found."""
+    """The answer with its sources; if there are no sources, nothing was found."""
 
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
@@ -126,9 +126,9 @@ class _Written:
 
 
 class SynthesizeAgent(Agent[Reads, Writes]):
-    """Asks a model to write from the workers' texts, with their passages as sources.
+    """Has a model write the answer from the workers' texts, with their passages as sources.
 
-    Without a model, or if it fails, the closest passages are shown: one for each item, or the
+    Without a model, or if it fails, the closest passages are shown: one for each item, or a
     statement that nothing was found. A claim without a source is removed.
     """
 
@@ -241,7 +241,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         output: SynthesizeFindingsOutput,
         unread: Mapping[str, str],
     ) -> _Written:
-        """Return the parts of a model's text, with the sources that it names."""
+        """Return the parts of a model's text, with the sources that it refers to."""
         known = {source.number for source in inputs.sources}
         cells = {
             (cell.item, cell.criterion): cell.finding
@@ -270,7 +270,9 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         }
 
     def _name_failure(self, reads: Reads, error: str) -> str:
-        """Return that something could not be looked up, with the reason if there is one."""
+        """Return a statement that something could not be looked up, with the reason if there is
+        one.
+        """
         say = partial(self._texts.text, language=reads.reply_language)
         slug = error.partition(":")[0]
         reason = (
@@ -312,7 +314,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         return Wrote(written.model_copy(update=ended))
 
     def _write_finding(self, reads: Reads, finding: WrittenFinding) -> str:
-        """Return the part of a worker below its item or brief, or that it was not looked up."""
+        """Return the part of a worker below its item or brief, or a notice about its failure."""
         head = f"**{plain_line(finding.item or finding.objective)}**"
         if finding.is_failed:
             return f"{head}: {self._name_failure(reads, finding.problem)}"
@@ -322,7 +324,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
     def _show(
         self, reads: Reads, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], reason: str
     ) -> Writes:
-        """Return the closest passages unchanged: one for each item, otherwise those of all workers.
+        """Return the closest passages unchanged: one for each item or, if there are no items, those
+        of all workers.
 
         `reason` states why no model wrote an answer; see `llm.errors.REASONS`.
         """
@@ -385,7 +388,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
     def _make_writes(
         self, reads: Reads, written: _Written, numbered: Sequence[NumberedSource]
     ) -> Writes:
-        """Return the answer with the sources that it cites, numbered in their order in it."""
+        """Return the answer with the sources that it cites, numbered in order of appearance."""
         sources = _Sources.of(numbered)
         references, context = sources.references, sources.context
         table = ""
@@ -419,12 +422,14 @@ class SynthesizeAgent(Agent[Reads, Writes]):
 
 
 def _is_laid_out(text: str) -> bool:
-    """Return whether a passage has code, a table or a list, whose lines mean something."""
+    """Return whether a passage contains code, a table, or a list, whose line breaks are
+    significant.
+    """
     return _LAID_OUT.search(text) is not None
 
 
 def _write_block(source: NumberedSource, closest: Mapping[str, FoundPassage | None]) -> str:
-    """Return a passage unchanged, below its place and the items for which it is the closest
+    """Return a passage unchanged, below its location and the items for which it is the closest
     passage.
     """
     chunk = source.citation.chunk_id
@@ -439,7 +444,7 @@ def _write_block(source: NumberedSource, closest: Mapping[str, FoundPassage | No
 
 
 def _quote(text: str) -> str:
-    """Return the beginning of a passage on one line, cut at the end of a word."""
+    """Return the beginning of a passage on one line, truncated at the end of a word."""
     line = " ".join(_NUMBER.sub("", text).split())
     if len(line) <= _LONGEST_QUOTED:
         return line

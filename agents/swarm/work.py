@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 ASK_USER = "ask_user"
 ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
-"""Returns the documents that a person of these groups may read."""
+"""Returns the documents that a person in these groups may read."""
 LONGEST_WAIT_SECONDS = 15.0
 """How long a worker waits for a model whose rate limit or circuit breaker requires a pause."""
 _NO_ANSWER = "The user did not answer."
@@ -84,7 +84,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The next calls, or none; the findings so far; where it stopped to wait for the user."""
+    """The next calls, if any; the findings so far; and the state in which it waits for the user."""
 
     tool_calls: tuple[dict[str, JsonValue], ...] = ()
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
@@ -94,10 +94,11 @@ class Writes(BaseModel, frozen=True):
 
 
 class WorkAgent(Agent[Reads, Writes]):
-    """Asks a model for the next calls until there are none; without one it makes plain searches.
+    """Asks a model for the next calls until there are none; without a model, it makes plain
+    searches.
 
-    A worker that waited for the user goes on with its messages: neither a message nor a call that
-    has a result is made again. Calls of tools that the brief does not give never run.
+    A worker that waited for the user continues with its messages, so that neither a message nor a
+    call that has a result is repeated. Calls of tools that are not in the brief never run.
     """
 
     role = Role.WORK
@@ -157,8 +158,8 @@ class WorkAgent(Agent[Reads, Writes]):
     async def _take_step(
         self, model: ConversationModel, task: WorkerTask, dialogue: Dialogue, reads: Reads
     ) -> tuple[DialogueStep, str]:
-        """Return the next step, and why its question to the user must not be asked; empty if it
-        may.
+        """Return the next step, and why its question to the user must not be asked, or an empty
+        string.
 
         Such a question is sent back once.
         """
@@ -217,7 +218,7 @@ class WorkAgent(Agent[Reads, Writes]):
 def plan_worker_searches(
     worker: WorkerPlan, dialogue: Dialogue, objective: str = ""
 ) -> tuple[ToolUse, ...]:
-    """Return the next searches; a worker with an item searches once, others follow links."""
+    """Return the next searches; a worker with an item searches once, and others follow links."""
     return plan_searches(
         objective or worker.objective,
         dialogue,
@@ -227,8 +228,9 @@ def plan_worker_searches(
 
 
 def _wait_or_give_up(error: ModelError) -> RetryAfter[Writes] | GaveUp:
-    """Return the outcome after a failed call: wait if the model is available again soon. Starting
-    again immediately would use up the retries of the worker before the model can be asked.
+    """Return the outcome after a failed call, which is to wait if the model will soon be available
+    again. Starting again immediately would use up the retries of the worker before the model can be
+    called.
     """
     reason = f"{error.reason}: {error}"
     seconds = error.retry_after_seconds if isinstance(error, ModelUnavailable) else None
@@ -283,7 +285,7 @@ def _write(
 def _stop(
     task: WorkerTask, dialogue: Dialogue, questions: tuple[PauseQuestion, ...], *, is_new: bool
 ) -> Writes:
-    """Return the final state of the worker, with its question to the user if it has one."""
+    """Return the final state of the worker, with its question to the user if there is one."""
     progress = WorkerProgress(
         messages=tuple(message.model_dump(mode="json") for message in dialogue.messages),
         results={name: result.model_dump(mode="json") for name, result in dialogue.results.items()},
@@ -313,7 +315,9 @@ def _list_answers(
     results: Mapping[str, ToolResult],
     answers: Mapping[str, JsonValue],
 ) -> dict[str, ToolResult]:
-    """Return a result for each question to the user; an answer that never came is one, too."""
+    """Return a result for each question to the user; an answer that never came is a result as
+    well.
+    """
     by_call = {}
     for message in messages:
         for use in message.calls:

@@ -1,7 +1,7 @@
 """The types of workers, the task of one worker, and the limits of its output.
 
-The output of a worker is read from the results of its tool calls. It is data: it is limited in
-size, and texts with instructions to an assistant are left out.
+The output of a worker is derived from the results of its tool calls. It is treated as data: it is
+limited in size, and texts with instructions to an assistant are omitted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,17 +24,19 @@ MOST_PASSAGES = 30
 LONGEST_PASSAGE = 2_000
 LONGEST_TEXT = 8_000
 _SUBJECT_WEIGHT = 6.0
-"""A passage that has all words of the subject is worth this much score more than one with none."""
+"""The amount by which the score of a passage that contains all words of the subject exceeds that of
+one without any.
+"""
 _NAMED_SHARE = 0.5
-"""The share of the words of a subject with which a passage names it."""
+"""The share of the words of a subject that a passage must contain to be about the subject."""
 _OUTSIDE_BRACKETS = "("
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerType:
-    """The common properties of all workers of a type; `tools` are the usual ones.
+    """The common properties of all workers of a type; `tools` contains their usual tools.
 
-    The prompt `plan_swarm` describes the purpose of a type, `work_on_task` the procedure of its
+    The prompt `plan_swarm` describes the purpose of a type, and `work_on_task` the procedure of its
     workers.
     """
 
@@ -51,12 +53,12 @@ TYPES = (
     ),
     WorkerType("research", ("search", "expand_context", *_READING[1:], "lookup")),
 )
-"""The types of workers of this project. Code in documents is read as text; nothing is executed."""
+"""The built-in types of workers. Code in documents is read as text and never executed."""
 MOST_BYTES = 20_000
-"""The bytes of passages that one worker gives back."""
+"""Maximum number of bytes of passages that a worker returns."""
 _LEAST_BYTES = 4_000
 _ALL_BYTES = 300_000
-"""The bytes of passages that all workers of a plan give back together."""
+"""Maximum number of bytes of passages that all workers of a plan together return."""
 _LONGEST_VALUE = 300
 LONGEST_PERSONA = 200
 _NOT_LOOKED_UP = "it called no tool, so nothing was looked up"
@@ -73,8 +75,8 @@ class WorkerStatus(StrEnum):
 class WorkerOutput(BaseModel, frozen=True, extra="ignore"):
     """The output of a worker: its text, and passages with their sources, best first.
 
-    `stop_reason` states why it called no further tool, see `tools.dialogue.DialogueEnd`; `effects`
-    are the tools with which it changed something outside.
+    `stop_reason` is the reason why it made no further calls, see `tools.dialogue.DialogueEnd`;
+    `effects` contains the tools with which it changed external systems.
     """
 
     worker_id: str
@@ -90,12 +92,12 @@ class WorkerOutput(BaseModel, frozen=True, extra="ignore"):
 
     @property
     def is_usable(self) -> bool:
-        """Whether the output serves its part: something was found or done."""
+        """Whether the output is useful for its part, because something was found or done."""
         return self.status is WorkerStatus.DONE and bool(self.passages or self.effects)
 
 
 class WorkerRegistry:
-    """Types of workers by name; raises `ValueError` when two have the same."""
+    """Types of workers by name; raises `ValueError` if two have the same name."""
 
     def __init__(self, types: Iterable[WorkerType]) -> None:
         self._types: dict[str, WorkerType] = {}
@@ -126,7 +128,9 @@ class WorkerRegistry:
 
 
 class WorkerProgress(BaseModel, frozen=True, extra="ignore"):
-    """Where a worker stopped to wait for the user: its messages, and the results of its calls."""
+    """The state in which a worker waits for the user: its messages, and the results of its
+    calls.
+    """
 
     messages: tuple[dict[str, JsonValue], ...] = ()
     results: dict[str, JsonValue] = {}
@@ -147,7 +151,7 @@ class WorkerTask(BaseModel, frozen=True, extra="ignore"):
 
     @property
     def most_bytes(self) -> int:
-        """The bytes of passages that this worker gives back."""
+        """Maximum number of bytes of passages that this worker returns."""
         return max(_LEAST_BYTES, min(MOST_BYTES, _ALL_BYTES // self.workers))
 
     @property
@@ -163,10 +167,10 @@ class WorkerTask(BaseModel, frozen=True, extra="ignore"):
 def write_output(
     worker: WorkerPlan, results: Sequence[ToolResult], text: str = "", stop_reason: str = ""
 ) -> WorkerOutput:
-    """Return the output of a worker from the results of its calls; `text` is the worker's text.
+    """Return the output of a worker, given the results of its calls; `text` is the worker's text.
 
-    Passages named in the text come first. A worker of which no call succeeded has failed, also if
-    it made none: what it wrote has no source, and nobody has looked.
+    Passages that the text refers to come first. A worker without a successful call has failed, even
+    if it made no call: what it wrote has no source.
     """
     found_passages = [_shorten(passage) for passage in _read_passages(worker.id, results)]
     safe = [passage for passage in found_passages if not is_order_to_assistant(passage.text)]
@@ -203,7 +207,7 @@ def fail_worker(worker: WorkerPlan, error: str) -> WorkerOutput:
 def read_ends(
     outputs: Mapping[str, JsonValue], ledger: Mapping[str, JsonValue], plan: SwarmPlan
 ) -> dict[str, WorkerOutput]:
-    """Return the outputs of the workers; a worker that failed without any has its error."""
+    """Return the outputs of the workers; for a worker that failed without any output, its error."""
     ends = read_outputs(outputs)
     for task in TaskLedger.model_validate(ledger).tasks:
         worker = plan.find_worker(task.task_id)
@@ -214,7 +218,7 @@ def read_ends(
 
 
 def bound_output(output: WorkerOutput) -> WorkerOutput:
-    """Return an output within the limits, without instructions to an assistant."""
+    """Return an output reduced to the limits, without instructions to an assistant."""
     shown = [_shorten(passage) for passage in output.passages[:MOST_PASSAGES]]
     safe = [passage for passage in shown if not is_order_to_assistant(passage.text)]
     text = output.text[:LONGEST_TEXT]
@@ -228,7 +232,7 @@ def bound_output(output: WorkerOutput) -> WorkerOutput:
 
 
 def rank_by_subject(passages: Sequence[FoundPassage], subject: str) -> list[FoundPassage]:
-    """Return passages in the order of their scores, those about the subject first."""
+    """Return passages sorted by score, with those about the subject first."""
     wanted = set(split_words(subject.partition(_OUTSIDE_BRACKETS)[0])) or set(split_words(subject))
 
     def rate(passage: FoundPassage) -> float:
@@ -240,7 +244,7 @@ def rank_by_subject(passages: Sequence[FoundPassage], subject: str) -> list[Foun
 
 
 def names_subject(subject: str, passage: FoundPassage) -> bool:
-    """Return whether a passage, with its place, has half of the words of a subject."""
+    """Return whether a passage, including its location, contains half of the words of a subject."""
     citation = passage.citation
     language = citation.language or "en"
     wanted = set(terms(subject, language))
@@ -250,7 +254,7 @@ def names_subject(subject: str, passage: FoundPassage) -> bool:
 
 
 def make_registry() -> WorkerRegistry:
-    """Return a registry of the types of this project."""
+    """Return a registry of the built-in types."""
     return WorkerRegistry(TYPES)
 
 
@@ -265,7 +269,7 @@ def open_worker(worker: WorkerPlan, tools: Sequence[ToolDescription]) -> ToolCon
 
 
 def fit_output(output: WorkerOutput, most_bytes: int = MOST_BYTES) -> WorkerOutput:
-    """Return an output within its bounds: its text, and the first passages."""
+    """Return an output reduced to its limits: its text, and the first passages."""
     bounded = bound_output(output)
     kept: list[FoundPassage] = []
     room = most_bytes
@@ -278,17 +282,17 @@ def fit_output(output: WorkerOutput, most_bytes: int = MOST_BYTES) -> WorkerOutp
 
 
 def read_outputs(stored: Mapping[str, JsonValue]) -> dict[str, WorkerOutput]:
-    """Return the outputs of a payload by worker."""
+    """Return the outputs in a payload, by worker."""
     return {name: WorkerOutput.model_validate(value) for name, value in stored.items()}
 
 
 def dump_outputs(outputs: Iterable[WorkerOutput]) -> dict[str, JsonValue]:
-    """Return outputs as a payload has them."""
+    """Return outputs in the format of a payload."""
     return {output.worker_id: output.model_dump(mode="json") for output in outputs}
 
 
 def _read_passages(worker_id: str, results: Sequence[ToolResult]) -> Iterator[FoundPassage]:
-    """Yield the passages quoted by results, each once.
+    """Yield the passages quoted in results, without duplicates.
 
     A result that is itself a source, such as a calculation, is a passage with the tool's name.
     """

@@ -1,1 +1,1 @@
-"""The agents of the tool loop, and the agent that chooses between the ways."""
+"""The agents of the tool loop, and the agent that chooses between the ways of answering."""

@@ -1,4 +1,4 @@
-"""Plans the tool calls of a round of the tool loop; the agent `tool` runs them."""
+"""Plans the tool calls for a round of the tool loop; the agent `tool` runs them."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 OUT_OF_SCOPE = "out_of_scope_handler"
 """The tool that a model calls for a question that is not about the documents."""
 _OF_OTHER_STEPS = frozenset({"assess_confidence", "format_report", "verify_citation"})
-"""Tools that a planner is not offered: other steps write the answer and check it."""
+"""Tools that are not offered to a planner, because other steps write the answer and check it."""
 _INTENTS = tuple(one.value for one in Intent if one not in {Intent.OUT_OF_SCOPE, Intent.MULTI_TOOL})
 _WRITE = "write"
 _PROPERTIES: dict[str, JsonValue] = {
@@ -52,17 +52,17 @@ _PROPERTIES: dict[str, JsonValue] = {
     NEXT: {"type": "string", "enum": [_WRITE, "plan"]},
 }
 ListVersions = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
-"""Returns the versions that documents state, for a person of these groups."""
+"""Returns the versions stated in documents, for a person in these groups."""
 ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
-"""Returns the documents that a person of these groups may read."""
+"""Returns the documents that a person in these groups may read."""
 _MOST_REASONING = 2_000
 _MOST_PASSAGES = 10
-"""Maximum number of documents that the model is shown."""
+"""Maximum number of documents that are shown to the model."""
 
 
 class Reads(BaseModel, frozen=True):
-    """The question, the rounds so far, and the parts missing from the last answer or requested by
-    its writer.
+    """The question, the rounds so far, and the parts that are missing from the last answer or were
+    requested by its writer.
     """
 
     canonical_question: str
@@ -80,11 +80,11 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(MayAsk, frozen=True):
-    """The calls of this round; none when everything was found, or nothing more can be.
+    """The calls for this round, or none if everything was found or nothing more can be found.
 
-    `intent` is None where the model stated none. `plan_rounds` has an entry for each round with
-    calls. Where an answer was judged and no new call is planned, `is_loop_over`; where none could
-    be written, what its writer asked.
+    `intent` is None if the model stated none. `plan_rounds` has an entry for each round with calls.
+    If an answer was judged and no new call is planned, `is_loop_over` is true. If no answer could
+    be written, the clarification attributes contain what its writer asked for.
     """
 
     intent: Intent | None
@@ -99,7 +99,7 @@ class Writes(MayAsk, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """Limits of one plan: calls per round, and passages if no model is in use."""
+    """The limits of a plan: the calls per round, and the passages if no model is in use."""
 
     most_calls: int = 8
     most_passages: int = _MOST_PASSAGES
@@ -110,11 +110,11 @@ def _read_clock() -> datetime:
 
 
 class ReasonAgent(Agent[Reads, Writes]):
-    """Asks a model which tools to call next; without a model it plans plain searches.
+    """Asks a model which tools to call next; without a model, it plans plain searches.
 
-    A model sees the results of its calls before anything is written from them. Names and arguments
-    of calls are checked by the executor, not here. If the model fails after something was found,
-    the answer is written from that.
+    A model receives the results of its calls before an answer is written from them. The names and
+    arguments of calls are checked by the executor, not here. If the model fails after something was
+    found, the answer is written from the results so far.
     """
 
     role = Role.REASON
@@ -185,7 +185,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         return Wrote(self._make_writes(message, reads))
 
     def _plan_searches(self, reads: Reads, dialogue: Dialogue) -> Writes:
-        """Return the next searches; their results are shown without an assessment."""
+        """Return the next searches, whose results are shown without an assessment."""
         calls: tuple[ToolUse, ...] = ()
         if reads.continues_planning or not reads.response:
             calls = plan_searches(
@@ -260,7 +260,8 @@ class ReasonAgent(Agent[Reads, Writes]):
 def _add_stated(tool: ToolDescription) -> ToolDescription:
     """Return a tool with arguments in which the model states the purpose of a call.
 
-    The tool that ends the question, and a tool with an argument of the same name, are unchanged.
+    The tool that ends the question, and a tool that has an argument with the same name, are
+    unchanged.
     """
     properties, required = tool.input_schema["properties"], tool.input_schema["required"]
     if not isinstance(properties, dict) or not isinstance(required, list):
@@ -281,10 +282,10 @@ def _read_stated(use: ToolUse, name: str) -> str:
 
 
 def _find_intent(calls: Sequence[ToolUse]) -> Intent | None:
-    """Return the intent that the model states for the calls; None if it states no known intent.
+    """Return the intent that the model states for the calls, or None if it states no known intent.
 
-    Calls with several intents are `MULTI_TOOL`. A question is out of scope if the model calls only
-    the tool that says so.
+    If the calls have several intents, it is `MULTI_TOOL`. A question is out of scope if the model
+    calls only the tool for that purpose.
     """
     if calls and {use.name for use in calls} == {OUT_OF_SCOPE}:
         return Intent.OUT_OF_SCOPE
@@ -295,7 +296,7 @@ def _find_intent(calls: Sequence[ToolUse]) -> Intent | None:
 
 
 def _list_gaps(reads: Reads) -> tuple[str, ...] | None:
-    """Return the parts missing from the answer of the last round; None if there was no answer
+    """Return the parts missing from the answer of the last round, or None if there was no answer
     yet.
     """
     if not reads.plan_messages or reads.continues_planning:
@@ -306,7 +307,9 @@ def _list_gaps(reads: Reads) -> tuple[str, ...] | None:
 
 
 def _make_remark(reads: Reads) -> Remark | None:
-    """Return a remark about the parts missing from the last answer; None if nothing was missing."""
+    """Return a remark about the parts missing from the last answer, or None if nothing was
+    missing.
+    """
     gaps = _list_gaps(reads)
     if gaps is None:
         return None
@@ -315,7 +318,7 @@ def _make_remark(reads: Reads) -> Remark | None:
 
 
 def _ask_again(reads: Reads) -> dict[str, Any]:
-    """Return what the writer asked, or that the passages hold no answer."""
+    """Return what the writer asked for, or that the passages contain no answer."""
     reason = reads.clarification_reason if reads.needs_clarification else None
     return {
         "needs_clarification": True,
@@ -325,7 +328,9 @@ def _ask_again(reads: Reads) -> dict[str, Any]:
 
 
 def _find_strategy(calls: Sequence[ToolUse], before: Sequence[ModelMessage]) -> Strategy | None:
-    """Return how these calls differ from those of the round before; None in the first round."""
+    """Return how these calls differ from those in the previous round, or None in the first
+    round.
+    """
     if not before or not calls:
         return None
     names = {use.name for use in calls}

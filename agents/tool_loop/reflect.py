@@ -49,19 +49,19 @@ class Writes(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _ChosenSource:
-    """A passage that is given to the writer, and its size."""
+    """A passage that is passed to the writer, and its size."""
 
     passage: PassageText
     tokens: int
 
 
 class ReflectAgent(Agent[Reads, Writes]):
-    """Takes the results of each round in turn, so that no call displaces another one.
+    """Takes passages from the results of each round in turn, so that no call displaces another one.
 
-    The passages of one section form one source, in the order of the document; omitted text between
-    them is marked. Sources of an earlier round keep their numbers, so an answer written from them
-    stays valid. If several results quote a passage, the longest text is kept. A result that is
-    itself a source, such as a calculation, has the tool's name.
+    The passages in one section form one source, in the order of the document; omitted text between
+    them is marked. Sources from an earlier round keep their numbers, so an answer based on them
+    stays valid. If several results quote the same passage, the longest text is kept. A result that
+    is itself a source, such as a calculation, has the tool's name.
     """
 
     role = Role.REFLECT
@@ -103,7 +103,9 @@ class ReflectAgent(Agent[Reads, Writes]):
         )
 
     def _choose(self, rounds: Sequence[Sequence[ToolResult]]) -> list[_ChosenSource]:
-        """Return the sources within the room: that of the first round, and more for each other."""
+        """Return the sources that fit into the limit of the first round, which is increased for
+        each further round.
+        """
         chosen: dict[str, _ChosenSource] = {}
         used = 0
         for number, results in enumerate(rounds):
@@ -124,7 +126,9 @@ class ReflectAgent(Agent[Reads, Writes]):
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """The passages of one section as one text; `parts` are the rank and place of each in it."""
+    """The passages in one section as one text; `parts` contains the rank and position of each
+    passage.
+    """
 
     citation: CitedPassage
     text: str
@@ -148,10 +152,9 @@ def _take_in_turn(results: Iterable[ToolResult]) -> Iterator[PassageText]:
 
 
 def _list_quoted(result: ToolResult) -> list[PassageText]:
-    """Return the passages that a result quotes, preceded by its own text if that is a source as
-    well.
+    """Return the passages quoted in a result, preceded by its own text if that is a source as well.
 
-    A comparison names removed documents, which have no passages.
+    A comparison may refer to removed documents, which have no passages.
     """
     if not result.is_source:
         return list(result.quoted)
@@ -168,7 +171,9 @@ def _describe(citation: CitedPassage) -> dict[str, object]:
 
 
 def _join_sections(chosen: Sequence[_ChosenSource]) -> list[_Source]:
-    """Return the chosen passages by section, each section at the place of its first passage."""
+    """Return the chosen passages grouped by section, ordered by the first passage of each
+    section.
+    """
     sections: dict[object, list[tuple[int, PassageText]]] = {}
     for rank, source in enumerate(chosen):
         sections.setdefault(_find_section(source.passage.citation), []).append(
@@ -187,13 +192,13 @@ def _find_section(citation: CitedPassage) -> object:
 
 
 def _find_ordinal(citation: CitedPassage) -> int:
-    """Return the place of a passage in its document, from 1; 0 if its id has none."""
+    """Return the 1-based position of a passage in its document, or 0 if its id contains none."""
     number = citation.chunk_id.rpartition("#")[2]
     return int(number) + 1 if number.isdecimal() and "#" in citation.chunk_id else 0
 
 
 def _join(passages: Sequence[tuple[int, PassageText]]) -> _Source:
-    """Return the passages of one section in the order of the document."""
+    """Return the passages in one section in the order of the document."""
     ordered = sorted(passages, key=lambda one: _find_ordinal(one[1].citation))
     text, parts, is_cut = "", [], False
     for run in _list_runs(ordered):
@@ -218,7 +223,7 @@ def _join(passages: Sequence[tuple[int, PassageText]]) -> _Source:
 def _list_runs(
     ordered: Sequence[tuple[int, PassageText]],
 ) -> Iterator[list[tuple[int, PassageText]]]:
-    """Yield the passages that follow each other in the document without a gap."""
+    """Yield groups of passages that follow each other in the document without a gap."""
     run: list[tuple[int, PassageText]] = []
     for one in ordered:
         if run and _find_ordinal(one[1].citation) - _find_ordinal(run[-1][1].citation) != 1:

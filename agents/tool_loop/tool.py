@@ -1,4 +1,4 @@
-"""Runs one call of a tool in its branch, or asks for the approval that it needs."""
+"""Runs a tool call in its branch, or asks for the approval that it requires."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -31,15 +31,15 @@ from tools.tool import TIMEOUT_SECONDS
 
 _MARKS = frozenset("`<>[]@/:")
 _INVISIBLE = range(0xE0000, 0xE1000)
-"""Tags and variation selectors, which Unicode calls printable and replies do not show."""
+"""Tags and variation selectors, which Unicode classifies as printable but replies do not show."""
 _LEVELS = (frozenset("`"), _MARKS, _MARKS | frozenset(". "))
 """Characters that are escaped, from the most readable form to the safest."""
 MOST_QUOTED_CHARACTERS = 12_000
-"""The characters of quoted passages that one result carries; further passages are left out."""
+"""Maximum number of characters of quoted passages in a result; further passages are omitted."""
 _ARGUMENT_CHARACTERS = 300
 _SHOWN_ARGUMENTS = 800
 _PLANNER = "reason"
-"""The caller if the call names none: the tool loop."""
+"""The caller of a call that names none, which is the tool loop."""
 
 
 class Reads(ReadsLanguage, BaseModel, frozen=True):
@@ -52,7 +52,7 @@ class Reads(ReadsLanguage, BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The result of the call by its id with its record; or the approval that it needs."""
+    """The result of the call by call id, with its record, or the approval that it requires."""
 
     multi_tool_results: dict[str, JsonValue] = {}
     tool_executions: tuple[dict[str, JsonValue], ...] = ()
@@ -60,10 +60,12 @@ class Writes(BaseModel, frozen=True):
 
 
 class ToolAgent(Agent[Reads, Writes]):
-    """Every call has a result: a failure of the tool and a denied approval are results as well.
+    """Runs a tool call. Every call has a result, including a failure of the tool or a denied
+    approval.
 
-    A call of a dangerous tool asks once. The approval applies to this tool and these arguments. A
-    specialist's call runs only if its profile allows the tool; other tools do not exist for it.
+    For a dangerous tool, the user is asked once, and the approval applies to this tool and these
+    arguments. A specialist's call runs only if its profile allows the tool; other tools do not
+    exist for it.
     """
 
     role = Role.TOOL
@@ -132,7 +134,9 @@ class ToolAgent(Agent[Reads, Writes]):
         )
 
     def _make_executor(self, agent: str) -> ToolExecutor:
-        """Return the executor of this run, with the limits of a specialist if one calls."""
+        """Return the executor for this run, with the limits of a specialist if a specialist makes
+        the call.
+        """
         receipts = None if self._open_receipts is None else self._open_receipts(self.run)
         profile = self._profiles.get(agent)
         if profile is None:
@@ -147,8 +151,8 @@ class ToolAgent(Agent[Reads, Writes]):
     def _find_caller(self, reads: Reads) -> tuple[str, frozenset[str]]:
         """Return the name of the caller, and the tools that it may use.
 
-        The planner of the tool loop may use all tools, a specialist those of its profile, and a
-        caller without a profile none.
+        The planner of the tool loop may use all tools, a specialist may use those in its profile,
+        and a caller without a profile may not use any.
         """
         named = reads.tool_caller.get("tools")
         if isinstance(named, list):
@@ -161,7 +165,9 @@ class ToolAgent(Agent[Reads, Writes]):
         return agent, frozenset() if profile is None else frozenset(profile.tools)
 
     def _make_question(self, asked: ApprovalRequest, language: str) -> PauseQuestion | None:
-        """Return the question that shows the call as it will run; None if it is too long for it."""
+        """Return the question that shows the call exactly as it will run, or None if it is too long
+        to be shown.
+        """
         arguments = write_exactly(asked.arguments, _SHOWN_ARGUMENTS)
         if arguments is None:
             return None
@@ -172,7 +178,7 @@ class ToolAgent(Agent[Reads, Writes]):
         return PauseQuestion(id=asked.approval_id, text=text)
 
     def _carry(self, result: ToolResult) -> ToolResult:
-        """Return the part of a result that the next steps read: text, citations, quotations."""
+        """Return the part of a result that the next steps read: text, citations, and quotations."""
         quoted: list[PassageText] = []
         room = MOST_QUOTED_CHARACTERS
         for passage_text in result.quoted:
@@ -184,7 +190,9 @@ class ToolAgent(Agent[Reads, Writes]):
 
 
 def write_exactly(value: JsonValue, longest: int) -> str | None:
-    """Return a value as JSON that replies show unchanged; None if it is longer than `longest`."""
+    """Return a value as JSON that replies show unchanged, or None if it is longer than
+    `longest`.
+    """
     text = json.dumps(value, ensure_ascii=False)
     for escaped in _LEVELS:
         shown = "".join(_escape(text, escaped))
@@ -199,7 +207,9 @@ def is_shown_unchanged(text: str) -> bool:
 
 
 def _escape(text: str, escaped: frozenset[str]) -> Iterator[str]:
-    """Yield the signs of a JSON text; those of strings that are to be escaped as `\\uXXXX`."""
+    r"""Yield the characters of a JSON text, with those in strings that must be escaped as
+    `\uXXXX`.
+    """
     in_string = after_backslash = False
     for sign in text:
         if sign == '"' and not after_backslash:

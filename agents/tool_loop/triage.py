@@ -1,4 +1,4 @@
-"""Chooses the way of a question with `WAY=auto`, and plans the specialists."""
+"""Chooses the way of answering a question for `WAY=auto`, and plans the specialists."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
@@ -33,24 +33,25 @@ USUAL_SEQUENCES: dict[QueryType, tuple[SpecialistName, ...]] = {
     QueryType.RISK: (_S.EXTRACTOR, _S.REQUIREMENT_EXTRACTOR, _S.COMPLIANCE, _S.RISK_VERIFIER),
     QueryType.REPORTING: FULL_REVIEW,
 }
-"""The default sequence of specialists for each kind of question."""
+"""The default sequence of specialists for each type of question."""
 _REPORTED_KINDS = frozenset({QueryType.RISK, QueryType.REPORTING})
 _REPORTED = frozenset({_S.RISK_VERIFIER, _S.GAP_SYNTHESIZER})
-"""Kinds of questions, and specialists, whose findings are too many for an answer: they end with
-the report."""
+"""Types of questions, and specialists, that have too many findings for an answer, so that they end
+with the report.
+"""
 REVIEW_BY_REQUEST = (
     "no model is in use: a document and a rule that a question names are put side by side by the "
     "way `specialists`, by `refdesk review` and by `POST /v1/reviews`"
 )
-"""The reasoning about a question that may be meant as a review: only a model can tell."""
+"""The reasoning for a question that may be meant as a review, which only a model can determine."""
 _VAGUE = 0.6
-"""Above this vagueness, the user is asked if the judgement says that no work can begin."""
+"""Above this vagueness, the user is asked if the judgement states that work cannot begin."""
 SPECIALISTS_KINDS = frozenset({QueryType.COMPLIANCE, QueryType.RISK, QueryType.REPORTING})
-"""The kinds of questions that are about whole documents, which are never divided among workers."""
+"""The types of questions that concern whole documents, which are never divided among workers."""
 
 
 class Reads(BaseModel, frozen=True):
-    """The question, the turns that it refers to, and the review that the request names."""
+    """The question, the turns that it refers to, and the review named in the request."""
 
     canonical_question: str
     language: str = "en"
@@ -61,7 +62,7 @@ class Reads(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class WayTable:
-    """Which way a question goes by its complexity and its kind."""
+    """The way of answering for each complexity and type of question."""
 
     search_below: int = 30
     specialists_above: int = 70
@@ -70,7 +71,7 @@ class WayTable:
     def choose(
         self, complexity: int, kind: QueryType
     ) -> Literal[WayName.SEARCH, WayName.TOOLS, WayName.SPECIALISTS, WayName.SWARM]:
-        """Return the way of a question."""
+        """Return the way of answering for a question."""
         if complexity < self.search_below:
             return WayName.SEARCH
         if kind in SPECIALISTS_KINDS:
@@ -79,7 +80,7 @@ class WayTable:
 
 
 class Writes(MayAsk, frozen=True):
-    """The decision with the sequence of specialists; a clarification if no work can begin."""
+    """The decision with the sequence of specialists, or a clarification if work cannot begin."""
 
     triage: Triage
     agent_sequence: tuple[str, ...] = ()
@@ -89,10 +90,12 @@ class Writes(MayAsk, frozen=True):
 
 
 class TriageAgent(Agent[Reads, Writes]):
-    """Asks a model which specialists a question needs; an explicitly requested review needs all.
+    """Asks a model which specialists a question needs; an explicitly requested review needs all of
+    them.
 
-    Unknown names are removed from a planned sequence, and the requirements of its specialists are
-    added. If a review lacks its documents, the documents that the person may read are offered.
+    Unknown names are removed from a planned sequence, and specialists that the others depend on are
+    added. If documents for a review are missing, the documents that the person may read are
+    offered.
     """
 
     role = Role.TRIAGE
@@ -217,7 +220,9 @@ class TriageAgent(Agent[Reads, Writes]):
 
 
 def _choose_by_form(question: str) -> Triage:
-    """Return the way without a model: only a question that lists its parts is divided."""
+    """Return the way of answering without a model; only a question that lists its parts is
+    divided.
+    """
     several = len(split_questions(question)) > 1
     is_listed = find_items(question) is not None
     way = WayName.SWARM if is_listed else WayName.TOOLS if several else WayName.SEARCH
@@ -232,7 +237,7 @@ def _choose_by_form(question: str) -> Triage:
 
 
 def _plan(output: TriageOutput) -> tuple[str, ...]:
-    """Return the planned sequence, or the usual one of the kind of question; a sequence that finds
+    """Return the planned sequence, or the usual one for the type of question; a sequence that finds
     risks or gaps ends with the report.
     """
     names = output.agent_sequence or USUAL_SEQUENCES.get(output.query_type, ())
@@ -241,8 +246,8 @@ def _plan(output: TriageOutput) -> tuple[str, ...]:
 
 
 def _plan_review(review: ReviewScope) -> Writes:
-    """Return the plan of a review whose documents the request names: all specialists, or those
-    named with their requirements.
+    """Return the plan for a review whose documents the request names: all specialists, or the named
+    ones with those that they depend on.
     """
     asked = complete_sequence(review.specialists) if review.specialists else None
     names = FULL_REVIEW if asked is None else asked.names

@@ -1,4 +1,4 @@
-"""Erases conversations: finds every key and entry that contains their text, and deletes it.
+"""Erases conversations by deleting every key and entry that contains their text.
 
 An erasure sets a mark before it deletes anything. The process that sweeps the shard reads the mark.
 When the mark is old enough, it starts one rewrite of the append-only file, which covers all
@@ -37,12 +37,15 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 Forgotten = tuple[str, str, str]
-"""The keys of a message: record, journal, result list (or the record again, where it has none)."""
+"""The record, journal, and result list keys of a message. If it has no result list, the record key
+is repeated.
+"""
 
 AT_ONCE = 250
-"""Messages that one script call erases; such a call blocks Redis for one or two ms."""
+"""The number of messages that one script call erases. Such a call blocks Redis for one to two ms.
+"""
 MOST_SETTLED = 1_000
-"""Messages that one settlement erases; older ones are erased before it."""
+"""The maximum number of messages that a settlement erases; older messages are erased before it."""
 ROUNDS = 20
 """How often to read a conversation again if it receives messages while it is erased."""
 PAGE = 200
@@ -54,19 +57,21 @@ log = structlog.get_logger("broker")
 KEEP_MS = 90 * 86_400_000
 """How long (ms) a mark is kept if no process sweeps the shard."""
 WARN_SECONDS = 3600.0
-"""Minimum time between two warnings that a server refuses to rewrite its file."""
+"""Minimum time between two warnings that a server rejects a rewrite of its file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """When append-only files are rewritten: after an erasure, and periodically. 0: never."""
+    """When append-only files are rewritten: after an erasure, and periodically. 0 disables a
+    rewrite.
+    """
 
     after_seconds: float = 60.0
     every_seconds: float = 86_400.0
 
 
 class Files:
-    """The append-only files of the servers that hold the shards."""
+    """The append-only files of the servers that store the shards."""
 
     def __init__(self, context: BrokerContext, rewriting: Rewriting) -> None:
         self._context = context
@@ -79,11 +84,11 @@ class Files:
         return self._rewriting.after_seconds or float("inf")
 
     async def mark(self, shard: int) -> None:
-        """Mark that text is being erased."""
+        """Record that text is being erased."""
         await self._context.run(MARK, [self._key(shard)], [KEEP_MS])
 
     async def look(self, shard: int, *, at_once: bool = False) -> bool:
-        """Start a rewrite of the file if it is due; return whether one is running."""
+        """Start a rewrite of the file if one is due; return whether one is running."""
         if shard and not self._context.slots_apart:
             return False  # One server holds all shards; the first shard handles its file.
         key = self._key(shard)
@@ -113,7 +118,7 @@ class Files:
             await client.pexpire(key, KEEP_MS)
 
     async def _begin(self, key: str, known: dict[bytes, bytes]) -> bool:
-        """Start a rewrite; if the server has no file, record it as done."""
+        """Start a rewrite, or record it as done if the server has no append-only file."""
         state = await self._state(key)
         enabled = bool(state.get("aof_enabled"))
         if enabled and not await self._request_rewrite(key):
@@ -144,7 +149,9 @@ class Files:
             return {}  # fakeredis has no INFO, and no file.
 
     async def _follow(self, key: str, known: dict[bytes, bytes]) -> bool:
-        """Check a running rewrite: remove its mark if it succeeded, else repeat it later."""
+        """Check a running rewrite: if it succeeded, remove its mark, or otherwise schedule another
+        one.
+        """
         state = await self._state(key)
         run = str(state.get("run_id", ""))
         same = run == known.get(b"run", b"").decode()
@@ -190,7 +197,7 @@ class ConversationEraser:
         self._files = files
 
     async def forget(self, question: Question, memory: Sequence[str] = ()) -> Erased:
-        """Erase a conversation and the `memory` keys of it; see the port."""
+        """Erase a conversation, including its `memory` keys; see the port."""
         shard, names = self._context.locate(question)
         # Before anything is deleted: if this process dies now, the file is still rewritten.
         await self._files.mark(shard)
@@ -212,14 +219,14 @@ class ConversationEraser:
         return await self._files.look(0, at_once=True)
 
     async def mark(self, question: Question) -> None:
-        """Mark that text of the question is being erased."""
+        """Record that text of the question is being erased."""
         shard, _ = self._context.locate(question)
         await self._files.mark(shard)
 
     async def before(self, question: Question) -> Sequence[Forgotten]:
-        """Return the keys of the messages that a settlement is to erase.
+        """Return the keys of the messages that a settlement has to erase.
 
-        Messages beyond `MOST_SETTLED` are erased before this returns.
+        Messages beyond `MOST_SETTLED` are erased before this method returns.
         """
         shard, names = self._context.locate(question)
         await self._files.mark(shard)
@@ -236,7 +243,7 @@ class ConversationEraser:
     async def after(self, question: Question, *, alone: bool = False) -> None:
         """Delete the entries of erased questions that are still in streams.
 
-        These are the questions of the conversation, or with `alone` only this question.
+        These are all questions of the conversation or, if `alone` is true, only this one.
         """
         shard, names = self._context.locate(question)
         messages = [names.name] if alone else await self._messages(names)
@@ -270,7 +277,9 @@ class ConversationEraser:
         travelling: dict[str, None],
         since_ms: list[int],
     ) -> tuple[Erased, int]:
-        """Erase messages, then the memory; return the counts, and the number of messages left."""
+        """Erase messages, then the memory; return the counts, and the number of remaining
+        messages.
+        """
         erased, left = Erased(), 0
         chunks = _chunks(messages) or [()]
         for index, chunk in enumerate(chunks, 1):

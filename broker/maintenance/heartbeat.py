@@ -1,15 +1,16 @@
-"""Checks each server twice a second, to notice soon that a connection is dead or a server hangs.
+"""Checks each server twice a second, to detect dead connections and hanging servers early.
 
-A blocking read cannot distinguish a server without new entries from a dead connection. So one
-connection of the process sends many short blocking commands together. Redis runs them one after the
-other and answers each when it times out: one request every half minute, with an answer (a beat)
-every half second. When a beat is missing, the server is contacted on a new connection. If it
-answers there while the old connection stays silent, every connection without an answer since then
-is closed, in all threads: the tasks that wait on them get an error and connect again.
+A blocking read cannot distinguish a server without new entries from a dead connection. Therefore,
+one connection of the process sends many short blocking commands in one request. Redis runs them one
+after the other and answers each when it times out. This takes one request every half minute, with
+an answer (a beat) every half second. When a beat is missing, the server is contacted on a new
+connection. If it answers there while the old connection stays silent, every connection without an
+answer since then is closed, in all threads. Tasks that wait on these connections get an error and
+reconnect.
 
-A server that answers on no connection may resume soon, and then run every command that it received.
-Therefore calls keep waiting for a single server. In a cluster the other nodes can work meanwhile,
-so calls that wait for a silent node fail.
+If a server does not answer on any connection, it may soon resume, and then run every command that
+it received. Therefore, calls to a single server keep waiting. In a cluster, the other nodes can
+work in the meantime, so calls that wait for a silent node fail.
 """
 
 import asyncio
@@ -32,13 +33,15 @@ if TYPE_CHECKING:
 
 BEAT_SECONDS = 0.5
 BEATS = 60
-"""Commands that are sent together: one request every half minute."""
+"""The number of commands in one request, which covers half a minute."""
 LATE_SECONDS = 0.35
-"""How late a beat may be: Redis ends a blocked command up to a tenth of a second late."""
+"""How late a beat may be. Redis ends a blocked command up to 0.1 s late."""
 GREETING_SECONDS = 0.75
 """Time for a server that missed a beat to answer on a new connection."""
 GRACE_SECONDS = 0.2
-"""Time for the old connection to answer once a new one did: the server may have paused briefly."""
+"""Time for the old connection to answer once a new one has, because the server may only have paused
+briefly.
+"""
 AGAIN_SECONDS = 0.25
 NEVER_READ_SECONDS = 60.0
 
@@ -46,7 +49,8 @@ NEVER_READ_SECONDS = 60.0
 class Heartbeat:
     """Checks the server that would hold `key`, which never exists.
 
-    `patient`: keep waiting for a server that answers on no connection, instead of failing calls.
+    If `patient` is true, calls keep waiting for a server that does not answer on any connection,
+    instead of failing.
     """
 
     def __init__(self, client: AutoPipeliningRedis, key: str, *, patient: bool = True) -> None:
@@ -57,7 +61,9 @@ class Heartbeat:
         self._beats = BEATS * [hiredis.pack_command(beat)]
 
     async def keep(self) -> None:
-        """Check until the connection fails; raises redis-py's error if it failed immediately."""
+        """Check until the connection fails; raises the error of redis-py if it failed
+        immediately.
+        """
         try:
             connection: Connection = await self._pool.get_connection()
         except (RedisError, OSError):
@@ -123,14 +129,16 @@ class Heartbeat:
 
 
 class Heartbeats:
-    """Checks every server that holds a shard."""
+    """Checks every server that stores a shard."""
 
     def __init__(self, context: "BrokerContext") -> None:
         self._context = context
         self._kept: set[Address] = set()
 
     async def keep(self) -> None:
-        """Check until cancelled; raises `BrokerUnavailableError` if a single server is away."""
+        """Check until cancelled; raises `BrokerUnavailableError` if a single server is
+        unreachable.
+        """
         client = self._context.client
         if isinstance(client, AutoPipeliningRedis):
             heartbeat = Heartbeat(client, heartbeat_key(0))
@@ -165,7 +173,7 @@ class Heartbeats:
 
 
 async def _receives(connection: "Connection", seconds: float) -> bool:
-    """Return whether an answer arrived in time; a later answer can still be read."""
+    """Return whether an answer arrived in time; an answer that arrives later can still be read."""
     try:
         async with asyncio.timeout(seconds):
             await connection.read_response(timeout=NEVER_READ_SECONDS, disconnect_on_error=False)

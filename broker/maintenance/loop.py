@@ -1,15 +1,15 @@
 """Runs timed work for the whole system: due entries, deadlines, and entries of dead workers.
 
 One process that runs this loop is enough for delays, deadlines and recovery everywhere. It sleeps
-until the next item is due, or until a wakeup announces an earlier one; on an idle system it calls
-Redis a few times a minute. It also checks Redis twice a second, so that dead connections of the
-process are noticed soon.
+until the next item is due, or until a wakeup announces an earlier one. On an idle system, it calls
+Redis a few times a minute. It also checks Redis twice a second, to detect dead connections of the
+process early.
 
-One process does this for each shard: the one that sweeps it. A sweep checks the consumers of every
-stream of a shard, not every entry. A consumer that owns entries and was silent for one lease
-belongs to a dead process. Each of its entries becomes a new entry with the number of its earlier
-starts, so that any worker can take it immediately. The next sweep is due when the next lease can
-expire: one lease later if no entry is held.
+Each shard is swept by one process, which also does the other timed work of the shard. A sweep
+checks the consumers of every stream of a shard, not every entry. A consumer that owns entries and
+was silent for one lease is assumed to belong to a dead process. Each of its entries is replaced by
+a new entry that records the number of earlier starts, so that any worker can take it immediately.
+The next sweep is due when the next lease can expire, or after one lease if no entry is held.
 """
 
 import asyncio
@@ -38,18 +38,22 @@ from broker.transport.scripts import SWEEP, Argument
 from broker.values import Bury, Delivery, FrameSend, Settlement
 
 LOOKS = 1000
-"""Pending entries that one sweep of a shard checks at most."""
+"""Maximum number of pending entries that a sweep of a shard checks."""
 MOVES = 25
-"""Entries that one sweep returns at most; if more remain, the next sweep follows immediately."""
+"""Maximum number of entries that a sweep returns; if more remain, the next sweep follows
+immediately.
+"""
 SILENT_LEASES = 4
-"""A consumer that owns nothing is removed after this many leases of silence."""
+"""A consumer that does not own entries is removed after it was silent for this many leases."""
 LEAST_SWEEP_SECONDS = 0.005
 
 Settle = Callable[[Sequence[tuple[Delivery, Settlement]]], Awaitable[Sequence[bool]]]
 MakeNotice = Callable[[Delivery, str], FrameSend | None]
-"""Returns the notice to the manager about an entry, with this error, that killed its workers."""
+"""Returns the notice that tells the manager about an entry, with this error, that killed its
+workers.
+"""
 AWAY_SECONDS = 0.25
-"""The pause after Redis did not answer."""
+"""The pause after Redis did not respond."""
 GATHER_SECONDS = 0.02
 """Minimum time between two wakeups, so that many retries are sent together."""
 TIDY_SECONDS = 1.0
@@ -62,10 +66,10 @@ PAGE = 100
 
 
 class OrphanRescuer:
-    """Sweeps all shards; buries, by `settle`, entries that were started too often.
+    """Sweeps all shards, and uses `settle` to bury entries that were started too often.
 
-    `make_notice` creates the notice to the manager about a buried entry. `on_duty` contains the
-    shards that this process swept last; it also does the other timed work of these shards.
+    `make_notice` creates the notice that tells the manager about a buried entry. `on_duty` contains
+    the shards that this process swept last; it also does the other timed work of these shards.
     """
 
     def __init__(
@@ -203,9 +207,9 @@ class Maintenance:
 
 
 class MaintenanceLoop:
-    """Sends due entries, sweeps, tidies, and waits for wakeups.
+    """Sends due entries, sweeps shards, deletes expired data, and waits for wakeups.
 
-    `record_result` receives the outcome of each call: the error if Redis did not answer, or None.
+    `record_result` receives the result of each call: an error if Redis did not respond, or None.
     """
 
     def __init__(

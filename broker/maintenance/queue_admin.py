@@ -41,7 +41,7 @@ class QueueAdmin:
         self._context = context
 
     async def find_questions(self, message_id: str) -> Sequence[Question]:
-        """Return the questions of this message id, newest first."""
+        """Return the questions with this message id, newest first."""
         with reachable():
             pipeline = self._context.client.pipeline(transaction=False)
             for shard in range(self._context.shards):
@@ -62,7 +62,7 @@ class QueueAdmin:
         ]
 
     async def find_write_fault(self) -> str:
-        """Return why Redis currently refuses writes, or an empty text; see the port."""
+        """Return why Redis currently rejects writes, or an empty string; see the port."""
         pipeline = self._context.client.pipeline(transaction=False)
         for shard in range(self._context.shards):
             # Changes nothing, because the key never exists, but is rejected like any other write.
@@ -75,7 +75,7 @@ class QueueAdmin:
         return next((str(answer) for answer in answers if isinstance(answer, ResponseError)), "")
 
     async def list_dead_letters(self, *, limit: int = 100) -> Sequence[DeadLetter]:
-        """Return the newest dead letters of all shards."""
+        """Return the newest dead letters across all shards."""
         letters: list[DeadLetter] = []
         with reachable():
             for shard in range(self._context.shards):
@@ -160,7 +160,9 @@ def letter_fields(entry_id: str) -> tuple[str, str]:
 
 
 def parse_letter_id(letter_id: str) -> tuple[int, str] | None:
-    """Return the shard and the entry id in a dead letter's id, or None for any other text."""
+    """Return the shard and the entry id in a dead letter's id, or None if the text is not such an
+    id.
+    """
     shard, _, entry_id = letter_id.partition("-")
     first, _, second = entry_id.partition("-")
     if not (shard.isdecimal() and first.isdecimal() and second.isdecimal()):
@@ -169,7 +171,7 @@ def parse_letter_id(letter_id: str) -> tuple[int, str] | None:
 
 
 def _parse_backlog(role: str, now: float, length: Any, first: Any, groups: Any) -> _StreamBacklog:
-    """Parse the answers about one stream; raises an answer that is an error."""
+    """Parse the replies about one stream; raises the reply if it is an error."""
     oldest = now - seconds_of(first[0][0].decode()) if raise_if_error(first) else 0.0
     missing = isinstance(groups, ResponseError) and "no such key" in str(groups)
     all_groups: list[dict[str, Any]] = [] if missing else raise_if_error(groups)

@@ -2,7 +2,7 @@
 
 Any number of processes sleep until the next item is due. The process that sent the last due item is
 the timer of its shard and wakes exactly on time. The others are on standby and check a moment
-later: they have nothing to do while the timer lives, and one of them replaces it when it dies. A
+later. They have nothing to do while the timer is alive, and one of them replaces it if it dies. A
 call that adds an item earlier than all others also adds a wakeup to a stream that all these
 processes read.
 """
@@ -30,7 +30,8 @@ LONGEST_WAIT_SECONDS = 30.0
 """The longest sleep of a process, in case a wakeup is lost."""
 AWAY_SECONDS = 0.25
 STAND_BY_SECONDS = (0.06, 0.14)
-"""After this delay (a random value in the range), a standby process sends an overdue item."""
+"""After an item is overdue by this delay (a random value in the range), a standby process sends it.
+"""
 
 
 class Scheduler:
@@ -146,12 +147,14 @@ def make_superseded_reply(question: Question) -> Fields:
 
 
 def encode_superseded_reply(submission: Submission) -> bytes | str:
-    """Return the reply to a delayed message if another one supersedes it; else ""."""
+    """Return the reply to a delayed message if a later message supersedes it, or ""."""
     waits = submission.not_before_seconds > 0
     return to_json(make_superseded_reply(submission.question)) if waits else ""
 
 
 def _seconds_left(alarm: Entry) -> float:
-    """Return the seconds from a wakeup until its item is due, both by the clock of Redis."""
+    """Return the seconds from a wakeup until its item is due, both measured by the clock of
+    Redis.
+    """
     due_ms = float(fields_of(alarm[1])[b"d"])
     return due_ms / 1000 - seconds_of(alarm[0].decode())

@@ -28,7 +28,9 @@ class SnapshotError(BrokerError):
 
 @dataclass(frozen=True, slots=True)
 class SavedKey:
-    """A key and its value as serialized by DUMP; `expires_at` in Unix seconds of Redis, or None."""
+    """A key and its value as serialized by DUMP. `expires_at` is in Unix seconds of the Redis
+    clock, or None.
+    """
 
     name: bytes
     value: bytes
@@ -36,7 +38,7 @@ class SavedKey:
 
 
 class RedisSnapshot:
-    """Reads and writes all keys of Refdesk; the Redis user needs permission for it."""
+    """Reads and writes all keys of Refdesk; the Redis user needs the required permissions."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -50,7 +52,7 @@ class RedisSnapshot:
         return True
 
     async def read(self) -> AsyncIterator[SavedKey]:
-        """Yield every key, all as of the same time; raises `SnapshotError`."""
+        """Yield every key, all as of the same point in time; raises `SnapshotError`."""
         nodes = await self._nodes()
         paused_at = await self._pause(nodes)
         try:
@@ -69,7 +71,9 @@ class RedisSnapshot:
             await self._command(nodes, "CLIENT", "UNPAUSE")
 
     async def write(self, keys: Iterable[SavedKey]) -> int:
-        """Write keys that have not expired, replacing existing ones; return the number written."""
+        """Write keys that have not expired, replacing existing ones; return how many were
+        written.
+        """
         count, batch, nodes = 0, list[SavedKey](), await self._nodes()
         clock = await self._read_clock(nodes[0])
         for key in keys:
@@ -81,7 +85,7 @@ class RedisSnapshot:
         return count + await self._restore(batch, clock)
 
     async def check_values(self) -> bool:
-        """Make Redis validate restored values; return False if it refuses the setting.
+        """Make Redis validate restored values; return False if it rejects the setting.
 
         Without this check, a crafted value can crash Redis or write to its memory.
         """

@@ -1,9 +1,10 @@
-"""A client for Redis Cluster: one ordinary client per node, and a table of the slots of each node.
+"""A client for Redis Cluster, with one ordinary client per node and a table of the slots of each
+node.
 
 redis-py has a cluster client, but it repeats commands blindly, closes the connections to all nodes
 when one slot moves, sends ASKING on a different connection than the command, and asks a server for
 the keys of each XREADGROUP. This client repeats a command only if a node reported that it did not
-run it, because the slot is on another node or is moving.
+run it, because the slot is on another node or is being moved.
 """
 
 import asyncio
@@ -28,14 +29,14 @@ from broker.transport.connection import ANSWER_SECONDS, link_of
 
 Address = tuple[str, int]
 Range = tuple[int, int, Address]
-"""First and last slot, and the master that holds them."""
+"""The first and last slot of a range, and the master that holds them."""
 Command = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 SLOTS = 16_384
 REDIRECTIONS = 5
-"""Maximum number of redirections per command; after that, the caller must retry."""
+"""Maximum number of redirections per command. After that, the caller must retry."""
 NOT_DONE = (MovedError, TryAgainError)
-"""Errors of a node that did not run the command; it may be sent again immediately."""
+"""Errors from a node that did not run the command, which can be sent again immediately."""
 LOOK_SECONDS = 1.0
 """How long a node may take to send the table of slots."""
 LOOK_AGAIN_SECONDS = 0.25
@@ -45,7 +46,7 @@ MOVING_SECONDS = 1.0
 PAUSE_SECONDS = 0.02
 """The pause before a command on moving keys is sent again."""
 KEYLESS = frozenset({"INFO", "PING", "TIME", "FLUSHALL", "SCRIPT FLUSH", "SCRIPT LOAD"})
-"""Commands without a key: every master runs them; the answer of the first one is returned."""
+"""Commands without a key. Every master runs them, and the answer of the first one is returned."""
 
 
 class ClusterClient(aioredis.Redis):
@@ -112,7 +113,9 @@ class ClusterClient(aioredis.Redis):
         return [self._node(address) for address in dict.fromkeys(row[2] for row in self._ranges)]
 
     async def holder(self, key: str) -> tuple[Address, Any]:
-        """Return address and client of the master that holds a key, even if it is unresponsive."""
+        """Return the address and client of the master that holds a key, even if it is
+        unresponsive.
+        """
         address = await self._address(_slot(key))
         return address, self._node(address)
 
@@ -154,7 +157,9 @@ class ClusterClient(aioredis.Redis):
         return answers
 
     async def _send_following_redirects(self, slot: int, commands: Sequence[Command]) -> list[Any]:
-        """Send to the owner of the slot, and on ASK to the node that imports the slot."""
+        """Send to the owner of the slot or, after an ASK redirection, to the node that is importing
+        the slot.
+        """
         answers = await self._send_to_owner(slot, commands)
         for index, answer in enumerate(answers):
             if type(answer) is MovedError:
@@ -175,7 +180,9 @@ class ClusterClient(aioredis.Redis):
         return answers
 
     async def _send_asking(self, error: AskError, command: Command) -> Any:
-        """Send to the node that is importing the slot; both commands on one connection."""
+        """Send `ASKING` and the command, on one connection, to the node that is importing the
+        slot.
+        """
         node = self._node((error.host, error.port))
         return (await _send(node, [(("ASKING",), {}), command]))[-1]
 
@@ -228,7 +235,7 @@ class ClusterClient(aioredis.Redis):
             self._close_removed_nodes()
 
     async def _read_slot_ranges(self) -> list[Range]:
-        """Read the table of slots, first from nodes that are not known to hang."""
+        """Read the table of slots, preferably from nodes that are not known to hang."""
         error: Exception = ClusterDownError("no node was found")
         largest: list[Range] = []
         known = dict.fromkeys((*self._nodes, *self._seeds))
@@ -303,7 +310,7 @@ def raise_if_error(answer: Any) -> Any:
 
 
 def _ranges(rows: Iterable[Any], host: str) -> list[Range]:
-    """Parse a node's slot ranges; a master without a host name is on the node's `host`."""
+    """Parse a node's slot ranges; if a master has no host name, the node's `host` is used."""
     return [
         (first, last, (master[0].decode() or host, master[1])) for first, last, master, *_ in rows
     ]
@@ -339,7 +346,7 @@ def _in_use(node: aioredis.Redis) -> int:
 
 
 async def _send(node: Any, commands: Sequence[Command]) -> list[Any]:
-    """Return the answers of one node, in one round trip."""
+    """Send commands to one node in one round trip, and return the answers."""
     if len(commands) == 1:
         args, options = commands[0]
         try:

@@ -1,7 +1,7 @@
-"""Connects to Redis, and maps all errors of an unreachable server to one.
+"""Connects to Redis, and maps all errors of an unreachable server to one error class.
 
-At startup `check_server` checks version, eviction policy and number of shards. An outage is logged
-when it starts, every few seconds while it lasts, and when it ends.
+At startup, `check_server` checks the version, eviction policy, and number of shards. An outage is
+logged when it starts, every few seconds while it lasts, and when it ends.
 """
 
 import socket
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 512
 POOL_SECONDS = 10.0
-"""How long a call waits for a free connection of the pool."""
+"""How long a call waits for a free connection from the pool."""
 LONGEST_BLOCK_SECONDS = 8.0
-"""The longest blocking read; it ends before its connection counts as dead."""
+"""The longest blocking read. It ends before its connection counts as dead."""
 
 UNREACHABLE = (
     RedisConnectionError,
@@ -61,19 +61,21 @@ UNREACHABLE = (
     OutOfMemoryError,
     OSError,
 )
-"""Temporary errors, such as a slot that moves during a command (MOVED, ASK)."""
+"""Temporary errors, such as those for a slot that moves during a command (MOVED, ASK)."""
 
 UNABLE = (
     "OOM command", "MISCONF", "READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS",
     "instance state changed",
 )  # fmt: skip
-"""Errors of a server that cannot write now; before Redis 7.0 a script wraps them in its error."""
+"""Errors of a server that currently cannot write. Before Redis 7.0, a script wraps them in its own
+error.
+"""
 
 DEAD_MS = 2_000
 """How long the other end may leave sent data unacknowledged."""
 
 _PROBES = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": DEAD_MS}
-"""Let the operating system probe an idle connection every second, if it has these options."""
+"""Let the operating system, if it has these options, probe an idle connection every second."""
 
 _OPTIONS: dict[str, Any] = {
     # No retries: only the caller knows whether a command is safe to repeat.
@@ -86,7 +88,7 @@ _OPTIONS: dict[str, Any] = {
 }
 
 CLUSTER = "+cluster"
-"""The end of the scheme of a cluster's address: `redis+cluster://host:port,host:port`."""
+"""The suffix of the URL scheme for a cluster: `redis+cluster://host:port,host:port`."""
 OLDEST = (6, 2)
 log = structlog.get_logger("broker")
 
@@ -95,10 +97,10 @@ PAUSE_SECONDS = 5.0
 
 
 class ServerLinks(WeakValueDictionary[str, ServerLink]):
-    """The shared state of the connections to each server, by its address, while one exists."""
+    """The shared state of the connections to each server, by server address."""
 
     def __reduce__(self) -> tuple[type["ServerLinks"], tuple[()]]:
-        """Pickle as empty: another process has other connections."""
+        """Pickle as empty, because another process has other connections."""
         return ServerLinks, ()
 
 
@@ -120,7 +122,9 @@ class Outage:
         self.troubles = 0
 
     def record_failure(self, operation: str, error: Exception, **fields: str | int) -> None:
-        """Record a failed operation, named by a slug; log at most every `PAUSE_SECONDS`."""
+        """Record a failed operation, identified by a slug, and log it at most once every
+        `PAUSE_SECONDS`.
+        """
         with self._lock:
             self._failures += 1
             self.troubles += 1
@@ -132,7 +136,7 @@ class Outage:
         log.warning(self._event, operation=operation, **fields, error=str(error), failures=failures)
 
     def record_success(self) -> None:
-        """Record that Redis answers; log it once after failures that were logged."""
+        """Record that Redis responds; log this once after failures that were logged."""
         if not self._failures:
             return
         with self._lock:
@@ -143,9 +147,10 @@ class Outage:
 
 
 def connect(url: str, lines: ServerLinks | None = None) -> "aioredis.Redis":
-    """Return a client of one server, or of a cluster.
+    """Return a client for one server, or for a cluster.
 
-    Clients of one process should share `lines`, so that an outage that one notices is known to all.
+    Clients of one process should share `lines`, so that all of them know of an outage that one has
+    noticed.
     """
     known = ServerLinks() if lines is None else lines
     parts = urlsplit(url)
@@ -205,7 +210,7 @@ def check_server_info(info: dict[str, Any]) -> None:
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version, or () for a text without numbers."""
+    """Return the first two numbers of a version, or () if the text contains no numbers."""
     return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
 
 
@@ -229,7 +234,7 @@ def _connect(url: str, lines: ServerLinks) -> "aioredis.Redis":
 
 
 def _seeds(parts: SplitResult) -> list[Address]:
-    """Return the nodes in the address of a cluster."""
+    """Return the nodes listed in the URL of a cluster."""
     hosts = parts.netloc.rpartition("@")[2].split(",")
     try:
         named = [urlsplit(f"//{host}") for host in hosts]
@@ -259,7 +264,7 @@ def _options(url: str) -> dict[str, Any]:
 
 
 async def _set_shards(client: "Redis", shards: int) -> bytes | None:
-    """Store the number of shards at the first start; return the stored number."""
+    """Store the number of shards on first start; return the stored number."""
     try:
         await client.set(SHARDS, shards, nx=True)
     except NoPermissionError as error:
@@ -272,7 +277,7 @@ async def _set_shards(client: "Redis", shards: int) -> bytes | None:
 
 
 async def _check_alone(client: Any) -> None:
-    """Reject a single node of a cluster, which would redirect most conversations."""
+    """Reject a single node of a cluster, because it would redirect most conversations."""
     rows = await client.execute_command("CLUSTER", "SLOTS")
     masters = {tuple(row[2][:2]) for row in rows}
     if len(masters) > 1:

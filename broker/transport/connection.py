@@ -1,16 +1,16 @@
 """Connections that detect an unresponsive Redis server early.
 
-A connection of redis-py has one time limit for everything. Here the limit of a blocking command
+A redis-py connection has one time limit for everything. Here, the limit of a blocking command
 depends on its own duration, other commands have a fixed limit, and a server that was silent before
-has less time to accept a new connection. Another task can also interrupt a pending read: a
+has less time to accept a new connection. Another task can also interrupt a pending read, because a
 heartbeat detects a dead connection before the limits do.
 
 Only public methods of redis-py's connections are overridden.
 
-Script calls share round trips (`AutoPipeliningRedis`): a single call is sent immediately; calls
-that are made while others are in flight are sent together in the next round trip. Without this,
-hundreds of concurrent calls would need a connection each. Each call has its own answer or error;
-when a round trip fails, all its calls fail.
+Script calls share round trips (`AutoPipeliningRedis`): a single call is sent immediately, and calls
+made while others are in flight are sent together in the next round trip. Without this, hundreds of
+concurrent calls would need a connection each. Each call has its own answer or error; when a round
+trip fails, all its calls fail.
 """
 
 import asyncio
@@ -34,13 +34,13 @@ else:
 
 Result = TypeVar("Result")
 GREETING_SECONDS = 1.25
-"""Time limit of the handshake with a server that was silent; the handshake is repeated."""
+"""Time limit for the handshake with a server that was silent. The handshake is repeated."""
 ANSWER_SECONDS = 10.0
-"""Time limit of other commands; then the connection is closed."""
+"""Time limit for other commands. After that, the connection is closed."""
 LATE_SECONDS = 1.0
-"""How much longer than its own limit a blocking read may take."""
+"""How much longer a blocking read may take than its own time limit."""
 HANGING_SECONDS = 2.5
-"""How long a server counts as hung after a failed check."""
+"""How long a server is treated as hanging after a failed check."""
 BLOCKING = frozenset({"XREAD", "XREADGROUP"})
 
 
@@ -91,9 +91,10 @@ class ServerLink:
             self._made.add(connection)
 
     def give_up(self, *, only_reads: bool = False) -> None:
-        """Interrupt every connection without an answer since the last timed-out call.
+        """Interrupt every connection that has received no answer since the last timed-out call.
 
-        `only_reads`: only connections with a pending blocking read, which is safe to repeat.
+        If `only_reads` is true, only connections with a pending blocking read are interrupted,
+        because it is safe to repeat.
         """
         with self._lock:
             connections = list(self._made)
@@ -103,7 +104,7 @@ class ServerLink:
 
 
 class BoundedConnection(AbstractConnection):
-    """A connection of redis-py with separate time limits, which can be interrupted."""
+    """A redis-py connection with separate time limits, which can be interrupted."""
 
     def __init__(self, *, line: ServerLink, **options: Any) -> None:
         # redis-py's limit would create a task for each write.
@@ -117,7 +118,7 @@ class BoundedConnection(AbstractConnection):
         self.reads = False
 
     async def connect_check_health(self, *args: Any, **options: Any) -> None:
-        """Open the connection; a server that was silent gets less time for the handshake."""
+        """Open the connection. A server that was silent gets less time for the handshake."""
         if not self.is_connected:
             self._limit_seconds = GREETING_SECONDS if self._line.silent else ANSWER_SECONDS
             self._loop = asyncio.get_running_loop()
@@ -125,7 +126,7 @@ class BoundedConnection(AbstractConnection):
         await super().connect_check_health(*args, **options)
 
     def pack_command(self, *args: Any) -> list[bytes]:
-        """Encode a command; a blocking one extends the time limit by its duration."""
+        """Encode a command. A blocking command extends the time limit by its duration."""
         name, *rest = args
         if name in BLOCKING and "BLOCK" in rest:
             blocked = int(rest[rest.index("BLOCK") + 1]) / 1000
@@ -139,9 +140,10 @@ class BoundedConnection(AbstractConnection):
         await (sent if self._in_trip else self._limited(sent))
 
     async def make_trip(self, commands: Sequence[bytes]) -> list[Any]:
-        """Send packed commands, and return an answer to each; an error of the server is an answer.
+        """Send packed commands and return an answer to each. An error from the server is returned
+        as an answer.
 
-        One time limit applies to all of it, because each limit costs a timer.
+        One time limit applies to the whole round trip, because each limit costs a timer.
         """
         if not self.is_connected:
             await self._limited(self.connect_check_health())
@@ -162,7 +164,7 @@ class BoundedConnection(AbstractConnection):
             return error
 
     async def read_response(self, *args: Any, **options: Any) -> Any:
-        """Return the next answer; raises redis-py's `TimeoutError` at the time limit."""
+        """Return the next answer; raises the `TimeoutError` of redis-py at the time limit."""
         try:
             has_limit = self._in_trip or options.get("timeout") is not None
             read = super().read_response(*args, **options)
@@ -178,7 +180,7 @@ class BoundedConnection(AbstractConnection):
         return answer
 
     async def _limited(self, work: Awaitable[Result]) -> Result:
-        """Await within the time limit; close the connection when it expires."""
+        """Await with the time limit, and close the connection if it expires."""
         outer = self._wait  # nested if the command connects first
         try:
             async with asyncio.timeout(self._limit_seconds) as self._wait:
@@ -206,7 +208,7 @@ class BoundedConnection(AbstractConnection):
             self._wait.reschedule(asyncio.get_running_loop().time())
 
     async def can_read(self) -> bool:
-        """Return True also for a suspected connection, so that its pool reopens it."""
+        """Return True for a suspected connection as well, so that its pool reopens it."""
         if self.suspected:
             return True
         readable: bool = await super().can_read()
@@ -236,7 +238,9 @@ _BOUNDED: dict[type, type] = {
     UnixDomainSocketConnection: _UnixConnection,
 }
 LANES = 3
-"""Shared round trips in flight: while Redis processes one, this process encodes the next."""
+"""Maximum number of shared round trips in flight. While Redis processes one, this process encodes
+the next.
+"""
 AT_ONCE = 128
 """Maximum number of calls per shared round trip."""
 
@@ -245,7 +249,7 @@ _Waiting = tuple[Call, asyncio.Future[Any]]
 
 
 class AutoPipeliningRedis(Redis):
-    """A client of redis-py for one event loop whose script calls share round trips."""
+    """A redis-py client for one event loop whose script calls share round trips."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -253,15 +257,15 @@ class AutoPipeliningRedis(Redis):
         self._travelling = 0
         self._lanes: set[asyncio.Task[None]] = set()
         self._kept: list[BoundedConnection] = []
-        """Connections of earlier trips, which are faster to reuse than those of the pool."""
+        """Connections of earlier round trips, which are faster to reuse than those in the pool."""
         self._is_closed = False
 
     async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any:
-        """Return what the script returns; raises what the server or the connection raises."""
+        """Return the result of the script; raises the error of the server or the connection."""
         return await self._send_shared(("EVALSHA", sha, numkeys, *keys_and_args))
 
     async def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Any:
-        """Like `evalsha`, but sends the script text, for a server that no longer caches it."""
+        """Like `evalsha`, but sends the script source, for a server that no longer caches it."""
         return await self._send_shared(("EVAL", script, numkeys, *keys_and_args))
 
     async def _send_shared(self, call: Call) -> Any:
@@ -279,7 +283,7 @@ class AutoPipeliningRedis(Redis):
         return result
 
     def _release_lane(self) -> None:
-        """Start the next round trip if calls wait for one."""
+        """Start the next round trip if calls are waiting for one."""
         if not self._waiting:
             self._travelling -= 1
             return
@@ -310,7 +314,7 @@ class AutoPipeliningRedis(Redis):
                 answer.set_result(result)
 
     async def _send_trip(self, calls: Sequence[Call]) -> list[Any]:
-        """Send calls now on an unused connection, and return their answers.
+        """Send calls immediately on an unused connection, and return their answers.
 
         A server error is returned as the answer to its call. If the round trip fails or is
         cancelled, the connection is closed, so that no unread answer remains on it.
@@ -350,6 +354,6 @@ def link_of(pool: "ConnectionPool") -> ServerLink:
 
 
 def use_bounded_connections(pool: "ConnectionPool", line: ServerLink) -> None:
-    """Make a pool without open connections use `BoundedConnection`."""
+    """Make a pool that has no open connections use `BoundedConnection`."""
     pool.connection_class = _BOUNDED[pool.connection_class]
     pool.connection_kwargs["line"] = line

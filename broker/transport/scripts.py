@@ -1,4 +1,6 @@
-"""Runs the Lua scripts by their digest, and sends the text if the server does not know it."""
+"""Runs Lua scripts by digest (`EVALSHA`), and sends the source if the server does not have the
+script.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,7 +16,9 @@ Argument = str | bytes | int | float
 
 
 class LuaScript:
-    """One script: the shared prelude, a `header`, the files in `needs`, and the script's file."""
+    """A script, composed of the shared prelude, a `header`, the files in `needs`, and the script's
+    own file.
+    """
 
     def __init__(self, name: str, *, needs: Sequence[str] = (), header: str = "") -> None:
         folder = files("broker") / "lua"

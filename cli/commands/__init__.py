@@ -1,1 +1,1 @@
-"""The verbs of the command, one file each: `add_arguments(parser)` and `run(chosen) -> status`."""
+"""The subcommands, one file each, with `add_arguments(parser)` and `run(chosen) -> status`."""

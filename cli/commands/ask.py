@@ -1,8 +1,8 @@
 """Asks one question, or runs a conversation in the terminal, and shows the progress of an answer.
 
 The draft is erased when the answer is printed. Sentences that were shown but are not part of the
-answer stay above it, struck out, so that nobody relies on them. If the output is not a terminal, no
-progress is shown.
+answer stay above it, struck out, so that nobody relies on them. Progress is shown only if the
+output is a terminal.
 """
 
 import argparse
@@ -55,7 +55,9 @@ from gateway.text import parse_command
 LINE_UP = "\x1b[1A"
 STRUCK, PLAIN = "\x1b[9m", "\x1b[0m"
 MOST_ROWS = 20
-"""Maximum rows of a draft on the screen: more could not be erased on a small terminal."""
+"""Maximum number of rows of a draft on the screen, because more could not be erased on a small
+terminal.
+"""
 COMMANDS = ("clear_history", "clear_all", "set_language", "get_stats", "help")
 LEAVING = frozenset({"/quit", "/exit"})
 GREETING = "Ask a question. /help lists the commands; /quit or Ctrl-D exits."
@@ -76,7 +78,9 @@ class DraftDisplay:
         self._ended: set[str] = set()
 
     def show_step(self, decision: Fields) -> None:
-        """Show the stage of the question below its draft, and how many of its branches ended."""
+        """Show the stage of the question below its draft, and how many of its branches have
+        ended.
+        """
         if "branch" in decision:
             # A branch can take several steps, and can branch itself: only its end is shown.
             if decision.get("target") == "return":
@@ -89,14 +93,16 @@ class DraftDisplay:
         self._draw()
 
     def read_language(self, run: Fields) -> None:
-        """Show the following steps in the language of the question, once an agent has found it."""
+        """Show the following steps in the language of the question, once an agent has detected
+        it.
+        """
         writes = run.get("writes")
         language = writes.get("language") if isinstance(writes, dict) else None
         if isinstance(language, str) and language in self._texts.languages:
             self._language = language
 
     def show_event(self, event: Event) -> None:
-        """Show new sentences of the draft; strike out those that were withdrawn."""
+        """Show new sentences of the draft, and strike out those that were retracted."""
         if event.name == "draft":
             kept = self._draft[: int(str(event.data["offset"]))]
             self._draft = f"{kept}{event.data['text']}"
@@ -134,7 +140,9 @@ class DraftDisplay:
         sys.stdout.flush()
 
     def _describe_step(self) -> str:
-        """Return the step in words, and how many parts of its plan have ended; empty at the end."""
+        """Return the step as text, with the number of parts of its plan that have ended, or empty
+        at the end.
+        """
         if not self._stage:
             return ""
         step = self._texts.text(f"step_{find_step(self._stage).value}", self._language)
@@ -151,8 +159,8 @@ class DraftDisplay:
 
 
 async def show_progress(desk: Desk, message: Message) -> dict[str, JsonValue]:
-    """Follow a submitted question to its end; return its reply, empty if there was none before the
-    deadline.
+    """Follow a submitted question to its end; return its reply, or an empty object if there was
+    none before the deadline.
     """
     question = desk.question(message)
     follower = DraftFollower(
@@ -229,7 +237,9 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def check_strategy(name: str | None) -> str:
-    """Return the strategy if it exists, empty if none is given; raises `CommandError`."""
+    """Return the strategy if it exists, or an empty string if none is given; raises
+    `CommandError`.
+    """
     if not name:
         return ""
     # It imports the swarm, which other questions do not need.
@@ -289,7 +299,7 @@ def run_chat(chosen: argparse.Namespace) -> int:
 
 
 def _select_last(lines: Sequence[str]) -> list[str]:
-    """Return the last lines that fit on a small terminal; long lines take several rows."""
+    """Return the last lines that fit on a small terminal, where long lines take several rows."""
     rows, first = 0, len(lines)
     while first and rows + _count_rows(lines[first - 1]) <= MOST_ROWS:
         first -= 1
@@ -303,20 +313,22 @@ def _count_rows(line: str) -> int:
 
 
 def _fit(line: str) -> str:
-    """Return the beginning of a line that takes one row: a longer one could not be erased."""
+    """Return the beginning of a line that fits on one row, because a longer one could not be
+    erased.
+    """
     while columns(line) > WIDTH:
         line = line[:-1]
     return line
 
 
 def _read_completed(decision: Fields) -> dict[str, str]:
-    """Return the parts of a plan that earlier branches completed, by numbers below 0."""
+    """Return the parts of a plan that earlier branches completed, numbered below 0."""
     labels = [clean_text(str(label)) for label in read_list(decision.get("completed"))]
     return {f"-{number}": label for number, label in enumerate(labels, 1)}
 
 
 def _read_plan(decision: Fields) -> dict[str, str]:
-    """Return the task of each branch that starts now, by its name."""
+    """Return the task of each branch that starts now, by branch name."""
     names = [str(name) for name in read_list(decision.get("branches"))]
     labels = [clean_text(str(name)) for name in read_list(decision.get("plan"))]
     return dict(zip_longest(names, labels[: len(names)], fillvalue=""))
@@ -368,7 +380,7 @@ def _show(reply: dict[str, JsonValue], message: Message, index_location: str, fo
 
 @contextmanager
 def _terminal_as_it_was() -> Iterator[None]:
-    """Restore the terminal's state when Ctrl-C ends the chat in the middle of a line."""
+    """Restore the terminal's state if Ctrl-C ends the chat in the middle of a line."""
     if not sys.stdin.isatty():
         yield
         return
@@ -380,8 +392,8 @@ def _terminal_as_it_was() -> Iterator[None]:
 
 
 async def _chat(first: Message, way: str | None, *, as_markdown: bool) -> None:
-    """Ask the questions that the person types; all messages have the groups, strategy and persona
-    of `first`.
+    """Submit the questions that the person types; all messages have the groups, strategy, and
+    persona of `first`.
     """
     settings = load_settings(**({} if way is None else {"way": way}))
     async with open_desk(settings, report_waiting=report_waiting) as desk:
@@ -414,7 +426,7 @@ def _show_reply(reply: dict[str, JsonValue], *, asked_back: bool, as_markdown: b
 
 
 async def _next_line() -> str | None:
-    """Return the next line that is not empty, or None when the person ends the chat."""
+    """Return the next non-empty line, or None if the person ends the chat."""
     while (line := await _read_beside()) is not None:
         if line in LEAVING:
             return None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXIT_WRONG_CITATIONS = 7
 LARGEST = 2_000_000
-"""Bytes of an answer."""
+"""Maximum size of an answer in bytes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +81,7 @@ async def _audit(answer: "ReadAnswer", groups: "Sequence[str]") -> "CitationAudi
 async def _find_passages(
     library: "Library", wanted: set[str], groups: "Sequence[str]"
 ) -> "list[CitablePassage]":
-    """Return the passages of the documents that a citation names by id, title, file or address."""
+    """Return the passages in the documents that a citation refers to by id, title, file, or URL."""
     from agents.review.audit import find_cited_documents, list_citable_passages
 
     ids = find_cited_documents(await library.list_documents(groups), wanted)

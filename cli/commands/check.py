@@ -1,4 +1,4 @@
-"""Shows which questions a change of the documents breaks, before it is published."""
+"""Shows which questions a change to the documents breaks, before it is published."""
 
 import argparse
 import asyncio
@@ -24,7 +24,7 @@ EXIT_BROKEN = 11
 
 
 class RequestedAnswers:
-    """Generates both answers of the touched questions, if the estimate is accepted."""
+    """Generates both answers to the affected questions, if the estimate is accepted."""
 
     def __init__(self, settings: Settings, chosen: argparse.Namespace) -> None:
         self._settings = settings
@@ -136,7 +136,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def read_golden(files: Sequence[Path]) -> "list[CheckQuestion]":
-    """Return the questions of golden files; raises `UnknownFormatError`."""
+    """Return the questions in golden files; raises `UnknownFormatError`."""
     from cli.evaluation.golden import load_golden_cases
 
     several = len(files) > 1

@@ -58,7 +58,7 @@ DOMAIN_NAME = "SMS platform documentation"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`refdesk demo` needs no arguments."""
+    """Add no arguments, because `refdesk demo` does not need any."""
 
 
 def run(_chosen: argparse.Namespace) -> int:
@@ -72,8 +72,8 @@ def run(_chosen: argparse.Namespace) -> int:
 def demo_settings() -> Settings:
     """Return the user's settings, with a domain that fits the example documents.
 
-    The demo has a separate data folder, `demo` in `REFDESK_DATA`, and a separate assistant on
-    a Qdrant server: its documents never mix with the user's.
+    The demo has a separate data folder, `demo` in `REFDESK_DATA`, and a separate assistant on a
+    Qdrant server, so that its documents never mix with the user's.
     """
     settings = load_settings()
     separate: dict[str, object] = {"refdesk_data": settings.refdesk_data / DEMO}
@@ -111,7 +111,7 @@ async def _demo(settings: Settings) -> None:
 
 
 async def _show_recording(settings: Settings) -> None:
-    """Ask one question of a desk whose model replays a recording."""
+    """Ask one question, with a model that replays a recording."""
     # The settings only have to accept the name: no vendor is called. Workers of other processes on
     # `REDIS_URL` would answer without the recording.
     like_a_model = {"gen_model": f"{NAME}@openai", "redis_url": None}
@@ -127,7 +127,7 @@ async def _show_recording(settings: Settings) -> None:
 
 
 async def _describe_models(settings: Settings, command: str) -> None:
-    """Print how to use a model: by a key, and on this machine if a server answers."""
+    """Print how to use a model, either with a key or, if a server responds, on this machine."""
     print_line(f"\n{WITH_KEY.format(command=command)}")
     access = vendor_access(settings)["ollama"]
     if names := await list_models(vendors_by_name()["ollama"], access):
@@ -136,9 +136,7 @@ async def _describe_models(settings: Settings, command: str) -> None:
 
 
 def _find_command() -> str:
-    """Return how to start this command in a shell: its name if it is on `PATH`, otherwise its
-    path.
-    """
+    """Return how to start this command in a shell: its name if it is on `PATH`, or its path."""
     started = Path(sys.argv[0])
     installed = shutil.which(started.name)
     is_on_path = installed is not None and Path(installed).samefile(started)

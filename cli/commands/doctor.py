@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 EXIT_FAULTS = 10
 PATIENCE_SECONDS = 15.0
-"""Time limit of the check of one part; a model that must be loaded first may need most of it."""
+"""Time limit for checking one part; a model that must be loaded first may need most of it."""
 SLOW_REDIS_SECONDS = 0.05
 SLOW_MODEL_SECONDS = 10.0
 SLOW_EMBEDDING_SECONDS = 1.0
@@ -52,9 +52,8 @@ _MARKS = {"ok": "ok", "note": "note", "fault": "FAULT", "off": "off"}
 
 @dataclass(frozen=True, slots=True)
 class SetupFinding:
-    """The result of the check of one part. `fault`: it does not work. `note`: it works but needs
-    attention. `off`: it is not configured. `seconds`: how long it took to answer, if that was
-    measured.
+    """The result of checking one part. `fault`: it does not work. `note`: it works but needs
+    attention. `off`: it is not configured. `seconds`: its response time, if measured.
     """
 
     part: str
@@ -99,7 +98,7 @@ def hide_secrets(findings: Sequence[SetupFinding], secrets: set[str]) -> list[Se
 
 
 async def examine(settings: Settings) -> list[SetupFinding]:
-    """Check every part; a part that fails or hangs does not stop the checks of the others."""
+    """Check every part; if one check fails or hangs, the others continue."""
     findings = [
         _check_versions(),
         *_check_settings(),

@@ -1,4 +1,4 @@
-"""Lists the documents of the index, shows some, or removes them."""
+"""Lists, shows, or removes the documents in the index."""
 
 import argparse
 import asyncio
@@ -86,7 +86,7 @@ async def _request(settings: Settings, **request: Any) -> Fields:
 
 
 def _forget_sources(registry: "SourceRegistry", patterns: Sequence[str]) -> None:
-    """Forget sources whose documents were all removed, so that no refresh adds them again."""
+    """Remove sources whose documents were all removed, so that no refresh adds them again."""
     for pattern in patterns:
         for root in dict.fromkeys((pattern, os.path.realpath(pattern), os.path.abspath(pattern))):
             registry.forget(root)

@@ -1,4 +1,4 @@
-"""Measures Refdesk on a folder of evaluation data."""
+"""Evaluates Refdesk on a folder of evaluation data."""
 
 import argparse
 import asyncio
@@ -116,7 +116,7 @@ async def _measure_retrieval(data: Path) -> object:
 
 
 def _make_variants(chosen: argparse.Namespace, settings: "Settings") -> "tuple[Variant, ...]":
-    """Return each model with the product's prompts and with each folder of prompts."""
+    """Return each model with the built-in prompts and with each folder of prompts."""
     from cli.evaluation.desk_run import Variant
 
     models: list[str | None] = [*dict.fromkeys(chosen.model or ())] or [None]

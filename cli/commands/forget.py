@@ -1,4 +1,4 @@
-"""Erases a conversation from every store, even if no worker runs."""
+"""Erases a conversation from every store, even if no worker is running."""
 
 import argparse
 import asyncio
@@ -119,7 +119,7 @@ async def _forget_person(chosen: argparse.Namespace, settings: Settings) -> int:
 
 
 def _may_be_terminals(chosen: argparse.Namespace) -> bool:
-    """Return whether only an id was given, which may be that of a conversation in the terminal."""
+    """Return whether only an id was given, which may belong to a conversation in the terminal."""
     named = chosen.conversation
     return named is not None and chosen.channel is None and CHANNEL_MARK not in named
 
@@ -159,7 +159,7 @@ async def _question(chosen: argparse.Namespace, runtime: Runtime) -> Question:
 
 
 def _qualify_id(named: str, channel: str | None) -> str:
-    """Return an id in its stored form: an id with a slash names its channel unless `channel` is
+    """Return an id in its stored form; an id with a slash contains its channel unless `channel` is
     given.
     """
     if channel is None and CHANNEL_MARK in named:

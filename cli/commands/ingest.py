@@ -1,4 +1,4 @@
-"""Reads documents and websites into the index, shows the progress, and manages the sources."""
+"""Ingests documents and websites into the index, shows the progress, and manages the sources."""
 
 import argparse
 import asyncio
@@ -46,23 +46,23 @@ EXIT_NOTHING_FOUND = 3
 
 
 class LineReport(PlainReport):
-    """Writes the progress as plain lines; the command itself prints the result."""
+    """Writes the progress as plain lines; the result is printed by the command itself."""
 
     def finish(self, result: IngestionResult) -> None:
         """Print nothing."""
 
     def record_failure(self, source: str, reason: str) -> None:
-        """Print nothing: the result lists the failures."""
+        """Print nothing, because the result lists the failures."""
 
     def record_warning(self, source: str, reason: str) -> None:
-        """Print nothing: the result counts the warnings by reason."""
+        """Print nothing, because the result counts the warnings by reason."""
 
     def record_skip(self, source: str, reason: str) -> None:
-        """Print nothing: the result counts the skipped files by reason."""
+        """Print nothing, because the result counts the skipped files by reason."""
 
 
 class BarReport:
-    """Shows a line with a bar for each folder."""
+    """Shows a progress bar for each folder."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -71,41 +71,43 @@ class BarReport:
         self._usage = ""
 
     def start(self, root: str, files: int) -> None:
-        """Begin the bar of a folder."""
+        """Show the progress bar of a folder."""
         self._name, self._done, self._total = shorten(root), 0, files
         self._began = time.monotonic()
         self._draw()
 
     def advance(self, files: int, documents: int, chunks: int) -> None:
-        """Move the bar."""
+        """Advance the progress bar."""
         self._done = files
         self._draw()
 
     def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
-        """Advance the bar of a website, whose total grows with the links that are found."""
+        """Advance the progress bar of a website, whose total grows with the links that are
+        found.
+        """
         self._name, self._done, self._total = shorten(start), visited, visited + waiting
         self._draw()
 
     def advance_descriptions(self, usage: DescriptionUsage) -> None:
-        """Show the calls and their cost behind the bar."""
+        """Show the calls and their cost after the progress bar."""
         price = "?" if usage.cost_usd is None else f"{usage.cost_usd:.2f}"
         self._usage = f" {usage.calls} model calls, {price} USD"
         self._draw()
 
     def record_failure(self, source: str, reason: str) -> None:
-        """Print nothing: the result lists the failures."""
+        """Print nothing, because the result lists the failures."""
 
     def record_warning(self, source: str, reason: str) -> None:
-        """Print nothing: the result counts the warnings by reason."""
+        """Print nothing, because the result counts the warnings by reason."""
 
     def record_skip(self, source: str, reason: str) -> None:
-        """Print nothing: the result counts the skipped files by reason."""
+        """Print nothing, because the result counts the skipped files by reason."""
 
     def finish(self, result: IngestionResult) -> None:
-        """Print nothing: the bar keeps its final state."""
+        """Print nothing, because the progress bar keeps its final state."""
 
     def close(self) -> None:
-        """Leave the line of the bar."""
+        """Move to the line after the progress bar."""
         self._write("\n")
 
     def _draw(self) -> None:
@@ -119,7 +121,9 @@ class BarReport:
 
 @contextmanager
 def report_on_terminal(*, quiet: bool) -> Iterator[Report]:
-    """Provide the report, which writes to standard error; results go to standard output."""
+    """Provide the report, which writes to standard error; results are written to standard
+    output.
+    """
     if quiet:
         yield PlainReport(lambda _line: None)
     elif sys.stderr.isatty():
@@ -139,7 +143,7 @@ def write_progress(text: str) -> None:
 
 
 def shorten(name: str) -> str:
-    """Return the end of a name that is too long to be shown before a bar."""
+    """Return the end of a name that is too long to be shown in front of a progress bar."""
     line = " ".join(clean_text(name).split())
     return line if len(line) <= 32 else f"…{line[-31:]}"
 
@@ -179,7 +183,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def result_lines(result: IngestionResult) -> list[str]:
-    """Return the result of an ingestion as lines for a person."""
+    """Return the result of an ingestion as human-readable lines."""
     lines = [f"could not read {source}: {reason}" for source, reason in result.failed]
     counts = {
         "added": result.added,
@@ -307,7 +311,7 @@ def _count(text: str) -> int:
 
 
 def _parse(text: str, chosen: argparse.Namespace) -> SourceSpec:
-    """Return a source with the options of the command."""
+    """Return a source with the options given on the command line."""
     limits = {name: getattr(chosen, name) for name in ("pages", "depth", "seconds")}
     spec = parse_source(
         text,

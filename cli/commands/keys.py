@@ -1,4 +1,4 @@
-"""Creates, lists and revokes keys of the HTTP API, and prints one-time links to the console."""
+"""Creates, lists, and revokes HTTP API keys, and prints one-time links to the console."""
 
 import argparse
 import asyncio
@@ -182,7 +182,7 @@ def _create_key(chosen: argparse.Namespace, tenant: str) -> tuple[Key, str]:
 
 
 def _read_scopes(text: str) -> frozenset[Scope]:
-    """Return the permissions that an argument names, separated by commas."""
+    """Return the permissions in a comma-separated argument."""
     known = [scope.value for scope in Scope]
     named = [part for part in text.split(",") if part]
     unknown = [name for name in named if name not in known]

@@ -1,4 +1,4 @@
-"""Checks the configured models: their tasks, whether they answer, and which inputs they accept."""
+"""Checks the configured models: their tasks, whether they respond, and which inputs they accept."""
 
 import argparse
 import asyncio
@@ -26,7 +26,7 @@ from llm.vendors.context_window import OLLAMA_DEFAULT, ContextWindow, find_windo
 
 EXIT_FAULTS = 9
 PROMPT = TranslateInputs(text="Wie lange hat die Bibliothek geöffnet?", language="de")
-"""A small prompt whose answer has the form that answers of other tasks have."""
+"""A small prompt whose answer has the same form as the answers of other tasks."""
 LOOK_UP = ToolConversation(
     task=REASON.name,
     messages=(UserMessage(text="Call the tool `search` for the opening hours of the library."),),
@@ -47,7 +47,7 @@ LOOK_UP = ToolConversation(
 INSTRUCTIONS = 2_000
 """Approximate number of tokens of the instructions and the conversation in one prompt."""
 ANSWERED = Usage(output_tokens=800)
-"""Approximate number of tokens that models write for a usual question: understanding, answer and
+"""Approximate number of tokens that models write for a typical question: understanding, answer, and
 judgement.
 """
 _TASKS = dict.fromkeys(spec.model_task for spec in AGENTS if spec.model_task is not None)
@@ -82,10 +82,10 @@ _STREAMS = {
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """The result of the check of one model; `seconds` is the duration of a small prompt. `problem`
-    is empty if the model answered; `tools_problem` is empty if it called a tool, which only a desk
-    that `needs_tools` requires. `question_usd` estimates the cost of a usual question if this model
-    does all tasks.
+    """The result of checking one model; `seconds` is the duration of a small prompt. `problem` is
+    empty if the model answered; `tools_problem` is empty if it called a tool, which is required
+    only if `needs_tools` is true. `question_usd` is the estimated cost of a typical question if
+    this model does all tasks.
     """
 
     model: str
@@ -139,7 +139,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 async def check_models(settings: Settings) -> list[ModelCheck]:
-    """Check every configured model, all at the same time; the order is that of first use."""
+    """Check all configured models in parallel, in the order of first use."""
     access = vendor_access(settings)
     vendors = vendors_by_name(access)
     tasks: dict[ModelName, list[str]] = {}

@@ -67,7 +67,7 @@ def run(chosen: argparse.Namespace) -> int:
 async def replay(
     message_id: str, conversation_id: str | None, *, step: str | None, groups: tuple[str, ...]
 ) -> tuple[Record, Record]:
-    """Return the record of the original and that of its replay; raises `CommandError`."""
+    """Return the original record and the record of its replay; raises `CommandError`."""
     async with run_desk(load_settings(), empty=True) as runtime:
         questions = await runtime.broker.admin.find_questions(message_id)
         question = choose_question(message_id, conversation_id, questions)
@@ -104,9 +104,9 @@ async def replay(
 
 
 def make_fork(entries: Sequence[JournalEntry], step: str | None) -> Fork | None:
-    """Return the start of a replay: the manager, or the last hop that the manager sent to `step`.
-    Its payload contains everything written until then. A replay cannot start at a step inside a
-    branch.
+    """Return the start of a replay, which is the manager, or the last hop that the manager sent to
+    `step`. Its payload contains everything written until then. A replay cannot start at a step
+    inside a branch.
     """
     flow = str(entries[0].fields.get("flow") or "")
     if step is None:

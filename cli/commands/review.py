@@ -42,7 +42,7 @@ _SHOWN = 5
 
 
 class ReviewProgress:
-    """Follows the journal of a review; with `is_terminal`, one line is updated in place."""
+    """Follows the journal of a review; if `is_terminal` is true, one line is updated in place."""
 
     def __init__(self, write: Callable[[str], None], *, is_terminal: bool) -> None:
         self._write = write
@@ -54,7 +54,7 @@ class ReviewProgress:
         self._shown = ""
 
     def read(self, entry: JournalEntry) -> None:
-        """Show the progress that an entry of the journal reports."""
+        """Show the progress reported by a journal entry."""
         if entry.kind != "routed":
             return
         self._end(entry.fields)
@@ -114,7 +114,7 @@ def write_progress(text: str) -> None:
 
 
 def list_review_lines(reply: Mapping[str, JsonValue], report: "Report | None") -> Iterator[str]:
-    """Yield a line for each requirement with its verdict, and the lines of the answer."""
+    """Yield a line for each requirement with its verdict, followed by the lines of the answer."""
     if report is not None:
         yield from list_matrix_lines(report)
         yield ""
@@ -125,7 +125,7 @@ def list_review_lines(reply: Mapping[str, JsonValue], report: "Report | None") -
 
 
 def list_matrix_lines(report: "Report") -> Iterator[str]:
-    """Yield a line for each requirement: verdict, number, place in the law, requirement."""
+    """Yield a line for each requirement: verdict, number, location in the law, and requirement."""
     for requirement in getattr(report, "requirements", ()):
         mark = _MARKS.get(requirement.status, requirement.status)
         place = requirement.law.heading.rpartition(" > ")[2]
@@ -197,7 +197,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def read_language(code: str) -> str:
-    """Return a language, ISO 639-1; raises `ArgumentTypeError` for anything else."""
+    """Return a language code (ISO 639-1); raises `ArgumentTypeError` for anything else."""
     known = code.strip().lower()
     if not (known.isascii() and known.isalpha() and len(known) in (2, 3)):
         raise argparse.ArgumentTypeError(f"expected a code such as en, de or cs, found {code!r}")
@@ -205,7 +205,9 @@ def read_language(code: str) -> str:
 
 
 def read_form(report: Path | None) -> ReportForm | None:
-    """Return the form of the report by its file name; raises `CommandError` before any work."""
+    """Return the format of the report, based on its file name; raises `CommandError` before any
+    work is done.
+    """
     if report is None:
         return None
     known = {f".{form.value}": form for form in ReportForm}
@@ -213,14 +215,14 @@ def read_form(report: Path | None) -> ReportForm | None:
     if form is None:
         raise CommandError(f"expected a report named *{', *'.join(known)}, found {report.name!r}")
     if not report.parent.is_dir():
-        raise CommandError(
-            f"expected a folder for the report, found none at {str(report.parent)!r}"
-        )
+        raise CommandError(f"the folder for the report does not exist: {str(report.parent)!r}")
     return form
 
 
 def read_specialists(names: str) -> tuple[SpecialistName, ...]:
-    """Return the specialists of a list with commas; raises `CommandError` for another name."""
+    """Return the specialists in a comma-separated list; raises `CommandError` for an unknown
+    name.
+    """
     given = [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in given if name not in set(SpecialistName)]
     if unknown:
@@ -231,8 +233,8 @@ def read_specialists(names: str) -> tuple[SpecialistName, ...]:
 
 
 def _count_requirements(label: str) -> int:
-    """Return the number of requirements that a part judges, from a label such as `REQ-003 -
-    REQ-010`; 0 for other labels.
+    """Return the number of requirements that a part judges, based on a label such as `REQ-003 -
+    REQ-010`, or 0 for other labels.
     """
     match = _JUDGED.fullmatch(label)
     if match is None:
@@ -291,7 +293,7 @@ async def _make_message(
     model: str | None,
     deadline_seconds: float,
 ) -> Message:
-    """Return the message of the review, with the documents that its names lead to."""
+    """Return the message for the review, with the documents that its names refer to."""
     from agents.review.passages import name_documents
 
     documents = await local.find(chosen.contract)

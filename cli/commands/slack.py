@@ -1,4 +1,4 @@
-"""Answers on Slack, until SIGTERM: over HTTP, or in Socket Mode when SLACK_APP_TOKEN is set."""
+"""Answers on Slack until SIGTERM, over HTTP or, if SLACK_APP_TOKEN is set, in Socket Mode."""
 
 import argparse
 import asyncio

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NOBODY = "no worker is alive; start one with: refdesk up, or refdesk worker --role ROLE"
 INDENT = "    "
 OWNER_SECONDS = 3.0
-"""Time limit for the process that owns the index to describe it."""
+"""Time limit for the process that owns the index to describe the index."""
 DEFAULT_LEVEL = "default"
 DRAIN_SECONDS = 180.0
 """Longer than a question may take, and longer than workers need to notice the pause."""
@@ -41,8 +41,8 @@ LEARNED = "running workers follow within 15 seconds"
 class DeskStatus:
     """The output of the command: the Redis server, the roles, and the live worker processes.
 
-    `notes` lists limitations that reduce the quality of answers; `sources` are the ingested sources
-    of the data folder.
+    `notes` lists limitations that reduce the quality of answers; `sources` contains the ingested
+    sources in the data folder.
     """
 
     server: str
@@ -54,7 +54,7 @@ class DeskStatus:
 
 @dataclass(frozen=True, slots=True)
 class _Fleet:
-    """The workers of one Redis: their controls, their processes and their queues."""
+    """The workers on one Redis: their controls, their processes, and their queues."""
 
     controls: RedisControls
     presence: RedisPresence
@@ -105,7 +105,7 @@ def source_lines(sources: Sequence[RegisteredSource]) -> Iterator[str]:
 
 
 def worker_lines(workers: Sequence[LivingWorker]) -> list[str]:
-    """Return lines that list the live workers, or that tell how to start one."""
+    """Return lines that list the live workers, or that explain how to start one."""
     lines = ["", "Workers"]
     if not workers:
         return [*lines, f"  {NOBODY}"]
@@ -115,7 +115,7 @@ def worker_lines(workers: Sequence[LivingWorker]) -> list[str]:
 
 
 def describe_controls(controls: WorkerControls) -> Iterator[str]:
-    """Yield a line for each setting that operators changed in running workers."""
+    """Yield a line for each setting that operators have changed in running workers."""
     if controls.paused:
         roles = (
             "every role" if set(ROLES) <= controls.paused else ", ".join(sorted(controls.paused))
@@ -231,9 +231,9 @@ async def _status() -> DeskStatus:
 async def _ask_owner_for_notes(
     broker: Broker, assistant_key: tuple[str, str]
 ) -> tuple[list[str], "VectorIdentity | None"]:
-    """Return the notes of the process that owns the index, and the identity of its vectors.
+    """Return the notes from the process that owns the index, and the identity of its vectors.
 
-    If it does not answer in time, a note says so.
+    If it does not respond in time, a note states this.
     """
     from deploy.assembly.ingestion_run import read_vectors
     from gateway.documents.index_owner import ask_owner

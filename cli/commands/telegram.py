@@ -1,4 +1,4 @@
-"""Answers on Telegram, until SIGTERM: by webhook when TELEGRAM_WEBHOOK_URL is set, else polling."""
+"""Answers on Telegram until SIGTERM, by webhook if TELEGRAM_WEBHOOK_URL is set, or by polling."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""Shows the trace of one question: stages, rows of the flow, durations, model calls and cost."""
+"""Shows the trace of a question: stages, rows of the flow, durations, model calls, and cost."""
 
 import argparse
 import asyncio
@@ -38,7 +38,7 @@ _NAME_WIDTH = 24
 SHOWN_CHARACTERS = 56
 LEAST_CHARACTERS = 20
 HEAD = 13
-"""The characters of the time at the beginning of a line."""
+"""The width of the time at the beginning of a line, in characters."""
 _ERROR_ID = re.compile(r"RD-[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{5}")
 _LONG = frozenset(
     {"search_context", "search_results", "augmented_prompt", "source_references", "plan_rounds"}
@@ -49,7 +49,7 @@ _MOST_LINES = 10
 
 
 class _Tree:
-    """The entries of a journal by their branch; `""` is the trunk."""
+    """The entries of a journal by branch; `""` is the trunk."""
 
     def __init__(self, entries: Sequence[JournalEntry]) -> None:
         self._began = entries[0].at if entries else 0.0
@@ -61,7 +61,7 @@ class _Tree:
             self._by_branch.setdefault(path if path in begun else "", []).append(entry)
 
     def list_lines(self, path: str) -> list[str]:
-        """Return the lines of the trunk or of a branch, with those of the branches below it."""
+        """Return the lines of the trunk or of a branch, including those of nested branches."""
         lines, depth, wave = [], 0 if not path else path.count("/") + 1, 0
         for entry in self._by_branch.get(path, ()):
             entry_lines = _entry_lines(entry, self._count_milliseconds(entry))
@@ -79,7 +79,7 @@ class _Tree:
         return lines
 
     def _describe_branch(self, path: str, wave: int, scatter: JournalEntry) -> str:
-        """Return the line above a branch: its wave, how it ended, its time and its cost."""
+        """Return the line above a branch, with its wave, result, duration, and cost."""
         below = [
             entry
             for branch, entries in self._by_branch.items()
@@ -129,7 +129,7 @@ def list_error_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
 
 
 def list_agent_costs(usage: Mapping[str, JsonValue]) -> Iterator[str]:
-    """Yield a line for each agent of `model_usage`, the most expensive one first."""
+    """Yield a line for each agent in `model_usage`, with the most expensive one first."""
     by_agent = usage.get("by_agent")
     agents = by_agent if isinstance(by_agent, dict) else {}
     known = [(name, agent) for name, agent in agents.items() if isinstance(agent, dict)]
@@ -203,7 +203,7 @@ def choose_question(
 
 
 def trace_lines(question: Question, entries: Sequence[JournalEntry]) -> list[str]:
-    """Return the journal of a question as a tree: below each scatter its branches, by wave."""
+    """Return the journal of a question as a tree, with the branches below each scatter, by wave."""
     lines = [f"{question.conversation_id} / {question.message_id}", *_version_lines(entries)]
     return [*lines, *_Tree(entries).list_lines(""), *_agent_lines(entries), _sum_line(entries)]
 
@@ -246,7 +246,7 @@ def _describe_agent(totals: AgentTotals) -> str:
 
 
 def _list_errors(entries: Sequence[JournalEntry]) -> Iterator[dict[str, JsonValue]]:
-    """Yield the errors that agents wrote, and those of the reply, which has the manager's too."""
+    """Yield the errors that agents wrote, and those in the reply, which include the manager's."""
     for entry in entries:
         source: JsonValue = None
         if entry.kind == "agent_run":
@@ -273,7 +273,7 @@ def _choose_lines(
 async def _journal(
     message_id: str, conversation_id: str | None
 ) -> tuple[Question, Sequence[JournalEntry], Fields | None]:
-    """Return the question, its journal, and its final reply if the journal is gone."""
+    """Return the question, its journal, and its final reply if the journal no longer exists."""
     async with connect_runtime(load_settings()) as runtime:
         broker = runtime.broker
         question = choose_question(
@@ -296,20 +296,20 @@ def _line_without_journal(question: Question, ended: Fields | None) -> str:
 
 
 def _list_begun(entry: JournalEntry) -> list[str]:
-    """Return the paths of the branches that an entry begins."""
+    """Return the paths of the branches that an entry starts."""
     begun = entry.fields.get("branches") if entry.kind == "routed" else None
     return [str(path) for path in begun] if isinstance(begun, list) else []
 
 
 def _list_plan(entry: JournalEntry, count: int) -> list[str]:
-    """Return the purpose of each branch that an entry begins; empty if it has none."""
+    """Return the purpose of each branch that an entry starts, or an empty list if there is none."""
     plan = entry.fields.get("plan")
     known = isinstance(plan, list) and len(plan) == count
     return [str(label) for label in plan] if known and isinstance(plan, list) else [""] * count
 
 
 def _describe_call(entries: Sequence[JournalEntry]) -> str:
-    """Return how a branch that returned a result ended; a tool call may have failed."""
+    """Return how a branch that returned a result ended; a tool call in it may have failed."""
     writes = (entry.fields.get("writes") for entry in entries if entry.kind == "agent_run")
     executions = (write.get("tool_executions") for write in writes if isinstance(write, dict))
     calls = (call for calls in executions if isinstance(calls, list) for call in calls)
@@ -336,7 +336,7 @@ def _describe_costs(entries: Sequence[JournalEntry]) -> str:
 
 
 def _indent(line: str, depth: int) -> str:
-    """Return a line indented as its branch, of at most the width of a terminal."""
+    """Return a line with the indentation of its branch, at most as wide as a terminal."""
     if not depth:
         return line
     moved = line[:HEAD] + "|  " * depth + line[HEAD:]
@@ -387,7 +387,7 @@ def _entry_lines(entry: JournalEntry, since: float) -> list[str]:
 
 
 def _describe(event: JsonValue) -> str:
-    """Return the sentence for an event; an unknown event of a newer flow is shown by its slug."""
+    """Return the sentence for an event; an unknown event from a newer flow is shown as its slug."""
     if isinstance(event, str) and event in set(StageEvent):
         return StageEvent(event).description
     return str(event)
@@ -421,7 +421,7 @@ def _write(head: str, name: str, value: JsonValue) -> str:
 
 
 def _short(value: object, room: int = SHOWN_CHARACTERS) -> str:
-    """Return a value in one line of at most `room` characters."""
+    """Return a value on one line of at most `room` characters."""
     if isinstance(value, float):
         value = f"{value:.4g}"
     if not isinstance(value, str):
@@ -443,7 +443,9 @@ def _cost(fields: dict[str, JsonValue]) -> str:
 
 
 def _agent_lines(entries: Sequence[JournalEntry]) -> list[str]:
-    """Return a line for each agent that asked a vendor's model, the most expensive one first."""
+    """Return a line for each agent that called a vendor's model, with the most expensive one
+    first.
+    """
     calls = [
         JournalEntry(entry.kind, {**entry.fields, "task": entry.fields.get("task") or "other"})
         for entry in entries

@@ -1,4 +1,4 @@
-"""Lists webhook events that could not be delivered, sends them again, or drops them."""
+"""Lists webhook events that could not be delivered, resends them, or drops them."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""Runs a worker process for some roles, or for every role, until SIGTERM."""
+"""Runs a worker process for some roles, or for all roles, until SIGTERM."""
 
 import argparse
 import asyncio
@@ -18,7 +18,9 @@ from worker.shutdown import stop_on_signals
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _SHORTEST_SECONDS = 60
 NAMED = (*ROLES, READ, WRITE)
-"""The roles that a process can be started for: the last two work on documents of a server index."""
+"""The roles for which a process can be started; the last two process documents for a server
+index.
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,9 +54,9 @@ def run(chosen: argparse.Namespace) -> int:
 async def serve(
     settings: Settings, roles: tuple[str, ...], port: int, *, refresh_seconds: float | None = None
 ) -> None:
-    """Run workers of `roles` until SIGTERM or SIGINT; with every role, refresh the sources.
+    """Run workers for `roles` until SIGTERM or SIGINT; with all roles, also refresh the sources.
 
-    `refresh_seconds` is the interval at which sources without a schedule are read again.
+    `refresh_seconds` is the interval at which sources without a schedule are ingested again.
     """
     stop = asyncio.Event()
     collect_rarely()
@@ -95,7 +97,7 @@ def add_up_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_interval(text: str) -> float:
-    """Return the seconds of a time such as `6h`, at least a minute."""
+    """Return the seconds in a duration such as `6h`, which must be at least a minute."""
     number, unit = text[:-1], _UNITS.get(text[-1:])
     is_number = number.isascii() and number.isdigit() and len(number) < 6
     if unit is None or not is_number or int(number) * unit < _SHORTEST_SECONDS:
@@ -114,6 +116,8 @@ def run_up(chosen: argparse.Namespace) -> int:
 
 
 def _print_now(text: str) -> None:
-    """Print without buffering: a script that started this in the background may wait for it."""
+    """Print without buffering, because a script that started this in the background may wait for
+    it.
+    """
     print_line(text)
     sys.stdout.flush()

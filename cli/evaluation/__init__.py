@@ -1,1 +1,1 @@
-"""Measures Refdesk on questions with known answers."""
+"""Evaluates Refdesk on questions with known answers."""

@@ -1,7 +1,7 @@
-"""Asks the questions that a change of the documents touches in both states, with a model.
+"""Answers the questions affected by a change to the documents in both states, using a model.
 
-The sentences of the answer before the change are judged against the answer after it: a sentence
-that the new answer does not support is lost or contradicted.
+The sentences of the answer before the change are compared with the answer after it. A sentence that
+the new answer does not support is lost or contradicted.
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,14 @@ from llm.port import Model, Usage
 from llm.registry import estimate_call_usd
 
 _CALLS_PER_ANSWER = 3
-"""To understand the question, to write the answer, to judge it."""
+"""Calls to understand the question, to write the answer, and to judge it."""
 _PROMPT_TOKENS, _WRITTEN_TOKENS = 2_500, 600
 
 
 def describe_estimate(questions: int, settings: Settings) -> str:
-    """Return about how much the answers of both states and their judgement cost, as one line."""
+    """Return the approximate cost of the answers in both states and their judgement, as one
+    line.
+    """
     calls = questions * (2 * _CALLS_PER_ANSWER + 1)
     # The writer and the judge of an answer read its context.
     tokens = calls * _PROMPT_TOKENS + questions * 4 * find_context_tokens(settings)
@@ -45,7 +47,7 @@ async def compare_answers(
     judge: str,
     report: Progress,
 ) -> list[AnswerChange]:
-    """Return the answers of both states, judged by the model `judge`."""
+    """Return the answers in both states, judged by the model `judge`."""
     cases = [_make_case(check_question) for check_question in questions]
     runs = []
     for name, state in (("before the change", before), ("after it", after)):
@@ -65,7 +67,9 @@ async def compare_answers(
 async def judge_change(
     question: CheckQuestion, before: AskedCase, after: AskedCase, judge: Model
 ) -> AnswerChange:
-    """Return both answers, and the sentences of the first answer that the second one lacks."""
+    """Return both answers, and the sentences of the first answer that are missing from the second
+    one.
+    """
     written = str(before.reply.get("text") or "")
     language = str(before.reply.get("language") or "en")
     # The numbers of citations lead nowhere in a report without sources.

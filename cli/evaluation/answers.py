@@ -1,4 +1,6 @@
-"""Runs the suite `answers`: every variant on every golden question, then the measures."""
+"""Runs the suite `answers`, which runs every variant on every golden question and measures the
+answers.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +21,9 @@ _CORPUS = ("pages.jsonl", "passages.jsonl", "units.jsonl")
 
 @dataclass(frozen=True, slots=True)
 class AnswersPlan:
-    """The variants to compare and the questions to ask; by default over the desk's documents."""
+    """The variants to compare and the questions to ask; by default, the desk's own documents are
+    used.
+    """
 
     cases: tuple[GoldenCase, ...]
     variants: tuple[Variant, ...]
@@ -28,7 +32,7 @@ class AnswersPlan:
 
 
 def find_documents(data: Path, named: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the documents of a run: those named, else those of its folder, if it has any."""
+    """Return the documents for a run: those named or, if there are none, those in its folder."""
     if named:
         return tuple(named)
     if (data / DOCUMENTS).is_dir():
@@ -41,8 +45,8 @@ async def run_answers(
 ) -> tuple[MeasuredVariant, ...]:
     """Return the measures of every variant.
 
-    Raises `CommandError` without documents or for prompts that cannot be used, and errors of models
-    for a name or a key that is wrong: before anything is asked.
+    Raises `CommandError` if there are no documents or if prompts cannot be used, and errors of
+    models for a wrong name or key, before any question is asked.
     """
     await _check_plan(settings, plan)
     async with open_documents(settings, plan.documents) as knowledge:
@@ -61,7 +65,9 @@ async def run_answers(
 
 
 async def _check_plan(settings: Settings, plan: AnswersPlan) -> None:
-    """Load every model and prompt once, so that a mistake shows at the start of a long run."""
+    """Load every model and prompt once, so that a mistake is reported at the start of a long
+    run.
+    """
     for variant in plan.variants:
         load_overriding_prompts(variant.prompts)
     registry = make_registry(settings)

@@ -1,8 +1,8 @@
-"""Asks a complete desk the golden questions, in this process and over a separate Redis.
+"""Asks a complete desk the golden questions, in this process and with a separate Redis.
 
-Everything runs as in `refdesk ask`, with three differences: the desk's memory ends with the run, no
-two questions share an answer of a model, and questions are asked one after the other, so that
-durations can be compared.
+Everything runs as in `refdesk ask`, with three differences: the desk's memory is lost at the end of
+the run, no two questions share a model's answer, and questions are asked one after the other, so
+that durations can be compared.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ CHANNEL = "evaluate"
 OwnSettings = Mapping[str, object]
 Progress = Callable[[str], None]
 _ISOLATED: dict[str, object] = {"redis_url": None, "assistants": ()}
-"""With these settings and another data folder, the Redis of the desk is not used."""
+"""With these settings and a different data folder, the Redis of the desk is not used."""
 _ONE_MODEL: OwnSettings = {
     "guardrails_model": "",
     "quality_model": "",
@@ -59,9 +59,10 @@ _RETRY_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class CallTotals:
-    """The model calls of one question.
+    """The model calls for one question.
 
-    `cost_usd` sums the known costs; `unknown_costs` counts the calls whose cost is unknown.
+    `cost_usd` is the sum of the known costs; `unknown_costs` counts the calls whose cost is
+    unknown.
     """
 
     calls: int = 0
@@ -74,9 +75,10 @@ class CallTotals:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One of the desks that are compared: a model for every task, and a folder of prompts.
+    """One of the desks that are compared, given by a model for every task and a folder of prompts.
 
-    Without a model, the settings name the models; without a folder, the product's prompts are used.
+    Without a model, the models in the settings are used; without a folder, the built-in prompts are
+    used.
     """
 
     model: str | None = None
@@ -90,13 +92,15 @@ class Variant:
 
     @property
     def changes(self) -> dict[str, object]:
-        """The changed settings with which every task asks this variant's model."""
+        """The changes to the settings that make every task use this variant's model."""
         return {} if self.model is None else {**_ONE_MODEL, "gen_model": self.model}
 
 
 @dataclass(frozen=True, slots=True)
 class AskedCase:
-    """A golden question, its reply, calls and duration; `evidence` by the number of the source."""
+    """A golden question with its reply, calls, and duration; `evidence` is by the number of the
+    source.
+    """
 
     case: GoldenCase
     reply: Fields
@@ -135,8 +139,8 @@ def count_calls(journal: Sequence[JournalEntry]) -> CallTotals:
 def collect_evidence(journal: Sequence[JournalEntry], reply: Fields) -> dict[int, str]:
     """Return the text of each source that a reply cites, by its number in the reply.
 
-    It is the text that the author of the answer, a model or the rules, received. A source whose
-    text is not in the journal is left out.
+    This is the text that was given to whatever wrote the answer (a model or the rules). A source
+    whose text is not in the journal is omitted.
     """
     texts = _collect_texts(journal)
     evidence: dict[int, str] = {}
@@ -151,7 +155,7 @@ def collect_evidence(journal: Sequence[JournalEntry], reply: Fields) -> dict[int
 async def open_documents(settings: Settings, documents: Sequence[Path]) -> AsyncIterator[Knowledge]:
     """Open the desk's documents, or these paths in a temporary index.
 
-    Raises `CommandError` without documents, and when another process owns the desk's index.
+    Raises `CommandError` if there are no documents, or if another process owns the desk's index.
     """
     async with AsyncExitStack() as stack:
         if documents:
@@ -167,12 +171,12 @@ async def open_documents(settings: Settings, documents: Sequence[Path]) -> Async
             knowledge = await stack.enter_async_context(open_knowledge(settings, alone=True))
         except IndexOwned as error:
             raise CommandError(
-                f"{error}; stop it for the run, or name the documents with --documents"
+                f"{error}; stop it for the run, or specify the documents with --documents"
             ) from error
         if not await knowledge.has_documents():
             raise CommandError(
-                "there are no documents: name some with --documents PATH, put them into the folder "
-                "documents of --data, or read them with: refdesk ingest PATH..."
+                "there are no documents: specify them with --documents PATH, put them in the "
+                "`documents` folder of the --data directory, or run: refdesk ingest PATH..."
             )
         yield knowledge
 
@@ -213,7 +217,9 @@ async def run_variant(
 
 @asynccontextmanager
 async def open_scratch_folder() -> AsyncIterator[Path]:
-    """Provide a new folder while inside; raises `OSError` if it cannot be removed in 20 seconds."""
+    """Provide a new folder inside the context; raises `OSError` if it cannot be removed within 20
+    seconds.
+    """
     folder = Path(tempfile.mkdtemp(prefix="refdesk-evaluate-"))
     try:
         yield folder

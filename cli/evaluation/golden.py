@@ -1,8 +1,8 @@
 """Golden questions: required and forbidden content of an answer, and the files that define them.
 
 A folder contains `golden*.toml` with a `[[question]]` table for each question, `golden*.yaml` or
-`golden*.json` with a list `questions`, or `golden*.jsonl` with one JSON object per line. All faults
-of a folder are reported at once.
+`golden*.json` with a list `questions`, or `golden*.jsonl` with one JSON object per line. All errors
+in a folder are reported together.
 """
 
 import json
@@ -31,7 +31,7 @@ from gateway.text import clean_text
 PATTERNS = ("golden*.toml", "golden*.yaml", "golden*.yml", "golden*.json", "golden*.jsonl")
 MOST_FAULTS = 20
 LONGEST_FILE = 4_000_000
-"""In bytes; thousands of questions fit."""
+"""In bytes, which is enough for thousands of questions."""
 
 
 def _clean(text: str) -> str:
@@ -59,12 +59,12 @@ Wordings = Annotated[tuple[Text, ...], BeforeValidator(_list_one), Field(min_len
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
 class GoldenCase:
-    """One question with the behaviour that its owner expects of the desk.
+    """A question with the behaviour that its owner expects from the desk.
 
-    `turns` are the user's earlier messages in the same conversation, which are sent before the
-    question. `pages` are ends of a path or URL; citing any of them is correct. `facts` are texts
-    that the context of the answer must contain, for `refdesk check`. `reason` is a
-    `ClarificationReason`, only for questions that the desk must refuse or ask back about.
+    `turns` contains the user's earlier messages in the same conversation, which are sent before the
+    question. `pages` are suffixes of a path or URL; citing any matching page is correct. `facts`
+    are texts that the context of the answer must contain, for `refdesk check`. `reason` is a
+    `ClarificationReason`, only for questions that the desk must refuse or ask about.
     """
 
     id: Text
@@ -100,9 +100,9 @@ _PARSERS: dict[str, Callable[[str], object]] = {
 
 
 def load_golden_cases(data: Path, file: Path | None = None) -> tuple[GoldenCase, ...]:
-    """Return the golden questions of a folder, or of one file.
+    """Return the golden questions in a folder, or in one file.
 
-    Raises `UnknownFormatError` with a line for each fault.
+    Raises `UnknownFormatError` with a line for each error.
     """
     files = [file] if file is not None else _find_files(data)
     faults: list[str] = []
@@ -129,7 +129,9 @@ def load_golden_cases(data: Path, file: Path | None = None) -> tuple[GoldenCase,
 
 
 def select_cases(cases: Sequence[GoldenCase], ids: Sequence[str]) -> tuple[GoldenCase, ...]:
-    """Return the questions with these ids, all without ids; raises `UnknownFormatError`."""
+    """Return the questions with these ids, or all if there are no ids; raises
+    `UnknownFormatError`.
+    """
     unknown = sorted(set(ids) - {case.id for case in cases})
     if unknown:
         known = ", ".join(case.id for case in cases[:MOST_FAULTS])
@@ -146,7 +148,7 @@ def _find_files(data: Path) -> list[Path]:
 
 
 def _read_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place of each question, and its fields."""
+    """Yield the location of each question, and its fields."""
     try:
         size = path.stat().st_size
         if size > LONGEST_FILE:

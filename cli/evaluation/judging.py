@@ -1,4 +1,4 @@
-"""Asks a model whether sources support the sentences of an answer."""
+"""Uses a model to judge whether sources support the sentences of an answer."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from llm.port import Model, ModelCall, record_calls
 from llm.tasks.search import JUDGE, JudgedSource, JudgeInputs, PromptPassage
 
 LONGEST_TEXT = 24_000
-"""The most characters of a source that a judge receives."""
+"""Maximum number of characters of a source that a judge receives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class JudgedClaim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimOpinion:
-    """The verdict of a judge about one claim; `supported` is None without a verdict."""
+    """A judge's verdict on one claim; `supported` is None if there is no verdict."""
 
     supported: bool | None
     reason: str = ""
@@ -33,7 +33,7 @@ class ClaimOpinion:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """The verdicts of a judge about each claim, in order, and its model calls."""
+    """A judge's verdicts on each claim, in order, and its model calls."""
 
     opinions: tuple[ClaimOpinion, ...]
     calls: tuple[ModelCall, ...] = ()
@@ -51,7 +51,7 @@ class JudgedQuestion:
 
 
 async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
-    """Return a judge's verdict on every claim; a judge that fails gives none."""
+    """Return a judge's verdict on every claim; if the judge fails, there are no verdicts."""
     if not question.claims:
         return JudgedAnswer(())
     inputs = await asyncio.to_thread(_make_inputs, question)
@@ -74,7 +74,7 @@ async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
 
 
 def describe_calls(calls: Sequence[ModelCall]) -> dict[str, Any]:
-    """Return tokens, duration and cost of a judge's calls; None for an unknown cost."""
+    """Return the tokens, duration, and cost of a judge's calls; an unknown cost is None."""
     costs = [call.cost_usd for call in calls]
     known = [cost for cost in costs if cost is not None]
     return {

@@ -1,6 +1,6 @@
 """Measures one answer: statements, sentences, citations, pages, and the outcome of the question.
 
-The rules by which an answer counts as useful are those of docs/evaluation.md.
+The rules for whether an answer counts as useful are described in docs/evaluation.md.
 """
 
 from collections.abc import Sequence
@@ -29,13 +29,15 @@ ENDED: dict[str, Expectation] = {
     "clarification": "clarify",
 }
 _JUDGED_WORDS = 4
-"""A judge is asked whether an answer makes a statement of at least this many words."""
+"""A judge is asked whether an answer makes a statement if the statement has at least this many
+words.
+"""
 USEFUL = "useful"
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceMeasure:
-    """A sentence, its citations, and whether a judge finds that they support it.
+    """A sentence, its citations, and whether a judge considers it supported by them.
 
     `supported` is None without a judge, or without a verdict.
     """
@@ -48,9 +50,10 @@ class SentenceMeasure:
 
 @dataclass(frozen=True, slots=True)
 class AnswerMeasure:
-    """The measures of one answer; a share is None where there was nothing to measure.
+    """The measures of one answer; a share is None if there was nothing to measure.
 
-    `verdict` is one of the words of docs/evaluation.md, `useful` for an answer without a fault.
+    `verdict` is one of the verdicts in docs/evaluation.md, and `useful` for an answer without
+    errors.
     """
 
     asked: AskedCase
@@ -66,7 +69,7 @@ class AnswerMeasure:
 
     @property
     def useful(self) -> bool:
-        """Whether the answer has no fault."""
+        """Whether the answer has no errors."""
         return self.verdict == USEFUL
 
     @property
@@ -76,7 +79,7 @@ class AnswerMeasure:
 
     @property
     def support(self) -> float | None:
-        """The share of the sentences that their sources support, by the judge."""
+        """The share of the sentences that their sources support, according to the judge."""
         supported = [
             sentence.supported for sentence in self.sentences if sentence.supported is not None
         ]
@@ -84,7 +87,7 @@ class AnswerMeasure:
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """The sort key of answers, the worst first."""
+        """The sort key of answers, with the worst first."""
         shares = [self.completeness, self.page, self.cited, self.support]
         known = [share for share in shares if share is not None]
         ended = self.ended == self.asked.case.expect and not self.forbidden
@@ -94,7 +97,8 @@ class AnswerMeasure:
 async def measure_answer(asked: AskedCase, judge: Model | None = None) -> AnswerMeasure:
     """Return the measures of one answer.
 
-    `judge` is asked about every sentence, and whether an answer makes a statement in other words.
+    `judge` is used for every sentence, and to determine whether an answer makes a statement in
+    other words.
     """
     case, reply = asked.case, asked.reply
     text = str(reply.get("text") or "")
@@ -132,7 +136,7 @@ def find_reason(reply: Fields) -> str:
 
 
 def list_cited_places(reply: Fields) -> tuple[str, ...]:
-    """Return the address, else the path, of each cited source, each once, in order."""
+    """Return the URL or path of each cited source, without duplicates, in order."""
     places = (
         str(source.get("url") or source.get("path") or "")
         for source in read_objects(reply.get("sources"))

@@ -1,9 +1,9 @@
 """Reads questions with known pages from a folder of JSON lines.
 
 The corpus is `pages*.jsonl`, `passages*.jsonl` or `units*.jsonl`; the questions are `queries.jsonl`
-(`query`, and `gold_pages` or `gold_units`; `gold_anchor` and `gold_text` name the place on the
-page), `questions.jsonl` (`query`, `gold_passages`) or
-`tasks.jsonl` (`query`, `history`, `answerability`, `gold_passages`).
+(`query`, and `gold_pages` or `gold_units`; `gold_anchor` and `gold_text` identify the location on
+the page), `questions.jsonl` (`query`, `gold_passages`) or `tasks.jsonl` (`query`, `history`,
+`answerability`, `gold_passages`).
 """
 
 import json
@@ -23,14 +23,14 @@ _RELATED = 2
 
 
 class UnknownFormatError(Exception):
-    """A folder does not contain the data of a suite; the message names the expected format."""
+    """A folder does not contain the data of a suite; the message states the expected format."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoldQuestion:
     """A question with the names of the pages that answer it.
 
-    `anchor` names the answering section, `text` is its content, if they are known.
+    `anchor` is the name of the answering section, and `text` its content, if they are known.
     """
 
     request: SearchRequest
@@ -42,7 +42,7 @@ class GoldQuestion:
 
 
 def corpus_of(folder: Path) -> list[Path]:
-    """Return the files to ingest, in order of their names."""
+    """Return the files to ingest, sorted by name."""
     paths = sorted(path for pattern in CORPUS for path in folder.glob(pattern))
     if not paths:
         raise UnknownFormatError(
@@ -53,7 +53,7 @@ def corpus_of(folder: Path) -> list[Path]:
 
 
 def questions_of(folder: Path, *, limit: int) -> list[GoldQuestion]:
-    """Return the questions that some page answers, each asking for `limit` hits."""
+    """Return the questions that some page answers, each requesting `limit` hits."""
     path = next((folder / name for name in QUESTIONS if (folder / name).is_file()), None)
     if path is None:
         raise UnknownFormatError(
@@ -71,7 +71,7 @@ def questions_of(folder: Path, *, limit: int) -> list[GoldQuestion]:
 
 
 def rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Return the objects of a file of JSON lines."""
+    """Return the objects in a JSON Lines file."""
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():

@@ -1,8 +1,8 @@
-"""Measures the results of a search: the suite `retrieval`.
+"""Measures search results, which is the suite `retrieval`.
 
-The corpus is ingested into a temporary index as by the command, and the questions are searched with
-the searcher that serves users: with all levels, with each level alone, and with the reranker of the
-settings, if there is one.
+The corpus is ingested into a temporary index in the same way as by the command. The questions are
+searched for with the searcher that serves users, with all levels, with each level alone, and with
+the configured reranker, if there is one.
 """
 
 import math
@@ -41,14 +41,14 @@ CUTOFF = 5
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The found pages, best first, and the correct ones, of which there is at least one."""
+    """The pages found, best first, and the correct ones, of which there is at least one."""
 
     pages: Sequence[str]
     gold: Collection[str]
 
     @property
     def ranks(self) -> list[int]:
-        """Return the ranks, from 1, of the correct pages."""
+        """Return the 1-based ranks of the correct pages."""
         return [rank for rank, page in enumerate(self.pages, start=1) if page in self.gold]
 
 
@@ -68,7 +68,9 @@ class _Counting:
 async def evaluate(
     data: Path, *, embedder: Embedder | None = None, reranker: Reranker | None = None
 ) -> Figures:
-    """Return the figures of a folder; raises `UnknownFormatError` when it holds something else."""
+    """Return the measurements for a folder; raises `UnknownFormatError` if it contains something
+    else.
+    """
     corpus = corpus_of(data)
     questions = questions_of(data, limit=LIMIT)
     model = local_embedder() if embedder is None else embedder
@@ -94,7 +96,7 @@ async def evaluate(
 async def ingest_corpus(
     corpus: Sequence[Path], index: Index, embedder: Embedder
 ) -> IngestionResult:
-    """Ingest the files of an evaluation as the command does it."""
+    """Ingest the files of an evaluation in the same way as the command."""
     with ReaderProcess(ReadingLimits()) as reader:
         return await ingest(
             corpus,
@@ -161,7 +163,7 @@ async def _measure(index: Index, model: Embedder, questions: Sequence[GoldQuesti
 async def _measure_reranked(
     index: Index, model: Embedder, questions: Sequence[GoldQuestion], reranker: Reranker
 ) -> Figures:
-    """Return the scores with a reranker, and how many searches it left as they were."""
+    """Return the scores with a reranker, and how many searches it left unchanged."""
     await reranker.warm()
     asked = [
         replace(question, request=replace(question.request, reranked=True))

@@ -1,8 +1,9 @@
 """Splits an answer into its statements with their sources.
 
-A sentence is covered by its own citations, else by those that follow in its paragraph or list, on
-the line below it, or, for a list, a table or code, in the sentence that leads to it. The rules are
-this package's: the figures must not depend on the code that they measure.
+A sentence is covered by its own citations or, if it has none, by those that follow in its paragraph
+or list, on the line below it, or, for a list, a table, or code, in the sentence that introduces it.
+The rules are implemented separately in this package, because the measurements must not depend on
+the code that they measure.
 """
 
 from collections.abc import Sequence
@@ -27,16 +28,17 @@ _LEAST_FIXED = 4
 
 @dataclass(frozen=True, slots=True)
 class CoveredSentence:
-    """A sentence, list item, table or piece of code, and the numbers of its sources."""
+    """A sentence, list item, table, or piece of code, and the numbers of its sources."""
 
     text: str
     cites: tuple[int, ...]
 
 
 def split_covered(answer: str, language: str) -> tuple[CoveredSentence, ...]:
-    """Return the sentences of an answer that state something.
+    """Return the sentences of an answer that make a statement.
 
-    Headings, leads with a colon, a mere yes or no, and the desk's fixed texts state nothing.
+    Headings, introductions with a colon, a mere yes or no, and the desk's fixed texts do not make a
+    statement.
     """
     units = split_units(answer)
     fixed = _find_fixed_openings(language)
@@ -81,7 +83,7 @@ def _find_cover(units: Sequence[Unit], place: int) -> tuple[int, ...]:
 
 
 def _find_lead_cover(units: Sequence[Unit], place: int) -> tuple[int, ...]:
-    """Return the citations of the sentence directly above a list, a table or code."""
+    """Return the citations in the sentence directly above a list, a table, or code."""
     if units[place].kind not in _LED:
         return ()
     for before in reversed(units[:place]):
@@ -94,7 +96,9 @@ def _find_lead_cover(units: Sequence[Unit], place: int) -> tuple[int, ...]:
 
 @cache
 def _find_fixed_openings(language: str) -> tuple[str, ...]:
-    """Return how the desk's own sentences about an answer begin, up to their first value."""
+    """Return the beginnings of the desk's own sentences about an answer, up to their first
+    placeholder.
+    """
     texts = load_texts()
     openings = (_find_opening(texts, key, language) for key in _FIXED_KEYS)
     return tuple(opening for opening in openings if len(opening) >= _LEAST_FIXED)

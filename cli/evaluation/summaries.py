@@ -1,4 +1,4 @@
-"""Sums up the measures of each variant, and gives all figures as plain values."""
+"""Summarizes the measures of each variant, and returns all measurements as plain values."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,12 +23,12 @@ class MeasuredVariant:
 
     @property
     def worst_first(self) -> list[AnswerMeasure]:
-        """The measures, the worst first."""
+        """The measures, with the worst first."""
         return sorted(self.measures, key=lambda one: one.rank)
 
 
 def summarize(variant: MeasuredVariant) -> Figures:
-    """Return the figures of one variant; a mean over nothing is None."""
+    """Return the summary of one variant; a mean without any values is None."""
     measures = variant.measures
     to_refuse = [measure for measure in measures if measure.asked.case.expect == "refuse"]
     to_answer = [measure for measure in measures if measure.asked.case.expect == "answer"]
@@ -101,7 +101,7 @@ def _sum_totals(measures: Sequence[AnswerMeasure]) -> Figures:
 
 
 def _count_kinds(measures: Sequence[AnswerMeasure]) -> dict[str, str]:
-    """Return for each kind how many of its questions were answered usefully."""
+    """Return, for each type of question, how many were answered usefully."""
     kinds = sorted({measure.asked.case.kind for measure in measures} - {""})
     counted = {}
     for kind in kinds:

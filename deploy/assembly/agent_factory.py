@@ -1,6 +1,6 @@
 """Creates the handlers of the roles: the manager, and each agent with its dependencies.
 
-`HandlerPipeline.make` is the one place where a handler is assembled.
+`HandlerPipeline.make` is the only place where a handler is assembled.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -70,14 +70,15 @@ if TYPE_CHECKING:
 
 AnyAgent = Agent[Any, Any]
 PromptPlaces = tuple[Path | None, Path | None]
-"""The folder of an assistant's prompts, and that of its specialists."""
+"""The folder of an assistant's prompts, and the folder of its specialists."""
 MANAGER = Role.MANAGER.value
 MODEL_RESERVE_SECONDS = 5.0
 INGESTION_SLOTS = 4
-"""Documents are listed and removed during an ingestion; sources are ingested one after the
-other."""
+"""Documents can be listed and removed during an ingestion, but sources are ingested one after the
+other.
+"""
 _PROCESS = uuid4().hex[:8]
-"""An index in the process counts only its own changes, not those of other processes."""
+"""An index in the process counts only its own changes, not those made by other processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,7 @@ class AgentFactory:
 
 @dataclass(frozen=True, slots=True)
 class HandlerPipeline:
-    """Creates the handler of each role of one process."""
+    """Creates the handlers of the roles of one process."""
 
     factories: Mapping[Assistant, AgentFactory]
     manager: ManagerAgent | None
@@ -203,9 +204,9 @@ class HandlerPipeline:
     def make(self, role: str) -> Handler:
         """Return the handler of a role.
 
-        A suspect (an entry whose worker died) goes to a child process, which creates this handler
-        again. All other entries go to the manager, or to the agent of their assistant; the steps of
-        an agent's run are those of `AgentHandler.handle`.
+        A suspect (an entry whose worker died) is passed to a child process, which creates this
+        handler again. All other entries are passed to the manager, or to the agent of their
+        assistant; the steps of a run are described in `AgentHandler.handle`.
         """
         if role == MANAGER and self.manager is not None:
             return self.isolate(self.manager)
@@ -226,7 +227,7 @@ class HandlerPipeline:
         return RunDrafts(self.drafts, self.meter.count_fallback, delivery)
 
     async def _read_index(self, assistant: Assistant) -> str:
-        """Return the version of an assistant's index; "" if it cannot be read."""
+        """Return the version of an assistant's index, or "" if it cannot be read."""
         factory = self.factories.get(assistant)
         knowledge = None if factory is None else factory.knowledge
         if knowledge is None:
@@ -240,7 +241,9 @@ class HandlerPipeline:
         return name_index_version(revision, counted_by=_PROCESS if is_own else "")
 
     def isolate(self, handler: Handler) -> Handler:
-        """Return a handler that runs suspects in the quarantine, if there is one for its role."""
+        """Return a handler that runs suspects in quarantine, if there is a quarantine for its
+        role.
+        """
         if self.quarantine is None or handler.role.value not in self.quarantine.roles:
             return handler
         return IsolatedHandler(handler, self.quarantine, self.calls.count_isolated_calls)
@@ -263,13 +266,13 @@ async def make_worker_specs(
 ) -> list[WorkerSpec]:
     """Return the worker specifications of these roles, and of ingestion if there is an index.
 
-    `models` returns the model of a task; by default the settings name the models, which are closed
-    with `stack`. Suspects of the quarantine's roles run in `quarantine`.
-    Without `drafts` no part of an answer is shown before the whole answer is approved. Without
-    `broker` an ingestion is not divided among processes. `prompts`
-    can be read again while the workers run. `lazily` creates the agents of other ways than the
-    configured one when somebody asks in such a way: a command that answers one question starts
-    sooner, and a long-running process reports what it cannot create when it starts.
+    `models` returns the model for a task; by default, the configured models are used, and closed
+    with `stack`. Suspects of the quarantine's roles run in `quarantine`. If `drafts` is false, no
+    part of an answer is shown before the whole answer is approved. Without `broker`, an ingestion
+    is not distributed across processes. `prompts` can be reloaded while the workers are running. If
+    `lazily` is true, the agents of ways other than the configured one are created on first use.
+    This lets a command that answers a single question start sooner, whereas a long-running process
+    should report at startup what it cannot create.
     """
     from deploy.assembly.assistant_prompts import check_prompts
 
@@ -356,7 +359,7 @@ def make_manager(
     on_fault: OnFault = ignore_fault,
     people: RedisPeople | None = None,
 ) -> ManagerAgent:
-    """Return the manager of the assistant's flow; it counts decisions and faults."""
+    """Return the manager for the assistant's flow, which counts decisions and faults."""
     return ManagerAgent(
         FLOWS,
         memory,
@@ -384,14 +387,16 @@ def make_manager(
 
 
 async def open_own_index(settings: Settings) -> "Index":
-    """Return the index of an assistant in a process that did not open it; the caller closes it."""
+    """Return the index of an assistant for a process that did not open it; the caller must close
+    it.
+    """
     from deploy.assembly.knowledge import make_embedder, open_index
 
     return await open_index(settings, make_embedder(settings))
 
 
 def _list_flows(served: Sequence[Settings]) -> list[Flow]:
-    """Return the flows of the ways that the assistants are set to."""
+    """Return the flows of the ways of answering that the assistants use."""
     return [FLOWS[NEWEST[settings.way.value]] for settings in served]
 
 
@@ -430,9 +435,9 @@ def _make_ingesting(
 def _make_early_embedding(
     settings: Settings, knowledge: "Knowledge | None", client: "Redis"
 ) -> "EarlyEmbedding | None":
-    """Return the early embedding by a vendor; None for a model on this machine.
+    """Return the early embedding by a vendor, or None for a model on this machine.
 
-    A process without an index shares the vectors through Redis with those that search.
+    A process without an index shares the vectors, through Redis, with the processes that search.
     """
     if not settings.has_vendor_embedding:
         return None
@@ -459,10 +464,10 @@ def _make_factories(
     tool_access: ToolAccess,
     verified: "RedisVerifiedAnswers | None" = None,
 ) -> dict[Assistant, AgentFactory]:
-    """Return a factory for each assistant, which has only the assistant's own documents.
+    """Return a factory for each assistant, which can access only the assistant's own documents.
 
-    `models` are those of each folder of prompts: assistants with the same folders share the models
-    and their connections.
+    `models` contains the models for each folder of prompts; assistants with the same folders share
+    the models and their connections.
     """
     own = served[0]
     detector = make_detector(own.refdesk_data)
@@ -489,8 +494,8 @@ def _make_factories(
 def _models(
     settings: Settings, client: "Redis", stack: AsyncExitStack, prompts: "PromptFolders | None"
 ) -> Callable[[str], Model]:
-    """Return a function from a task to its model; with only `offline`, no vendor library is
-    loaded.
+    """Return a function that returns the model for a task; with only `offline`, no vendor library
+    is loaded.
     """
     offline: Model = MissingModel()
     made: list[Callable[[str], Model]] = []

@@ -1,4 +1,4 @@
-"""Loads the prompts of the product, and those of an assistant's own folder over them."""
+"""Loads the built-in prompts, overridden by those in an assistant's own folder."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,11 +12,11 @@ from config.way_settings import find_own_prompts
 from llm.prompts import Prompts, Rendered, prompt_inputs
 
 TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.model_task is not None}
-"""The model task of the agents of a role."""
+"""The model task of the agents in a role."""
 
 
 class OverridingPrompts:
-    """Renders the prompts of some tasks from a folder, and the others from the product."""
+    """Renders the prompts of some tasks from a folder, and all others from the built-in ones."""
 
     def __init__(self, own: Mapping[str, Prompts], others: Prompts) -> None:
         self._own = dict(own)
@@ -28,8 +28,8 @@ class OverridingPrompts:
 
 
 class ReloadablePrompts:
-    """Renders the prompts of one folder, and those of specialists, as they were last read. Injected
-    prompts replace them until the process ends, even if the files are read again.
+    """Renders the prompts in one folder, and those of specialists, as they were last read. Injected
+    prompts override them until the process ends, even if the files are reloaded.
     """
 
     def __init__(self, folder: Path | None = None, specialists: Path | None = None) -> None:
@@ -39,7 +39,7 @@ class ReloadablePrompts:
         self._injected: dict[str, Prompts] = {}
 
     def inject_prompts(self, texts: Mapping[str, str]) -> None:
-        """Use texts as the prompts of their tasks without a file; raises `PromptError`."""
+        """Use strings as the prompts of their tasks, without a file; raises `PromptError`."""
         variables = _find_variables()
         unknown = [name for name in texts if name not in variables]
         if unknown:
@@ -53,14 +53,14 @@ class ReloadablePrompts:
 
 
 class PromptFolders:
-    """The prompts of the assistants of one process, which can be read again while they are used."""
+    """The prompts of the assistants in one process, which can be reloaded while they are in use."""
 
     def __init__(self) -> None:
         self._prompts: dict[tuple[Path | None, Path | None], ReloadablePrompts] = {}
         self._injected: dict[str, str] = {}
 
     def of(self, folder: Path | None, specialists: Path | None = None) -> ReloadablePrompts:
-        """Return the prompts of a folder, and of a folder of specialists; raises `PromptError`."""
+        """Return the prompts in a folder, and in a folder of specialists; raises `PromptError`."""
         key = (folder, specialists)
         if key not in self._prompts:
             made = ReloadablePrompts(folder, specialists)
@@ -69,15 +69,18 @@ class PromptFolders:
         return self._prompts[key]
 
     def inject_prompts(self, texts: Mapping[str, str]) -> None:
-        """Use texts as the prompts of their tasks in all folders, for tests and for programs that
-        optimise prompts; nothing is written. Raises `PromptError`, and then nothing has changed."""
+        """Use strings as the prompts of their tasks in all folders, for tests and for programs that
+        optimize prompts; nothing is written. If this raises `PromptError`, nothing has changed.
+        """
         ReloadablePrompts().inject_prompts(texts)
         self._injected |= texts
         for prompts in self._prompts.values():
             prompts.inject_prompts(texts)
 
     def reload(self) -> str:
-        """Read all folders again; return why one cannot be used, and then nothing has changed."""
+        """Reload all folders; return why one of them cannot be used, in which case nothing has
+        changed.
+        """
         try:
             read = {key: load_overriding_prompts(*key) for key in self._prompts}
         except PromptError as error:
@@ -88,12 +91,12 @@ class PromptFolders:
 
 
 def load_prompts() -> PromptFiles:
-    """Return the prompts of the product, checked against their tasks; raises `PromptError`."""
+    """Return the built-in prompts, checked against their tasks; raises `PromptError`."""
     return PromptFiles(_find_variables())
 
 
 def load_overriding_prompts(folder: Path | None, specialists: Path | None = None) -> Prompts:
-    """Return the prompts of the product, overridden by those of a folder.
+    """Return the built-in prompts, overridden by those in a folder.
 
     Prompts named in the profiles of a `specialists` folder override both. Raises `PromptError` for
     a folder without prompts, with a file that is not the prompt of a task, or with an unusable
@@ -110,7 +113,7 @@ def load_overriding_prompts(folder: Path | None, specialists: Path | None = None
 
 
 def check_prompts(folders: Iterable[tuple[Path | None, Path | None]]) -> None:
-    """Load the prompts of folders, and of their specialists; raises `PromptError`."""
+    """Load the prompts in folders, and those of their specialists; raises `PromptError`."""
     for own in set(folders) - {(None, None)}:
         load_overriding_prompts(*own)
 

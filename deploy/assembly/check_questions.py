@@ -33,7 +33,7 @@ log = structlog.get_logger("ingestion")
 
 
 def make_options(settings: Settings, groups: tuple[str, ...] = ()) -> SearchOptions:
-    """Return how questions are searched for: as the search of an answer."""
+    """Return the options for searches, which are the same as in the search for an answer."""
     return SearchOptions(
         limit=settings.search_results_limit,
         context_tokens=find_context_tokens(settings),
@@ -43,7 +43,7 @@ def make_options(settings: Settings, groups: tuple[str, ...] = ()) -> SearchOpti
 
 
 def has_records(settings: Settings) -> bool:
-    """Return whether there are records; a database file is not made for a check."""
+    """Return whether there are records; a database file is not created for a check."""
     is_there = settings.records_url is not None or (settings.refdesk_data / FILE).exists()
     return settings.keeps_records and is_there
 
@@ -51,7 +51,7 @@ def has_records(settings: Settings) -> bool:
 async def collect_questions(
     settings: Settings, store: "RecordStore", embedder: "Embedder"
 ) -> list[CheckQuestion]:
-    """Return the questions of an assistant: marked, verified, most asked, and its gaps.
+    """Return the questions of an assistant: marked, verified, and most frequent ones, and gaps.
 
     Raises `RecordsUnavailableError` and `EmbeddingFailed`.
     """
@@ -77,8 +77,8 @@ async def checking(
     """Check how the enclosed ingestion changes the results of the questions; the console shows
     them.
 
-    Provides the callback that the ingestion calls before its first change; None without records. A
-    failed check is logged and does not affect the ingestion.
+    Provides the callback that the ingestion calls before its first change, or None without records.
+    A failed check is logged and does not affect the ingestion.
     """
     from records.checks import CheckStore
 

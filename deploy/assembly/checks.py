@@ -1,6 +1,7 @@
-"""Checks a change of the documents: the search results of questions before and after it.
+"""Checks a change to the documents by comparing the search results of questions before and after
+it.
 
-The questions are searched for in a copy of the index, then the proposed documents are ingested into
+The questions are searched for in a copy of the index. Then the proposed documents are ingested into
 the copy, and the questions are searched for again. Unchanged documents keep their chunks and
 vectors. The index in use is not changed.
 """
@@ -50,11 +51,11 @@ from knowledge.search.searcher import LevelSearcher
 from knowledge.source_registry import GIT, FetchedSource, SourceSpec, locate_copy, parse_source
 
 PREFIX = "check-"
-"""How the folder of a copy begins, in the data folder."""
+"""The prefix of the folder name of a copy in the data folder."""
 EARLIER = "earlier"
-"""The folder of the state before the change, inside the folder of the copy."""
+"""The folder with the state before the change, inside the folder of the copy."""
 AskBoth = Callable[[CheckResult, Knowledge, Knowledge], Awaitable[None]]
-"""Asks questions of the documents before and after the change."""
+"""Asks questions about the documents before and after the change."""
 _NO_QUESTIONS = (
     "there are no questions to check: name a file with --questions; nothing was recorded, marked "
     "or verified here"
@@ -65,7 +66,8 @@ _NO_QUESTIONS = (
 class Proposal:
     """A state of a source: its current state, or a revision of the repository that contains it.
 
-    `stands_for` is the name in the index of the source that it replaces; empty for its own.
+    `stands_for` is the name, in the index, of the source that it replaces; it is empty if the
+    source keeps its own name.
     """
 
     spec: SourceSpec
@@ -80,9 +82,10 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class AnswerChange:
-    """Both answers of a question; `lost` are sentences of the first one, with the judge's reason.
+    """Both answers to a question; `lost` contains sentences of the first one, with the judge's
+    reason.
 
-    `error`: why nothing was judged.
+    `error` is the reason why they were not judged.
     """
 
     question: CheckQuestion
@@ -94,7 +97,7 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """The result of a check; `notes` state what could not be checked."""
+    """The result of a check; `notes` states what could not be checked."""
 
     result: CheckResult
     seconds: float
@@ -105,7 +108,7 @@ class CheckRun:
 def find_proposals(
     settings: Settings, named: Sequence[str], *, revision: str, folder: str, stands_for: str
 ) -> list[Proposal]:
-    """Return the proposed states of the named sources; of all configured ones if none is named.
+    """Return the proposed states of the named sources, or of all configured ones if none are named.
 
     Raises `CommandError` and `SourceError`.
     """
@@ -142,10 +145,10 @@ async def run_check(
 ) -> CheckRun:
     """Return how the proposed documents change the results of the questions.
 
-    The documents are compared with the index in use, or, with `base`, with that revision of
-    themselves. `with_records` adds the recorded, marked and verified questions of the assistant.
-    `ask` receives the result and both states of the documents. Raises `CommandError`, and the
-    errors of sources and of the index.
+    The documents are compared with the index in use or, if `base` is given, with that revision of
+    the documents. `with_records` adds the recorded, marked, and verified questions of the
+    assistant. `ask` receives the result and both states of the documents. Raises `CommandError`,
+    and the errors of sources and of the index.
     """
     if base is not None and any(proposal.stands_for for proposal in proposals):
         raise CommandError("--as compares with the index in use, so it excludes --base")
@@ -176,7 +179,7 @@ async def run_check(
 
 
 async def _keep_earlier(own: Settings, knowledge: Knowledge) -> None:
-    """Copy the copy before the proposed documents change it."""
+    """Make a second copy before the proposed documents change the first one."""
     target = own.refdesk_data / EARLIER / "index"
     await knowledge.index.copy_to(target)
     (copied,) = target.iterdir()
@@ -198,7 +201,7 @@ async def _read_recorded(settings: Settings, knowledge: Knowledge) -> list[Check
 async def _open_copy(
     settings: Settings, *, is_empty: bool
 ) -> AsyncIterator[tuple[Settings, Knowledge]]:
-    """Provide a copy of the index in use, or an empty index, and the settings to use it."""
+    """Provide a copy of the index in use, or an empty index, and the settings for using it."""
     place = None
     if not is_empty:
         protect_data_folder(settings.refdesk_data)
@@ -228,7 +231,7 @@ async def _open_copy(
 
 
 async def _copy_index(settings: Settings, own: Settings) -> None:
-    """Copy the index in use, here or by the process that has it open."""
+    """Copy the index in use, either here or in the process that has it open."""
     if settings.qdrant_url is not None:
         raise CommandError(
             "the index is on a Qdrant server, which is not copied: compare two revisions with "
@@ -302,7 +305,7 @@ def _survey_revision(
     read_title: ReadTitle,
     language_of: LanguageOf,
 ) -> Survey:
-    """Return the files of a folder as a revision of the repository around it has them."""
+    """Return the files in a folder as they are in a revision of the repository that contains it."""
     path = Path(proposal.spec.place)
     places = find_places(path)
     top = next(
@@ -324,7 +327,7 @@ def _survey_substitute(
     read_title: ReadTitle,
     language_of: LanguageOf,
 ) -> Survey:
-    """Return the files of a folder as those of the source that it replaces."""
+    """Return the files in a folder as those of the source that it replaces."""
     path, root = Path(proposal.spec.place), Path(proposal.root)
     # The rules of access above the source hold, and those of the proposed folder itself.
     bases = [RuleBase(path, within=path), RuleBase(root, outside=root)]
@@ -333,7 +336,7 @@ def _survey_substitute(
 
 
 def _rename(surveyed: Survey, proposal: Proposal, begin: str, instead: str = "") -> Survey:
-    """Return a survey whose files have the names and addresses of those of the source."""
+    """Return a survey whose files have the names and URLs of those in the source."""
     located = {}
     for path, place in surveyed.locations.items():
         is_inside = bool(begin) and place.name.startswith(begin)
@@ -344,7 +347,7 @@ def _rename(surveyed: Survey, proposal: Proposal, begin: str, instead: str = "")
 
 
 def _find_spec(known: dict[str, SourceSpec], text: str, folder: str) -> SourceSpec:
-    """Return a configured source by its name, else the source that a text names."""
+    """Return a configured source by name or, if there is none, the source described by a text."""
     if text in known:
         return known[text]
     spec = parse_source(text, folder=folder)
@@ -354,7 +357,9 @@ def _find_spec(known: dict[str, SourceSpec], text: str, folder: str) -> SourceSp
 
 
 def _find_root(known: dict[str, SourceSpec], text: str) -> str:
-    """Return the name under which the index has a path; it may be reached by a link."""
+    """Return the name under which a path is in the index; the path may be reached through a
+    link.
+    """
     if text in known or "://" in text or text.startswith(GIT):
         return text
     return os.path.realpath(text)
@@ -366,7 +371,7 @@ def _refuse_failures(ingested: IngestionResult) -> None:
 
 
 def _find_strangers(proposals: Sequence[Proposal], before: Snapshot) -> list[str]:
-    """Return a note on each proposal of a source that the index does not have."""
+    """Return a note for each proposal whose source is not in the index."""
     roots = {os.path.realpath(document.root) for document in before.listed.values()}
     return [
         f"the index has no documents of {proposal.root}, so all of its pages count as added: name "

@@ -1,4 +1,6 @@
-"""Notes which Redis the owner of an index uses, and opens the list of sources of a data folder."""
+"""Records which Redis the owner of an index uses, and opens the list of sources in a data
+folder.
+"""
 
 import os
 from pathlib import Path
@@ -11,21 +13,21 @@ if TYPE_CHECKING:
     from knowledge.source_registry import SourceRegistry
 
 OWNERS_REDIS = "index-redis"
-"""The file that names the Redis of the process that has opened the embedded index."""
+"""The file that contains the Redis URL of the process that has opened the embedded index."""
 
 
 def note_redis(data_folder: Path, redis_url: str | None) -> None:
-    """Note which Redis this process uses, as the owner of the embedded index of a data folder."""
+    """Record which Redis this process uses, as the owner of the embedded index in a data folder."""
     note = data_folder / OWNERS_REDIS
     with open(note, "w", encoding="utf-8", opener=_open_for_owner) as file:
         file.write(f"{os.getpid()} {_describe_redis(redis_url)}")
 
 
 def check_redis_of_owner(data_folder: Path, redis_url: str | None) -> None:
-    """Raise `CommandError` if the owner of the embedded index uses another Redis.
+    """Raise `CommandError` if the owner of the embedded index uses a different Redis.
 
-    Its workers would never see the questions of this process, which would all fail at their
-    deadline. The note of a process that has ended is ignored.
+    Its workers would never receive the questions of this process, which would all fail at their
+    deadlines. The record of a process that has ended is ignored.
     """
     try:
         note = (data_folder / OWNERS_REDIS).read_text(encoding="utf-8")
@@ -35,9 +37,9 @@ def check_redis_of_owner(data_folder: Path, redis_url: str | None) -> None:
     own = _describe_redis(redis_url)
     if theirs != own and pid.isdigit() and _is_running(int(pid)):
         raise CommandError(
-            f"process {pid} has opened the index in {data_folder.resolve()} and uses "
-            f"another Redis: {theirs}, found {own} here. Set the same REDIS_URL for both, set "
-            "another REFDESK_DATA, or stop that process"
+            f"process {pid} has already opened the index in {data_folder.resolve()} and uses "
+            f"{theirs}, but this process uses {own}. Use the same REDIS_URL for "
+            "both, set REFDESK_DATA to a different folder, or stop the other process"
         )
 
 
@@ -54,7 +56,7 @@ def _open_for_owner(path: str, flags: int) -> int:
 
 
 def _describe_redis(redis_url: str | None) -> str:
-    """Return the address of the Redis in use, without its credentials."""
+    """Return the URL of the Redis in use, without its credentials."""
     if redis_url is None:
         return "the Redis of the data folder (no REDIS_URL)"
     parts = urlsplit(redis_url)

@@ -1,4 +1,4 @@
-"""Ingests documents: in this process, or by the process that owns the index."""
+"""Ingests documents, either in this process or in the process that owns the index."""
 
 import json
 import os
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
 
 _COUNTS = TypeAdapter(tuple[int, int, int, int])
 MOST_READERS = 8
-"""More would wait for the one process that embeds and writes."""
+"""Further readers would wait for the one process that embeds and writes."""
 OFTEN_LINKED = 5
-"""Number of documents linking to a host from which on `LINK_HOSTS` is suggested for it."""
+"""The number of documents that must link to a host before it is suggested for `LINK_HOSTS`."""
 
 
 def count_processors(control_groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return how many processors this process may use, also by the quota of its container."""
+    """Return how many processors this process may use, considering the quota of its container."""
     # macOS has no such function.
     listed = getattr(os, "sched_getaffinity", None)
     processors = (os.cpu_count() or 1) if listed is None else len(listed(0))
@@ -73,12 +73,12 @@ def count_processors(control_groups: Path = Path("/sys/fs/cgroup")) -> int:
 
 
 def count_readers(settings: Settings) -> int:
-    """Return how many documents this process reads at once."""
+    """Return how many documents this process reads in parallel."""
     return settings.ingestion_readers or min(count_processors(), MOST_READERS)
 
 
 def limit_reading(settings: Settings) -> "ReadingLimits":
-    """Return the limits of reading one document."""
+    """Return the limits for reading one document."""
     from knowledge.isolation.messages import ReadingLimits
 
     return ReadingLimits(
@@ -89,9 +89,10 @@ def limit_reading(settings: Settings) -> "ReadingLimits":
 def make_waiting_embedder(
     settings: Settings, patient: PatientLimiter | None
 ) -> "Callable[[OpenIndex], Embedder]":
-    """Return what chooses the embedder of an index: one that waits for its vendor's limits.
+    """Return a function that returns the embedder for an index, which waits for its vendor's rate
+    limits.
 
-    An embedder that other settings have made goes on as it is.
+    An embedder that was created from other settings is returned unchanged.
     """
     if patient is None or not settings.has_vendor_embedding:
         return lambda opened: opened.embedder
@@ -105,12 +106,12 @@ def make_waiting_embedder(
 
 
 def make_patient(limits: Limiter | None) -> PatientLimiter | None:
-    """Return the limits for an ingestion, which waits as long as necessary."""
+    """Return the limiter for an ingestion, which waits as long as necessary."""
     return None if limits is None else PatientLimiter(limits)
 
 
 def count_waits(patient: PatientLimiter | None) -> LimitWaits | None:
-    """Return how long an ingestion waited for limits; None if it did not."""
+    """Return how long an ingestion waited because of rate limits, or None if it did not."""
     if patient is None or not patient.waits:
         return None
     return LimitWaits(patient.waits, patient.seconds)
@@ -128,11 +129,12 @@ async def ingest_here(
     before_change: "BeforeChange | None" = None,
     orders: "Orders | None" = None,
 ) -> IngestionResult:
-    """Ingest sources into an index that this process owns; `replaced` is that of `ingest`.
+    """Ingest sources into an index that this process owns; `replaced` is passed to `ingest`.
 
-    `limits` are those of its vendor of vectors. `describes_by_rules` asks no model for descriptions
-    of changed documents; those of others stay, whoever wrote them. `before_change` is that of
-    `ingest`. By `orders` other processes read and write the documents.
+    `limits` are the rate limits of the embedding vendor. If `describes_by_rules` is true, no model
+    is called to describe changed documents; existing descriptions of other documents are kept.
+    `before_change` is passed to `ingest`. If `orders` is given, other processes read and write the
+    documents.
     """
     # Imported here: it loads every reader of documents, which most commands do not need.
     from knowledge.ingestion import ingest
@@ -206,8 +208,8 @@ async def ingest_alone(
     replaced: "Sequence[ListedDocument]" = (),
     orders: "Orders | None" = None,
 ) -> IngestionResult:
-    """Ingest in a process that answers no searches, and build the graphs of vectors. The engine
-    blocks the process while it builds.
+    """Ingest in a process that runs no searches, and build the search index, which blocks the
+    process.
     """
     knowledge.index.optimize_regularly()
     async with checking(settings, knowledge, _name_sources(sources)) as begin_check:
@@ -232,10 +234,10 @@ def make_describer(
     pauses: tuple[float, ...] | None = None,
     limiter: "Limiter | None" = None,
 ) -> "RuleDescriber | ModelDescriber":
-    """Return the describer of pages: rules, or the model of `DESCRIPTION_MODEL`.
+    """Return the describer of pages, which uses rules or the model in `DESCRIPTION_MODEL`.
 
-    `pauses` replaces the seconds between requests to a model that is not available; `limiter`
-    limits the requests.
+    `pauses` overrides the seconds between requests to an unavailable model; `limiter` limits the
+    requests.
     """
     if settings.description_model == "offline":
         from knowledge.rule_descriptions import RuleDescriber
@@ -265,7 +267,9 @@ async def ingest_by_owner(
     sources: Sequence[FetchedSource],
     report: Report,
 ) -> IngestionResult:
-    """Have the process that owns the index ingest, and wait for it; raises `IndexUnavailable`."""
+    """Have the process that owns the index run the ingestion, and wait for it; raises
+    `IndexUnavailable`.
+    """
     payload: Fields = {SOURCES: [source.model_dump(mode="json") for source in sources]}
     shown = ""
 
@@ -291,9 +295,11 @@ async def ingest_by_owner(
 async def find_orders(
     settings: Settings, assistant_key: tuple[str, str], broker: Broker, client: "Redis"
 ) -> "Orders | None":
-    """Return how to give documents to other processes; None if this one has to do all of it.
+    """Return an object that passes documents to other processes, or None if this process has to do
+    all the work.
 
-    That is so with an embedded index, and while no process works for the roles `read` and `write`.
+    The latter is the case with an embedded index, and if no process works for the roles `read` and
+    `write`.
     """
     if settings.qdrant_url is None:
         return None
@@ -309,7 +315,9 @@ async def find_orders(
 def make_read_handler(
     settings: Settings, client: "Redis", stack: AsyncExitStack
 ) -> "tuple[ReadHandler, int]":
-    """Return what reads documents for other processes, and how many at once."""
+    """Return the handler that reads documents for other processes, and how many it reads in
+    parallel.
+    """
     from knowledge.isolation.reader_pool import ReaderPool
     from knowledge.isolation.reader_process import ReaderProcess
     from worker.distributed_ingestion import ReadHandler
@@ -326,7 +334,9 @@ def make_read_handler(
 def make_write_handler(
     settings: Settings, knowledge: Knowledge, client: "Redis", stack: AsyncExitStack
 ) -> "tuple[WriteHandler, int]":
-    """Return what writes documents for other processes, and how many at once."""
+    """Return the handler that writes documents for other processes, and how many it writes in
+    parallel.
+    """
     from worker.distributed_ingestion import DOCUMENTS_PER_WRITER, WriteHandler
 
     choose = make_waiting_embedder(settings, make_patient(knowledge.limits))
@@ -349,7 +359,7 @@ def make_ingestion_handler(
     broker: Broker | None,
     client: "Redis",
 ) -> IngestionHandler:
-    """Return the handler of the requests of other processes; `broker` that of `find_orders`."""
+    """Return the handler for requests from other processes; `broker` is passed to `find_orders`."""
     first = settings.of_assistants()[0]
 
     async def ingest(
@@ -374,7 +384,7 @@ def make_ingestion_handler(
 
 
 def _read_quota(control_groups: Path) -> float | None:
-    """Return the quota of this process's control group in processors; None without one."""
+    """Return the processor quota of this process's control group, or None without one."""
     try:
         words = (control_groups / "cpu.max").read_text("ascii").split()
     except OSError:
@@ -394,7 +404,9 @@ def _read_quota(control_groups: Path) -> float | None:
 def _suggest_link_hosts(
     result: IngestionResult, trusted: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield a note about hosts that many documents link to, and whose links answers do not show."""
+    """Yield a note about hosts that many documents link to, but to which answers do not show
+    links.
+    """
     often = {
         host: count
         for host, count in result.linked_hosts

@@ -1,8 +1,8 @@
-"""Runs an ingestion into the index in use, or into one that replaces it.
+"""Runs an ingestion into the index in use, or into one that will replace it.
 
-An index has vectors of one embedding model. If the settings name another model, form or length, a
-second index is written next to the first one, which continues to answer. The second index replaces
-it once it contains the documents of all sources of the first.
+An index contains the vectors of one embedding model. If a different model, form, or length is
+configured, a second index is written next to the first one, which continues to serve questions. The
+second index replaces it once it contains the documents of all sources in the first one.
 """
 
 import os
@@ -47,7 +47,7 @@ _LISTED = TypeAdapter(list[ListedDocument])
 async def run_ingestion(
     settings: "Settings", sources: "Sequence[Path | SourceSpec]", report: "Report"
 ) -> "IngestionResult":
-    """Ingest sources: in this process, or by the process that owns the index."""
+    """Ingest sources in this process, or in the process that owns the index."""
     # Imported here, because a request about documents needs no crawler.
     from deploy.assembly.source_opening import fetch_sources
 
@@ -81,7 +81,7 @@ async def request_documents(settings: "Settings", request: OwnerRequest) -> "Fie
 
 
 def read_vectors(stored: object) -> VectorIdentity | None:
-    """Return the identity of vectors in a reply of the process that owns the index."""
+    """Return the identity of the vectors, from a reply of the process that owns the index."""
     if not isinstance(stored, list) or len(stored) != len(VectorIdentity._fields):
         return None
     model, dimensions, forms = map(str, stored)
@@ -89,7 +89,7 @@ def read_vectors(stored: object) -> VectorIdentity | None:
 
 
 async def find_replacement_notes(settings: "Settings", serving: VectorIdentity) -> list[str]:
-    """Return notes for the operator if the settings name another embedding model than that of the
+    """Return notes for the operator if the configured embedding model differs from that of the
     index.
     """
     wanted = identify_vectors(make_embedder(settings))
@@ -115,7 +115,7 @@ async def _ingest_replacement(
     wanted: VectorIdentity,
     report: "Report",
 ) -> "IngestionResult":
-    """Ingest all sources into the replacing index; let it answer if nothing is missing from it."""
+    """Ingest all sources into the replacement index; switch to it if nothing is missing from it."""
     from deploy.assembly.source_opening import fetch_sources
 
     roots = {source.spec.root for source in given}
@@ -149,7 +149,7 @@ async def _ingest_replacement(
 
 @asynccontextmanager
 async def _finding_orders(settings: "Settings") -> "AsyncIterator[Orders | None]":
-    """Provide the way to other processes that read and write, if there are any."""
+    """Provide access to other processes that read and write documents, if there are any."""
     if settings.qdrant_url is None or settings.redis_url is None:
         yield None
         return
@@ -162,9 +162,10 @@ async def _finding_orders(settings: "Settings") -> "AsyncIterator[Orders | None]
 
 
 def _find_reason(left: Mapping[str, str], read: Sequence[str], result: "IngestionResult") -> str:
-    """Return why an index is incomplete, or an empty text; `left` documents are not in it.
+    """Return the reason why an index is incomplete, or an empty string. `left` is the number of
+    documents missing from it.
 
-    Those of a source that was read without failures have disappeared from it.
+    If the source was read without errors, these documents no longer exist in the source.
     """
     known = set(map(os.path.realpath, read))
     unread = sorted({root for root in left.values() if os.path.realpath(root) not in known})
@@ -195,7 +196,7 @@ async def _switch(place: IndexPlace, wanted: VectorIdentity) -> str:
 
 
 async def _list_serving(settings: "Settings") -> list[ListedDocument]:
-    """Return the documents of the index that answers."""
+    """Return the documents in the serving index."""
     listed: list[ListedDocument] = []
     while True:
         after = listed[-1].id if listed else ""
@@ -208,7 +209,7 @@ async def _list_serving(settings: "Settings") -> list[ListedDocument]:
 
 
 async def _has_replacement(place: IndexPlace, wanted: VectorIdentity) -> bool:
-    """Return whether an index of such vectors is being written, or was left incomplete."""
+    """Return whether an index with such vectors is being written, or was left incomplete."""
     if place.url is None:
         folders = place.folders
         return folders.has(folders.name_replacement(wanted))

@@ -1,4 +1,4 @@
-"""Opens the index, the embedder, and the search over both."""
+"""Opens the index and the embedder, and the search that uses both."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -46,7 +46,7 @@ log = structlog.get_logger("knowledge")
 
 @dataclass(frozen=True, slots=True)
 class IndexPlace:
-    """Where the index of one assistant is: on the server at `url`, or in the data folder."""
+    """The location of an assistant's index: on the server at `url`, or in the data folder."""
 
     tenant: str
     assistant: str
@@ -70,14 +70,16 @@ class IndexPlace:
 
 @dataclass(slots=True, eq=False)
 class Knowledge(OpenIndex):
-    """An open index whose vendors of vectors and scores have limits that processes share."""
+    """An open index; the rate limits of its embedding and reranking vendors are shared by all
+    processes.
+    """
 
     limits: "SharedLimits | None" = None
-    """The limits of the vendors' embedder and reranker."""
+    """The rate limits of the vendor's embedder and reranker."""
     shared_with: "tuple[Redis, int, Mapping[str, ModelLimit]] | None" = None
 
     def adopt(self, opened: OpenIndex) -> None:
-        """Answer from another index from now on."""
+        """Use a different index from now on."""
         # The class of a dataclass with slots is not the one that `super()` would find.
         OpenIndex.adopt(self, opened)
         if self.shared_with is not None:
@@ -86,9 +88,9 @@ class Knowledge(OpenIndex):
     def share_vectors(
         self, client: "Redis", shards: int, model_limits: Mapping[str, ModelLimit]
     ) -> None:
-        """Let other processes use the vectors and scores that a vendor has returned here.
+        """Share the vectors and scores that a vendor has returned here with other processes.
 
-        The vendor's limits then apply across all processes.
+        The vendor's rate limits then apply across all processes.
         """
         self.shared_with = client, shards, model_limits
         if isinstance(self.embedder, LocalEmbedder) and self.reranker is None:
@@ -105,7 +107,7 @@ class Knowledge(OpenIndex):
 
 
 def load_libraries(settings: Settings) -> None:
-    """Import the libraries for opening the index and embedding the first question."""
+    """Import the libraries needed to open the index and to embed the first question."""
     names = ["knowledge.index.index_folders"] if settings.qdrant_url is None else []
     if isinstance(make_embedder(settings), LocalEmbedder):
         names += ["onnxruntime", "tokenizers"]
@@ -115,10 +117,10 @@ def load_libraries(settings: Settings) -> None:
 
 @asynccontextmanager
 async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIterator[Knowledge]:
-    """Open the index of every assistant; with `alone`, only that of the first one.
+    """Open the index of every assistant or, if `alone` is true, only that of the first one.
 
-    Raises `IndexOwned` if another process owns one, and `CommandError` if that process uses another
-    Redis.
+    Raises `IndexOwned` if another process owns one of them, and `CommandError` if that process uses
+    a different Redis.
     """
     limits = _make_limits(settings.model_limits)
     embedder, reranker = make_embedder(settings, limits), make_reranker(settings, limits)
@@ -145,7 +147,7 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
 
 @asynccontextmanager
 async def open_collections(place: IndexPlace) -> "AsyncIterator[ServerCollections]":
-    """Open the collections of an assistant on its server."""
+    """Open an assistant's collections on its server."""
     from knowledge.index.server.server_collections import ServerCollections
     from knowledge.index.server.server_engine import connect_server
 
@@ -159,9 +161,9 @@ async def open_collections(place: IndexPlace) -> "AsyncIterator[ServerCollection
 
 @asynccontextmanager
 async def open_replacement(settings: Settings) -> AsyncIterator[Knowledge]:
-    """Open the index that is written to replace the one of another embedding model.
+    """Open the index that is written to replace one for a different embedding model.
 
-    Raises `IndexOwned` when another process writes it, embedded.
+    Raises `IndexOwned` if it is embedded and another process is writing it.
     """
     limits = _make_limits(settings.model_limits)
     embedder = make_embedder(settings, limits)
@@ -175,13 +177,14 @@ async def open_replacement(settings: Settings) -> AsyncIterator[Knowledge]:
 
 
 async def close_embedder(embedder: Embedder) -> None:
-    """Close the connections of an embedder to its vendor, if there are any."""
+    """Close the connections of an embedder to its vendor, if it has any."""
     if isinstance(embedder, QuestionVectors):
         await embedder.close()
 
 
 def make_embedder(settings: Settings, limiter: "Limiter | None" = None) -> Embedder:
-    """Return the embedder of `EMBEDDING_MODEL`: shipped, of fastembed, or a vendor's.
+    """Return the embedder for `EMBEDDING_MODEL`: the shipped one, one from fastembed, or a
+    vendor's.
 
     `limiter` limits the requests to a vendor.
     """
@@ -201,10 +204,10 @@ def make_embedder(settings: Settings, limiter: "Limiter | None" = None) -> Embed
 
 
 def make_reranker(settings: Settings, limiter: "Limiter | None" = None) -> Reranker | None:
-    """Return the reranker of the settings, or None; raises `UnknownProvider` and `MissingKey`.
+    """Return the configured reranker, or None; raises `UnknownProvider` and `MissingKey`.
 
     `limiter` limits the requests to a server. Libraries are imported on first use, because most
-    settings have no reranker.
+    installations have no reranker.
     """
     if not settings.reranker:
         return None
@@ -221,7 +224,9 @@ def make_reranker(settings: Settings, limiter: "Limiter | None" = None) -> Reran
 
 
 def choose_forms(model: str, question: str | None, document: str | None) -> TextForms:
-    """Return the forms of questions and documents: as stated, or by the model's name."""
+    """Return the prefixes of questions and documents, as configured or based on the model's
+    name.
+    """
     known = find_forms(model.rpartition("@")[0] or model)
     return TextForms(
         known.question if question is None else question,
@@ -230,7 +235,7 @@ def choose_forms(model: str, question: str | None, document: str | None) -> Text
 
 
 def locate_index(settings: Settings) -> IndexPlace:
-    """Return where the index of the assistant is."""
+    """Return the location of the assistant's index."""
     return IndexPlace(
         settings.tenant,
         settings.assistant,
@@ -241,7 +246,7 @@ def locate_index(settings: Settings) -> IndexPlace:
 
 
 async def open_index(settings: Settings, embedder: Embedder) -> Index:
-    """Return the embedded index that answers, or the one on `QDRANT_URL`."""
+    """Return the serving embedded index, or the one on `QDRANT_URL`."""
 
     def make(changes: dict[str, object]) -> Embedder:
         return make_embedder(settings.model_copy(update=changes))
@@ -253,10 +258,10 @@ async def open_index(settings: Settings, embedder: Embedder) -> Index:
 def restore_embedder(
     make: Callable[[dict[str, object]], Embedder], vectors: VectorIdentity
 ) -> Embedder:
-    """Return the embedder of vectors that other settings have made.
+    """Return the embedder for vectors that were created with other settings.
 
-    `make` returns the embedder of changed settings. If the embedder cannot be made any more, the
-    returned one fails, so that searches use keywords.
+    `make` returns the embedder for changed settings. If it can no longer be created, the returned
+    embedder always fails, so that searches use keywords.
     """
     earlier = earlier_embedder(vectors)
     if earlier is not None:
@@ -322,7 +327,7 @@ async def _open_one(
 
 
 def _make_limits(model_limits: Mapping[str, ModelLimit]) -> "SharedLimits | None":
-    """Return the limits of this process by `MODEL_LIMITS`, if there are any."""
+    """Return the limits of this process from `MODEL_LIMITS`, if there are any."""
     if not model_limits:
         return None
     from llm.quotas import InProcessLimiter, ModelQuota, SharedLimits
@@ -338,7 +343,7 @@ def _make_limits(model_limits: Mapping[str, ModelLimit]) -> "SharedLimits | None
 
 
 def _watch_folder(folders: "IndexFolders") -> Callable[[], bool]:
-    """Return a function that returns whether another embedded index answers now."""
+    """Return a function that returns whether a different embedded index is now in use."""
     serving = folders.serving
     return lambda: folders.serving != serving
 
@@ -356,10 +361,10 @@ async def _open_replacement(place: IndexPlace, embedder: Embedder) -> Index:
 async def _open_serving(
     place: IndexPlace, embedder: Embedder, restore: Callable[[VectorIdentity], Embedder]
 ) -> tuple[Index, Embedder]:
-    """Return the index that answers, and the embedder of its vectors.
+    """Return the serving index, and the embedder of its vectors.
 
-    `restore` returns that embedder if the index does not have the vectors of `embedder`, which is
-    so until an index with these is complete.
+    `restore` returns that embedder if the index does not contain the vectors of `embedder`, which
+    is the case until an index with these vectors is complete.
     """
     try:
         return await _open_with(place, embedder), embedder
@@ -385,7 +390,7 @@ async def _open_with(place: IndexPlace, embedder: Embedder) -> Index:
 
 
 def _read_server(place: IndexPlace) -> tuple[str, str | None]:
-    """Return the address of the server of the index, and its key."""
+    """Return the URL of the index server, and its key."""
     if place.url is None:
         raise ValueError("expected QDRANT_URL, found none")
     return place.url, None if place.api_key is None else place.api_key.get_secret_value()

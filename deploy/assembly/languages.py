@@ -32,7 +32,7 @@ log = structlog.get_logger("knowledge")
 
 
 def make_detector(data_folder: Path) -> Detector:
-    """Return the detector of this process; the stored model saves half a second of unpacking."""
+    """Return the detector of this process; storing the unpacked model saves half a second."""
     first = ScriptAndNgramDetector(kept_in=data_folder / "language")
     return SecondOpinion(first, FencedLangdetect(candidates=CANDIDATES))
 
@@ -45,8 +45,8 @@ def language_of(detector: Detector, default: str) -> Callable[[str], str]:
 def read_corpus_languages(
     settings: Settings, knowledge: "OpenIndex | None", client: "Redis"
 ) -> ReadLanguages:
-    """Return the counter of an assistant's documents by language: from the index, or, in a process
-    that has not opened it, as published by another process.
+    """Return the counter of an assistant's documents by language, which reads the index or, in a
+    process that has not opened it, the numbers published by another process.
     """
     if knowledge is None:
         return RedisDocumentLanguages(client, settings.tenant, settings.assistant).read
@@ -81,7 +81,7 @@ async def publishing_languages(
 
 
 async def _publish(indexes: "Mapping[tuple[str, str], Index]", client: "Redis") -> None:
-    """Publish each assistant's languages whenever its documents have changed."""
+    """Publish each assistant's languages whenever its documents change."""
     published: dict[tuple[str, str], str] = {}
     while True:
         for assistant, index in indexes.items():

@@ -1,4 +1,6 @@
-"""Reads the settings of models: the vendors, the models that answer, and their accepted inputs."""
+"""Interprets the model settings: the vendors, the models that answer, and the inputs that they
+accept.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -14,7 +16,7 @@ _LARGE_WINDOW = 16_000
 
 
 def vendor_access(settings: Settings) -> dict[str, VendorAccess]:
-    """Return the key and the address of every vendor and named server."""
+    """Return the key and the URL of every vendor and named server."""
     access = {
         vendor.name: VendorAccess(*settings.access_of_vendor(vendor.name)) for vendor in VENDORS
     }
@@ -38,7 +40,9 @@ def list_answering_models(
 
 
 def find_context_tokens(settings: Settings) -> int:
-    """Return the size of an answer's context: as set, else by the smallest window of its models."""
+    """Return the size of an answer's context, as configured or based on the smallest window of its
+    models.
+    """
     if settings.max_context_length is not None:
         return settings.max_context_length
     if not settings.uses_model:

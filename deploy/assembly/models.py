@@ -1,4 +1,4 @@
-"""Creates the models and embedders that the settings name, with their stores and limits."""
+"""Creates the configured models and embedders, with their stores and limits."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -39,11 +39,11 @@ def make_registry(
     prompts: Prompts | None = None,
     limiter: Limiter | None = None,
 ) -> Registry:
-    """Return the registry of this process's models; the libraries of vendors load on first use.
+    """Return the registry for this process's models; vendor libraries are loaded on first use.
 
-    With a Redis client, limits and budgets apply across all processes; without one, `limiter`
-    limits requests, and there is no budget. Without `prompts`, those of `PROMPTS_FOLDER`, of
-    specialists, and of the product are rendered.
+    With a Redis client, limits and budgets apply across all processes. Without one, `limiter`
+    limits requests, and there is no budget. If `prompts` is not given, the prompts in
+    `PROMPTS_FOLDER`, those of specialists, and the built-in ones are used.
     """
     limits = settings.model_limits
     if prompts is None:
@@ -66,7 +66,7 @@ def make_registry(
 
 
 async def check_keys(access: Mapping[str, VendorAccess], models: Iterable[str]) -> None:
-    """Ask the vendors of these models whether they accept the keys; raises `MissingKey`."""
+    """Check with the vendors of these models whether they accept the keys; raises `MissingKey`."""
     from llm.vendors.catalogue import check_key
 
     vendors = vendors_by_name(access)
@@ -78,8 +78,8 @@ async def check_keys(access: Mapping[str, VendorAccess], models: Iterable[str]) 
 async def note_windows(settings: Settings) -> Settings:
     """Return the settings with the actual context windows of self-hosted servers.
 
-    Only the models that write and judge answers are looked up, and only if `MODEL_LIMITS` states no
-    window. A window that is too small for the configured context is logged.
+    Only the models that write and judge answers are checked, and only if `MODEL_LIMITS` does not
+    contain their window. If a window is too small for the configured context, this is logged.
     """
     from llm.vendors.context_window import find_window
 
@@ -115,9 +115,9 @@ def make_stored_models(
     shards: int,
     cache_seconds: int,
 ) -> Callable[[str], Model]:
-    """Return a function from a task to its model; see `Registry.model` for its parts.
+    """Return a function that returns the model for a task; see `Registry.model` for its parts.
 
-    No answer is paid twice, and questions of one assistant share answers.
+    No answer is paid for twice, and the questions of one assistant share answers.
     """
     find_record = record_of(shards)
     stores = AnswerStores(
@@ -140,8 +140,8 @@ def make_stored_models(
 async def estimate_review(
     model: str, access: Mapping[str, VendorAccess], client: "Redis", rules: int, documents: int
 ) -> ReviewCost:
-    """Return the estimate of a review with the model that writes answers, from the chunks of its
-    documents.
+    """Return the estimate for a review with the model that writes answers, based on the chunks of
+    its documents.
     """
     [name, *_] = parse_models(model, vendors_by_name(access))
     return estimate_cost(
@@ -153,7 +153,7 @@ async def estimate_review(
 
 
 def share_vectors(vendor: QuestionVectors | ServerReranker, client: "Redis", shards: int) -> None:
-    """Let the processes that work on a question share the results that a vendor has returned for
+    """Share the results that a vendor has returned for a question with all processes that work on
     it.
     """
     calls = RedisCallStore(client, shards=shards, record_of=record_of(shards))
@@ -163,7 +163,7 @@ def share_vectors(vendor: QuestionVectors | ServerReranker, client: "Redis", sha
 def _make_budget(
     limits: BudgetLimits | None, client: "Redis | None", shards: int
 ) -> ModelCallBudget | None:
-    """Return the budget of paid model calls; None without limits or Redis."""
+    """Return the budget for paid model calls, or None without limits or Redis."""
     if limits is None or client is None:
         return None
     return ModelCallBudget(RedisBudgets(client, shards=shards), limits)

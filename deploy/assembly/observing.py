@@ -33,7 +33,7 @@ MISSING = "{setting} needs: pip install '.[{extra}]' in the checkout"
 
 
 def needs_meter(otlp_endpoint: str | None, port: int) -> bool:
-    """Return whether the metrics of a process with this port can be read."""
+    """Return whether anything can read the metrics of a process with this port."""
     return port > 0 or otlp_endpoint is not None
 
 
@@ -139,9 +139,9 @@ def add_trace_id(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
 async def _measure_queues(
     broker: Broker, registry: "CollectorRegistry", jobs: BackgroundJobs
 ) -> AsyncIterator[None]:
-    """Show the queues of all roles, also of those that this process does not run.
+    """Show the queues of all roles, including those that this process does not run.
 
-    If every worker of a role has died, only the other processes can report it.
+    If all workers of a role have died, only other processes can report it.
     """
     from worker.metrics import Depths
 

@@ -1,4 +1,4 @@
-"""Opens the records, and the finder of gaps in them."""
+"""Opens the records, and the finder for gaps in them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -20,7 +20,7 @@ FILE = "records.sqlite3"
 
 
 def connect_records(url: SecretStr | None, data_folder: Path) -> "RecordStore":
-    """Return the store of the records; raises `CommandError` for an unusable `RECORDS_URL`."""
+    """Return the record store; raises `CommandError` for an unusable `RECORDS_URL`."""
     from records.store import RecordsUrlError, connect_store
 
     place = f"sqlite:///{(data_folder / FILE).resolve()}"
@@ -34,7 +34,7 @@ def connect_records(url: SecretStr | None, data_folder: Path) -> "RecordStore":
 async def finding_gaps(
     settings: Settings, store: "RecordStore", embedder: "Embedder | None" = None
 ) -> AsyncIterator["GapFinder"]:
-    """Provide the finder of gaps; without a given embedder, one is created on first use."""
+    """Provide the gap finder; if no embedder is given, one is created on first use."""
     from knowledge.calibration.queries import find_foreign_questions
     from knowledge.embedding import name_vectors
     from records.gaps import GapFinder

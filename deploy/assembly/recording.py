@@ -1,4 +1,4 @@
-"""Assembles the records: the database, the rules of retention, and the task that writes them."""
+"""Assembles the records: the database, the retention rules, and the task that writes them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -54,7 +54,7 @@ def make_conversations(
 
 @asynccontextmanager
 async def recording(runtime: "Runtime") -> AsyncIterator[None]:
-    """Record finished messages, if the settings keep records."""
+    """Record finished messages, if records are enabled in the settings."""
     if not runtime.settings.keeps_records:
         yield
         return
@@ -66,10 +66,11 @@ async def recording(runtime: "Runtime") -> AsyncIterator[None]:
 
 
 async def record_waiting(runtime: "Runtime") -> None:
-    """Record messages that finished while no process recorded, such as questions of `refdesk ask`.
+    """Record messages that finished while no process was recording, such as questions of `refdesk
+    ask`.
 
-    Does nothing if the processes may use databases in other data folders, because each message is
-    recorded by one of them.
+    Does nothing if the processes may use databases in different data folders, because each message
+    is recorded by only one of them.
     """
     settings = runtime.settings
     is_own = settings.redis_url is None or settings.records_url is not None

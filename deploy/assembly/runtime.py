@@ -1,4 +1,4 @@
-"""Assembles the desk: the only place that chooses concrete classes."""
+"""Assembles the desk, which is the only place that chooses concrete classes."""
 
 import asyncio
 import os
@@ -58,21 +58,21 @@ KNOWING = frozenset({INGESTION, WRITE, *(spec.role.value for spec in AGENTS if s
 HOUR_SECONDS = 3600
 DAY_SECONDS = 24 * HOUR_SECONDS
 REWRITE_SECONDS = 20.0
-"""How long a command that ends waits while its own server rewrites the append-only file."""
+"""How long a command that is ending waits while its own server rewrites the append-only file."""
 REWRITE_LOOK_SECONDS = 0.05
 STUCK_DEADLINES = 2.0
-"""The event loop counts as dead if it is blocked for this many lifetimes of a question."""
+"""The event loop counts as dead if it is blocked for this multiple of a question's time limit."""
 OWNER_CHECK_SECONDS = 0.5
-"""How often a process checks whether the owner of the index still runs."""
+"""How often a process checks whether the owner of the index is still running."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A connection to Redis with the broker on it; `knowledge` if this process opened the index.
+    """A connection to Redis with its broker; `knowledge` is set if this process has opened the
+    index.
 
-    `jobs` runs all background jobs of the process.
-    `grace` is the period in which this process ends;
-    `report_waiting` is called if that takes long enough to be noticed.
+    `jobs` runs all background jobs of the process. `grace` is the period in which this process
+    shuts down; `report_waiting` is called if that takes long enough to be noticed.
     """
 
     endpoint: Endpoint
@@ -88,7 +88,9 @@ class Runtime:
 async def connect_runtime(
     settings: Settings, *, endpoint: Endpoint | None = None
 ) -> AsyncIterator[Runtime]:
-    """Connect to Redis: `endpoint`, else `REDIS_URL`, else the data folder's own server."""
+    """Connect to Redis: to `endpoint` if given, to `REDIS_URL` if set, or to the data folder's own
+    server.
+    """
     async with AsyncExitStack() as stack:
         if endpoint is None and settings.redis_url is not None:
             endpoint = Endpoint(url=settings.redis_url, durable=True)
@@ -105,7 +107,7 @@ async def connect_runtime(
 
 
 async def rewrite_file(eraser: Eraser) -> None:
-    """Have the file rewritten before the last process leaves, if anything was erased.
+    """Have the append-only file rewritten before the last process leaves, if anything was erased.
 
     If this does not succeed, its mark remains, and the next process that starts the server repeats
     it.
@@ -152,7 +154,7 @@ async def working(
 async def open_desk(
     settings: Settings, *, report_waiting: Callable[[], None] = lambda: None
 ) -> AsyncIterator[Desk]:
-    """Open a desk that answers; raises `CommandError` while there are no documents."""
+    """Open a desk that answers; raises `CommandError` if there are no documents."""
     async with (
         run_desk(settings, report_waiting=report_waiting) as runtime,
         observing(runtime.broker, settings, None, runtime.jobs),
@@ -169,12 +171,12 @@ async def run_desk(
     grace: GracePeriod | None = None,
     report_waiting: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Runtime]:
-    """Have questions answered: by workers of this process, or of a running `refdesk up`.
+    """Have questions answered by workers in this process, or by those of a running `refdesk up`.
 
-    Raises `CommandError` while there are no documents, unless `empty` is allowed. `meter` counts
-    what the workers of this process do. Without `grace`, the process waits at its end for
-    every agent that it runs: a model call for the question of another process would otherwise be
-    dropped, and paid again.
+    Raises `CommandError` if there are no documents, unless `empty` is true. `meter` counts the work
+    of the workers in this process. Without `grace`, the process waits for all running agents when
+    it ends, because otherwise a model call for another process's question would be dropped and paid
+    for again.
     """
     if grace is None:
         grace = GracePeriod(settings.agent_timeout_seconds + GRACE_SECONDS)
@@ -238,7 +240,7 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
 
 
 def dead_letters(runtime: Runtime) -> DeadLetters:
-    """Return the function that asks the questions of dead letters again."""
+    """Return the function that resubmits the questions of dead-lettered messages."""
     settings = runtime.settings
     return DeadLetters(
         runtime.broker.producer,
@@ -253,7 +255,7 @@ def dead_letters(runtime: Runtime) -> DeadLetters:
 async def ready_to_take_over(
     runtime: Runtime, roles: Sequence[str], meter: "PrometheusMeter | None" = None
 ) -> AsyncIterator[None]:
-    """Run `roles` from the moment when the owner of the index exits."""
+    """Run workers for `roles` as soon as the owner of the index exits."""
     take_over = partial(_take_over_when_owner_exits, runtime, roles, meter)
     async with run_maintenance(runtime), runtime.jobs.running("index_takeover", take_over):
         yield
@@ -271,10 +273,12 @@ async def run_workers(
     warm: bool = False,
     prompts: PromptFolders | None = None,
 ) -> AsyncIterator[None]:
-    """Run workers of `roles`; `models` returns the model of a task, by default by the settings.
+    """Run workers for `roles`; `models` returns the model for a task, by default according to the
+    settings.
 
-    Prompts can be injected into `prompts` before and while they run. `warm` starts the fork server
-    for suspects in advance; it costs a process, which only a long-running command needs.
+    Prompts can be injected into `prompts` before and while they run. If `warm` is true, the fork
+    server for suspects is started in advance; it costs a process, which only a long-running command
+    needs.
     """
     settings = runtime.settings
     if settings.uses_model and models is None:
@@ -342,12 +346,12 @@ async def run_workers(
 
 
 def run_maintenance(runtime: Runtime) -> AbstractAsyncContextManager[None]:
-    """Run the maintenance loop, even if no worker runs."""
+    """Run the maintenance loop, even if no worker is running."""
     return _renewal(runtime).running(lambda _lost: None)
 
 
 def make_meter() -> "PrometheusMeter":
-    """Return the meter of this process, whose registry has all its metrics."""
+    """Return the meter of this process, whose registry contains all of its metrics."""
     from worker.metrics import PrometheusMeter
 
     return PrometheusMeter()
@@ -357,7 +361,7 @@ def make_meter() -> "PrometheusMeter":
 async def make_handler(
     settings: Settings, endpoint: Endpoint, knowing: Collection[str], role: str
 ) -> AsyncIterator[Handler]:
-    """Provide the handler of a role; runs in the child process."""
+    """Provide the handler for a role; this runs in the child process."""
     configure_logging(settings.log_level, secrets=secrets_of(settings))
     async with AsyncExitStack() as stack:
         knowledge = None
@@ -377,8 +381,8 @@ async def make_handler(
 
 @asynccontextmanager
 async def _loading(load: Callable[[], None]) -> AsyncIterator[None]:
-    """Import the libraries of the index in the background: they take a third of the start time of a
-    command.
+    """Import the libraries of the index in the background, because this takes a third of the start
+    time of a command.
     """
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(asyncio.to_thread(load))

@@ -1,4 +1,6 @@
-"""Opens sources: paths, archives and repositories of this machine, websites, stores, services."""
+"""Opens sources: paths, archives, and repositories on this machine, websites, stores, and
+services.
+"""
 
 import asyncio
 import base64
@@ -51,7 +53,7 @@ _NAME_IN_SERVICE = re.compile(r"[A-Za-z0-9~_-]{0,255}")
 
 
 def open_local(data_folder: Path, spec: SourceSpec, stack: ExitStack) -> Path | SurveySource:
-    """Return the source of a path or a repository; `stack` removes its copy at the end."""
+    """Return the source for a path or a repository; `stack` removes its copy at the end."""
     if spec.is_repository:
         protect_data_folder(data_folder)
         # Not in memory, because pages may refer to any file of the repository.
@@ -67,8 +69,8 @@ async def fetch_sources(
 ) -> list[FetchedSource]:
     """Crawl the websites and copy the stores among the sources; other sources need no preparation.
 
-    This happens before the index is opened, because it may take hours. Raises `ConnectorError` for
-    an unreachable store.
+    This is done before the index is opened, because it may take hours. Raises `ConnectorError` if a
+    store is unreachable.
     """
     specs = [spec_of(source) for source in sources]
     if all(spec.is_local for spec in specs):
@@ -82,7 +84,7 @@ async def fetch_sources(
 
 
 def limits_of_crawl(delay_seconds: float, spec: SourceSpec) -> CrawlLimits:
-    """Return the limits of a crawl: those of the source, otherwise the defaults."""
+    """Return the limits for a crawl, as configured for the source or the defaults."""
     usual = CrawlLimits(delay=delay_seconds)
     return replace(
         usual,
@@ -93,7 +95,7 @@ def limits_of_crawl(delay_seconds: float, spec: SourceSpec) -> CrawlLimits:
 
 
 def survey_website(folder: Path, place: str, outcome: CrawlOutcome) -> SurveySource:
-    """Return the survey of a crawled website, whose pages are kept in a folder."""
+    """Return the survey of a crawled website, whose pages are stored in a folder."""
 
     def survey(
         listed: Sequence[ListedDocument],
@@ -107,7 +109,7 @@ def survey_website(folder: Path, place: str, outcome: CrawlOutcome) -> SurveySou
 
 
 def open_copy(folder: Path, spec: SourceSpec, outcome: StoreOutcome) -> SurveySource:
-    """Return the survey of the copy of a store or a service in a folder."""
+    """Return the survey of the copy of a store or service in a folder."""
     if is_service(spec.place):
         return partial(survey_service, spec.place, folder, outcome)
     return partial(survey_store, spec.place, folder, outcome, spec.web_address)
@@ -115,9 +117,9 @@ def open_copy(folder: Path, spec: SourceSpec, outcome: StoreOutcome) -> SurveySo
 
 @asynccontextmanager
 async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connector]:
-    """Provide the client of a service; raises `ConnectorError` if the settings do not name it.
+    """Provide the client for a service; raises `ConnectorError` if the service is not configured.
 
-    Credentials are sent only to the addresses in the settings, whatever source is added.
+    Credentials are sent only to the addresses in the settings, whichever source is added.
     """
     scheme, _, rest = place.partition("://")
     host, _, name = rest.partition("/")
@@ -217,7 +219,7 @@ async def _fetch(
 
 
 def _make_headers(email: str, token: SecretStr | None) -> dict[str, str]:
-    """Return the credentials of a service; nothing where there are none."""
+    """Return the credentials for a service as headers, or none if there are no credentials."""
     if token is None:
         return {}
     pair = f"{email}:{token.get_secret_value()}"

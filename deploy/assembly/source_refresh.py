@@ -1,4 +1,4 @@
-"""Reads sources again: one immediately, or the recorded ones periodically."""
+"""Ingests sources again: one immediately, or all recorded ones periodically."""
 
 import asyncio
 import time
@@ -26,15 +26,17 @@ log = structlog.get_logger("ingestion")
 LEASE_SECONDS = 60.0
 RENEWAL_SECONDS = 15.0
 CHECK_SECONDS = 10.0
-"""How often a process checks whether a source is due, or the process that refreshed is gone."""
+"""How often a process checks whether a source is due, or whether the process that refreshed them
+has ended.
+"""
 
 
 async def refresh_source(
     runtime: Runtime, source: RegisteredSource, report: ProgressReport | None = None
 ) -> None:
-    """Read a source of the assistant of `runtime` again, and record the result.
+    """Ingest a source of the assistant of `runtime` again, and record the result.
 
-    Raises `BrokerUnavailableError`: an outage of Redis is not a failure of the source.
+    Raises `BrokerUnavailableError`, because an outage of Redis is not a failure of the source.
     """
     # Imported here, because a process that refreshes no source needs no crawler.
     from deploy.assembly.source_opening import fetch_sources
@@ -63,16 +65,16 @@ async def refresh_source(
 
 
 def find_failure(spec: SourceSpec, result: IngestionResult) -> str:
-    """Return why nothing of a source could be read; empty if some of it was."""
+    """Return why nothing in a source could be read, or an empty string if something was read."""
     return next((reason for place, reason in result.failed if place == spec.root), "")
 
 
 @asynccontextmanager
 async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterator[None]:
-    """Ingest each recorded source by its schedule, others `every_seconds` after their last
+    """Ingest each recorded source on its schedule, and others `every_seconds` after their last
     ingestion.
 
-    Of several processes with this data folder, one does it at a time.
+    If several processes share this data folder, only one of them does this at a time.
     """
     client = runtime.endpoint.client()
     try:
@@ -86,7 +88,7 @@ async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterato
 
 
 async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> None:
-    """Ingest the sources that are due, one after the other; log and record the failures."""
+    """Ingest the sources that are due, one after the other; log and record failures."""
     listed = open_source_registry(runtime.settings.data_place).read()
     served = {assistant.assistant_key: assistant for assistant in runtime.settings.of_assistants()}
     for source in sorted(listed.sources, key=lambda one: one.read_at):

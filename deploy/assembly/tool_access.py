@@ -1,4 +1,6 @@
-"""The tools of an assistant, and the resources of their calls: budget, receipts, stored work."""
+"""The tools of an assistant, and the resources for their calls: budget, receipts, and stored
+work.
+"""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -35,7 +37,7 @@ _USES_TOOLS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ToolAccess:
-    """Tools that run elsewhere, the budget of calls, receipts of effects, stored results."""
+    """External tools, the budget for calls, the receipts for side effects, and stored results."""
 
     outside: "Sequence[Tool[Any, Any]]" = ()
     open_budget: "Callable[[Run], ToolBudget] | None" = None
@@ -49,9 +51,9 @@ NO_ACCESS = ToolAccess()
 async def open_tool_access(
     settings: Settings, roles: Sequence[str], client: "Redis", stack: AsyncExitStack
 ) -> ToolAccess:
-    """Return the access of these roles; outside tools are connected until `stack` is closed.
+    """Return the access for these roles; external tools stay connected until `stack` is closed.
 
-    Raises `InvalidToolSet` and `CommandError`, as `open_outside_tools` does.
+    Raises `InvalidToolSet` and `CommandError`, like `open_outside_tools`.
     """
     shards = settings.shards
     work = RedisWorkStore(client, shards=shards, record_of=record_of(shards))
@@ -85,10 +87,10 @@ def make_tool_budgets(
 
 @asynccontextmanager
 async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTool]]":
-    """Yield the tools of a file, connected inside the block; without a file there are none.
+    """Yield the tools in a file, connected inside the block; without a file, there are none.
 
-    Raises `InvalidToolSet` for a file that is wrong, and `CommandError` without the extra `mcp`. A
-    server that cannot be reached is logged: its tools exist, but fail until it is available.
+    Raises `InvalidToolSet` if the file is invalid, and `CommandError` without the extra `mcp`. If a
+    server cannot be reached, this is logged. Its tools exist, but fail until it is available.
     """
     if path is None:
         yield []

@@ -1,4 +1,4 @@
-"""Assembles the webhooks: sends the events of the desk to the endpoints of `WEBHOOKS`."""
+"""Assembles the webhooks, which send the events of the desk to the endpoints in `WEBHOOKS`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -41,7 +41,9 @@ async def announce_event(
     subject: str,
     data: "Mapping[str, JsonValue]",
 ) -> None:
-    """Tell the webhooks of a gap or a failed source; see `notifications.webhooks.announce`."""
+    """Send an event about a gap or a failed source to the webhooks; see
+    `notifications.webhooks.announce`.
+    """
     if not runtime.settings.webhooks:
         return
     from notifications.webhooks import announce
@@ -55,7 +57,9 @@ async def announce_event(
 
 
 async def announce_failed_source(runtime: "Runtime", source: str, failure: str) -> None:
-    """Announce that a source could not be read, once a day; if that cannot be stored, log it."""
+    """Announce, at most once a day, that a source could not be read; if that cannot be stored, log
+    it.
+    """
     from notifications.webhooks import SOURCE_FAILED
 
     settings, day = runtime.settings, datetime.now(UTC).date().isoformat()
@@ -75,7 +79,7 @@ async def announce_failed_source(runtime: "Runtime", source: str, failure: str) 
 
 @asynccontextmanager
 async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
-    """Send events while inside, if the settings have endpoints."""
+    """Send events inside the context, if endpoints are configured."""
     settings = runtime.settings
     if not settings.webhooks:
         yield
@@ -115,7 +119,7 @@ async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
 
 
 async def announce_gaps(runtime: "Runtime", finder: "GapFinder", name: tuple[str, str]) -> None:
-    """Announce the open gaps of an assistant, each once, without the text of the questions."""
+    """Announce the open gaps of an assistant, each only once, without the text of the questions."""
     from notifications.webhooks import GAP
     from records.gaps import OPEN
 
@@ -135,7 +139,7 @@ async def announce_gaps(runtime: "Runtime", finder: "GapFinder", name: tuple[str
 
 
 def list_endpoints(webhooks: "Mapping[str, WebhookEndpoint]") -> "list[WebhookTarget]":
-    """Return the endpoints of `WEBHOOKS`."""
+    """Return the endpoints in `WEBHOOKS`."""
     from notifications.webhooks import WebhookTarget
 
     return [
@@ -155,7 +159,7 @@ def list_endpoints(webhooks: "Mapping[str, WebhookEndpoint]") -> "list[WebhookTa
 
 
 async def _announce_gaps(runtime: "Runtime") -> None:
-    """Tell of new gaps, every hour until cancelled."""
+    """Announce new gaps every hour, until cancelled."""
     from records.store import RecordRefusedError, RecordsUnavailableError
 
     settings = runtime.settings

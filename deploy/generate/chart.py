@@ -32,7 +32,7 @@ CONDITIONS: dict[str, str] = {
     "alarms.yaml": ".Values.alarms.enabled",
     **{f"{spec.name}.yaml": f".Values.{spec.name}.enabled" for spec in CHAT_CHANNELS},
 }
-"""The value that turns a file on."""
+"""The value that enables a file."""
 ALWAYS = ("workers.yaml", "gateway.yaml")
 SETTINGS = """\
 apiVersion: v1
@@ -59,7 +59,7 @@ Scaling is off: each group runs {{ .Values.scaling.replicas }} replicas.
 
 
 def make_chart() -> dict[str, str]:
-    """Return the files of the chart, by their paths in its folder."""
+    """Return the files of the chart, by path in its folder."""
     version = tomllib.loads((FOLDER.parent.parent / "pyproject.toml").read_text("utf-8"))
     templates = {
         f"templates/{name}": HEADER + _make_template(name) for name in (*ALWAYS, *CONDITIONS)
@@ -87,7 +87,7 @@ def make_chart() -> dict[str, str]:
 
 
 def make_values() -> dict[str, Any]:
-    """Return the default values: those of the manifests."""
+    """Return the default values, which are those in the manifests."""
     settings = yaml.safe_load((FOLDER / "settings.yaml").read_text("utf-8"))["data"]
     return {
         "image": {"repository": "refdesk", "tag": "", "digest": "", "pullPolicy": "IfNotPresent"},
@@ -105,7 +105,7 @@ def make_values() -> dict[str, Any]:
 
 
 def make_schema(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of the values; only `settings` may have further names."""
+    """Return the JSON schema of the values; only `settings` may contain additional names."""
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "type": "object",
@@ -168,7 +168,7 @@ def _make_template(name: str) -> str:
 
 
 def _set_most_replicas(text: str) -> str:
-    """Let a value determine the maximum number of replicas of each group; a group's name stands
+    """Let a value determine the maximum number of replicas of each group; the name of a group is
     above its limit.
     """
     lines, group = [], ""
@@ -181,7 +181,7 @@ def _set_most_replicas(text: str) -> str:
 
 
 def _add_fixed_replicas(text: str) -> str:
-    """Add the replicas of groups without a scaler; KEDA sets those of the others."""
+    """Add the replicas of groups without a scaler; KEDA sets the replicas of the others."""
     fixed = (
         "{{- if not .Values.scaling.enabled }}\n  replicas: {{ .Values.scaling.replicas }}\n"
         "{{- end }}\n"

@@ -1,6 +1,6 @@
-"""Compares the declarations of agents with the table of the client's document 002.
+"""Compares the declarations of agents with the table in the client's document 002.
 
-The table states which attributes each agent of the main flow reads and writes.
+The table states which attributes each agent in the main flow reads and writes.
 `client_contract.toml` contains it, with a reason for every additional attribute.
 """
 
@@ -32,7 +32,9 @@ _LEFT_OUT = "\nLess than that table:\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why attributes are read or written beyond the table; `agents` is empty if by any agent."""
+    """The reason why attributes are read or written beyond the table; `agents` is empty if it
+    applies to any agent.
+    """
 
     why: str
     attributes: tuple[str, ...]
@@ -50,13 +52,13 @@ LEFT_OUT: dict[str, str] = _CONTRACT["left_out"]
 
 
 def list_additions(agent: str, side: Side) -> frozenset[str]:
-    """Return the attributes that an agent declares and the client's table does not have."""
+    """Return the attributes that an agent declares but that are not in the client's table."""
     asking = frozenset(MayAsk.model_fields) if side == "writes" else frozenset[str]()
     return _list_declared(agent, side) - _list_agreed(agent, side) - asking
 
 
 def list_omissions() -> frozenset[str]:
-    """Return the entries of the client's table that no agent declares, as `agent reads
+    """Return the entries in the client's table that no agent declares, as `agent reads
     attribute`.
     """
     return frozenset(

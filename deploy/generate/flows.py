@@ -11,13 +11,13 @@ RELEASED = Path(__file__).parent.parent.parent / "manager" / "flows" / "released
 
 
 def main() -> int:
-    """Write the current flows: afterwards, a changed flow is a new version."""
+    """Write the current flows, after which a changed flow becomes a new version."""
     RELEASED.write_text(render({flow.name: describe_flow(flow) for flow in EVERY}), "utf-8")
     return 0
 
 
 def render(tables: dict[str, Table]) -> str:
-    """Return tables of flows as JSON, a line for each of their rows."""
+    """Return tables of flows as JSON, with one line per row."""
     flows = []
     for name, table in tables.items():
         rows = ",\n".join(json.dumps(row) for row in table["rows"])

@@ -1,4 +1,4 @@
-"""Writes the Kubernetes manifests that follow from code, and the workers' roles for Compose.
+"""Writes the Kubernetes manifests that are derived from code, and the workers' roles for Compose.
 
 Run it with `python -m deploy.generate.manifests [--shards N]`.
 
@@ -7,9 +7,9 @@ Run it with `python -m deploy.generate.manifests [--shards N]`.
 other files of `deploy/kubernetes/` and the rest of `compose.yaml` are written by hand.
 
 A group is scaled by its *depth*: the waiting and running entries on its roles' streams, over all
-shards. Settled entries are deleted, so the length of a stream is that depth. Redis' `pending`
-excludes waiting entries; its `lag` excludes running ones and is unknown once an unread entry was
-deleted.
+shards. Settled entries are deleted, so the length of a stream is that depth. The `pending` value of
+Redis excludes waiting entries; its `lag` excludes running ones and is unknown once an unread entry
+was deleted.
 """
 
 import argparse
@@ -50,9 +50,9 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Roles that one Deployment runs: `works`, or those of the agents that declare this group.
+    """Roles that one Deployment runs: `works`, or the roles of the agents that declare this group.
 
-    `depth_each` is the number of entries per replica before another one is started.
+    `depth_each` is the number of entries per replica beyond which another replica is started.
     """
 
     pods: PodGroup
@@ -64,7 +64,7 @@ class Group:
     works: tuple[Role, ...] = ()
     least: int = 2
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Settings that this group alone has."""
+    """Settings that only this group has."""
 
     @property
     def name(self) -> str:
@@ -83,12 +83,12 @@ class Group:
 
     @property
     def calls_tools(self) -> bool:
-        """Whether processes of this group plan calls of tools, or make them."""
+        """Whether processes in this group plan or execute tool calls."""
         return not {Role.REASON, Role.TOOL}.isdisjoint(self.agents)
 
     @property
     def scales_by(self) -> tuple[Role, ...]:
-        """The roles whose streams scale this group."""
+        """The roles whose streams determine the scaling of this group."""
         return (*self.roles, *self.also_scaled_by)
 
 
@@ -104,7 +104,7 @@ GROUPS = (
     ),
     Group(PodGroup.WRITE, 64, ("384Mi", "1Gi"), "1", 8, works=(Role.WRITE,), least=1),
 )  # fmt: skip
-"""Memory requests and limits exceed the measurements in `docs/deployment.md`."""
+"""The memory requests and limits exceed the measurements in `docs/deployment.md`."""
 _HEADER = """\
 # Written by `python -m deploy.generate.manifests`; change gateway/chat_channels.py instead.
 # {note}
@@ -154,7 +154,7 @@ def pages(shards: int = 1) -> dict[Path, str]:
 def write_commands(compose: str) -> str:
     """Return the Compose file with the roles and mounts of each group in its service.
 
-    Raises `ValueError` when a group has no service.
+    Raises `ValueError` if a group has no service.
     """
     for group in GROUPS:
         roles = ", ".join(role.value for role in group.roles)
@@ -194,7 +194,9 @@ def deployment(group: Group) -> Manifest:
 
 
 def make_scaled_object(group: Group, shards: int) -> Manifest:
-    """Return the ScaledObject of a group: one trigger per stream, on the sum of their depths."""
+    """Return the ScaledObject of a group, with one trigger per stream, based on the sum of their
+    depths.
+    """
     names = {
         f"{role.value}_{shard}": stream_key(role.value, shard)
         for role in group.scales_by
@@ -241,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def chat_pages(folder: Path) -> dict[Path, str]:
-    """Return the generated files of Kubernetes, by path in `folder`."""
+    """Return the generated Kubernetes files, by path in `folder`."""
     pods = {folder / f"{spec.name}.yaml": _pods(spec) for spec in CHAT_CHANNELS}
     return {
         **pods,
@@ -254,7 +256,7 @@ def chat_pages(folder: Path) -> dict[Path, str]:
 
 
 def write_chat_services(compose: str) -> str:
-    """Return the Compose file with one service for each chat channel."""
+    """Return the Compose file with one service per chat channel."""
     return _replace_block(compose, "".join(map(_service, CHAT_CHANNELS)))
 
 
@@ -300,8 +302,8 @@ def _read(file: Path) -> str:
 
 
 def _with_resources(file: Path) -> str:
-    """Return the list of resources with every channel; whether a channel is enabled stays
-    unchanged.
+    """Return the list of resources with all channels; whether a channel is enabled is not
+    changed.
     """
     text = _read(file)
     lines = [
@@ -314,7 +316,9 @@ def _with_resources(file: Path) -> str:
 
 
 def _replace_block(text: str, block: str) -> str:
-    """Return a file with another text between its marks; raises `ValueError` without marks."""
+    """Return a file in which the text between its markers is replaced; raises `ValueError` without
+    markers.
+    """
     lines = text.splitlines(keepends=True)
     first = [at for at, line in enumerate(lines) if line.strip() == _FIRST_MARK]
     last = [at for at, line in enumerate(lines) if line.strip() == _LAST_MARK]
@@ -327,7 +331,7 @@ def _replace_block(text: str, block: str) -> str:
 
 
 def _with_components(file: Path) -> str:
-    """Return the policies with which the chat channels may also reach public addresses."""
+    """Return the policies that also allow the chat channels to reach public addresses."""
     text = _read(file)
     matches = re.findall(r"values: \[(models, search[^]\n]{0,1000})\]", text)
     if len(matches) != 1:

@@ -94,7 +94,7 @@ _VALUES: dict[type, str] = {
     dict: "object (JSON)",
     BaseModel: "object (JSON)",
 }
-"""Example values of settings by type: the first that fits."""
+"""Example values of settings by type; the first one that fits is used."""
 
 _STEPS = """\
 // What people see at each stage of a question.
@@ -140,7 +140,7 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> int:
-    """Write the generated files; the others derive from `roster.json`."""
+    """Write the generated files; the others are derived from `roster.json`."""
     roster = describe_agents()
     if ROSTER.read_text(encoding="utf-8") != roster:
         ROSTER.write_text(roster, encoding="utf-8")
@@ -152,7 +152,8 @@ def main() -> int:
 
 
 def describe_agents() -> str:
-    """Return `roster.json`: the declarations of the agents' classes, in the order of the roles.
+    """Return `roster.json`, which contains the declarations of the agent classes, in the order of
+    the roles.
 
     Raises `ValueError` for a role without an agent.
     """
@@ -175,7 +176,9 @@ def _describe_agent(agent: type[Agent[Any, Any]]) -> tuple[str, dict[str, object
 
 
 def _with_block(page: Path, name: str, block: str) -> str:
-    """Return a page with another text between its marks of `name`; raises `ValueError`."""
+    """Return a page in which the text between the markers of `name` is replaced; raises
+    `ValueError`.
+    """
     first, last = f"<!-- generated: {name} -->\n", f"<!-- end: {name} -->"
     before, begins, rest = page.read_text(encoding="utf-8").partition(first)
     _, ends, after = rest.partition(last)
@@ -191,7 +194,7 @@ def _describe_group(group: Group) -> str:
 
 
 def _describe_team() -> str:
-    """Return the table of the agents that plan, and of those that are planned."""
+    """Return the table of the agents that plan, and of those whose work is planned."""
     team = [spec for spec in SPECS.values() if spec.agent_role is not None]
     return _TEAM_TABLE + "".join(map(_describe_specialist, team))
 
@@ -222,7 +225,7 @@ def _widget_steps() -> str:
 
 
 def _list_later_steps() -> list[tuple[str, ProgressStep]]:
-    """Return the step of each stage behind the first step."""
+    """Return the step of each stage after the first step."""
     first = next(iter(ProgressStep))
     return [(name, step) for name, step in list_steps().items() if step is not first]
 
@@ -254,19 +257,21 @@ def _list_harmless() -> str:
 
 
 def _areas() -> dict[str, set[str]]:
-    """Return the names of the settings of each group, by the title of the group."""
+    """Return the names of the settings in each group, by the title of the group."""
     areas = {_title(group): set(group.model_fields) for group in _GROUPS}
     shared = set[str]().union(*areas.values())
-    return {**areas, _title(Settings): set(Settings.model_fields) - shared}
+    return {**areas, "Processes": set(Settings.model_fields) - shared}
 
 
 def _title(group: type[BaseModel]) -> str:
-    """Return the title of a group of settings: the beginning of its description."""
-    return (group.__doc__ or "").partition(";")[0].replace("\n", " ")
+    """Return the title of a group of settings, which is the first sentence of its docstring."""
+    sentence = " ".join((group.__doc__ or "").partition(".")[0].split())
+    title = sentence.removeprefix("Settings for ")
+    return title[:1].upper() + title[1:]
 
 
 def _area(title: str, own: Collection[str]) -> str:
-    """Return a table of the settings of a group."""
+    """Return a table of the settings in a group."""
     rows = (_setting(name) for name in Settings.model_fields if name in own)
     return _AREA.format(title=title) + "".join(rows)
 

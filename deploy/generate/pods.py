@@ -1,4 +1,6 @@
-"""The parts that all generated pods have in common, and the steps that people see."""
+"""The parts that all generated pods have in common, and the progress steps that are shown to
+people.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -16,13 +18,13 @@ from worker.shutdown import GRACE_SECONDS
 IMAGE = "refdesk:latest"
 HEALTH_PORT = 9090
 LEAVING_SECONDS = 20
-"""After the grace period: returning entries, closing the index, and a slow Redis."""
+"""The time after the grace period for returning entries, closing the index, and a slow Redis."""
 USER = 10001
 REDIS_CA = "/etc/refdesk/redis"
-"""The folder of a pod with `ca.crt`, which proves that Redis is the cluster's own."""
+"""The folder of a pod that contains `ca.crt`, which verifies that Redis belongs to the cluster."""
 
 OUTSIDE_TOOLS = "refdesk-outside-tools"
-"""The ConfigMap with the file of outside tools, and the Secret with the variables that it names."""
+"""The ConfigMap with the file of external tools, and the Secret with the variables used in it."""
 TOOLS_FOLDER = "/etc/refdesk/tools"
 
 Manifest = dict[str, Any]
@@ -32,7 +34,7 @@ class _WholeDumper(yaml.SafeDumper):
     """Writes each value in full instead of as a reference, because people read these files."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Repeat values that occur twice."""
+        """Repeat values that occur several times, instead of using aliases."""
         return True
 
 
@@ -42,7 +44,7 @@ def make_labels(component: str) -> dict[str, str]:
 
 
 def make_deployment(component: str, pod: Manifest, **options: Any) -> Manifest:
-    """Return the Deployment of a component, whose pods are watched by Prometheus."""
+    """Return the Deployment of a component, whose pods are monitored by Prometheus."""
     labels = make_labels(component)
     return {
         "apiVersion": "apps/v1",
@@ -66,7 +68,9 @@ def make_deployment(component: str, pod: Manifest, **options: Any) -> Manifest:
 
 
 def make_disruption_budget(component: str) -> Manifest:
-    """Return the budget that keeps all replicas but one running while nodes are drained."""
+    """Return the disruption budget that keeps all replicas except one running while nodes are
+    drained.
+    """
     labels = make_labels(component)
     return {
         "apiVersion": "policy/v1",
@@ -77,7 +81,7 @@ def make_disruption_budget(component: str) -> Manifest:
 
 
 def make_pod(container: Manifest, *, data_limit: str, **options: Any) -> Manifest:
-    """Return a pod of one container, with the least rights and bounded scratch folders."""
+    """Return a pod with one container, minimal privileges, and size-limited scratch folders."""
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -102,7 +106,7 @@ def make_pod(container: Manifest, *, data_limit: str, **options: Any) -> Manifes
 def make_container(
     name: str, arguments: Sequence[str], *, secret: str, requests: Mapping[str, str], memory: str
 ) -> Manifest:
-    """Return a container with the settings, one secret, probes, and a limit of memory."""
+    """Return a container with the settings, a secret, probes, and a memory limit."""
     return {
         "name": name,
         "image": IMAGE,
@@ -131,9 +135,9 @@ def make_container(
 
 
 def add_outside_tools(container: Manifest, pod: Manifest) -> None:
-    """Mount the file of `OUTSIDE_TOOLS` with its documents, and give the secrets that it names.
+    """Mount the file of `OUTSIDE_TOOLS` with its documents, and provide the secrets used in it.
 
-    Both are optional: a pod without them starts.
+    Both are optional, so a pod without them starts.
     """
     named = {"name": OUTSIDE_TOOLS, "optional": True}
     container["envFrom"].append({"secretRef": dict(named)})
@@ -151,7 +155,7 @@ def dump_manifests(manifests: Sequence[Manifest]) -> str:
 
 @cache
 def list_steps() -> Mapping[str, ProgressStep]:
-    """Return the step of every stage. While branches run, it is that of searching."""
+    """Return the step for every stage. While branches are running, it is that of searching."""
     stages = {stage for flow in EVERY for stage in find_reached(flow, START)} - {START}
     return {
         stage.name: SPECS[stage.role.value].step
@@ -162,7 +166,7 @@ def list_steps() -> Mapping[str, ProgressStep]:
 
 
 def find_step(stage: str) -> ProgressStep:
-    """Return the step of a stage; the first one for a stage that another release has."""
+    """Return the step for a stage; for an unknown stage from another release, the first one."""
     return list_steps().get(stage, next(iter(ProgressStep)))
 
 

@@ -1,10 +1,10 @@
-"""Generates the access control list of Redis: `python -m deploy.generate.redis_users`.
+"""Generates the access control list for Redis: `python -m deploy.generate.redis_users`.
 
-Each part of the product gets a user that may run the commands that the product sends and no others,
-on the keys that the part needs. The list needs Redis 7, which separates reading a key from writing
-it. Only the user of backups may list and copy keys (SCAN, DUMP, RESTORE). No user may empty,
-reconfigure or stop a server: CONFIG, FLUSHALL, FLUSHDB, KEYS, DEBUG, MODULE, SCRIPT, SHUTDOWN,
-REPLICAOF, MIGRATE, MONITOR, ACL and the rest.
+Each part of the product gets a user that can run only the commands that the product sends, on the
+keys that the part needs. The list requires Redis 7, which separates read and write permissions.
+Only the user for backups can list and copy keys (SCAN, DUMP, RESTORE). No user can empty,
+reconfigure, or stop a server with CONFIG, FLUSHALL, FLUSHDB, KEYS, DEBUG, MODULE, SCRIPT, SHUTDOWN,
+REPLICAOF, MIGRATE, MONITOR, ACL, and similar commands.
 """
 
 import sys
@@ -33,23 +33,23 @@ COMMANDS = (
 
 @dataclass(frozen=True, slots=True)
 class RedisUser:
-    """One user of Redis: the key patterns and commands that it may use."""
+    """A Redis user, with the key patterns and commands that it can use."""
 
     name: str
     keys: tuple[str, ...]
     commands: tuple[str, ...] = COMMANDS
     selectors: tuple[str, ...] = ()
-    """Further keys, each group with the only commands that may use it."""
+    """Additional keys, in groups with the only commands that may be used on them."""
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules after the password in an access control list."""
+        """The rules that follow the password in an access control list."""
         keys = (key if key.startswith("%") else f"~{key}" for key in self.keys)
         commands = (f"+{name}" for name in self.commands)
         return ("resetchannels", *keys, "-@all", *commands, *self.selectors)
 
     def draw(self, password: str) -> str:
-        """Return the user's line of an access control list."""
+        """Return the line for the user in an access control list."""
         return " ".join(("user", self.name, "on", f">{password}", *self.rules))
 
 
@@ -61,8 +61,9 @@ _QUESTIONS = tuple(
         "conversation:*", "asked:*", "tombstone:*", "named:*", "results:*",
     )
 )  # fmt: skip
-"""The keys of `broker.keys`: every part submits, follows and ends questions, and moves those whose
-time has come, so that they end whatever process dies."""
+"""The keys in `broker.keys`. Every part submits, follows, and ends questions, and processes those
+that are due, so that questions end whichever process dies.
+"""
 _READS_SHARDS = ("%R~rd:shards",)
 _CONVERSATIONS = tuple(
     f"rd:{{*}}:mem:*:{kind}"
@@ -71,9 +72,9 @@ _CONVERSATIONS = tuple(
         "feedback", "threads", "shared", "attachments", "work",
     )
 )  # fmt: skip
-"""The keys of `memory.key_names` that an erasure deletes."""
+"""The keys in `memory.key_names` that an erasure deletes."""
 _PROCESS = ("rd:{0}:workers", "rd:{0}:jobs", "%R~rd:{0}:controls")
-"""The presence of a worker process, and what operators tell it."""
+"""The keys for the presence of worker processes, and for the instructions of operators to them."""
 WORKER = RedisUser(
     "refdesk-worker",
     (
@@ -84,11 +85,13 @@ WORKER = RedisUser(
     ),
     selectors=("(+get +set ~rd:shards)",),
 )  # fmt: skip
-"""Sets a new Redis up, and reads sources at their times. No access to keys of the HTTP channel, to
-sessions of visitors, rates, and posts of chat channels."""
+"""Initializes a new Redis, and ingests sources on schedule. It has no access to HTTP API keys,
+visitor sessions, rate limits, and chat posts.
+"""
 READER = RedisUser("refdesk-reader", (*_QUESTIONS, *_READS_SHARDS, *_PROCESS, "rd:parcel:*"))
-"""Reads documents for an ingestion. No access to the memory of conversations, and to the budgets,
-limits and paid answers of models."""
+"""Reads documents for an ingestion. It has no access to the memory of conversations, or to the
+budgets, limits, and paid answers of models.
+"""
 WRITER = RedisUser(
     "refdesk-writer",
     (
@@ -96,7 +99,7 @@ WRITER = RedisUser(
         "rd:languages:*",
     ),
 )  # fmt: skip
-"""Embeds and writes documents for an ingestion. No access to the memory of conversations."""
+"""Embeds and writes documents for an ingestion. It has no access to the memory of conversations."""
 GATEWAY = RedisUser(
     "refdesk-gateway",
     (
@@ -108,8 +111,9 @@ GATEWAY = RedisUser(
     ),
     selectors=("(+hset ~rd:keys)",),
 )  # fmt: skip
-"""Reads keys of the HTTP channel, and writes those that owners create in the console; it deletes
-none. No access to budgets, limits and answers of models, and instructions to workers."""
+"""Reads HTTP API keys, and writes those that owners create in the console, but cannot delete any.
+It has no access to the budgets, limits, and answers of models, or to instructions for workers.
+"""
 CHAT = RedisUser(
     "refdesk-chat",
     (
@@ -117,8 +121,9 @@ CHAT = RedisUser(
         "rd:rate:*", "rd:keys:handover", "rd:handover:*", "rd:{0}:jobs",
     ),
 )  # fmt: skip
-"""Records ratings with the answers. No access to the rest of the memory of conversations, and to
-documents that people gave to them."""
+"""Records ratings together with the answers. It has no access to the rest of the memory of
+conversations, or to documents attached to them.
+"""
 OPERATOR = RedisUser("refdesk-operator", ("rd:*",))
 """Runs `refdesk keys`, `status`, `trace`, `dead` and `ingest`."""
 SCALER = RedisUser("refdesk-keda", ("rd:{*}:stream:*",), ("auth", "hello", "ping", "info", "xlen"))
@@ -134,7 +139,7 @@ USERS = (WORKER, READER, WRITER, GATEWAY, CHAT, OPERATOR, BACKUP, SCALER)
 def draw_users() -> str:
     """Return the list; access requires a user name and a password.
 
-    Redis allows no comments in this file, which is passed as `--aclfile`.
+    Redis does not allow comments in this file, which is passed as `--aclfile`.
     """
     lines = [user.draw(f"PASSWORD-OF-{user.name}") for user in USERS]
     return "\n".join(("user default off", *lines)) + "\n"

@@ -1,8 +1,8 @@
-"""Builds the site of the documentation into `dist/site`: `python -m deploy.generate.site`.
+"""Builds the documentation site in `dist/site`: `python -m deploy.generate.site`.
 
-The pages are those of `docs/`, and README, CONTRIBUTING, SECURITY and CHANGELOG beside them.
-Zensical makes HTML and the search. `llms.txt` lists the pages for programs, `llms-full.txt` has
-them whole. A link that leads nowhere fails the build.
+The pages are those in `docs/`, as well as README, CONTRIBUTING, SECURITY and CHANGELOG. Zensical
+generates the HTML and the search. `llms.txt` lists the pages for programs, and `llms-full.txt`
+contains them in full. A broken link fails the build.
 """
 
 import re
@@ -23,7 +23,7 @@ TOP = {
     "SECURITY.md": "security-policy.md",
     "CHANGELOG.md": "changelog.md",
 }
-"""Pages outside of `docs/`, and their names in the site."""
+"""Pages outside of `docs/`, with their names in the site."""
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Add documents": ("formats", "sources", "languages", "access"),
     "Choose how it answers": ("ways", "local-models", "reviews", "tools"),
@@ -34,14 +34,17 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Look up": ("security", "injection", "limits", "model_servers", "glossary"),
 }
 """The navigation by task, in the order in which an owner needs the pages; all other pages follow,
-grouped by folder."""
+grouped by folder.
+"""
 FOLDERS: Mapping[str, str] = {
     "Internals": "internal",
     "Measurements": "internal/measurements",
     "Decisions": "internal/adr",
     "Project": "",
 }
-"""The groups of all other pages: pages directly in the folder, without its subfolders."""
+"""The groups of all other pages, which are the pages directly in a folder, without its
+subfolders.
+"""
 _LINK = re.compile(r"(!?\[[^\]\n]{0,300}\])\(([^)\s]{1,300})\)")
 CONFIG = """\
 [project]
@@ -79,11 +82,11 @@ custom_fences = [
 
 
 class SiteError(Exception):
-    """The site could not be built, or a link of it leads nowhere."""
+    """The site could not be built, or contains a broken link."""
 
 
 class _Addresses(HTMLParser):
-    """The links of a page, and its ids, which are valid link targets."""
+    """Collects the links in a page, and its ids, which are valid link targets."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,17 +102,18 @@ class _Addresses(HTMLParser):
 
 
 def list_pages(root: Path = ROOT) -> dict[str, Path]:
-    """Return the pages by their path in the site."""
+    """Return the pages, by path in the site."""
     docs = root / "docs"
     pages = {path.relative_to(docs).as_posix(): path for path in sorted(docs.rglob("*.md"))}
     return {**{name: root / source for source, name in TOP.items()}, **pages}
 
 
 def rewrite_links(text: str, source: PurePosixPath, place: str, names: Mapping[str, str]) -> str:
-    """Return a page whose links lead to pages of the site; links to code become their texts.
+    """Return a page whose links lead to pages of the site; links to code are replaced with their
+    labels.
 
-    `source` is the page in the repository, `place` in the site; `names` are all pages, by their
-    path in the repository.
+    `source` is the page in the repository, and `place` is its path in the site; `names` contains
+    all pages, by path in the repository.
     """
 
     def rewrite(match: re.Match[str]) -> str:
@@ -130,7 +134,7 @@ def rewrite_links(text: str, source: PurePosixPath, place: str, names: Mapping[s
 
 
 def stage(folder: Path, root: Path = ROOT) -> dict[str, str]:
-    """Write the pages below `folder`, with their pictures; return their texts."""
+    """Write the pages below `folder`, with their pictures; return their text."""
     pages = list_pages(root)
     names = {path.relative_to(root).as_posix(): name for name, path in pages.items()}
     texts = {
@@ -149,7 +153,7 @@ def stage(folder: Path, root: Path = ROOT) -> dict[str, str]:
 
 
 def make_navigation(texts: Mapping[str, str]) -> str:
-    """Return the navigation in the form of the configuration."""
+    """Return the navigation in the format of the configuration."""
     chosen = {f"{name}.md" for names in SECTIONS.values() for name in names} | {"index.md"}
     groups = {title: [f"{name}.md" for name in names] for title, names in SECTIONS.items()}
     for title, folder in FOLDERS.items():

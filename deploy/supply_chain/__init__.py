@@ -1,1 +1,1 @@
-"""The lock of the project's dependencies, their audit, and their bill of materials."""
+"""The locked dependencies of the project, their audit, and their software bill of materials."""

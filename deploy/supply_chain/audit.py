@@ -3,7 +3,7 @@
 It checks whether the installed versions are compatible (`pip check`), whether one of them was
 yanked (the report that pip wrote during `make install`), and whether the vulnerability service
 lists one of the locked versions (`pip-audit`). A finding fails the audit. An unavailable service
-does not: the audit reports in one line what it could not check.
+does not fail it; the audit reports on one line what it could not check.
 """
 
 import argparse
@@ -23,12 +23,12 @@ LIMIT_SECONDS = 120.0
 REQUEST_SECONDS = 10
 EXIT_FINDING = 1
 AUDITED = ("image", "build")
-"""The locks of users' installations; development tools are not exposed."""
+"""The locks that users install; development tools are not exposed."""
 
 
 @dataclass(slots=True)
 class AuditResult:
-    """The findings of an audit, and the checks that could not be made."""
+    """The findings of an audit, and the checks that could not be run."""
 
     findings: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
@@ -56,7 +56,9 @@ def find_yanked(report: Path) -> AuditResult:
 
 
 def find_vulnerable(locks: Sequence[Path], *options: str) -> AuditResult:
-    """Ask the vulnerability service for every locked version; `options` go to pip-audit."""
+    """Check every locked version with the vulnerability service; `options` are passed to
+    pip-audit.
+    """
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "audit.json"
         command = [
@@ -78,7 +80,7 @@ def find_vulnerable(locks: Sequence[Path], *options: str) -> AuditResult:
 
 
 def report(results: Sequence[AuditResult], audited: int) -> int:
-    """Print the findings and the checks that were not made; return the exit status."""
+    """Print the findings and the checks that were not run; return the exit status."""
     findings = [line for result in results for line in result.findings]
     unchecked = [line for result in results for line in result.unchecked]
     for line in unchecked:

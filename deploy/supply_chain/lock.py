@@ -28,7 +28,7 @@ _LOCKED = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;\\]+)(?: ; (?P
 
 @dataclass(frozen=True, slots=True)
 class LockFile:
-    """One lock: the extras and groups of pyproject.toml that it holds."""
+    """A lock file, with the extras and groups in pyproject.toml that it contains."""
 
     name: str
     purpose: str
@@ -58,7 +58,7 @@ LOCKS = (
     ),
     LockFile("lock", "What `make lock` resolves with.", product=False, groups=("lock",)),
 )
-"""The first contains the versions that the others must match."""
+"""The first one contains the versions that the others must match."""
 
 
 class LockError(Exception):
@@ -67,7 +67,7 @@ class LockError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LockedPackage:
-    """One line of a lock, with the SHA-256 digests of the files that it accepts."""
+    """A line of a lock, with the SHA-256 digests of the files that it accepts."""
 
     name: str
     version: str
@@ -76,7 +76,7 @@ class LockedPackage:
 
 
 def normalize_name(name: str) -> str:
-    """Return a distribution's name in the one form that compares equal."""
+    """Return the canonical (normalized) form of a distribution's name."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -86,7 +86,7 @@ def read_project() -> dict[str, Any]:
 
 
 def find_inputs(lock: LockFile, project: Mapping[str, Any]) -> list[str]:
-    """Return the requirements of pyproject.toml that a lock answers."""
+    """Return the requirements in pyproject.toml for which a lock is resolved."""
     inputs: list[str] = list(project["project"]["dependencies"]) if lock.product else []
     for extra in lock.extras:
         inputs += project["project"]["optional-dependencies"][extra]
@@ -102,7 +102,7 @@ def compute_fingerprint(lock: LockFile, project: Mapping[str, Any]) -> str:
 
 
 def read_lock(path: Path) -> list[LockedPackage]:
-    """Return the packages of a lock; raises `LockError` on a line without version or hash."""
+    """Return the packages in a lock; raises `LockError` for a line without a version or hash."""
     packages = []
     text = path.read_text(encoding="utf-8").replace("\\\n", " ")
     for line in text.splitlines():

@@ -1,5 +1,5 @@
-"""Adds the files that the product ships beside Python packages to a bill of materials: `python -m
-deploy.supply_chain.vendored FILE`.
+"""Adds files that ship with the product but are not Python packages to a software bill of
+materials: `python -m deploy.supply_chain.vendored FILE`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The health of a process that connects a chat platform."""
+"""The health of a process that connects to a chat platform."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ NOBODY = Question(tenant="probe", assistant="probe", conversation_id="-", messag
 
 
 class ChannelHealth:
-    """Answers `/healthz` and `/readyz` of a chat channel, from its last check of Redis."""
+    """Answers `/healthz` and `/readyz` for a chat channel, based on its last check of Redis."""
 
     def __init__(self, replies: ReplyReader, stuck_seconds: float) -> None:
         self._replies = replies
@@ -28,14 +28,14 @@ class ChannelHealth:
             await asyncio.sleep(LOOK_SECONDS)
 
     def dead(self) -> str:
-        """Return why the process should be started again, or an empty text."""
+        """Return why the process should be restarted, or an empty string."""
         still = time.monotonic() - self._last_turn
         if still <= self._stuck_seconds:
             return ""
         return f"the event loop has been blocked for {still:.0f} s"
 
     def unready(self) -> str:
-        """Return why the channel cannot accept messages, or an empty text."""
+        """Return why the channel cannot accept messages, or an empty string."""
         return self._away
 
     async def _look(self) -> str:

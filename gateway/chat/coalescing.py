@@ -1,10 +1,10 @@
 """Stores which messages form one question, so that each of them can be edited or deleted later.
 
-A *burst* is named after its first message, and may consist only of it. Its record contains the text
-of every message in it, and the question that currently *asks* them. Two processes may change a
-burst at the same time: each stores its text first, then itself as the asking question, then reads
-all texts and submits them. A process that finds another asking question withdraws its own. So the
-last one asks all texts.
+A *burst* is named after its first message, and may consist of that message only. Its record
+contains the text of every message in it, and the question that currently *asks* them. Two processes
+may change a burst at the same time. Each of them first stores its text, then sets itself as the
+asking question, then reads all texts and submits them. A process that finds a different asking
+question withdraws its own, so that the last one asks all texts.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from gateway.desk import Desk
 from memory.chat_state import RedisPushMemory
 
 VERSION = ":"
-"""Separates a message's id from the suffix that distinguishes its edits."""
+"""Separates the id of a message from the suffix that distinguishes its edits."""
 ASKS = "asks"
 BURST = "burst"
 NEVER_AGAIN = "inf"
@@ -30,7 +30,9 @@ NEVER_AGAIN = "inf"
 
 
 class BurstMessage(BaseModel, frozen=True, extra="ignore"):
-    """The text of one message of a burst, and its order; an empty text: it was withdrawn."""
+    """The text of one message in a burst, and its order; an empty text means that it was
+    withdrawn.
+    """
 
     order: float
     text: str
@@ -43,10 +45,10 @@ class Bursts:
         self._memory = memory
 
     async def takes(self, incoming: Incoming, known: Mapping[str, str]) -> bool:
-        """Return whether a message is new: platforms send events late, repeatedly, and for
+        """Return whether a message is new; platforms send events late, repeatedly, and for link
         previews.
 
-        `known` are the fields of its first version.
+        `known` contains the fields of its first version.
         """
         root = first_version(incoming)
         text_digest = digest(incoming.text)
@@ -87,7 +89,7 @@ class Bursts:
         await self._memory.note(record, **{root.message_id: part.model_dump_json()})
 
     async def take_out(self, root: Question, burst: str) -> None:
-        """Record that a message is no longer part of its burst."""
+        """Record that a message no longer belongs to its burst."""
         if root.message_id in await self.parts(root, burst):
             gone = BurstMessage(order=0, text="").model_dump_json()
             await self._memory.note(_record(root, burst), **{root.message_id: gone})
@@ -128,7 +130,7 @@ class Bursts:
 
 
 class PostEraser:
-    """Completes an erasure in the state of the channel."""
+    """Completes an erasure in the state of the chat channel."""
 
     def __init__(self, desk: Desk, memory: RedisPushMemory) -> None:
         self._desk = desk
@@ -136,15 +138,16 @@ class PostEraser:
         self._bursts = Bursts(memory)
 
     async def find_undelivered(self, question: Question) -> Sequence[Result]:
-        """Return the ends of open questions whose replies were erased before they were shown.
+        """Return the results of open questions whose replies were erased before they were shown.
 
-        A process that died had taken them from the result list; no other process receives them.
+        They had been taken from the result list by a process that died, so no other process
+        receives them.
         """
         others = await self._others(question)
         return [forgotten(other) for other in others if await self._desk.forgotten(other)]
 
     async def forget(self, question: Question, how: str) -> None:
-        """Delete the text of messages before `question`; `all`: also the language."""
+        """Delete the text of messages before `question`; with `all`, also the language."""
         others = await self._others(question)
         waiting = [record_name(await self._bursts.of(other)) for other in others]
         await self._memory.forget_words(question, but=waiting)
@@ -165,7 +168,7 @@ def first_version(incoming: Incoming) -> Question:
 
 
 def record_name(burst: str) -> str:
-    """Return the message id of a burst's record; no message has it."""
+    """Return the message id under which a burst is recorded; no message has this id."""
     return f"{burst}{VERSION}{BURST}"
 
 

@@ -28,7 +28,9 @@ log = structlog.get_logger("gateway")
 
 
 class ChatChannel:
-    """Connects the events and posts of a platform with the desk; the same for every channel."""
+    """Connects the events and posts of a platform with the desk, in the same way for every
+    channel.
+    """
 
     def __init__(
         self,
@@ -102,7 +104,9 @@ class ChatChannel:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Deliver replies inside the context; another process takes over those left at its end."""
+        """Deliver replies inside the context; replies that remain when it exits are taken over by
+        another process.
+        """
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             delivering = tasks.create_task(self.jobs.supervise("deliveries", self._delivery.run))
@@ -113,7 +117,7 @@ class ChatChannel:
                 await cancel_until_done([delivering, *self._beside])
 
     def spawn(self, work: Coroutine[None, None, None]) -> None:
-        """Start a background task, whose errors are logged."""
+        """Start a background task whose errors are logged."""
         if self._tasks is None:
             work.close()
             return
@@ -130,9 +134,9 @@ class ChatChannel:
         language: str | None,
         person: str = "",
     ) -> bool:
-        """Submit the message of a pressed button, or store its rating.
+        """Submit the message of a button that was pressed, or store its rating.
 
-        Returns whether the choice is accepted: only the person who asked can answer a request.
+        Returns whether the choice is accepted. Only the person who asked can answer a request.
         """
         if choice.rating:
             await self._feedback.give_feedback(choice.question, Feedback(rating=choice.rating))

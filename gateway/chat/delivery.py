@@ -1,7 +1,7 @@
-"""Shows each outcome of a channel once, where its question was asked, and acknowledges it then.
+"""Shows each outcome of a channel once, where its question was asked, and then acknowledges it.
 
-A token is a keyed hash of the question and the button's position: an answer that is rendered again
-has the same tokens, and nobody can guess one.
+A token is a keyed hash of the question and the button's position. An answer that is rendered again
+has the same tokens, and nobody can guess a token.
 
 | metric                        | labels          | meaning                                      |
 |-------------------------------|-----------------|----------------------------------------------|
@@ -60,23 +60,24 @@ RATINGS = ("up", "down")
 log = structlog.get_logger("gateway")
 
 SLOTS = 32
-"""Outcomes that are shown concurrently, for each shard."""
+"""The number of outcomes that are shown concurrently, for each shard."""
 BLOCK_SECONDS = 1.0
 AWAY_SECONDS = 0.5
 MOST_DELIVERIES = 20
-"""Number of failed deliveries after which an outcome is abandoned, unless the platform asked to
-wait."""
+"""The number of failed deliveries after which an outcome is abandoned, unless the platform asked to
+wait.
+"""
 DRAFT_LOOK_SECONDS = 0.05
-"""How often it is checked whether the edit of a draft has ended."""
+"""How often to check whether the edit of a draft has ended."""
 ELLIPSIS = "…"
-"""The text of the further posts of a long answer before they get their part."""
+"""The text of the further posts of a long answer until they get their part."""
 
 
 class Choice(BaseModel, frozen=True, extra="ignore"):
-    """The meaning of a button: a text to ask, a rating, or a language to answer in.
+    """The action of a button: a text to ask, a rating, or a language to answer in.
 
-    `answers_pause`: it approves, denies or fills in what only the person who asked may answer.
-    Buttons that were stored before version 0.2 name the rating `thumb`.
+    `answers_pause` is true if it approves, denies, or enters a value that only the person who asked
+    may provide. Buttons that were stored before version 0.2 call the rating `thumb`.
     """
 
     question: Question
@@ -96,7 +97,7 @@ class Buttons:
         self._secret = hashlib.sha256(secret.encode()).digest()
 
     async def of(self, question: Question, answer: Answer, *, ratings: bool) -> list[Button]:
-        """Return the buttons under an answer."""
+        """Return the buttons below an answer."""
         made = []
         for number, action in enumerate(answer.suggested_actions):
             label = plain_title(action.label)
@@ -128,7 +129,7 @@ class Buttons:
         return made
 
     async def store(self, choice: Choice) -> str:
-        """Store the meaning of a button; return its token."""
+        """Store the action of a button and return the token that identifies it."""
         name = "\x1f".join((*choice.question.conversation, choice.question.message_id))
         token = hashlib.blake2b(
             f"{name}\x1f{choice.number}".encode(), key=self._secret, digest_size=TOKEN_BYTES
@@ -137,7 +138,7 @@ class Buttons:
         return token
 
     async def choice(self, token: str) -> Choice | None:
-        """Return the meaning of a token, or None when it is no longer stored."""
+        """Return the action for a token, or None if it is no longer stored."""
         stored = await self._memory.token(token)
         return None if stored is None else Choice.model_validate_json(stored)
 
@@ -172,7 +173,9 @@ class ReplyDelivery:
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
-        """Deliver until cancelled; another process takes over the replies that were not shown."""
+        """Deliver until cancelled. Replies that were not shown are taken over by another
+        process.
+        """
         # After a failure, the replies that were being shown are taken again after their leases.
         self._running.clear()
         async with asyncio.TaskGroup() as tasks:
@@ -200,7 +203,7 @@ class ReplyDelivery:
         return results
 
     async def _renew_waiting(self) -> None:
-        """Renew the leases of replies that wait for their turn at the platform."""
+        """Renew the leases of replies that wait because of the platform's rate limit."""
         while True:
             raise_if_cancelled()
             await asyncio.sleep(self._results.renew_seconds)
@@ -246,7 +249,7 @@ class ReplyDelivery:
         return hopeless
 
     async def show(self, result: Result) -> None:
-        """Show an outcome, unless it was shown before; raises `PushError`."""
+        """Show an outcome, unless it was already shown; raises `PushError`."""
         question = result.question
         known = await self._memory.fields(question)
         post: Mapping[str, str] = json.loads(known.get("post", "{}"))
@@ -275,7 +278,9 @@ class ReplyDelivery:
         self._tally.add(result.outcome)
 
     async def _forget(self, result: Result) -> None:
-        """Delete the text that a command erased at the desk, even if its reply cannot be shown."""
+        """Delete the text that a command erased at the desk, even if the reply to the command
+        cannot be shown.
+        """
         forgot = result.reply.get("forgot")
         if not forgot:
             return
@@ -296,10 +301,10 @@ class ReplyDelivery:
             await self._edit(result, post, number, id_, part)
 
     async def _show_refusal(self, result: Result, post: Mapping[str, str]) -> None:
-        """Replace the placeholder with a notice that the platform refused the answer.
+        """Replace the placeholder with a notice that the platform rejected the answer.
 
-        Most refusals concern the whole place, such as an archived channel: then the notice is
-        refused as well, and the operator's log contains both reasons.
+        Most rejections concern the whole conversation, such as an archived channel. In that case,
+        the notice is rejected as well, and the operator's log contains both reasons.
         """
         known = await self._memory.fields(result.question)
         shown = await self._make_shown(result, known, post)
@@ -325,7 +330,7 @@ class ReplyDelivery:
             log.warning("refusal_not_shown", channel=self._channel.name, error=str(error))
 
     async def _stop_drafts(self, result: Result) -> None:
-        """Wait until no draft can replace the outcome any more."""
+        """Wait until no draft can replace the outcome any longer."""
         if self._policy.draft_seconds is None:
             return
         seconds = await self._memory.stop_drafts(result.question)
@@ -358,7 +363,7 @@ class ReplyDelivery:
     async def _id(
         self, result: Result, known: Mapping[str, str], post: Mapping[str, str], number: int
     ) -> str:
-        """Return the id of a post to edit; create the post if there is none."""
+        """Return the id of a post to edit; create the post if it does not exist."""
         if (id_ := known.get(str(number))) is not None:
             return id_
         made = await retry(
@@ -418,7 +423,7 @@ def push_metrics(
     *,
     registry: CollectorRegistry | None = None,
 ) -> CollectorRegistry:
-    """Return a registry, by default a new one, that reads the counts of a channel at a scrape."""
+    """Return a registry, by default a new one, that reads the counts of a channel when scraped."""
     registry = CollectorRegistry() if registry is None else registry
     what = "Deliveries of replies, by result."
     name = "refdesk_chat_deliveries"

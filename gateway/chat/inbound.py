@@ -1,7 +1,8 @@
-"""Accepts messages: each once, several short ones as one question, a newer one before an older.
+"""Accepts each message once, combines several short messages into one question, and lets a newer
+message replace an older one.
 
-An interval of `appendfsync everysec`, a failover or `FLUSHALL` may lose a question together with
-the place of its answer. The process that accepted the message still knows both.
+A one-second interval of `appendfsync everysec`, a failover, or `FLUSHALL` may lose a question
+together with the location of its answer. The process that accepted the message still knows both.
 """
 
 import json
@@ -48,7 +49,7 @@ Spawn = Callable[[Coroutine[None, None, None]], None]
 
 Show = Callable[[Result], Awaitable[None]]
 PERSON = "person"
-"""The command that asks for a person, and the kind of the post that answers it."""
+"""The command that asks for a person, and the type of the post that answers it."""
 Reason = Literal["limited_minute", "limited_day", "not_allowed"]
 log = structlog.get_logger("gateway")
 NOTICES: Mapping[Reason, tuple[str, int]] = {
@@ -56,11 +57,11 @@ NOTICES: Mapping[Reason, tuple[str, int]] = {
     "limited_day": ("push_limited_day", 86_400),
     "not_allowed": ("push_not_allowed", 86_400),
 }
-"""The text of each reason, and the time (s) before the same person gets it again."""
+"""The text for each reason, and the time (s) before the same person gets it again."""
 
 
 class Losses:
-    """Waits for the end of questions independently of the result list, and shows lost ones."""
+    """Waits for questions to end, independently of the result list, and reports lost ones."""
 
     def __init__(self, desk: Desk, memory: RedisPushMemory, show: Show) -> None:
         self._desk = desk
@@ -68,7 +69,7 @@ class Losses:
         self._show = show
 
     async def watch(self, incoming: Incoming, language: str, posted: str | None) -> None:
-        """Wait until a question has ended; edit its placeholder if no other process will."""
+        """Wait until a question has ended, and edit its placeholder if no other process will."""
         question = incoming.question
         reply = await self._desk.outcome(question, language=language)
         match reply.get("termination_reason"):
@@ -87,7 +88,7 @@ class Losses:
 
 
 class MessageSubmitter:
-    """Submits questions; `spawn` runs the tasks that the platform need not wait for."""
+    """Submits questions; `spawn` runs the tasks for which the platform does not have to wait."""
 
     def __init__(
         self,
@@ -115,7 +116,9 @@ class MessageSubmitter:
         self._spawn = spawn
 
     async def open(self, incoming: Incoming, language: str, burst: str) -> None:
-        """Store where the answer belongs, and that there is none yet; may be repeated."""
+        """Store where the answer belongs, and that there is no answer yet; can be repeated
+        safely.
+        """
         await self._memory.note(
             incoming.question,
             post=json.dumps(dict(incoming.post)),
@@ -130,7 +133,9 @@ class MessageSubmitter:
     async def ask(
         self, incoming: Incoming, language: str, burst: str
     ) -> Accepted | Duplicate | None:
-        """Open and submit a question; None: it was not accepted, and the person is notified."""
+        """Open and submit a question; return None if it was not accepted, in which case the person
+        is notified.
+        """
         await self.open(incoming, language, burst)
         try:
             groups = await self._policy.groups.find(incoming.person, incoming.post)
@@ -184,7 +189,7 @@ class MessageSubmitter:
                 await self._desk.cancel(older)
 
     async def _begin(self, incoming: Incoming, text: str, language: str) -> None:
-        """Show the typing sign and a placeholder; the outcome does not depend on them."""
+        """Show a typing indicator and a placeholder; the outcome does not depend on them."""
         posted = await self._signs.begin(incoming.question, incoming.post, text)
         self._spawn(self._losses.watch(incoming, language, posted))
         if posted is not None and incoming.command is None:
@@ -192,7 +197,9 @@ class MessageSubmitter:
         await self._signs.keep(incoming.question, incoming.post)
 
     async def _mark_closed(self, incoming: Incoming) -> None:
-        """Record that nothing is shown of a question; a sign that was left to it is removed."""
+        """Record that nothing will be shown for a question; a typing indicator that was left to it
+        is removed.
+        """
         await self._memory.close(incoming.question)
         await self._signs.rest(incoming.question, incoming.post, was_set=False)
 
@@ -237,7 +244,7 @@ class Declining:
     async def decline(
         self, reason: Reason, person: str, post: Mapping[str, str] | None, language: str
     ) -> None:
-        """Count a declined message, and post a notice at `post`, unless that is None."""
+        """Count a declined message, and post a notice at `post` unless it is None."""
         self._tally.add(reason)
         log.info("message_declined", channel=self._channel.name, reason=reason)
         if post is None:
@@ -263,7 +270,7 @@ class Declining:
 
 
 class Intake:
-    """Decides which messages of a person form one question, and submits it."""
+    """Decides which messages from a person form a question, and submits it."""
 
     def __init__(
         self,
@@ -284,10 +291,11 @@ class Intake:
         self._bursts = Bursts(memory)
 
     async def accept(self, incoming: Incoming) -> None:
-        """Accept a message; once this returns, its outcome no longer depends on this process.
+        """Accept a message. Once this method returns, the outcome no longer depends on this
+        process.
 
-        Raises the errors of the broker and the chat state, after which the platform repeats the
-        message.
+        Errors of the broker and the chat state propagate, and the platform then sends the message
+        again.
         """
         language = await self.language(incoming.question, incoming.language)
         if not await self._admits(incoming, language):
@@ -323,9 +331,10 @@ class Intake:
         return False
 
     async def _hand_over(self, incoming: Incoming, language: str) -> Incoming:
-        """Ask for a person, if that is the command; the reply then tells whether it was sent.
+        """Ask for a person if the message is that command; the reply then states whether the
+        request was sent.
 
-        A repeated event sends nothing again.
+        A repeated event does not send another request.
         """
         if incoming.command != PERSON or self._handover is None:
             return incoming
@@ -358,12 +367,16 @@ class Intake:
         await self._without(root, burst, language, Incoming(question, "", {}, order=0.0))
 
     async def language(self, question: Question, suggested: str | None) -> str:
-        """Return the language for texts before an answer has one; `suggested` is the platform's."""
+        """Return the language of texts that precede an answer; `suggested` is the platform's
+        setting.
+        """
         known = (await self._memory.about(question)).get("language")
         return known or suggested or self._default_language
 
     async def _without(self, root: Question, burst: str, language: str, incoming: Incoming) -> None:
-        """Remove a message from its burst, and ask the rest again unless it has its outcome."""
+        """Remove a message from its burst, and ask the rest again unless it already has its
+        outcome.
+        """
         await self._bursts.take_out(root, burst)
         open_ = await self._open_of_burst(root, burst)
         if not open_:
@@ -376,7 +389,7 @@ class Intake:
         await self._ask_again(plain, language, burst)
 
     async def _ask_again(self, incoming: Incoming, language: str, burst: str) -> None:
-        """Submit a burst in its present form, instead of its earlier question."""
+        """Submit a burst in its current form, replacing its earlier question."""
         question = incoming.question
         if BURST not in await self._memory.fields(question):
             await self._bursts.assign(question, burst)
@@ -396,7 +409,7 @@ class Intake:
             await self._ask(incoming, language, burst)
 
     async def _whole(self, incoming: Incoming, parts: Mapping[str, BurstMessage]) -> Incoming:
-        """Return the burst as one question, to be answered at its first message."""
+        """Return the burst as one question, to be answered below its first message."""
         text = "\n".join(part.text for part in parts.values())
         known = [
             await self._memory.fields(incoming.question.model_copy(update={"message_id": id_}))
@@ -442,7 +455,7 @@ class Intake:
             await self._bursts.move(question, burst, other)
 
     async def _open_of_burst(self, question: Question, burst: str) -> dict[str, float]:
-        """Return the open questions of a burst with their order."""
+        """Return the open questions of a burst, with their order."""
         opened = await self._memory.open_messages(question)
         return {
             id_: order
@@ -452,14 +465,14 @@ class Intake:
 
 
 def _name_refusal(error: GatewayError) -> str:
-    """Return the key of the text with the true reason."""
+    """Return the key of the text that states the actual reason."""
     if isinstance(error, MembershipError):
         return "apology"
     return "push_busy" if isinstance(error, BusyError) else "push_too_long"
 
 
 def _find_merged_into(accepted: Accepted | Duplicate) -> str | None:
-    """Return the message that this one joined, now or at an earlier delivery."""
+    """Return the message that this one was merged into, now or in an earlier delivery."""
     if isinstance(accepted, Accepted):
         return accepted.merged_into
     joined = (accepted.reply or {}).get("merged_into")

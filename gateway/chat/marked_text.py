@@ -1,7 +1,7 @@
-"""Converts Markdown into plain text with marks, which each platform renders in its own format.
+"""Converts Markdown to plain text with marks, which each platform renders in its own format.
 
 A code block that must be split continues as code in the next piece, because marks are split with
-the text. A character is never split, nor separated from the characters that combine with it.
+the text. A character is never split, and never separated from the characters that combine with it.
 """
 
 import re
@@ -28,11 +28,11 @@ _TICKS = re.compile("`+")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Formatting of the text from `start` to `end` (characters); `detail`: an address or a
+    """Formatting of the text from `start` to `end` (characters); `detail` is an address or a
     language.
 
-    Kinds: bold, italic, strike, code, pre, quote, link, and more, which is folded. Marks nest;
-    they never overlap partly.
+    Types: bold, italic, strike, code, pre, quote, link, and more (collapsed text). Marks can be
+    nested, but never overlap partially.
     """
 
     start: int
@@ -43,13 +43,13 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A text and its marks, outer ones first."""
+    """A text and its marks, with outer marks first."""
 
     text: str
     marks: tuple[Mark, ...] = ()
 
     def slice(self, start: int, end: int) -> "Marked":
-        """Return a piece without white space around it, with its marks.
+        """Return a piece with its marks, without surrounding white space.
 
         A piece that begins within code keeps the indentation of its first line.
         """
@@ -80,9 +80,9 @@ _BORDERS = (
     re.compile(r"\s"),
 )
 LEAST_SHARE = 0.3
-"""A boundary before this share of the possible length would leave too short a piece."""
+"""A boundary before this share of the maximum length would make the piece too short."""
 UNCUT = frozenset({"pre", "code", "link"})
-"""Marks that are split only if no other boundary exists."""
+"""Marks that are split only if there is no other boundary."""
 ZERO_WIDTH_JOINER = "\u200d"
 _FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 VIRAMA = 9
@@ -91,11 +91,13 @@ VIRAMA = 9
 
 @dataclass(slots=True)
 class _Table:
-    """A table that is being written, one line a row: chats show no columns."""
+    """A table that is being converted, with one line per row, because chats cannot display
+    columns.
+    """
 
     names: list[str] = field(default_factory=list)
     cell: int = -1
-    """The number of the cell within its row; below 0 in the names of the columns."""
+    """The index of the cell within its row; negative in the header row."""
 
 
 @dataclass(slots=True)
@@ -106,11 +108,11 @@ class _Writer:
     lists: list[int] = field(default_factory=list)
     begun: list[tuple[int, str, str]] = field(default_factory=list)
     sign_end: int = -1
-    """The end of the text while an item has a sign but no text yet."""
+    """The end of the text while a list item has a bullet but no text yet."""
     table: _Table | None = None
 
     def text(self) -> str:
-        """The text so far."""
+        """The text written so far."""
         return "".join(self.parts)
 
     def write(self, token: Token) -> None:
@@ -169,7 +171,7 @@ class _Writer:
                 pass
 
     def _write_cell(self, tokens: Sequence[Token], table: _Table) -> None:
-        """Write a cell behind the name of its column, the first one in bold."""
+        """Write a cell after the name of its column, with the first cell in bold."""
         if table.cell < 0:
             table.names.append("".join(token.content for token in tokens))
             return
@@ -222,12 +224,12 @@ class _Writer:
             self.length += len(text)
 
     def _gap(self, lines: int) -> None:
-        """Begin a block after this many line breaks, unless an item's sign precedes it."""
+        """Begin a block after this many line breaks, unless the bullet of an item precedes it."""
         if self.length and self.length != self.sign_end:
             self._add("\n" * max(lines, self._without_line_ends()))
 
     def _without_line_ends(self) -> int:
-        """Remove the line breaks at the end, and return their number."""
+        """Remove the line breaks at the end, and return how many there were."""
         before = self.length
         while self.parts and self.parts[-1].endswith("\n"):
             last = self.parts.pop()
@@ -251,7 +253,7 @@ class _Writer:
 
 
 def parse_marked(markdown: str) -> Marked:
-    """Return a Markdown text as plain text with marks; text that is not empty stays so."""
+    """Return a Markdown text as plain text with marks; the result is empty only if the input is."""
     writer = _Writer()
     for token in _MARKDOWN.parse(widen_tables(markdown, _MARKDOWN)):
         writer.write(token)
@@ -263,7 +265,7 @@ def parse_marked(markdown: str) -> Marked:
 
 
 def keep_source_links(text: Marked, sources: Sequence[Source]) -> Marked:
-    """Return a text with links only to pages of the answer's sources."""
+    """Return a text in which only pages of the answer's sources are linked."""
     pages = {
         page_of(place)
         for source in sources
@@ -275,9 +277,9 @@ def keep_source_links(text: Marked, sources: Sequence[Source]) -> Marked:
 
 
 def with_addresses_as_code(text: Marked) -> Marked:
-    """Return a text in which every address is code or a link.
+    """Return a text in which every address is either code or a link.
 
-    Platforms turn any text that looks like an address into a link, except in code.
+    Platforms turn any text that looks like an address into a link, except within code.
     """
     settled = [mark for mark in text.marks if mark.kind in {"link", "code", "pre"}]
     marks = (
@@ -289,7 +291,7 @@ def with_addresses_as_code(text: Marked) -> Marked:
 
 
 def plain_title(text: str) -> str:
-    """Return a title for a place without formatting: without the backticks around code."""
+    """Return a title as plain text, without the backticks around code."""
     parts = _TICKS.split(text)
     if len(parts) % 2 == 0:
         # An unclosed mark is plain text.
@@ -298,12 +300,14 @@ def plain_title(text: str) -> str:
 
 
 def utf16_units(text: str) -> int:
-    """Return the length in UTF-16 units, in which Telegram counts."""
+    """Return the length in UTF-16 code units, which Telegram uses for lengths."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
 def split(whole: Marked, *, longest: int, measure: Measure) -> list[Marked]:
-    """Return pieces of at most `longest` by `measure`, which grows with the text; at least one."""
+    """Return pieces of at most `longest`, as measured by `measure`, which must grow with the text;
+    at least one.
+    """
     pieces, start = [], 0
     while start < len(whole.text):
         near = _near(whole, start, start + longest + 1)
@@ -327,7 +331,7 @@ def _near(whole: Marked, start: int, end: int) -> Marked:
 
 
 def _fitting(whole: Marked, start: int, longest: int, measure: Measure) -> int:
-    """Return the furthest end of a piece that fits, found by halving; at least one character."""
+    """Return the furthest end of a piece that fits, by binary search; at least one character."""
     # One more than the longest: it may be the space that is left out behind a last word.
     low, high = start + 1, min(len(whole.text), start + longest + 1)
     while low < high:
@@ -369,7 +373,7 @@ def _ends(
 
 
 def _outermost(marks: Sequence[Mark]) -> list[Mark]:
-    """Return the marks that are within no other; marks never cross."""
+    """Return the marks that are not within another mark; marks never cross."""
     outermost: list[Mark] = []
     for mark in marks:
         if not outermost or mark.start >= outermost[-1].end:

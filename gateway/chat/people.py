@@ -1,4 +1,4 @@
-"""Limits the questions of one person in a chat, over all processes of its channel."""
+"""Limits the questions of one person in a chat, across all processes of the channel."""
 
 import hashlib
 from dataclasses import dataclass
@@ -7,21 +7,21 @@ from envelope.question import Question
 from memory.http_state import Demand, RedisRates, Shortage
 
 FORGETS = frozenset({"clear_history", "clear_all"})
-"""Commands without a daily limit, because everybody may have their data erased."""
+"""Commands without a daily limit, because everybody must be able to have their data erased."""
 DIGEST_BYTES = 12
 PERSON = b"refdesk-person"
 
 
 @dataclass(frozen=True, slots=True)
 class PersonLimits:
-    """The limits of questions of one person; None: no limit."""
+    """The limits on the questions of one person; None means no limit."""
 
     per_minute: int | None = 10
     per_day: int | None = 200
 
 
 class People:
-    """Counts the questions of people of a channel; `secret` is the key of their hashes."""
+    """Counts the questions of people in a channel; `secret` is the key of their hashes."""
 
     def __init__(
         self, rates: RedisRates, limits: PersonLimits, *, channel: str, secret: str
@@ -32,7 +32,7 @@ class People:
         self._secret = hashlib.sha256(secret.encode()).digest()
 
     async def admit(self, person: str, question: Question, command: str | None) -> Shortage | None:
-        """Count one message, once even if it is repeated; return the exhausted limit, or None."""
+        """Count a message, only once if it is repeated; return the exhausted limit, or None."""
         per_day = None if command in FORGETS else self._limits.per_day
         demand = Demand("questions", self._limits.per_minute, per_day, of="person")
         if not person or (demand.per_minute is None and per_day is None):
@@ -51,14 +51,16 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class PersonDigests:
-    """Makes the pseudonyms of people whom a caller of the API names; `secret` keys the hashes."""
+    """Creates pseudonyms for people who are named by a caller of the API; `secret` is the key of
+    the hashes.
+    """
 
     secret: bytes
 
     def of(self, tenant: str, person: str, issuer: str = "") -> str:
-        """Return the pseudonym of a person; `issuer` is the identity provider that names them.
+        """Return the pseudonym of a person; `issuer` is the identity provider that issued the id.
 
-        Two providers may give the same id to two people.
+        Two providers may issue the same id to different people.
         """
         named = "\x1f".join((tenant, issuer, person)).encode()
         made = hashlib.blake2b(named, key=self.secret, digest_size=DIGEST_BYTES, person=PERSON)

@@ -1,10 +1,10 @@
-"""Shows that a message is being processed, and the draft of its answer, until the outcome is shown.
+"""Shows that a message is being processed, and a draft of its answer, until the outcome is shown.
 
-Both are optional: calls that the platform rejects are logged, and the outcome is shown anyway.
+Both are optional. Calls that the platform rejects are logged, and the outcome is shown anyway.
 
-Each edit with a draft is recorded before it is made, and the outcome waits until it has ended. So a
-draft never replaces an outcome, whichever processes make the two edits. After a process was killed,
-its last draft remains until the outcome replaces it.
+Each edit with a draft is recorded before it is made, and the outcome is shown only after the edit
+has ended. Therefore, a draft never replaces an outcome, whichever processes make the two edits. If
+a process is killed, its last draft remains until the outcome replaces it.
 """
 
 import asyncio
@@ -41,17 +41,19 @@ log = structlog.get_logger("gateway")
 T = TypeVar("T")
 Post = Mapping[str, str]
 UNSIGNED = "unsigned"
-"""No sign was set at this question's message."""
+"""No typing indicator was set for the message of this question."""
 LEFT = "sign"
-"""A sign was set there for another question, and left to this one."""
+"""A typing indicator was set for another question, and is left for this one to remove."""
 EDIT_SECONDS = 4.0
-"""The time limit of an edit that shows a draft."""
+"""The time limit for an edit that shows a draft."""
 UNKNOWN_SECONDS = 8.0
-"""An edit with an unknown result counts as ended this long after its start."""
+"""An edit whose result is unknown counts as ended after this time since its start."""
 
 
 class TypingIndicator:
-    """The signs of a channel; a fading sign is renewed for at most `deadline_seconds`."""
+    """The typing indicators of a channel; one that fades is renewed for at most
+    `deadline_seconds`.
+    """
 
     def __init__(
         self, memory: RedisPushMemory, channel: Channel, *, deadline_seconds: float
@@ -61,7 +63,9 @@ class TypingIndicator:
         self._deadline_seconds = deadline_seconds
 
     async def begin(self, question: Question, post: Post, text: str) -> str | None:
-        """Set the sign and post a placeholder; return its id, or None if there is none."""
+        """Show a typing indicator and post a placeholder; return its id, or None if there is
+        none.
+        """
         await self._set_sign(question, post)
         known = await self._memory.fields(question)
         posted = known.get("0")
@@ -75,7 +79,9 @@ class TypingIndicator:
         return posted
 
     async def keep(self, question: Question, post: Post) -> None:
-        """Renew a fading sign until the outcome is shown, by this or another process."""
+        """Renew a fading typing indicator until the outcome is shown, by this or another
+        process.
+        """
         until = time.monotonic() + self._deadline_seconds
         while "done" not in await self._memory.fields(question):
             if self._channel.activity_seconds is None or time.monotonic() > until:
@@ -91,9 +97,10 @@ class TypingIndicator:
             )
 
     async def rest(self, question: Question, post: Post, *, was_set: bool = True) -> None:
-        """Remove the sign of a closed question, unless another question is about the same message.
+        """Remove the typing indicator of a closed question, unless another question concerns the
+        same message.
 
-        Raises `RetryableError`; the caller then calls it again.
+        Raises `RetryableError`, after which the caller calls it again.
         """
         known = await self._memory.fields(question)
         is_there = LEFT in known or (was_set and UNSIGNED not in known)
@@ -107,7 +114,9 @@ class TypingIndicator:
             self.log_refusal("remove_typing_sign", error)
 
     async def _is_left(self, question: Question, post: Post) -> bool:
-        """Leave the sign to an open question about the same message, which removes it later."""
+        """Leave the indicator to an open question about the same message, which removes it
+        later.
+        """
         for id_ in await self._memory.open_messages(question):
             if id_ == question.message_id:
                 # Its event was just repeated; the question stays closed.
@@ -122,7 +131,7 @@ class TypingIndicator:
         return False
 
     def log_refusal(self, call_name: str, error: PushError, **fields: str) -> None:
-        """Log that the platform rejected a call without which the outcome is shown all the same."""
+        """Log that the platform rejected an optional call; the outcome is shown anyway."""
         log.warning(
             "platform_call_rejected",
             call=call_name,
@@ -139,7 +148,7 @@ class TypingIndicator:
         return "withdrawn" in known and "done" in known
 
     async def _set_sign(self, question: Question, post: Post) -> None:
-        """Set the sign, or record that there is none to remove."""
+        """Show the typing indicator, or record that there is none to remove."""
         try:
             await retry(
                 lambda: self._channel.show_activity(question, post), call_name="set_typing_sign"
@@ -160,7 +169,7 @@ class TypingIndicator:
 
 
 class DraftPosts:
-    """Shows the drafts of questions that this process has accepted."""
+    """Shows drafts of answers to questions that this process has accepted."""
 
     def __init__(
         self,
@@ -210,14 +219,14 @@ class DraftPosts:
             shown = wanted if is_shown else shown
 
     def _render(self, incoming: Incoming, draft: "_Draft", language: str) -> Shown:
-        """Return the draft above a line that marks it as a draft."""
+        """Return the draft, with a line below it that marks it as a draft."""
         key = "push_draft" if draft.text else "push_working"
         notice = self._texts.text(key, language)
         answer = draft.make_answer(f"{draft.text}\n\n_{notice}_" if draft.text else notice)
         return Shown(incoming.question, answer, incoming.post, language)
 
     async def _show(self, post: Mapping[str, str], id_: str, shown: Shown) -> bool | None:
-        """Return whether a draft was shown; None: no draft can be shown any more."""
+        """Return whether a draft was shown, or None if no further drafts can be shown."""
         part: Fields = (await asyncio.to_thread(self._channel.render, shown))[0]
         if not await self._memory.begin_draft(shown.question, seconds=UNKNOWN_SECONDS):
             return None
@@ -283,7 +292,7 @@ class _Draft:
 
 
 def _is_decision(entry: JournalEntry) -> bool:
-    """Return whether the outcome follows at once."""
+    """Return whether the outcome follows immediately."""
     return entry.kind == "finished" or (
         entry.kind == "routed" and entry.fields.get("target") == "final"
     )

@@ -1,4 +1,6 @@
-"""Calls a platform within its rate limits across all processes, and repeats calls on request."""
+"""Calls a platform within its rate limits, which are shared by all processes, and retries calls
+when the platform asks for it.
+"""
 
 import asyncio
 import time
@@ -18,21 +20,24 @@ TRIES = 6
 LONGEST_SECONDS = 60.0
 BACKOFF = 2.0
 SOON_SECONDS = 3.0
-"""An optional call is skipped if its turn would come later."""
+"""An optional call is skipped if it would have to wait longer than this."""
 LATE_SECONDS = 600.0
-"""Maximum wait for a turn in seconds; a required call with a later turn is left to a later
-delivery."""
+"""Maximum wait for a turn in seconds. A required call that would have to wait longer is left to a
+later delivery.
+"""
 
 MISSED = 3
-"""After this many missed turns the call is made."""
+"""After this many missed turns, the call is made anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`per_minute` calls, the first `at_once` without a wait; `each_place`: for every place.
+    """A rate of `per_minute` calls, the first `at_once` of which do not wait; with `each_place`,
+    per conversation.
 
-    A minute has at most `per_minute + at_once` calls: this sum must be below the platform's limit.
-    An optional call waits `soon_seconds` for its turn; 0: it is made at once or not at all.
+    In any minute, there are at most `per_minute + at_once` calls, so this sum must be below the
+    platform's limit. An optional call waits up to `soon_seconds` for its turn; 0 means that it is
+    made immediately or not at all.
     """
 
     per_minute: float
@@ -42,7 +47,7 @@ class Rate:
 
     @property
     def every_seconds(self) -> float:
-        """The interval (seconds) of a long series of calls."""
+        """The interval, in seconds, between calls in a long series."""
         return 60.0 / self.per_minute
 
 
@@ -57,12 +62,12 @@ class Pacer:
     async def turn(
         self, call: str, place: str = "", *, soon: bool = False, leaves: int = 0
     ) -> AsyncIterator[None]:
-        """Wait for a turn and enter the context then; a platform's request to wait delays all
-        calls.
+        """Wait for a turn, then enter the context. If the platform asks to wait, all calls are
+        delayed.
 
-        `leaves`: the call is made only if that many further calls need not wait after it. Raises
-        `CallSkippedError` for an optional call (`soon`, or one that `leaves` turns) whose turn
-        comes too late, and `RetryableError` for any other.
+        With `leaves`, the call is made only if that many further calls could still be made without
+        waiting. Raises `CallSkippedError` for an optional call (`soon`, or one that `leaves` turns)
+        whose turn comes too late, and `RetryableError` for any other call.
         """
         rate = self._rates[call]
         if leaves:
@@ -88,9 +93,11 @@ class Pacer:
             raise
 
     async def _came(self, name: str, rate: Rate, *, soon: bool, leaves: int) -> bool:
-        """Wait for a turn; return False if the process woke so late that later turns came too.
+        """Wait for a turn; return False if the process woke up so late that later turns were missed
+        as well.
 
-        Those turns would all be used together: each call asks for another one instead.
+        If those turns were all used together, the rate limit would be exceeded, so each call asks
+        for another one instead.
         """
         asked = time.monotonic()
         seconds = await self._turns.turn(
@@ -108,10 +115,10 @@ class Pacer:
 
 
 async def retry(call: Callable[[], Awaitable[T]], *, call_name: str) -> T | None:
-    """Return the result of `call`; None when the platform reports that nothing had to change.
+    """Return the result of `call`, or None if the platform reports that no change was needed.
 
-    `call_name` is the slug of the call in the log. Raises `PermanentError` at once, and
-    `RetryableError` after `TRIES` or when the wait would be too long.
+    `call_name` is the slug of the call in the log. Raises `PermanentError` immediately, and
+    `RetryableError` after `TRIES` attempts or if the wait would be too long.
     """
     for tried in range(1, TRIES + 1):
         raise_if_cancelled()
@@ -134,9 +141,10 @@ async def retry(call: Callable[[], Awaitable[T]], *, call_name: str) -> T | None
 
 
 def raise_if_cancelled() -> None:
-    """Raise a cancellation that a client swallowed: a task group cancels a task only once.
+    """Raise a cancellation that a client library swallowed, because a task group cancels a task
+    only once.
 
-    For long loops within a task group. An expired time limit does not count, because
+    This is intended for long loops within a task group. An expired time limit is ignored, because
     `asyncio.timeout` withdraws its own cancellation.
     """
     task = asyncio.current_task()

@@ -30,11 +30,11 @@ _OF_FORM = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
 log = structlog.get_logger("gateway")
 
 _DIRECT_PREFIX = "D"
-"""The ids of direct messages in Slack begin with it."""
+"""The prefix of the ids of direct messages in Slack."""
 
 
 class UnreadableError(GatewayError):
-    """An event does not have the expected form; a repetition will not either."""
+    """An event does not have the expected format; receiving it again would not help."""
 
 
 class PushError(GatewayError):
@@ -42,7 +42,9 @@ class PushError(GatewayError):
 
 
 class RetryableError(PushError):
-    """The call may succeed after `seconds`; `by_platform`: the platform named them."""
+    """The call may succeed after `seconds`; `by_platform` is true if the platform specified the
+    time.
+    """
 
     def __init__(self, message: str, seconds: float, *, by_platform: bool = False) -> None:
         super().__init__(message)
@@ -63,7 +65,7 @@ class CallSkippedError(PushError):
 
 
 class NoOpError(PushError):
-    """Nothing had to change."""
+    """No change was needed."""
 
 
 class MembershipError(GatewayError):
@@ -80,9 +82,9 @@ class UserGroups(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChatGroups:
-    """The groups of people, of user groups and of places, by the ids of one platform.
+    """The groups of people, user groups, and conversations, by their ids on one platform.
 
-    `memberships` finds the user groups of a person; None: the platform has none.
+    `memberships` finds the user groups of a person; it is None if the platform has no user groups.
     """
 
     people: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -91,7 +93,7 @@ class ChatGroups:
     memberships: UserGroups | None = None
 
     async def warm(self) -> None:
-        """Read the user groups at the start, so that problems are logged then."""
+        """Read the user groups at startup, so that problems are logged then."""
         if not self.user_groups or self.memberships is None:
             return
         try:
@@ -100,9 +102,9 @@ class ChatGroups:
             log.warning("user_groups_unavailable", error=str(error))
 
     async def find(self, person: str, post: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the groups for an answer that is shown at `post`, as the platform names it.
+        """Return the groups for an answer that is shown at `post`, which uses the platform's terms.
 
-        Raises `MembershipError`: without an answer of the platform the question is not asked with
+        Raises `MembershipError`. If the platform does not respond, the question is not asked with
         fewer groups, because documents would seem to be missing.
         """
         if "chat" in post:
@@ -122,15 +124,15 @@ class ChatGroups:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A message that reached a chat channel.
+    """A message that a chat channel received.
 
-    - `post`: where its answer belongs, in the platform's terms
-    - `order`: grows within a conversation
-    - `edits`: the message id that this text replaces
+    - `post`: where the answer belongs, in the platform's terms
+    - `order`: increases within a conversation
+    - `edits`: the id of the message that this text replaces
     - `fixed`: the fixed text that answers a command
-    - `alone`: it never joins a burst
-    - `person`: the author, for the limits of one person
-    - `people`: digests of further authors, where the text is that of several messages
+    - `alone`: whether it must not join a burst
+    - `person`: the author, for the limits per person
+    - `people`: digests of further authors, if the text combines several messages
     """
 
     question: Question
@@ -149,7 +151,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An answer to show; `language` is that of the texts around it."""
+    """An answer to show; `language` is the language of the texts around it."""
 
     question: Question
     answer: Answer
@@ -161,7 +163,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A choice, and the token that the desk resolves."""
+    """An option, and the token that the desk resolves."""
 
     label: str
     token: str
@@ -170,20 +172,21 @@ class Button:
 
 
 class Channel(Protocol):
-    """One platform. A failed call raises a `PushError`, and every call may be repeated.
+    """A chat platform. A failed call raises a `PushError`, and every call can be repeated.
 
-    A typing sign that fades is shown again every `activity_seconds`; None: it stays.
+    A typing indicator that fades is shown again every `activity_seconds`; None means that it does
+    not fade.
     """
 
     name: str
     activity_seconds: float | None
 
     async def show_activity(self, question: Question, post: Mapping[str, str]) -> None:
-        """Show the typing sign at this message."""
+        """Show a typing indicator for this message."""
         ...
 
     async def hide_activity(self, question: Question, post: Mapping[str, str]) -> None:
-        """Remove the typing sign."""
+        """Remove the typing indicator."""
         ...
 
     def render(self, shown: Shown) -> Sequence[Fields]:
@@ -193,9 +196,10 @@ class Channel(Protocol):
     async def post_placeholder(
         self, post: Mapping[str, str], text: str, *, soon: bool = False
     ) -> str:
-        """Post a text in the place of the answer; return its id.
+        """Post a text where the answer will be shown; return its id.
 
-        `soon`: raises `CallSkippedError` rather than wait for long, like `show_activity`.
+        If `soon` is true, raises `CallSkippedError` instead of waiting for long, like
+        `show_activity`.
         """
         ...
 
@@ -204,25 +208,25 @@ class Channel(Protocol):
     ) -> None:
         """Replace the content of a post; raises `PostNotFoundError` if it does not exist.
 
-        A draft never waits, and leaves turns to outcomes: it raises `CallSkippedError` instead.
+        A draft never waits, so that outcomes are not delayed; it raises `CallSkippedError` instead.
         """
         ...
 
     async def delete(self, post: Mapping[str, str], id_: str) -> None:
-        """Delete a post; a missing post is not an error."""
+        """Delete a post. It is not an error if the post does not exist."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChatPolicy:
-    """How a chat channel treats several messages of a person; times in seconds."""
+    """How a chat channel handles several messages from a person; times are in seconds."""
 
     burst_seconds: float = 1.0
     supersedes: bool = True
     default_language: str = "en"
     deadline_seconds: float = 120.0
     draft_seconds: float | None = None
-    """The shortest time between two edits of a post that show a draft; None: none are shown."""
+    """The minimum time between two edits of a post that show a draft; None disables drafts."""
     documentation: str = ""
     link_hosts: frozenset[str] = frozenset()
     """The address of sources without a page address; see `gateway.answer`."""
@@ -242,7 +246,7 @@ class Tally:
 
 @contextmanager
 def reads_foreign_form(what: str) -> Iterator[None]:
-    """Raise `UnreadableError` for any error that a value of another form causes inside.
+    """Raise `UnreadableError` for any error that a value in an unexpected format causes inside.
 
     The message does not repeat the value.
     """

@@ -1,7 +1,8 @@
-"""The web application that a platform calls: one address, small bodies, no details of errors.
+"""The web application that a platform calls. It has one URL, accepts only small bodies, and reveals
+no details of errors.
 
-Callers other than the platform are rejected before the body is read, as far as the headers show it.
-Every rejection is one line in the log, without any content of the request.
+Callers other than the platform are rejected before the body is read, as far as the headers allow.
+Every rejection is logged in one line, without any content of the request.
 """
 
 from collections.abc import Awaitable, Callable
@@ -34,7 +35,7 @@ Check = Callable[[Headers], None]
 
 
 class WebhookRefusedError(GatewayError):
-    """A request is rejected: `status`, a slug for programs and a sentence for people."""
+    """A request was rejected: `status`, a slug for programs, and a sentence for people."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -101,10 +102,11 @@ def webhook(
     check: Check,
     unavailable: tuple[type[Exception], ...],
 ) -> Starlette:
-    """Return an application; an event that `handle` cannot accept now is answered with status 503.
+    """Return an application. If `handle` currently cannot accept an event, the response has status
+    503.
 
-    The platform repeats such an event. `check` checks the headers before the body is read. Both
-    raise `WebhookRefusedError`, and `UnreadableError` for an event of an unexpected form.
+    The platform sends such an event again. `check` checks the headers before the body is read. Both
+    raise `WebhookRefusedError`, and `UnreadableError` for an event in an unexpected format.
     """
     answering = _WebhookEndpoint(path, handle, check, unavailable, BufferBudget())
 

@@ -23,7 +23,9 @@ BUFFERED_BYTES = 16 * 1024 * 1024
 BUFFERED_BYTES_PER_ADDRESS = 4 * 1024 * 1024
 SMALL_BYTES = 16 * 1024
 LARGE_SHARE = 0.75
-"""The share of the budget for the part of bodies beyond 16 kB; the rest is for small bodies."""
+"""The share of the budget for the parts of bodies beyond 16 kB; the rest is reserved for small
+bodies.
+"""
 RETRY_SECONDS = 2
 
 
@@ -40,7 +42,7 @@ class BodyTooSlowError(BodyError):
 
 
 class BuffersFullError(BodyError):
-    """Too many bodies are held already."""
+    """Too many bodies are already in memory."""
 
 
 class CallerGoneError(BodyError):
@@ -48,7 +50,7 @@ class CallerGoneError(BodyError):
 
 
 class Lease:
-    """The part of a budget that one request holds."""
+    """The part of a budget that one request uses."""
 
     def __init__(self, budget: "BufferBudget", group: str) -> None:
         self._budget = budget
@@ -56,16 +58,17 @@ class Lease:
         self.held_bytes = 0
 
     def check(self, nbytes: int) -> None:
-        """Raise `BuffersFullError` if there is no room for this many more bytes; reserve nothing.
+        """Raise `BuffersFullError` if there is not enough room for this many more bytes; reserve
+        nothing.
 
-        The announced length of a body is not reserved, because an announcement costs its sender
+        The announced length of a body is not reserved, because the announcement costs the sender
         nothing.
         """
         self._budget.check(self._group, nbytes, is_small=nbytes <= SMALL_BYTES)
 
     def take(self, nbytes: int) -> None:
-        """Reserve more bytes; raises `BuffersFullError` if there is no room, and reserves nothing
-        then.
+        """Reserve more bytes. If there is not enough room, raises `BuffersFullError` and reserves
+        nothing.
         """
         is_small = self.held_bytes + nbytes <= SMALL_BYTES
         self._budget.take(self._group, nbytes, is_small=is_small)
@@ -78,7 +81,7 @@ class Lease:
 
 
 class BufferBudget:
-    """Bounds the bytes of request bodies in this process, in total and per address.
+    """Limits the bytes of request bodies in this process, in total and per address.
 
     A request keeps its bytes until it is answered, because its text is needed until then.
     """
@@ -96,12 +99,12 @@ class BufferBudget:
 
     @property
     def largest_body(self) -> int:
-        """The bytes of the largest body that fits into an empty budget."""
+        """The size of the largest body that fits into an empty budget, in bytes."""
         return min(self._per_address, int(self._bytes * LARGE_SHARE))
 
     @contextmanager
     def lease(self, scope: Scope) -> Iterator[Lease]:
-        """Provide the lease of a request, which is released at the end."""
+        """Provide the lease of a request, and release it when the context exits."""
         client = scope.get("client")
         lease = Lease(self, group_address(client[0]) if client else "")
         try:
@@ -116,7 +119,7 @@ class BufferBudget:
         self.held_bytes += nbytes
 
     def check(self, group: str, nbytes: int, *, is_small: bool) -> None:
-        """Raise `BuffersFullError` if there is no room for this many bytes."""
+        """Raise `BuffersFullError` if there is not enough room for this many bytes."""
         held = self._held_of.get(group, 0)
         most = self._bytes if is_small else self._bytes * LARGE_SHARE
         if self.held_bytes + nbytes > most or held + nbytes > self._per_address:
@@ -140,7 +143,7 @@ async def read_body(
     longest_bytes: int,
     seconds: float = BODY_SECONDS,
 ) -> bytes:
-    """Return the body; raises a `BodyError`, at once if its announced length is too large."""
+    """Return the body; raises a `BodyError`, immediately if the announced length is too large."""
     too_large = BodyTooLargeError(f"expected a body of at most {longest_bytes:,} bytes")
     length = Headers(scope=scope).get("content-length", "0")
     announced = int(length[:20]) if length.isdecimal() else 0

@@ -1,6 +1,6 @@
-"""The limits of connections, and the server's own answers to requests that exceed them.
+"""The limits on connections, and the server's own responses to requests that exceed them.
 
-They have the form of all errors over HTTP, and repeat nothing of the request.
+These responses have the same format as all HTTP errors, and contain nothing of the request.
 """
 
 import json
@@ -11,19 +11,19 @@ from uuid import uuid4
 import structlog
 
 HEAD_BYTES = 64 * 1024
-"""The request line and all headers of one request."""
+"""Maximum size of the request line and all headers of a request."""
 HEADER_COUNT = 100
 URL_BYTES = 16 * 1024
 READ_BYTES = 8 * 1024
-"""The most that one read takes from a connection; all connections share its buffer."""
+"""Maximum size of one read from a connection; all connections share its buffer."""
 FRAMING_BYTES = 16 * 1024
-"""Chunk extensions and trailers of one request, in all."""
+"""Maximum total size of the chunk extensions and trailers of a request."""
 CHUNK_BYTES = 16
-"""The framing of one chunk: its size and its line ends."""
+"""The framing of one chunk, which is its size and its line ends."""
 PIPELINED_REQUESTS = 8
-"""Requests that may wait on one connection for the answer to an earlier one."""
+"""Maximum number of requests on one connection that wait for the response to an earlier request."""
 WRITE_BUFFER_BYTES = 64 * 1024
-"""The part of an answer that waits in this process for a slow reader."""
+"""The part of a response that is buffered in this process for a slow reader."""
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 8 * 1024 * 1024
 BODY_SECONDS = 20.0
@@ -31,26 +31,26 @@ BODY_SECONDS = 20.0
 PROBE_CONNECTIONS = 16
 """Additional connections above the limit, reserved for health probes."""
 RESERVED_DESCRIPTORS = 256
-"""File descriptors that connections leave to Redis, the index, files and child processes."""
+"""File descriptors that are reserved for Redis, the index, files, and child processes."""
 log = structlog.get_logger("gateway")
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One answer: its status, a code for programs, and a sentence for people."""
+    """A response with a status, a code for programs, and a sentence for people."""
 
     status: int
     code: str
     message: str
 
     def write(self) -> bytes:
-        """Return the bytes of the answer, which ends the connection, and log it in one line."""
+        """Return the bytes of the response, which ends the connection, and log it in one line."""
         request_id = uuid4().hex
         log.info("request_refused", status=self.status, code=self.code, request_id=request_id)
         return self.render(request_id)
 
     def render(self, request_id: str) -> bytes:
-        """Return the bytes of the answer."""
+        """Return the bytes of the response."""
         body = self.body(request_id)
         waiting = "Retry-After: 2\r\n" if self.status == HTTPStatus.SERVICE_UNAVAILABLE else ""
         head = (
@@ -66,7 +66,7 @@ class Refusal:
         return head.encode() + body
 
     def body(self, request_id: str) -> bytes:
-        """Return the body of the answer."""
+        """Return the body of the response."""
         kind = "api_error" if self.status >= 500 else "invalid_request_error"
         problem = {
             "message": self.message,
@@ -96,18 +96,20 @@ BUSY = Refusal(503, "busy", "too many connections are open: try again")
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """The limits that operators set; times are seconds."""
+    """The limits that operators can set; times are in seconds."""
 
     connections: int = 4096
     connections_per_address: int = 256
     head_seconds: float = 10.0
-    """From accepting a connection, or the first byte of a later request, to complete headers."""
+    """Maximum time from accepting a connection, or from the first byte of a later request, until
+    the headers are complete.
+    """
     idle_seconds: float = 75.0
-    """Between two requests of a connection."""
+    """Maximum time between two requests on a connection."""
     write_seconds: float = 30.0
-    """How long a reader may take to make room for more of its answer."""
+    """How long a client may take to read enough of a response to make room for more."""
 
     def within(self, descriptors: int) -> "ConnectionLimits":
-        """Return the limits that this many file descriptors allow."""
+        """Return the limits reduced to what this many file descriptors allow."""
         room = max(1, descriptors - RESERVED_DESCRIPTORS - PROBE_CONNECTIONS)
         return replace(self, connections=min(self.connections, room))

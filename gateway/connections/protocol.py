@@ -1,8 +1,9 @@
-"""Limits a connection before uvicorn's protocol: data that exceeds a limit does not reach uvicorn.
+"""Limits a connection in front of uvicorn's protocol, so that data which exceeds a limit does not
+reach uvicorn.
 
-Every byte is parsed here first, by the parser that uvicorn uses too, and then passed on. The
-application reports through `BoundedResponses` when it wants a body and when an answer has ended, so
-only the asyncio protocol interface of uvicorn is used.
+Every byte is first parsed here, with the same parser that uvicorn uses, and then passed on. The
+application reports through `BoundedResponses` when it wants a body and when a response has ended,
+so only the asyncio protocol interface of uvicorn is used.
 """
 
 import asyncio
@@ -38,11 +39,13 @@ from gateway.connections.registry import Admission, ConnectionRegistry
 from gateway.connections.transport import LingeringTransport
 
 CONNECTION = "connection"
-"""The key of a request's state under which the application finds the connection."""
+"""The key in a request's state under which the application finds the connection."""
 BODY_GRACE_SECONDS = 5.0
-"""The application rejects a slow body; this much later the connection is closed."""
+"""The application rejects a slow body. If it does not, the connection is closed after this
+additional time.
+"""
 HEADER_LINE_BYTES = 4
-"""The bytes around a header: a colon, a space and the line end."""
+"""The bytes around a header: a colon, a space, and the line end."""
 
 Header = tuple[bytes, bytes]
 
@@ -56,17 +59,17 @@ class RefusedError(Exception):
 
 
 class Framing:
-    """Counts the requests of one connection, one after the other; raises `RefusedError`.
+    """Counts the requests of a connection, one after the other; raises `RefusedError`.
 
-    The parser reports a header only when it is complete, so the bytes read are counted as well as
-    the parsed ones. One read may contain the end of one request and the beginning of the next, so
-    that the count of bytes read may be off by one read.
+    The parser reports a header only once it is complete, so the bytes read are counted as well as
+    the parsed ones. A read may contain the end of one request and the beginning of the next, so the
+    count of bytes read may be off by one read.
     """
 
     def __init__(self) -> None:
         self.in_head = True
         self.read_bytes = 0
-        """Read since the last request was complete, or since its headers were."""
+        """Bytes read since the last request was complete, or since its headers were."""
         self._head_bytes = 0
         self._headers = 0
         self._url_bytes = 0
@@ -75,7 +78,7 @@ class Framing:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a part of a request has arrived, and not all of its headers."""
+        """Whether a part of a request has arrived, but not all of its headers."""
         return self.in_head and self.read_bytes > 0
 
     def read(self, nbytes: int) -> None:
@@ -97,7 +100,7 @@ class Framing:
         self._head_bytes = self._headers = self._url_bytes = 0
 
     def count_url(self, nbytes: int) -> None:
-        """Count a part of the address."""
+        """Count a part of the URL."""
         self._url_bytes += nbytes
         if self._url_bytes > URL_BYTES:
             raise RefusedError(URL_TOO_LONG)
@@ -134,13 +137,13 @@ class _Missing(Enum):
     HEAD = "head"
     BODY = "body"
     REQUEST = "request"
-    """The next one, on an idle connection."""
+    """The next request, on an idle connection."""
 
 
 class BoundedProtocol(asyncio.BufferedProtocol):
-    """One connection: bounded in bytes and time, and listed in the registry.
+    """A connection that is limited in bytes and time, and listed in the registry.
 
-    `given` are the arguments of uvicorn's protocol.
+    `given` contains the arguments of uvicorn's protocol.
     """
 
     transport: LingeringTransport
@@ -170,10 +173,10 @@ class BoundedProtocol(asyncio.BufferedProtocol):
         self._hosts = 0
         self._headers = 0
         self._header_counts: deque[int] = deque()
-        """Of the requests that the application has not seen."""
+        """The header counts of the requests that the application has not received yet."""
         self._has_body = False
         self._unanswered = 0
-        """Requests whose headers are complete and whose answers are not."""
+        """The number of requests whose headers are complete but whose responses are not."""
         self._is_answering = False
 
     # the connection
@@ -184,7 +187,7 @@ class BoundedProtocol(asyncio.BufferedProtocol):
         return self._admission is Admission.PROBES_ONLY
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # of a stream
-        """Admit the connection, or reject it at little cost."""
+        """Admit the connection, or reject it at low cost."""
         peer = transport.get_extra_info("peername")
         host = str(peer[0]) if isinstance(peer, tuple) else ""
         self.transport = LingeringTransport(
@@ -210,21 +213,21 @@ class BoundedProtocol(asyncio.BufferedProtocol):
         self._end_serving(exc)
 
     def eof_received(self) -> None:
-        """Close the connection: the client no longer listens."""
+        """Close the connection, because the client no longer listens."""
         self.transport.watch_writing()
 
     def evict(self) -> None:
-        """Close at once, to make room for another connection."""
+        """Close immediately, to make room for another connection."""
         self.transport.abort()
 
     def pause_writing(self) -> None:
-        """Wait for a slow reader for a limited time."""
+        """Wait for a slow reader, for a limited time."""
         self.transport.watch_writing()
         if self._is_served:
             self._uvicorn.pause_writing()
 
     def resume_writing(self) -> None:
-        """Continue writing: the reader has made room."""
+        """Continue writing, because the reader has made room."""
         self.transport.stop_watching()
         if self._is_served:
             self._uvicorn.resume_writing()
@@ -232,19 +235,21 @@ class BoundedProtocol(asyncio.BufferedProtocol):
     # messages from the application
 
     def begin_request(self, headers: Iterable[Header]) -> list[Header]:
-        """Return the headers of the next request without its trailers, which uvicorn adds."""
+        """Return the headers of the next request, without the trailers that uvicorn adds to
+        them.
+        """
         return list(islice(headers, self._header_counts.popleft()))
 
     def want_body(self) -> None:
-        """Read more of the body: the application waits for it."""
+        """Read more of the body, because the application waits for it."""
         self.transport.release_reading()
 
     def begin_answer(self) -> None:
-        """Record that an answer has begun."""
+        """Record that a response has begun."""
         self._is_answering = True
 
     def end_answer(self) -> None:
-        """Record that an answer is complete, and wait for the next request."""
+        """Record that a response is complete, and wait for the next request."""
         self._is_answering = False
         self._unanswered -= 1
         if not self._unanswered:
@@ -259,7 +264,7 @@ class BoundedProtocol(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Parse the bytes in the buffer; an invalid request, or one beyond a limit, ends the
+        """Parse the bytes in the buffer. An invalid request, or one that exceeds a limit, ends the
         connection.
         """
         if self.transport.is_closing():
@@ -291,7 +296,7 @@ class BoundedProtocol(asyncio.BufferedProtocol):
         self._has_body = False
 
     def on_url(self, url: bytes) -> None:
-        """Add a part of the address."""
+        """Add a part of the URL."""
         self._framing.count_url(len(url))
         self._url += url
 
@@ -307,7 +312,7 @@ class BoundedProtocol(asyncio.BufferedProtocol):
             self._has_body = True
 
     def on_headers_complete(self) -> None:
-        """Admit the request; its body is read when the application asks for it."""
+        """Admit the request. Its body is read when the application asks for it."""
         self._check_url()
         self._check_host()
         if self._unanswered > PIPELINED_REQUESTS:
@@ -325,7 +330,9 @@ class BoundedProtocol(asyncio.BufferedProtocol):
         self._framing.count_chunk()
 
     def on_body(self, body: bytes) -> None:
-        """Count a part of the body; unrequested data stays in the system's buffer."""
+        """Count a part of the body; data that was not requested stays in the operating system's
+        buffer.
+        """
         self._framing.count_body(len(body))
         if self._unanswered:
             self.transport.hold_reading()
@@ -385,7 +392,7 @@ class BoundedProtocol(asyncio.BufferedProtocol):
             self.transport.abort()
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer and close; only close if another answer has begun or must come before."""
+        """Respond and close. If another response has begun or must come first, only close."""
         self._clear_deadline()
         answer = refusal.write()
         if not self._may_answer():

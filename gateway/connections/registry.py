@@ -1,8 +1,8 @@
-"""Counts open connections, in total and per address, and decides which to admit.
+"""Counts open connections, in total and per address, and decides which ones to admit.
 
 At a limit, the connection that has waited longest without a complete request is closed: half-open
-and idle connections are closed before any connection with a request in progress. A new one is
-rejected only if all connections are busy; even then a few more are admitted for health probes.
+and idle connections are closed before any connection with a request in progress. A new connection
+is rejected only if all connections are busy. Even then, a few more are admitted for health probes.
 """
 
 import ipaddress
@@ -19,7 +19,9 @@ import structlog
 from gateway.connections.limits import PROBE_CONNECTIONS, ConnectionLimits
 
 IPV6_PREFIX = 64
-"""The smallest network that providers assign: its owner has every address of it."""
+"""The prefix length of the smallest network that providers assign, whose owner can use every
+address in it.
+"""
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 LOG_SECONDS = 60.0
@@ -41,7 +43,7 @@ class TrustedNetworks:
 
 
 class RareLog:
-    """Writes one warning a minute for each reason, with the number of cases since the last one."""
+    """Logs one warning per minute for each reason, with the number of cases since the last one."""
 
     def __init__(self, event: str) -> None:
         self._event = event
@@ -49,7 +51,9 @@ class RareLog:
         self._written_at: dict[str, float] = {}
 
     def count(self, reason: str, **fields: object) -> None:
-        """Count one case of a reason, one slug of a small set; log it at most once a minute."""
+        """Count a case of a reason, which is a slug from a small set, and log it at most once a
+        minute.
+        """
         self._counts[reason] = self._counts.get(reason, 0) + 1
         now = time.monotonic()
         if now - self._written_at.get(reason, -LOG_SECONDS) < LOG_SECONDS:
@@ -70,12 +74,12 @@ class Connection(Protocol):
     """An open connection."""
 
     def evict(self) -> None:
-        """Close at once; `ConnectionRegistry.release` follows."""
+        """Close immediately; `ConnectionRegistry.release` is called afterwards."""
         ...
 
 
 class _Pool:
-    """Connections that share a limit; the idle ones in the order in which they became idle."""
+    """Connections that share a limit; idle ones are in the order in which they became idle."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -103,7 +107,7 @@ class _Pool:
 
 
 class ConnectionRegistry:
-    """Lists the open connections of one server; trusted proxies have no limit per address."""
+    """Lists the open connections of a server. Trusted proxies have no limit per address."""
 
     def __init__(self, limits: ConnectionLimits, *, trusted_proxies: Sequence[str] = ()) -> None:
         self.limits = limits
@@ -119,7 +123,7 @@ class ConnectionRegistry:
         return len(self._places)
 
     def admit(self, connection: Connection, host: str) -> Admission:
-        """Count a new connection, unless it is rejected; it is idle until `mark_busy`."""
+        """Count a new connection, unless it is rejected. It is idle until `mark_busy` is called."""
         name = group_address(host)
         limited = host not in self._trusted
         most = self.limits.connections_per_address if limited else sys.maxsize
@@ -142,12 +146,12 @@ class ConnectionRegistry:
             pool.mark_busy(connection)
 
     def mark_idle(self, connection: Connection) -> None:
-        """Record that the connection waits for a request from now on."""
+        """Record that the connection is now waiting for a request."""
         for pool in self._pools(connection):
             pool.mark_idle(connection)
 
     def release(self, connection: Connection) -> None:
-        """Remove a connection; an unknown one changes nothing."""
+        """Remove a connection; do nothing if it is unknown."""
         for pool in self._pools(connection):
             pool.remove(connection)
         name, group, _ = self._places.pop(connection, ("", None, None))
@@ -159,7 +163,7 @@ class ConnectionRegistry:
         return () if place is None else place[1:]
 
     def _make_room(self, pool: _Pool, reason: str) -> bool:
-        """Return whether one more fits, perhaps after closing the longest idle connection."""
+        """Return whether another connection fits, possibly after closing the longest idle one."""
         oldest = pool.longest_idle
         if pool.has_room or oldest is None:
             return pool.has_room
@@ -178,9 +182,10 @@ class ConnectionRegistry:
 
 @lru_cache(maxsize=8192)
 def group_address(host: str) -> str:
-    """Return the group of a host: an IPv4 address, also when mapped; the /64 of an IPv6 address.
+    """Return the group of a host: an IPv4 address (also if mapped to IPv6), or the /64 of an IPv6
+    address.
 
-    Any other text, such as a name, is its own group.
+    Any other text, such as a name, is a separate group.
     """
     address = _parse(host)
     if address is None:

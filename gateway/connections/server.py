@@ -1,4 +1,4 @@
-"""Serves an application on a socket until `stopping` is set, within the limits of connections."""
+"""Serves an application on a socket until `stopping` is set, within the connection limits."""
 
 import asyncio
 import contextlib
@@ -23,16 +23,16 @@ from gateway.connections.registry import ConnectionRegistry, RareLog
 from gateway.errors import GatewayError
 
 MOST_DESCRIPTORS = 65_536
-"""The bound that is used in place of an unlimited one, and the most that is asked for."""
+"""The limit that is used instead of an unlimited one, and the highest limit that is requested."""
 MESSAGE = "socket.accept() out of system resource"
-"""The message for asyncio's exception handler; asyncio tries again after a second."""
+"""The message passed to asyncio's exception handler; asyncio tries again after a second."""
 log = structlog.get_logger("gateway")
 
 PIECE_BYTES = 32 * 1024
-"""A slow reader holds this much of a large answer in the buffer of its connection, not all."""
+"""For a slow reader, only this much of a large response is held in the buffer of its connection."""
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 GRACE_SECONDS = 5
-"""How long running requests may take to end when the process stops."""
+"""How long running requests may take to finish when the process stops."""
 BACKLOG = 1024
 
 
@@ -63,7 +63,7 @@ class PortTakenError(GatewayError):
 
 
 class _Exchange:
-    """One request and its answer."""
+    """A request and its response."""
 
     def __init__(
         self,
@@ -104,14 +104,14 @@ class _Exchange:
             self.end()
 
     def end(self) -> None:
-        """Tell the connection once that the answer is complete, or that there will be none."""
+        """Tell the connection, once, that the response is complete or that there will be none."""
         if not self._has_ended:
             self._has_ended = True
             self._connection.end_answer()
 
 
 class _UvicornServer(uvicorn.Server):
-    """Leaves signals to the process."""
+    """A uvicorn server that leaves signals to the process."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -119,9 +119,10 @@ class _UvicornServer(uvicorn.Server):
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the soft limit to the hard one, at most to `MOST_DESCRIPTORS`; return the limit.
+    """Raise the soft limit to the hard limit, but at most to `MOST_DESCRIPTORS`; return the limit.
 
-    A soft limit that is higher already stays; an unlimited one is returned as the bound.
+    A soft limit that is already higher is kept; for an unlimited one, `MOST_DESCRIPTORS` is
+    returned.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
@@ -133,7 +134,9 @@ def raise_descriptor_limit() -> int:
 
 @contextmanager
 def accept_errors_logged_rarely() -> Iterator[None]:
-    """Handle asyncio's errors of failed accepts inside the context; pass on all others."""
+    """Rate-limit the logging of asyncio's errors about failed accepts inside the context; pass on
+    all other errors.
+    """
     loop = asyncio.get_running_loop()
     previous = loop.get_exception_handler()
     rare = RareLog("accept_failed")
@@ -158,9 +161,9 @@ def accept_errors_logged_rarely() -> Iterator[None]:
 def listening(host: str, port: int) -> socket.socket:
     """Return a listening socket; raises `PortTakenError`.
 
-    Its connections send small pieces at once (TCP_NODELAY), which asyncio sets only for a socket
-    that names its protocol. Headers and body are two pieces, and the second would wait 40 ms for
-    the client's delayed acknowledgement of the first.
+    Its connections send small pieces immediately (TCP_NODELAY), which asyncio sets only for a
+    socket that names its protocol. Headers and body are sent in two pieces, and the second would
+    otherwise wait 40 ms for the client's delayed acknowledgement of the first.
     """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -182,10 +185,11 @@ async def serving(
     trusted_proxies: Sequence[str] = (),
     limits: ConnectionLimits | None = None,
 ) -> AsyncIterator[ConnectionRegistry]:
-    """Serve inside the context; at its end `stopping` is set, and running requests may end.
+    """Serve inside the context; when it exits, `stopping` is set, and running requests may finish.
 
-    Only `trusted_proxies` (addresses or networks) are trusted to name their callers: the last
-    address in `X-Forwarded-For` that is no proxy's own. They have no limit per address.
+    Only `trusted_proxies` (addresses or networks) are trusted to name their callers. The caller is
+    the last address in `X-Forwarded-For` that does not belong to a trusted proxy. Trusted proxies
+    have no limit per address.
     """
     limits = ConnectionLimits() if limits is None else limits
     registry = ConnectionRegistry(limits, trusted_proxies=trusted_proxies)
@@ -217,7 +221,9 @@ async def serving(
 
 
 def _is_worth_ending(headers: Mapping[str, str]) -> bool:
-    """Whether the connection must end where the body is not read: a short one is read on."""
+    """Return whether the connection must be closed if the body is not read; a short body is read to
+    the end instead.
+    """
     length = headers.get("content-length", "0")
     is_short = length.isdecimal() and int(length[:20]) <= READ_BYTES
     return "transfer-encoding" in headers or "expect" in headers or not is_short

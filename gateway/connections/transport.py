@@ -1,5 +1,5 @@
-"""A transport that waits until a client has received its answer, but not for a client that never
-reads.
+"""A transport that, on close, waits until the client has received the response, but not for a
+client that never reads.
 """
 
 import asyncio
@@ -11,10 +11,11 @@ from gateway.connections.limits import LINGER_BYTES, LINGER_SECONDS, WRITE_BUFFE
 
 
 class LingeringTransport(asyncio.Transport):
-    """Closes in two steps when the client still sends, and aborts when an answer is not read.
+    """Closes in two steps if the client is still sending, and aborts if a response is not read.
 
-    A socket that is closed with unread input resets the connection, so that the client may lose the
-    answer. Therefore writing ends first, and for a moment further input is discarded.
+    If a socket is closed with unread input, the connection is reset, and the client may lose the
+    response. Therefore, the write side is closed first, and further input is discarded for a
+    moment.
     """
 
     def __init__(
@@ -58,12 +59,12 @@ class LingeringTransport(asyncio.Transport):
         self._linger_timer = self._loop.call_later(LINGER_SECONDS, self._transport.close)
 
     def abort(self) -> None:
-        """Close at once; unsent data is lost."""
+        """Close immediately; unsent data is lost."""
         self._is_closing = True
         self._transport.abort()
 
     def discard(self, nbytes: int) -> None:
-        """Discard input while closing; too much of it ends the connection."""
+        """Discard input while closing; if there is too much of it, the connection is aborted."""
         self._discarded_bytes += nbytes
         if self._discarded_bytes > LINGER_BYTES:
             self.abort()
@@ -74,13 +75,13 @@ class LingeringTransport(asyncio.Transport):
             self._write_timer = self._loop.call_later(self._write_seconds, self.abort)
 
     def stop_watching(self) -> None:
-        """Record that the reader has made room; while closing, the rest is waited for again."""
+        """Record that the reader has made room. While closing, wait again for the rest."""
         self._stop_timer()
         if self.is_closing():
             self.watch_writing()
 
     def end(self) -> None:
-        """Stop all timers and forget the protocol: the connection is gone."""
+        """Stop all timers and release the protocol, because the connection is gone."""
         self._is_closing = True
         self._has_unread = _nothing
         self._stop_timer()
@@ -92,31 +93,31 @@ class LingeringTransport(asyncio.Transport):
         return self._is_closing or self._transport.is_closing()
 
     def pause_reading(self) -> None:
-        """Stop reading until `resume_reading`: the server wants it."""
+        """Stop reading, on behalf of the server, until `resume_reading`."""
         self._is_paused = True
         self._update_reading()
 
     def resume_reading(self) -> None:
-        """Go on reading, unless it is held."""
+        """Continue reading, unless it is held."""
         self._is_paused = False
         self._update_reading()
 
     def hold_reading(self) -> None:
-        """Stop reading until `release_reading`, whatever the server wants."""
+        """Stop reading until `release_reading`, independently of the server."""
         self._is_held = True
         self._update_reading()
 
     def release_reading(self) -> None:
-        """Go on reading, unless the server wants a pause."""
+        """Continue reading, unless the server has paused it."""
         self._is_held = False
         self._update_reading()
 
     def is_reading(self) -> bool:
-        """Return whether data is read."""
+        """Return whether data is being read."""
         return self._transport.is_reading()
 
     def get_write_buffer_size(self) -> int:
-        """Return the number of written bytes that are not sent."""
+        """Return the number of written bytes that have not been sent."""
         return self._transport.get_write_buffer_size()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:

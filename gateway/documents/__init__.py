@@ -1,1 +1,3 @@
-"""The documents of the assistants: those of an index, here or by its owner, and uploads."""
+"""The documents of the assistants: indexed documents, accessed here or through the index's owner,
+and uploads.
+"""

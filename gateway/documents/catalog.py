@@ -1,4 +1,6 @@
-"""The documents of an index for programs and owners, by this process or by the index's owner."""
+"""Gives programs and owners access to the documents of an index, through this process or the
+process that owns the index.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from broker.values import Fields
 
 AskOwner = Callable[[Name, "Fields", float], Awaitable["Fields"]]
-"""Returns the reply of the owner of an assistant's index within some seconds, or raises
+"""Returns the reply of the process that owns an assistant's index within some seconds, or raises
 `IndexUnavailable`.
 """
 FindOpen = Callable[[Name], OpenIndex | None]
@@ -40,9 +42,10 @@ _ENTRIES = TypeAdapter(list[CatalogEntry])
 
 
 class OwnedLibrary:
-    """A `gateway.port.SearchableLibrary`: the index of this process, else that of its owner.
+    """A `SearchableLibrary` that uses the index of this process if it has one open, and otherwise
+    asks the process that does.
 
-    Raises `KnowledgeError` when the index or its owner is unreachable.
+    Raises `KnowledgeError` if the index or its owner is unreachable.
     """
 
     def __init__(self, find_own: FindOpen, ask: AskOwner) -> None:
@@ -80,8 +83,8 @@ class OwnedLibrary:
 class OwnedCatalog:
     """A `gateway.port.DocumentCatalog`.
 
-    `opened` provides the indexes that this process can read; None: another process owns them.
-    Raises `KnowledgeError` when the index or its owner is unreachable.
+    `opened` provides the indexes that this process can read; it is None if another process owns
+    them. Raises `KnowledgeError` if the index or its owner is unreachable.
     """
 
     def __init__(
@@ -143,7 +146,7 @@ class OwnedCatalog:
         )
 
     async def remove_source(self, tenant: str, assistant: str, place: str) -> int:
-        """Remove the documents of a source, and return their number."""
+        """Remove the documents of a source, and return how many there were."""
         request = OwnerRequest(action="remove", patterns=(place,), limit=0)
         return _total(await self._act((tenant, assistant), request))
 

@@ -1,4 +1,4 @@
-"""Asks the process that owns an index to work on its documents."""
+"""Sends requests about documents to the process that owns an index."""
 
 import asyncio
 import time
@@ -39,10 +39,10 @@ async def ask_owner(
 ) -> Fields:
     """Have the process that owns the index execute the request `payload` within `seconds`.
 
-    `name` is that of the assistant; `on_draft` receives the progress reported by the process. A
-    short outage of Redis changes nothing: the request is executed once. Cancelling this call stops
-    an ingestion, if Redis answers. Raises `IndexUnavailable`, and `BrokerUnavailableError` after a
-    longer outage.
+    `name` is the tenant and assistant; `on_draft` receives the progress reported by the process. A
+    short outage of Redis has no effect, because the request is executed only once. Cancelling this
+    call stops an ingestion if Redis responds. Raises `IndexUnavailable`, and
+    `BrokerUnavailableError` after a longer outage.
     """
     question = Question(
         tenant=name[0],

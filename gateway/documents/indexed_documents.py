@@ -1,4 +1,4 @@
-"""The documents of indexes for readers."""
+"""The documents in indexes, for human readers."""
 
 import asyncio
 from base64 import b64decode
@@ -20,7 +20,7 @@ log = structlog.get_logger("gateway")
 class IndexedDocuments:
     """A `gateway.port.Documents`; indexes that are not in `opened` are opened on first use.
 
-    `openers` open the index of each assistant.
+    `openers` contains a function for each assistant that opens its index.
     """
 
     def __init__(
@@ -36,9 +36,9 @@ class IndexedDocuments:
     async def citing(
         self, tenant: str, assistant: str, chunk_id: str, groups: tuple[str, ...]
     ) -> ReadableDocument | None:
-        """Return the document of a chunk, or None when these groups may not read it.
+        """Return the document of a chunk, or None if these groups may not read it.
 
-        Raises `KnowledgeError` when the index is unreachable.
+        Raises `KnowledgeError` if the index is unreachable.
         """
         index = await self.index((tenant, assistant))
         if index is None:
@@ -76,9 +76,9 @@ class IndexedDocuments:
         return None if file is None else StoredPicture(file.media_type, b64decode(file.data))
 
     async def index(self, name: Name) -> Index | None:
-        """Return the index of an assistant, or None when this process does not have it.
+        """Return the index of an assistant, or None if this process does not have it.
 
-        Raises `KnowledgeError` when it cannot be opened; the log has the reason.
+        Raises `KnowledgeError` if it cannot be opened; the log contains the reason.
         """
         async with self._opening:
             if name not in self._indexes and name in self._openers:

@@ -1,4 +1,4 @@
-"""Keeps the files that people and programs write into an assistant."""
+"""Stores the files that people and programs upload to an assistant."""
 
 import hashlib
 import os
@@ -11,12 +11,12 @@ from knowledge.documents.formats import SUFFIXES, explain_skip
 
 _MOST_FOLDERS = 16
 _LONGEST_PART = 240
-"""In bytes: file systems allow 255, and the name that a file has while it is written is longer."""
+"""In bytes. File systems allow 255, and the name of a file is longer while it is being written."""
 _LONGEST_PATH = 1_000
 
 
 class Uploads:
-    """The written files of one assistant; names are relative to `folder`."""
+    """The uploaded files of one assistant; names are relative to `folder`."""
 
     def __init__(self, data: Path, tenant: str, assistant: str) -> None:
         digest = hashlib.sha256(f"{tenant}\n{assistant}".encode()).hexdigest()[:16]
@@ -24,7 +24,7 @@ class Uploads:
         self.folder = data.resolve() / "uploads" / digest / "uploads"
 
     def find_fault(self, name: str) -> str:
-        """Return why a file of this name is not kept, or an empty text."""
+        """Return why a file with this name is not stored, or an empty string."""
         path = PurePosixPath(name)
         is_clean = str(path) == name and all(display_name(part) == part for part in path.parts)
         if path.is_absolute() or not is_clean or len(path.parts) > _MOST_FOLDERS:
@@ -38,7 +38,7 @@ class Uploads:
         return ""
 
     def _find_fault_of_place(self, path: PurePosixPath) -> str:
-        """Return why the file system cannot keep a file at a path, or an empty text."""
+        """Return why the file system cannot store a file at a path, or an empty string."""
         sizes = [len(os.fsencode(part)) for part in path.parts]
         if max(sizes, default=0) > _LONGEST_PART or sum(sizes) > _LONGEST_PATH:
             return (
@@ -63,7 +63,7 @@ class Uploads:
         return name
 
     def read(self, name: str) -> str | None:
-        """Return the text of a file; None if it does not exist or its name is invalid."""
+        """Return the text of a file, or None if it does not exist or its name is invalid."""
         if self.find_fault(name):
             return None
         try:
@@ -72,7 +72,7 @@ class Uploads:
             return None
 
     def forget(self, files: Iterable[str]) -> None:
-        """Remove the files of removed documents, so that they are not ingested again."""
+        """Delete the files of removed documents, so that they are not ingested again."""
         for file in files:
             place = Path(os.path.normpath(file))
             if place.is_relative_to(self.folder):

@@ -1,8 +1,8 @@
 """Identifies callers and checks their permissions: keys, scopes, origins, rates.
 
-If no key was ever created, and the server only listens to its own machine, callers need none. A
-website that a person there visits is rejected all the same: its requests name a foreign host, or a
-foreign origin.
+If no key was ever created, and the server listens only on its own machine, callers do not need a
+key. A website that somebody visits on that machine is still rejected, because its requests contain
+a foreign host or a foreign origin.
 """
 
 import asyncio
@@ -39,14 +39,14 @@ NAMED_HOST = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d
 AT_ONCE = 16
 BAD_KEY = "invalid_api_key"
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
-"""Headers that proxies add: a caller behind a proxy is on another machine."""
+"""Headers that proxies add, which show that a caller is not on this machine."""
 NO_KEY = "expected a key in the header 'Authorization: Bearer KEY'"
 MAKE_ONE = "create one with: refdesk keys create"
 LONGEST_ORIGIN = 300
 PERSON_HEADER = "x-person-token"
 PROVIDER_SECONDS = 30.0
 WARN_SECONDS = 3600.0
-"""The least time between two warnings about an untrusted proxy."""
+"""Minimum time between two warnings about an untrusted proxy."""
 WHOSE = {
     "key": "this key has used up its",
     "person": "this person has used up the",
@@ -56,12 +56,12 @@ WHOSE = {
 
 NOBODY = Visitor("")
 BELOW = "*."
-"""The prefix of a name that stands for all of its subdomains."""
+"""The prefix of a name that includes all of its subdomains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A caller. Without a `key` it is a person on the server's own machine."""
+    """A caller. Without a `key`, it is a person on the server's own machine."""
 
     tenant: str
     scopes: frozenset[Scope]
@@ -69,22 +69,26 @@ class Principal:
     key: Key | None = None
     address: str = ""
     server_address: str = ""
-    """The address of the server in the request; empty if the request names no usable one."""
+    """The URL of the server as used in the request; empty if the request contains no usable one."""
     visitor: Visitor = NOBODY
     person_groups: tuple[str, ...] = ()
     """The groups that a signed token states for the person who asks."""
     person_until: float | None = None
-    """When the token of the person ends, in Unix seconds."""
+    """The expiry time of the person token, in Unix seconds."""
     person_id: str = ""
     """The id of the person who asks, as stated in the token."""
     person_issuer: str = ""
-    """The identity provider that gave this id; empty: the website that holds the key."""
+    """The identity provider that issued this id; empty if the website that holds the key issued
+    it.
+    """
     digests: PersonDigests | None = None
-    """Creates the pseudonyms of people; None if this caller names nobody."""
+    """Creates the pseudonyms of people, or None if this caller does not name anybody."""
 
     @property
     def public(self) -> bool:
-        """Whether everybody can have this key: each conversation then needs a token."""
+        """Whether everybody can have this key, in which case each conversation also needs a
+        token.
+        """
         return self.key is not None and self.key.kind == "public"
 
     @property
@@ -95,11 +99,11 @@ class Principal:
 
     @property
     def key_id(self) -> str:
-        """The id of the caller's key; empty without one."""
+        """The id of the caller's key, or empty without a key."""
         return "" if self.key is None else self.key.id
 
     def need(self, scope: Scope) -> None:
-        """Raise `ForbiddenError` without this scope."""
+        """Raise `ForbiddenError` if the caller does not have this scope."""
         if scope not in self.scopes:
             raise ForbiddenError(
                 f"this key lacks the scope {scope.value}; it has {', '.join(sorted(self.scopes))}",
@@ -108,9 +112,9 @@ class Principal:
 
 
 class AllowedHosts:
-    """Knows the server's host names: `names` and that of `public_url`.
+    """The host names of the server: `names` and the host of `public_url`.
 
-    Without any name the server answers under every name.
+    If there are no names, the server responds under every name.
     """
 
     def __init__(self, names: Sequence[str] = (), *, public_url: str | None = None) -> None:
@@ -137,9 +141,9 @@ class AllowedHosts:
 
 
 class Guard:
-    """Checks keys. `open_tenant` is the tenant without a key; None: a key is required.
+    """Checks keys. `open_tenant` is the tenant for callers without a key; None requires a key.
 
-    Requests that name a host outside `hosts` are rejected for every caller.
+    Requests for a host that is not in `hosts` are rejected for every caller.
     """
 
     def __init__(
@@ -166,7 +170,7 @@ class Guard:
         self._turn = asyncio.Semaphore(AT_ONCE)
 
     async def caller(self, request: Request) -> Principal:
-        """Return the caller of a request, determined once per request.
+        """Return the caller of a request, which is determined once per request.
 
         Raises `UnauthorizedError`, `ForbiddenError` or `LimitedError`.
         """
@@ -203,7 +207,9 @@ class Guard:
         return caller if person is None else await self._with_person(caller, person)
 
     async def _with_person(self, caller: Principal, token: str) -> Principal:
-        """Return a caller with the groups of a token; an invalid one counts as a guess."""
+        """Return a caller with the groups in a token; an invalid token counts as an attempt to
+        guess one.
+        """
         key = caller.key
         credential = digest_of(f"{caller.key_id} {token}")
         self.check_token(caller, credential)
@@ -235,8 +241,9 @@ class Guard:
     async def link_holder(
         self, request: Request, key_id: str, person_groups: Sequence[str] = ()
     ) -> Principal:
-        """Return the caller for whom a link was created, if it is still valid; raises like
-        `caller`. The groups of its person count as far as the key may still state them.
+        """Return the caller for whom a link was created, if it is still valid; raises the same
+        errors as `caller`. The groups of the person in the link apply only as far as the key may
+        still state them.
         """
         self._hosts.check(request)
         if not key_id:
@@ -258,9 +265,9 @@ class Guard:
     async def admit(self, caller: Principal, *, entered: bool = False) -> None:
         """Count one request; raises `LimitedError`.
 
-        The limit of a public key is charged only after its caller has `entered` a conversation:
-        everybody can have the key, and a caller who opened no conversation uses up only their own
-        limit.
+        A request counts against the limit of a public key only after its caller has `entered` a
+        conversation. Everybody can have the key, so a caller who has not opened a conversation can
+        use up only their own limit.
         """
         key = caller.key
         if key is None:
@@ -271,7 +278,7 @@ class Guard:
         await self._take(key, demands, "requests")
 
     async def admit_opening(self, caller: Principal) -> None:
-        """Count one opened conversation; raises `LimitedError`."""
+        """Count a conversation that is opened; raises `LimitedError`."""
         if caller.key is None or not caller.public:
             await self.admit(caller)
             return
@@ -279,7 +286,9 @@ class Guard:
         await self._take(caller.key, demands, "conversations")
 
     async def admit_question(self, caller: Principal, *, once: str = "") -> None:
-        """Count one question, unless it was counted with the same `once`; raises `LimitedError`."""
+        """Count a question, unless it was already counted with the same `once`; raises
+        `LimitedError`.
+        """
         key = caller.key
         if key is None:
             return
@@ -288,7 +297,7 @@ class Guard:
         await self._take(key, demands, "questions", once=once)
 
     def check_token(self, caller: Principal, credential: str) -> None:
-        """Raise `LimitedError` without checking the token after too many invalid ones."""
+        """Raise `LimitedError`, without checking the token, after too many invalid ones."""
         _refuse(self._failures.find_block(caller.visitor, credential))
 
     async def judge_token(self, caller: Principal, credential: str, *, good: bool) -> None:
@@ -346,7 +355,9 @@ class Guard:
         request.state.allowed_origin = origin
 
     def _warn_of_proxy(self, request: Request) -> None:
-        """Warn at intervals that all visitors share one address, behind an untrusted proxy."""
+        """Log a warning, at intervals, that all visitors share one address because of an untrusted
+        proxy.
+        """
         is_forwarded = "x-forwarded-for" in request.headers
         if (
             is_forwarded
@@ -358,7 +369,8 @@ class Guard:
 
 
 def list_people(caller: Principal, user_id: str | None, param: str) -> tuple[str, ...]:
-    """Return the digest of the person who asks: of their token, else of `user_id`; empty: unknown.
+    """Return the digest of the person who asks, from their token or else from `user_id`, or nothing
+    if unknown.
 
     Raises `InvalidRequestError` if the two differ, or if everybody could state any `user_id`.
     """
@@ -385,12 +397,14 @@ def list_people(caller: Principal, user_id: str | None, param: str) -> tuple[str
 
 
 def name_person(caller: Principal, user_id: str | None) -> str:
-    """Return the name of the person who asks, as given by the caller; empty if unknown."""
+    """Return the name of the person who asks, as stated by the caller, or empty if unknown."""
     return caller.person_id or user_id or ""
 
 
 def choose_language(request: Request, named: str | None = None) -> str:
-    """Return the language of texts that was `named`, else the first that the browser names."""
+    """Return the language of texts that was `named` or, if none was, the first one that the browser
+    accepts.
+    """
     if named is None:
         named = request.headers.get("accept-language", "").split(",")[0].split(";")[0].strip()
     return read_tag(named) or "en"
@@ -404,7 +418,7 @@ def _token(request: Request) -> str:
 
 
 def _local(request: Request, tenant: str) -> Principal:
-    """Admit callers on this machine, but not websites that a person there visits."""
+    """Admit callers on this machine, but not websites that somebody visits on it."""
     host = request.headers.get("host", "")
     origin = request.headers.get("origin")
     foreign = origin is not None and origin != f"{request.url.scheme}://{host}"
@@ -452,7 +466,7 @@ def _refuse(shortage: Shortage | None) -> None:
 
 
 def _let_page_read(request: Request) -> None:
-    """Allow any page to read the reason of a rejection, which contains no secret."""
+    """Allow any page to read the reason for a rejection, which contains no secret."""
     origin = request.headers.get("origin", "")
     if origin and len(origin) <= LONGEST_ORIGIN and origin.isascii():
         request.state.allowed_origin = origin

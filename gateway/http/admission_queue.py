@@ -1,8 +1,9 @@
-"""Submits messages of HTTP routes, and queues those of callers who wait while the desk is full.
+"""Submits messages of HTTP routes, and queues those whose callers can wait while the desk is full.
 
-A shard can be full, or a tenant's share of it: for each of these this process has a separate queue.
-Keys and visitors reach its front by turns, and the messages of each in their order; the few at the
-front try again. A single caller cannot fill the queues.
+A shard can be full, or a tenant's share of it. For each of these, this process has a separate
+queue. Keys and visitors take turns at the front of the queue, and the messages of each of them keep
+their order. The few messages at the front are submitted again. A single caller cannot fill the
+queues.
 """
 
 import asyncio
@@ -25,22 +26,22 @@ from gateway.http.errors import InvalidRequestError
 from gateway.http.sse import Admission
 
 AT_ONCE = 16
-"""Concurrent submissions of a process; further ones wait for a connection."""
+"""Maximum number of concurrent submissions per process; further ones wait for a connection."""
 FRONT = 16
-"""How many of a queue try again by turns."""
+"""How many messages at the front of a queue are resubmitted in turn."""
 MOST_OF_VISITOR = 20
-"""How many messages of one visitor may wait."""
+"""Maximum number of waiting messages per visitor."""
 LONGEST_STEP_SECONDS = 1.0
 PASSES = frozenset({"overload", "shard_full", "tenant_share"})
-"""Reasons that pass soon without the caller's help; a full conversation does not."""
+"""Reasons that pass soon without any action by the caller, unlike a full conversation."""
 
 Tries = AsyncGenerator[Accepted | Duplicate | None, None]
-"""The results of the tries; None: not accepted yet."""
+"""The results of the attempts; None means that the message has not been accepted yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """The owner of a waiting message: the key, and with a public key also the visitor."""
+    """The owner of a waiting message: the key and, for a public key, also the visitor."""
 
     key: str = ""
     visitor: str = ""
@@ -48,11 +49,11 @@ class Party:
 
 ANYBODY = Party()
 STREAMS_WAIT_LONGER = 3.0
-"""Clients that are informed about the queue are given a longer wait."""
+"""Clients that are informed about the queue wait this many times longer."""
 
 
 class WaitingLine:
-    """The waiting messages, in order for each party; `busy` is the last rejection."""
+    """The waiting messages, in order for each party; `busy` is the most recent rejection."""
 
     def __init__(self, busy: BusyError, front: int) -> None:
         self.busy = busy
@@ -80,7 +81,9 @@ class WaitingLine:
         self._move_up()
 
     def _move_up(self) -> None:
-        """Move parties to the front by turns, so that many messages of one delay no other."""
+        """Move parties to the front in turn, so that many messages from one party do not delay the
+        others.
+        """
         while self._behind and len(self._in_front) < self._front:
             party, theirs = self._behind.popitem(last=False)
             first = next(iter(theirs))
@@ -94,9 +97,10 @@ class WaitingLine:
 class Room:
     """Counts waiting messages, and reserves room for other callers.
 
-    A tenant may have as much waiting as there is room left for all others, and one of its keys as
-    much as is left to its tenant (a dynamic threshold: the fuller the room, the less for each). So
-    no caller fills it alone, and a new caller always finds room.
+    A tenant can have as many waiting messages as there is room left for all others, and each of its
+    keys as many as the tenant has left (a dynamic threshold: the fuller the queue, the smaller the
+    share of each). Therefore, no caller can fill it alone, and there is always room for a new
+    caller.
     """
 
     def __init__(self, *, most: int, most_of_visitor: int) -> None:
@@ -110,7 +114,7 @@ class Room:
         return self._held[()]
 
     def has_place(self, tenant: str, party: Party) -> bool:
-        """Return whether one more message of this party may wait."""
+        """Return whether another message of this party may wait."""
         free = self._most - self._held[()]
         of_tenant = self._held[tenant,]
         left = free - of_tenant
@@ -135,7 +139,9 @@ class Room:
 
 
 class AdmissionQueue:
-    """Repeats a submission for `seconds` before it is rejected; at most `most` messages wait."""
+    """Repeats a submission for up to `seconds` before it is rejected; at most `most` messages
+    wait.
+    """
 
     def __init__(
         self,
@@ -160,9 +166,9 @@ class AdmissionQueue:
         return self._room.held
 
     async def once(self, desk: Desk, message: Message) -> Accepted | Duplicate:
-        """Submit a message once; raises `BusyError`, also if other messages wait before it.
+        """Submit a message once; raises `BusyError`, also if other messages are waiting before it.
 
-        A message that was accepted before returns its earlier result at once.
+        If the message was accepted before, its earlier result is returned immediately.
         """
         queue = self._queues.get(desk.filling(message)) if self._queues else None
         if queue is not None and not await desk.knows(message):
@@ -172,7 +178,9 @@ class AdmissionQueue:
     async def submit(
         self, desk: Desk, message: Message, party: Party = ANYBODY
     ) -> Accepted | Duplicate:
-        """Submit a message, with several tries if necessary; raises like `tries`."""
+        """Submit a message, with several attempts if necessary; raises the same errors as
+        `tries`.
+        """
         try:
             return await self.once(desk, message)
         except BusyError as busy:
@@ -191,9 +199,10 @@ class AdmissionQueue:
         *,
         longer: float = 1.0,
     ) -> Tries:
-        """Repeat a submission for `longer` times the usual time; yield None, and the result last.
+        """Repeat a submission for `longer` times the usual time; yield None after each failed
+        attempt, and the result at the end.
 
-        Raises `BusyError` when the desk stays full, `StoppingError` when this process stops.
+        Raises `BusyError` if the desk stays full, and `StoppingError` if this process stops.
         """
         if not self.may_wait(desk, message, busy, party):
             raise busy
@@ -209,7 +218,7 @@ class AdmissionQueue:
     def may_wait(
         self, desk: Desk, message: Message, busy: BusyError, party: Party = ANYBODY
     ) -> bool:
-        """Return whether another try may soon succeed, and there is room for one more waiting
+        """Return whether another attempt may soon succeed, and there is room for another waiting
         message.
         """
         tenant, _ = desk.filling(message)
@@ -218,7 +227,9 @@ class AdmissionQueue:
     async def _in_front(
         self, desk: Desk, message: Message, queue: WaitingLine, until: float
     ) -> Tries:
-        """Try at once: an earlier message may have left because the desk has room again."""
+        """Try immediately, because an earlier message may have left the queue when the desk got
+        room again.
+        """
         while True:
             self._check(queue.busy, until)
             try:
@@ -262,7 +273,7 @@ class AdmissionQueue:
 class QuestionSender:
     """Counts a message against its limits, submits it in turn, and returns its reply.
 
-    When `stopping` is set, waiting requests end so that clients continue at another process.
+    When `stopping` is set, waiting requests end, so that clients continue at another process.
     """
 
     def __init__(
@@ -273,7 +284,7 @@ class QuestionSender:
         self._patience = patience
 
     async def admit(self, caller: Principal, question: Question) -> None:
-        """Count a question; a repetition under the same id is not counted again."""
+        """Count a question; a repetition with the same id is not counted again."""
         once = "\x1f".join((*question.conversation, question.message_id))
         await self._channel.guard.admit_question(caller, once=once)
 
@@ -285,7 +296,9 @@ class QuestionSender:
         *,
         on_accepted: Callable[[], Awaitable[None]] | None = None,
     ) -> Fields:
-        """Submit a message and return its reply; `on_accepted` runs before the wait."""
+        """Submit a message and return its reply; `on_accepted` is called before waiting for the
+        reply.
+        """
         submit = partial(self._patience.submit, desk, message, party_of(caller))
         async with desk.submitting(message, submit) as submitted:
             if isinstance(submitted.result, Duplicate):
@@ -307,7 +320,7 @@ class QuestionSender:
     async def start_stream(
         self, caller: Principal, desk: Desk, message: Message
     ) -> Admission | None:
-        """Submit a message for a stream; return its waiting submission if the desk is full."""
+        """Submit a message for a stream; if the desk is full, return its waiting submission."""
         party = party_of(caller)
         try:
             if isinstance(await self._patience.once(desk, message), Duplicate):
@@ -319,11 +332,11 @@ class QuestionSender:
         return None
 
     async def _check_same(self, caller: Principal, question: Question, message: Message) -> None:
-        """Reject another text under the id of an accepted message.
+        """Reject a different text under the id of an accepted message.
 
         A caller who may not follow that message is rejected in the same way, and so learns nothing
-        of its text. A message without a recorded key was accepted before keys were recorded; it may
-        be repeated.
+        about its text. A message without a recorded key was accepted before keys were recorded, and
+        can be repeated.
         """
         journal = await self._channel.replies.read_journal(question)
         if not journal:
@@ -351,12 +364,12 @@ class QuestionSender:
 
 
 def party_of(caller: Principal) -> Party:
-    """Return the party as which a caller waits while the desk is full."""
+    """Return the party under which a caller waits while the desk is full."""
     if caller.key is None:
         return Party()
     return Party(caller.key.id, caller.visitor.owner if caller.public else "")
 
 
 def _step(until: float) -> float:
-    """Return the seconds until the next look."""
+    """Return the seconds until the next check."""
     return max(0.0, min(LONGEST_STEP_SECONDS, until - time.monotonic()))

@@ -84,7 +84,7 @@ for source in answer["sources"]:
 
 @dataclass(frozen=True, slots=True)
 class MountedEndpoint:
-    """An application at one address, which answers POST requests while `running`."""
+    """An application at one path, which answers POST requests while `running`."""
 
     path: str
     app: ASGIApp
@@ -93,7 +93,7 @@ class MountedEndpoint:
 
 MakeEndpoint = Callable[[QuestionSender], MountedEndpoint]
 REFUSALS = ("400", "401", "403", "404", "408", "409", "410", "413", "414", "415", "429", "503")
-"""Error statuses of every route."""
+"""Error statuses that every route can return."""
 
 
 class Health(BaseModel):
@@ -103,7 +103,7 @@ class Health(BaseModel):
 
 
 class Readiness(Health):
-    """Whether the process serves requests, and whether it can take questions."""
+    """Whether the process serves requests, and whether it can accept questions."""
 
     accepting: bool = Field(
         description="false: requests are answered, but Redis stores no new question"
@@ -113,7 +113,7 @@ class Readiness(Health):
 
 @dataclass(frozen=True, slots=True)
 class HttpApplication:
-    """The application and its routes; it answers while `running`."""
+    """The application and its routes; it handles requests while `running`."""
 
     app: ASGIApp
     routes: Sequence[BaseRoute]
@@ -128,7 +128,7 @@ def health_router(
 
     @router.get("/healthz", summary="Check whether the process is alive")
     async def healthz() -> Health:
-        """Answer."""
+        """Respond, which shows that the process is alive."""
         return Health(status="alive")
 
     @router.get(
@@ -137,10 +137,10 @@ def health_router(
         responses={200: {"model": Readiness}, 503: {"model": Readiness}},
     )
     async def readyz() -> Response:
-        """Answer 200 while Redis answers and the process is not stopping.
+        """Return status 200 while Redis responds and the process is not stopping.
 
-        `accepting` is false while no question can be taken, for example because the memory of Redis
-        is full: earlier answers can still be read.
+        `accepting` is false while questions cannot be accepted, for example because the memory of
+        Redis is full. Earlier answers can still be read.
         """
         shown = await _readiness(channel, stopping)
         return JSONResponse(shown.model_dump(), 200 if shown.status == "ready" else 503)
@@ -149,7 +149,7 @@ def health_router(
     async def metrics(
         _caller: Annotated[Principal, Depends(require_scope(channel, Scope.METRICS))],
     ) -> Response:
-        """Return counters in Prometheus' form."""
+        """Return counters in the Prometheus format."""
         # In a thread, because the figures of Redis are read by this event loop meanwhile.
         page = await asyncio.to_thread(generate_latest, registry)
         return Response(page, headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -172,15 +172,14 @@ def make_app(
     mcp: MakeEndpoint | None = None,
     path: str = "",
 ) -> HttpApplication:
-    """Return the application; `others` are further routes.
+    """Return the application; `others` contains additional routes.
 
-    `turns` of a request's own history are read; `unavailable` are errors of stores that do not
-    answer. When `stopping` is set, waiting requests end, so that clients continue at another
-    process. `reviews` has what
-    reviews and the documents of conversations need; None: there are none. `library` is searched for
-    other programs; `mcp` returns what speaks MCP. Callers are checked before any body is read;
-    `has_session` checks those of the console. `path` is that of the public address, such as
-    `/desk`.
+    At most `turns` turns of a request's own history are read; `unavailable` are the errors of
+    stores that do not respond. When `stopping` is set, waiting requests end, so that clients
+    continue at another process. `reviews` contains the dependencies of reviews and conversation
+    documents, or is None to disable them. `library` is searched on behalf of other programs, and
+    `mcp` returns the MCP endpoint. Callers are checked before a body is read; `has_session` checks
+    users of the console. `path` is the path of the public URL, such as `/desk`.
     """
     app = FastAPI(
         title="Refdesk",
@@ -236,9 +235,9 @@ def make_app(
 
 
 def describe_api(app: FastAPI) -> dict[str, Any]:
-    """Return the description, with all errors in their one form.
+    """Return the OpenAPI description, in which all errors have the same format.
 
-    The framework's description of an invalid request, 422 in another form, is removed.
+    The framework's description of an invalid request (422, in a different format) is removed.
     """
     schema: dict[str, Any] = FastAPI.openapi(app)
     for path in schema["paths"].values():

@@ -1,4 +1,4 @@
-"""The common parts of all HTTP routes, and the access checks of a conversation."""
+"""The common parts of all HTTP routes, and the access checks for conversations."""
 
 import hmac
 import re
@@ -28,27 +28,26 @@ from gateway.port import HandOver
 from memory.http_state import VisitorSession
 
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}$"
-"""A conversation or message id that a client chooses; those of other channels have a slash.
-"""
+"""A conversation or message id chosen by a client; ids from other channels contain a slash."""
 _EARLIER_CHAT = re.compile(
     r"\d{1,20}:\d{1,20}(?::\d{1,20})?|[A-Z0-9]{1,24}:[A-Z0-9]{1,24}:(?:direct|\d{1,20}\.\d{1,12})",
     re.ASCII,
 )
-"""An id of a chat in Telegram or Slack from before ids began with their channel."""
+"""A chat id in Telegram or Slack from the time before ids started with the channel."""
 
 HEARTBEAT_SECONDS = 10.0
-"""The longest silence of a stream, because proxies close silent connections."""
+"""The maximum silence in a stream, because proxies close silent connections."""
 
 BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 QUESTION_ROUTES = (
     "/v1/conversations/{conversation_id}/messages", "/v1/chat/completions", "/v1/responses", "",
 )  # fmt: skip
-"""The routes of questions; the empty one is that of requests whose key could not be read."""
+"""The routes for questions; the empty one is for requests whose key could not be read."""
 ASKS_FOR_PERSON, HANDED_OVER = "asks_for_person", "handed_over"
-"""The attribute of a reply to somebody who asked for a person, as the model understood it."""
+"""The attribute of a reply to somebody who asked for a person, as interpreted by the model."""
 _UNHELPED = frozenset({Outcome.REFUSED, Outcome.FAILED})
-"""Outcomes after which a person is offered."""
+"""Outcomes after which the user is offered to contact a person."""
 AssistantName = Annotated[
     str | None,
     Query(
@@ -59,9 +58,9 @@ AssistantName = Annotated[
 ]
 Release = Literal["checked", "approved"]
 CHECKED: Final = "checked"
-"""Each sentence is shown as soon as it passed the checks without a model."""
+"""Each sentence is shown as soon as it has passed the checks that do not need a model."""
 APPROVED: Final = "approved"
-"""Nothing is shown before the judge has approved the answer."""
+"""Nothing is shown until the judge has approved the answer."""
 ConversationId = Annotated[str, Path(pattern=ID, examples=["c-7f3a"])]
 MessageId = Annotated[str, Path(pattern=ID, examples=["m-1"])]
 VisitToken = Annotated[
@@ -77,7 +76,7 @@ bearer = HTTPBearer(auto_error=False, description="a key from `refdesk keys crea
 
 @dataclass(frozen=True, slots=True)
 class ConversationAccess:
-    """The access of a caller to one of their conversations."""
+    """A caller's access to one of their conversations."""
 
     caller: Principal
     desk: Desk
@@ -123,12 +122,12 @@ class HttpMeter:
         )
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
-        """Count one request; the route of an unknown address is the empty string."""
+        """Count a request; the route of an unknown path is the empty string."""
         self._requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def count_turned_away(self) -> int:
-        """Return how many requests to ask were answered with 503 since this meter counts."""
+        """Return how many requests to ask were answered with 503 since this meter was created."""
         turned_away = [
             self.registry.get_sample_value(
                 "refdesk_http_requests_total", {"route": route, "status": "503"}
@@ -138,7 +137,7 @@ class HttpMeter:
         return sum(int(count) for count in turned_away if count is not None)
 
     def change_streams(self, change: int) -> None:
-        """Count a stream that opens (1) or ends (-1)."""
+        """Count a stream that opens (1) or closes (-1)."""
         self._streams.inc(change)
 
     def count_outcome(self, outcome: str) -> None:
@@ -152,12 +151,14 @@ class HttpMeter:
 
 @dataclass(frozen=True, slots=True)
 class HttpChannel:
-    """The parts of the channel: `desks` by tenant and assistant, a tenant's default first."""
+    """The parts of the HTTP channel: `desks` by tenant and assistant, with a tenant's default
+    first.
+    """
 
     replies: ReplyReader
     eraser: Eraser
     find_write_fault: Callable[[], Awaitable[str]]
-    """Returns why Redis refuses writes now, or an empty text."""
+    """Returns why Redis currently rejects writes, or an empty string."""
     desks: Mapping[tuple[str, str], Desk]
     guard: Guard
     conversations: Conversations
@@ -165,14 +166,14 @@ class HttpChannel:
     meter: HttpMeter
     links: SourceLinks = field(default_factory=SourceLinks)
     link_hosts: frozenset[str] = frozenset()
-    """Hosts to which answers may link where a cited source states the address."""
+    """Hosts to which answers may link if a cited source contains the address."""
     heartbeat_seconds: float = HEARTBEAT_SECONDS
     release: Release | None = None
-    """When an answer is shown; None: as early as the channel can withdraw shown text."""
+    """When an answer is shown; None means as early as the channel is able to retract shown text."""
     job_seconds: float | None = None
-    """The time limit of reviews and other jobs; None: that of a question."""
+    """The time limit for reviews and other jobs; None means that of a question."""
     handover: HandOver | None = None
-    """Hands conversations over to people; None: no receiver is configured."""
+    """Hands conversations over to people; None if no receiver is configured."""
 
     def shows(self, caller: Principal, question: Question) -> Shows:
         """Return a function that turns replies to a question into answers for a caller."""
@@ -234,11 +235,11 @@ class HttpChannel:
 
 
 def may_follow(caller: Principal, accepted: JournalEntry) -> bool:
-    """Return whether a caller may follow a message, by its first journal entry.
+    """Return whether a caller may follow a message, based on its first journal entry.
 
-    A caller who lacks a group for which it was answered may not. Callers with the scope `read` may,
-    and visitors, whose token opened the conversation. With the scope `ask` only, the key that sent
-    the message may.
+    A caller who lacks a group for which the message was answered may not. Callers with the scope
+    `read` may, and so may visitors, whose token opened the conversation. With only the scope `ask`,
+    the key that sent the message may.
     """
     if not may_see(caller, accepted):
         return False
@@ -255,7 +256,7 @@ def may_see(caller: Principal, accepted: JournalEntry) -> bool:
 
 
 def identify_caller(channel: HttpChannel, scope: Scope) -> RequireCaller:
-    """Return the dependency that returns a caller with a scope, without counting the request."""
+    """Return a dependency that provides a caller with this scope, without counting the request."""
 
     async def recognize(request: Request, _bearer: Annotated[object, Depends(bearer)]) -> Principal:
         caller = await channel.guard.caller(request)
@@ -269,7 +270,7 @@ def identify_caller(channel: HttpChannel, scope: Scope) -> RequireCaller:
 
 
 def require_scope(channel: HttpChannel, scope: Scope) -> RequireCaller:
-    """Return the dependency of routes outside conversations that need a scope."""
+    """Return a dependency for routes outside of conversations that require a scope."""
 
     async def admit(
         caller: Annotated[Principal, Depends(identify_caller(channel, scope))],
@@ -281,7 +282,7 @@ def require_scope(channel: HttpChannel, scope: Scope) -> RequireCaller:
 
 
 def require_conversation(channel: HttpChannel, scope: Scope) -> RequireConversation:
-    """Return the dependency of every route of one conversation: the only access to it."""
+    """Return a dependency for all routes of a conversation, which is the only way to access one."""
 
     async def enter(
         caller: Annotated[Principal, Depends(identify_caller(channel, scope))],
@@ -301,14 +302,14 @@ def require_conversation(channel: HttpChannel, scope: Scope) -> RequireConversat
 
 
 async def check_no_chat(channel: HttpChannel, question: Question) -> None:
-    """Raise `InvalidRequestError` if a chat channel stored a conversation under this id."""
+    """Raise `InvalidRequestError` if a chat channel has stored a conversation under this id."""
     is_like = _EARLIER_CHAT.fullmatch(question.conversation_id) is not None
     if is_like and await channel.conversations.is_chat(question):
         raise unknown("conversation")
 
 
 async def open_session(channel: HttpChannel, access: ConversationAccess) -> str:
-    """Open the session of a visitor, and return the token of the new conversation."""
+    """Open the session of a visitor, and return the token for the new conversation."""
     token = secrets.token_urlsafe(32)
     await channel.conversations.open_session(access.question(), digest_of(token))
     return token
@@ -323,7 +324,7 @@ async def use_session(channel: HttpChannel, access: ConversationAccess) -> None:
 async def _check_session(
     channel: HttpChannel, access: ConversationAccess, token: str | None
 ) -> ConversationAccess:
-    """Admit the visitor who opened the conversation; for others it does not exist."""
+    """Admit the visitor who opened the conversation; for everybody else, it does not exist."""
     if token is None:
         raise ForbiddenError(
             "a conversation that was opened with a public key needs its token in the header "

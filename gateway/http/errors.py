@@ -1,12 +1,12 @@
-"""Errors of HTTP answers, in the form that OpenAI's clients know.
+"""Errors of HTTP responses, in the format that OpenAI clients understand.
 
 GatewayError
-└── HttpError                 has a status, a code and, where waiting helps, seconds to wait
+└── HttpError                 has a status, a code and, if waiting helps, the seconds to wait
     ├── InvalidRequestError   400, 404, 409, 410, 413, 414, 415, 422: the caller can correct it
     ├── UnauthorizedError     401: no key, or an unknown one
     ├── ForbiddenError        403: a key without this permission
     ├── LimitedError          429: a limit is exhausted
-    └── UnavailableError      503: the desk is unreachable at present
+    └── UnavailableError      503: the desk is currently unreachable
 """
 
 import json
@@ -38,7 +38,7 @@ _EXPECTATIONS = {
     "String should have": "expected a string with",
     "List should have": "expected a list with",
 }
-"""The beginnings of messages of pydantic, as our messages begin."""
+"""The beginnings of pydantic's messages, with the beginnings of our own."""
 
 
 class HttpError(GatewayError):
@@ -46,7 +46,7 @@ class HttpError(GatewayError):
 
     status: int = 500
     kind: ClassVar[str] = "api_error"
-    """OpenAI's `type` of an error."""
+    """OpenAI's `type` for an error."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class LimitedError(HttpError):
 
 
 class UnavailableError(HttpError):
-    """The desk is unreachable at present."""
+    """The desk is currently unreachable."""
 
     status = 503
 
@@ -119,7 +119,9 @@ class Failure(BaseModel):
 
 
 def unknown(what: str) -> InvalidRequestError:
-    """Return the error for a missing object, or one of another caller: both look alike."""
+    """Return the error for an object that does not exist or belongs to another caller; the two are
+    indistinguishable.
+    """
     return InvalidRequestError(f"there is no such {what}", code="not_found", status=404)
 
 
@@ -148,7 +150,7 @@ def waiting_headers(error: HttpError) -> dict[str, str]:
 
 
 def describe_problem(error: Mapping[str, Any]) -> str:
-    """Return what was expected and which type of value was found."""
+    """Return what was expected, and the type of the value that was received."""
     if error["type"] == "extra_forbidden":
         return "a field is not expected here"
     if error["type"] == "missing":
@@ -162,7 +164,9 @@ def describe_problem(error: Mapping[str, Any]) -> str:
 
 
 def add_error_handlers(app: FastAPI, *, unavailable: Sequence[type[Exception]] = ()) -> None:
-    """Answer the errors of routes; `unavailable` are errors of stores that do not answer."""
+    """Convert errors raised in routes into responses; `unavailable` are the errors of stores that
+    do not respond.
+    """
     _add_handler(app, HttpError, lambda error: error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_unrouted)
@@ -224,10 +228,10 @@ async def _answer_unrouted(request: Request, error: Exception) -> Response:
 
 
 def _invalid(error: RequestValidationError, route: object) -> HttpError:
-    """Return the invalid place in a request, the expected value with an example, and the type of
-    the found value without the value itself.
+    """Return the location of the error in a request, the expected value with an example, and the
+    type of the received value without the value itself.
 
-    The name of an unexpected field is the caller's own text: only the object around it is named.
+    The name of an unexpected field is the caller's own text, so only the enclosing object is named.
     """
     first = error.errors()[0]
     where = [str(part) for part in first["loc"]]
@@ -240,7 +244,9 @@ def _invalid(error: RequestValidationError, route: object) -> HttpError:
 
 
 def _make_example(route: object) -> str:
-    """Return an example of the body of a route, with its required fields, if it has one."""
+    """Return an example of the body of a route, with its required fields, or nothing if the route
+    has no body.
+    """
     field = getattr(route, "body_field", None)
     model = None if field is None else field.field_info.annotation
     if not isinstance(model, type) or not issubclass(model, BaseModel):

@@ -1,4 +1,6 @@
-"""Searches and reads documents for other programs, within their groups, limits and links."""
+"""Searches and reads documents for other programs, subject to their groups and limits, and adds
+links.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +35,8 @@ class CallersLibrary:
     """The documents of an assistant that a caller may read; raises `HttpError`.
 
     Callers who may ask may also search, because answers show the same passages. A search counts as
-    a question. Public keys are refused, because a search has no conversation opened by a visitor.
+    a question. Public keys are rejected, because a search does not belong to a conversation that a
+    visitor opened.
     """
 
     def __init__(self, channel: HttpChannel, library: SearchableLibrary) -> None:
@@ -64,7 +67,9 @@ class CallersLibrary:
     async def read(
         self, caller: Principal, assistant: str | None, document_id: str
     ) -> tuple[LibraryDocument, str | None]:
-        """Return a document and the link that opens it; one of other groups does not exist."""
+        """Return a document and the link that opens it. A document of other groups is treated as
+        nonexistent.
+        """
         tenant, name = self._enter(caller, assistant)
         document = await self._library.read(tenant, name, document_id, groups=caller.groups)
         if document is None:
@@ -90,7 +95,7 @@ class CallersLibrary:
 
 
 class SearchQuery(BaseModel, frozen=True, extra="forbid"):
-    """A search of the documents that the key may read."""
+    """A search in the documents that the key may read."""
 
     query: str = Field(
         min_length=1,
@@ -102,7 +107,7 @@ class SearchQuery(BaseModel, frozen=True, extra="forbid"):
 
 
 class SearchHit(LibraryPassage, frozen=True):
-    """A passage of a document, unchanged, with its place."""
+    """An unchanged passage of a document, with its location."""
 
     link: str | None = Field(
         None,
@@ -111,7 +116,7 @@ class SearchHit(LibraryPassage, frozen=True):
 
 
 class SearchAnswer(BaseModel):
-    """The passages found, best first; nothing has judged whether they answer the query."""
+    """The passages found, best first. Whether they answer the query has not been checked."""
 
     passages: list[SearchHit]
     quality: str = Field(description="`excellent`, `good` or `poor`, by the index's calibration")
@@ -121,7 +126,7 @@ class SearchAnswer(BaseModel):
 
 
 class SearchRoutes:
-    """Searches the documents of the assistants that a caller may ask."""
+    """Searches the documents of the assistants that a caller may use."""
 
     def __init__(self, channel: HttpChannel, library: CallersLibrary) -> None:
         self._channel = channel
@@ -137,7 +142,8 @@ class SearchRoutes:
             caller: Annotated[Principal, ask], wanted: SearchQuery, assistant: AssistantName = None
         ) -> SearchAnswer:
             """Return passages of the documents that the groups of the caller may read. A search
-            counts as a question; no model writes an answer."""
+            counts as a question, but no model writes an answer.
+            """
             findings, linked = await self._library.search(
                 caller, assistant, wanted.query, limit=wanted.limit
             )

@@ -1,8 +1,8 @@
 """Creates and verifies the links to the document reader of this server.
 
-A link opens in a new tab, which sends no key. So it contains the document, the caller for whom it
-was created and its expiry, with a signature (HMAC-SHA256, RFC 2104). It opens one document of one
-assistant, as long as that caller's key is valid.
+A link opens in a new tab, which does not send a key. Therefore, the link contains the document, the
+caller for whom it was created, and its expiry, with a signature (HMAC-SHA256, RFC 2104). It opens
+one document of one assistant, as long as that caller's key is valid.
 """
 
 import base64
@@ -23,29 +23,29 @@ from gateway.http.access import Principal
 from gateway.review_ports import is_attached
 
 LIFE_SECONDS = 24 * 3600
-"""The lifetime of a link; an answer that is read again has a new one."""
+"""The lifetime of a link. When an answer is read again, it gets new links."""
 LONGEST_TICKET = 8_000
 TICKET_FORM = r"eyJ[A-Za-z0-9_=-]{60,7900}\.[A-Za-z0-9_-]{43}"
-"""A regular expression for tickets: an encoded object, and its signature."""
+"""A regular expression for tickets, which consist of an encoded object and its signature."""
 PICTURE_FORM = r"[0-9a-f]{32}"
 """A regular expression for the ids of pictures."""
 CITED = "cited"
 """The anchor of the cited part in a document without headings."""
 REPORT = "report"
-"""In place of a passage: the link opens a report."""
+"""The value, instead of a passage, with which a link opens a report."""
 PATH = "/v1/reader/"
 EARLIER_PATH = "/v1/documents/"
-"""Where the links of earlier versions lead."""
+"""The path to which links from earlier versions lead."""
 Name = tuple[str, str]
 """Tenant and assistant."""
 
 
 class Citation(BaseModel):
-    """The content of a link; an empty `key_id` means a caller on the server's own machine.
+    """The content of a link. An empty `key_id` means a caller on the server's own machine.
 
-    `groups` are those that a signed token stated for the person; those of the key are looked up.
-    `conversation_id`: the document belongs to this conversation, and is in no index. With a
-    `message_id`, the link opens the report of this message of the conversation.
+    `groups` are the groups that a signed token stated for the person; those of the key are looked
+    up. If `conversation_id` is set, the document belongs to this conversation and is not indexed.
+    If `message_id` is set, the link opens the report of this message in the conversation.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -71,10 +71,11 @@ class Citation(BaseModel):
 
 
 class SourceLinks:
-    """Returns the links of sources: to other servers, or to this one if `secret` signs its links.
+    """Creates the links of sources, which lead to other servers or, if `secret` is set to sign
+    them, to this one.
 
-    `documentation` by assistant is read by `opens_in`; `address` is the public address of this
-    server, empty: the one in each request.
+    `documentation` (by assistant) is interpreted by `opens_in`. `address` is the public URL of this
+    server; if it is empty, the URL in each request is used.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class SourceLinks:
         self._address = address.rstrip("/")
 
     def of(self, caller: Principal, question: Question) -> Opens:
-        """Return a function that returns the links of sources for a caller, by the assistant of
+        """Return a function that returns the links of sources for a caller, for the assistant of
         `question`.
         """
         elsewhere = self._elsewhere.get((question.tenant, question.assistant), opens_in(""))
@@ -118,7 +119,9 @@ class SourceLinks:
         return opens
 
     def read(self, ticket: str) -> Citation | None:
-        """Return the content of a link's last part; None if it is not valid or too old."""
+        """Return the content of a ticket, which is the last part of a link, or None if it is
+        invalid or expired.
+        """
         body, dot, signature = ticket.partition(".")
         if self._secret is None or not dot or not ticket.isascii() or len(ticket) > LONGEST_TICKET:
             return None
@@ -139,7 +142,7 @@ class SourceLinks:
     def _open_picture(
         self, caller: Principal, question: Question, chunk_id: JsonValue, picture: str
     ) -> str | None:
-        """Return the address of a picture; everybody who may open its document may see it."""
+        """Return the URL of a picture. Everybody who may open its document may see it."""
         if (
             self._secret is None
             or not (isinstance(chunk_id, str) and chunk_id)
@@ -179,11 +182,11 @@ class SourceLinks:
 
 
 def is_picture(name: str) -> bool:
-    """Return whether a name has the form of the id of a picture."""
+    """Return whether a name has the format of a picture id."""
     return re.fullmatch(PICTURE_FORM, name) is not None
 
 
 def _find_end(caller: Principal) -> int:
-    """Return when a link ends: with the token of its person, or after its lifetime."""
+    """Return when a link expires: with the person token or, without one, after its lifetime."""
     end = int(time.time()) + LIFE_SECONDS
     return end if caller.person_until is None else min(end, int(caller.person_until))

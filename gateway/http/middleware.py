@@ -1,10 +1,10 @@
-"""The HTTP middleware: authentication, CORS, limits of bodies, and the request log.
+"""The HTTP middleware: authentication, CORS, body limits, and the request log.
 
-Python reads more than JSON: `NaN`, and repeated names, of which another reader may take the other
-value.
+Python accepts more than JSON: `NaN`, and repeated names, for which another parser may use a
+different value.
 
-A log line contains the route, never the requested address; no text, no key and no token. Ids of
-keys are not secret.
+A log line contains the route, but not the requested URL, any text, a key, or a token. Key IDs are
+not secret.
 """
 
 import json
@@ -47,7 +47,7 @@ CONSOLE_UPLOAD = "/console/documents/upload"
 INDEX_UPLOAD = "/v1/documents"
 HasSession = Callable[[Request], Awaitable[bool]]
 UPLOADS = re.compile(r"/v1/(?:reviews|conversations/[^/]{1,200}/documents)")
-"""The paths of uploads, which may be larger than messages; not open to public keys."""
+"""The paths of uploads, which may be larger than messages and are not available to public keys."""
 METHODS = "GET, POST, DELETE"
 SENT = (
     "Authorization, Content-Type, Accept, Accept-Language, Idempotency-Key, Last-Event-ID, "
@@ -68,7 +68,7 @@ log = structlog.get_logger("gateway")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 CLIENT_CLOSED = 499
-"""The status in the log of a request that ended before an answer began, as nginx has it."""
+"""The status in the log for a request that ended before a response began, as in nginx."""
 UNLOGGED_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -78,12 +78,12 @@ SECURITY_HEADERS = {
 
 
 class Authentication:
-    """Rejects requests with a body from callers without a key, or from foreign websites.
+    """Rejects requests with a body from callers without a key, and from foreign websites.
 
-    Every route with a body needs a key, or an address that was signed here (`is_signed`), so that
+    Every route with a body requires a key, or a URL that was signed here (`is_signed`), so that
     this can be decided without knowing the route. The guard stores the caller in the request, and
-    routes do not look it up again. A form of the console comes with a session instead, which
-    `has_session` finds; a body without one is not read.
+    routes do not look it up again. A form of the console is sent with a session instead, which
+    `has_session` checks; without a session, the body is not read.
     """
 
     def __init__(
@@ -132,9 +132,10 @@ class Authentication:
 
 
 class BodyLimit:
-    """Rejects bodies that are too large, too slow, too many at a time, or invalid JSON.
+    """Rejects request bodies that are too large, arrive too slowly, or are not valid JSON, and
+    limits how many are received concurrently.
 
-    A document may be as large as the budget of one address.
+    The maximum size of a document is the limit per client address.
     """
 
     def __init__(self, app: ASGIApp, *, longest_bytes: int, budget: BufferBudget) -> None:
@@ -168,11 +169,12 @@ class BodyLimit:
 
 
 class Origins:
-    """Answers preflight requests, and marks the answers that a website may read.
+    """Answers preflight requests, and marks the responses that a website may read.
 
-    The guard decides, because it knows the key of a request. A preflight request has no key, and
-    every page may send one, so that a rejected page can read the reason. This admits nobody,
-    because the request itself is checked again, and needs neither Redis nor a lookup of a key.
+    The guard makes the decision, because it knows the key of a request. A preflight request has no
+    key, and every page may send one, so that a rejected page can read the reason. This does not
+    admit anybody, because the request itself is checked again. It requires neither Redis nor a key
+    lookup.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -190,7 +192,7 @@ class Origins:
 
 
 class RequestLog:
-    """Whatever the layers inside raise is logged here, and counted."""
+    """Logs and counts requests, including all exceptions that the inner layers raise."""
 
     def __init__(self, app: ASGIApp, *, meter: HttpMeter) -> None:
         self._app = app
@@ -237,7 +239,7 @@ class RequestLog:
 
 
 def visitors_refused() -> ForbiddenError:
-    """Return the error for a public key that gives a document or starts a review."""
+    """Return the error for a public key that uploads a document or starts a review."""
     return ForbiddenError(
         "expected a secret key: with a public key, documents and reviews are not available",
         code="secret_key_required",
@@ -245,7 +247,7 @@ def visitors_refused() -> ForbiddenError:
 
 
 def check_json(scope: Scope, body: bytes) -> None:
-    """Raise `InvalidRequestError` for an invalid body of the type JSON; other types pass."""
+    """Raise `InvalidRequestError` for an invalid JSON body; other content types pass."""
     kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
     if not body or not (kind == "application/json" or kind.endswith("+json")):
         return
@@ -295,7 +297,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _check_names(pairs: Sequence[tuple[str, object]]) -> None:
-    """Raise for repeated names; returns nothing, because the parsed value is not used."""
+    """Raise an error for repeated names. Returns nothing, because the parsed value is not used."""
     names = [name for name, _ in pairs]
     if len(set(names)) != len(names):
         raise ValueError("a duplicate name")

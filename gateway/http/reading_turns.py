@@ -1,4 +1,4 @@
-"""The order in which files given to conversations are read."""
+"""The order in which files that were uploaded to conversations are read."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -9,7 +9,9 @@ from gateway.errors import BusyError
 from gateway.http.admission_queue import Party, Room
 
 READ_AT_ONCE = 2
-"""Files that are read side by side; the files of one key never take more than one of these."""
+"""The number of files that are read in parallel. Files of one key never use more than one of these
+slots.
+"""
 MOST_WAITING = 32
 RETRY_SECONDS = 5.0
 
@@ -17,7 +19,7 @@ _Keys = OrderedDict[str, deque[asyncio.Future[None]]]
 
 
 class ReadingTurns:
-    """The files that are read and those that wait; `Room` bounds those of a key and a tenant."""
+    """The files being read and those waiting; `Room` limits the number per key and tenant."""
 
     def __init__(self, *, at_once: int = READ_AT_ONCE, most_waiting: int = MOST_WAITING) -> None:
         self._at_once = at_once
@@ -27,7 +29,7 @@ class ReadingTurns:
 
     @asynccontextmanager
     async def take(self, tenant: str, key: str) -> AsyncIterator[None]:
-        """Wait for a turn, which lasts as long as the context; raises `BusyError`."""
+        """Wait for a turn, which lasts for the duration of the context; raises `BusyError`."""
         if not self._room.has_place(tenant, Party(key)):
             raise BusyError(
                 "too many documents are waiting to be read: try again in a moment", RETRY_SECONDS

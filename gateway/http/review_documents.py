@@ -1,4 +1,4 @@
-"""The documents of reviews: documents of a conversation, and indexed documents found by name."""
+"""The documents of reviews: documents of a conversation, and indexed documents selected by name."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -40,20 +40,25 @@ _KINDS: tuple[tuple[type[ReadingError], str], ...] = (
     (WrongFormatError, "unsupported_document"),
 )
 MOST_FOUND = 150
-"""Documents of one folder: a scope of more is larger than a branch may return."""
+"""Maximum number of documents in a folder. A larger scope exceeds the size that a branch may
+return.
+"""
 MOST_COMPARED = 20_000
-"""Titles that are compared; a larger index is asked by ids and files."""
+"""Maximum number of titles that are compared. In a larger index, documents are found only by id and
+file.
+"""
 _PER_PAGE = 500
 _WILDCARDS = frozenset("*?[")
 _SHOWN = 5
 
 
 class StoredAttachments:
-    """Stores the documents that people give to conversations; any `Question` identifies one.
+    """Stores the documents that people attach to conversations, which any of their `Question`s
+    identifies.
 
-    `make_reader` starts a process that reads: one for the first file, another when two clients need
-    one at the same time. It is closed by the stack that it receives. `ReadingTurns` decides the
-    order of the files.
+    `make_reader` starts a process that reads files: one for the first file, and another one when
+    two clients need one at the same time. It is closed by the stack that it receives.
+    `ReadingTurns` determines the order of the files.
     """
 
     def __init__(
@@ -73,11 +78,11 @@ class StoredAttachments:
     async def attach(
         self, question: Question, name: str, data: bytes, groups: Sequence[str], client: str = ""
     ) -> DocumentEntry:
-        """Read and store a file's bytes; raises `DocumentRefusedError`.
+        """Read and store the bytes of a file; raises `DocumentRefusedError`.
 
-        Only people with all of `groups` read it. The same file has the same id each time. Files are
-        read by turns of tenants and of their clients, which `client` names, such as a key; raises
-        `BusyError` where too many wait.
+        Only people who are in all of `groups` can read it. The same file always gets the same id.
+        Tenants, and clients of a tenant, take turns; `client` identifies the client, for example by
+        its key. Raises `BusyError` if too many files are waiting.
         """
         async with self._turns.take(question.tenant, client):
             document = await self._read(name, data, groups)
@@ -109,7 +114,9 @@ class StoredAttachments:
     async def citing(
         self, question: Question, chunk_id: str, groups: Sequence[str]
     ) -> ReadableDocument | None:
-        """Return the document of a cited chunk, or None if this conversation has none."""
+        """Return the document of a cited chunk, or None if this conversation does not contain
+        it.
+        """
         name = document_of(chunk_id)
         stored = await self._store.find(question, [name])
         document = AttachedDocument.decode(stored[name]) if name in stored else None
@@ -128,7 +135,9 @@ class StoredAttachments:
         )
 
     async def list_anchors(self, question: Question, document_id: str) -> dict[str, str]:
-        """Return the anchors of a document's passages by their ids, where they have one."""
+        """Return the anchors of a document's passages, by passage id, for the passages that have
+        one.
+        """
         stored = await self._store.find(question, [document_id])
         chunks = [
             chunk for value in stored.values() for chunk in AttachedDocument.decode(value).chunks
@@ -136,7 +145,7 @@ class StoredAttachments:
         return {chunk.chunk_id: chunk.anchor for chunk in chunks if chunk.anchor}
 
     async def close(self) -> None:
-        """End the processes that read."""
+        """Stop the processes that read files."""
         await asyncio.to_thread(self._opened.close)
 
     async def _read(self, name: str, data: bytes, groups: Sequence[str]) -> AttachedDocument:
@@ -159,7 +168,7 @@ class StoredAttachments:
 class NamedDocumentFinder:
     """Finds the documents that a request names, as far as its caller may read them.
 
-    A document that the caller may not read is as unknown as one that does not exist.
+    A document that the caller may not read is treated in the same way as one that does not exist.
     """
 
     def __init__(self, attachments: StoredAttachments, catalog: DocumentCatalog) -> None:
@@ -169,11 +178,12 @@ class NamedDocumentFinder:
     async def find(
         self, question: Question, name: str, groups: Sequence[str], *, is_rule: bool = False
     ) -> Sequence[DocumentEntry]:
-        """Return the document of an id, file, title, or web address, or those of a folder.
+        """Return the document with this id, file name, title, or web address, or the documents in a
+        folder.
 
-        Documents of the question's conversation are found, too. A rule (`is_rule`) is looked for in
-        the index first: a document that somebody gave to the conversation never takes its place.
-        Raises `DocumentUnknownError`, also for a name of more than one document.
+        Documents of the question's conversation are searched as well. For a rule (`is_rule`), the
+        index is searched first, so that a document attached to the conversation cannot take its
+        place. Raises `DocumentUnknownError`, also if the name matches more than one document.
         """
         wanted = name.strip()
         attached = await self._attachments.list_attached(question, groups)
@@ -244,7 +254,7 @@ class NamedDocumentFinder:
 
 
 def name_document(document: AttachedDocument) -> DocumentEntry:
-    """Return the name under which people see a document of a conversation."""
+    """Return the entry under which people see a document of a conversation."""
     return DocumentEntry(
         id=document.id,
         title=document.title,

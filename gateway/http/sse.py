@@ -1,4 +1,6 @@
-"""Writes events as a server-sent stream that proxies do not delay and that readers can resume."""
+"""Writes events as a server-sent event stream that proxies do not delay and that readers can
+resume.
+"""
 
 import asyncio
 import json
@@ -19,18 +21,20 @@ from gateway.events import DraftFollower, Event, EventCursor, answer_events, eve
 from gateway.http.context import HEARTBEAT_SECONDS, HttpMeter
 
 Admission = AsyncGenerator[object, None]
-"""Repeats the submission; raises `BusyError` when the desk stays full, and `StoppingError`."""
+"""Repeats the submission; raises `BusyError` if the desk stays full, and `StoppingError`."""
 IDLE_LOOKS = 4
-"""After this many looks without an event, it checks whether the message was forgotten."""
+"""After this many checks without an event, it is checked whether the message was forgotten."""
 RETRY_MS = 1000
 """How long a reader waits before it reconnects."""
 PADDING = ":" + " " * 2048 + "\n"
-"""Fills the buffer of proxies that send nothing before they have one or two kilobytes."""
+"""Fills the buffer of proxies that do not forward data until they have received one or two
+kilobytes.
+"""
 HEADERS = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
 
 
 class EventStream:
-    """Follows one message from a place in its journal up to its one outcome."""
+    """Follows a message from a position in its journal up to its outcome."""
 
     def __init__(
         self,
@@ -69,7 +73,7 @@ class EventStream:
         return StreamingResponse(self.lines(), headers=headers, media_type=kind)
 
     async def lines(self) -> AsyncIterator[str]:
-        """Yield the lines of the stream; it ends early when the process stops."""
+        """Yield the lines of the stream, which ends early if the process stops."""
         self._meter.change_streams(1)
         try:
             yield f"retry: {RETRY_MS}\n{PADDING}\n"
@@ -86,10 +90,10 @@ class EventStream:
             self._meter.change_streams(-1)
 
     async def events(self) -> AsyncIterator[Sequence[Event]]:
-        """Yield events as they happen, and at least once a second a perhaps empty list.
+        """Yield events as they occur, and at least once a second a list that may be empty.
 
-        With an `admission` the message is not accepted yet: the reader receives an event about
-        that.
+        If there is an `admission`, the message has not been accepted yet, and the reader receives
+        an event about that.
         """
         try:
             if self._admission is not None:
@@ -124,15 +128,15 @@ class EventStream:
         yield self._last_resort(self._last)
 
     def resume(self, journal: Sequence[JournalEntry]) -> None:
-        """Read the part of the journal that the reader already has: a later entry may retract its
-        content.
+        """Process the part of the journal that the reader already has, because a later entry may
+        retract its content.
         """
         for entry in journal:
             if self._drafts is not None and self._after.is_past(entry.id):
                 self._drafts.skip(entry)
 
     def select_new_events(self, entries: Sequence[JournalEntry]) -> list[Event]:
-        """Return the events of these entries that the reader does not have."""
+        """Return those events of these entries that the reader does not have."""
         shown = [event for entry in entries for event in self._events_of(entry)]
         has_ended = bool(entries) and entries[-1].kind == "finished"
         return [
@@ -165,7 +169,7 @@ class EventStream:
         return self._make_reply_events(self._desk.last_resort(self._question, self._language), last)
 
     def _make_reply_events(self, reply: Fields, last: str) -> Sequence[Event]:
-        """Return the events of a reply without a journal."""
+        """Return the events of a reply that has no journal."""
         answer = self._shows(reply, self._language)
         self._meter.count_outcome(answer.outcome.value)
         return list(answer_events(last if "-" in last else "0-0", answer))

@@ -1,12 +1,13 @@
 """Identifies visitors by their network, and defines their share of a key's limits.
 
-A visitor is an address: an IPv4 address, also in IPv6 notation, or the /64 of an IPv6 address,
-which belongs to one line. A customer with many /64 has them in one /48, the visitor's site, which
-has separate limits. Only a keyed hash of a network is stored.
+A visitor is identified by an IPv4 address (also in IPv6-mapped form) or by the /64 prefix of an
+IPv6 address, which is normally assigned to one subscriber. A customer with several /64 prefixes
+usually gets them from one /48, the visitor's site, which has its own limits. Only a keyed hash of a
+network is stored.
 
-The count is shared over Redis. A visitor above the limit is rejected in this process without a call
-to Redis, except with credentials that were valid here recently: a neighbour at the same address who
-guesses keys locks nobody out.
+The count is shared through Redis. A visitor above the limit is rejected in this process without a
+call to Redis, unless their credentials were recently valid in this process, so that somebody who
+guesses keys cannot lock out others behind the same address.
 """
 
 import hashlib
@@ -23,35 +24,37 @@ from memory.http_state import Demand, RedisRates, Shortage
 VISITOR_BITS = 64
 SITE_BITS = 48
 SITE_FACTOR = 4
-"""The limits of a site are this many times those of a visitor."""
+"""The limits of a site are this many times the limits of a visitor."""
 SITE_SHARE_FACTOR = 2
-"""A site's share of a key is this many times a visitor's."""
+"""A site's share of a key is this many times a visitor's share."""
 UNKNOWN = "unknown"
-"""All callers with an unreadable address count as one visitor."""
+"""All callers with an unreadable address count as a single visitor."""
 DIGEST_BYTES = 12
 KEY_BYTES = 64
 PERSON = b"refdesk-visitor"
-"""Distinguishes these hashes from others with the same secret."""
+"""Distinguishes these hashes from other hashes with the same secret."""
 MOST_REMEMBERED = 4_096
-"""The number of blocked visitors, and of valid credentials, that one process remembers."""
+"""The number of blocked visitors, and of valid credentials, that a process remembers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """A visitor: the hashes of the network, and of the site if it is part of one."""
+    """A visitor: the hashes of the network and, if it is part of a site, of the site."""
 
     id: str
     site: str = ""
 
     @property
     def owner(self) -> str:
-        """The owner of those limits of this visitor that concern no key."""
+        """The owner of those limits on this visitor that do not depend on a key."""
         return f"visitor/{self.site or self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class VisitorLimits:
-    """The limits of one visitor of a public key; at most a `share` of the key's own limits."""
+    """The limits on one visitor of a public key, which are at most a `share` of the key's own
+    limits.
+    """
 
     requests_per_minute: int = 120
     questions_per_minute: int = 30
@@ -61,31 +64,33 @@ class VisitorLimits:
 
 
 class Visitors:
-    """Identifies visitors; `secret` is the key of the hashes, equal in all processes."""
+    """Identifies visitors; `secret` is the key of the hashes, which is the same in all
+    processes.
+    """
 
     def __init__(self, secret: bytes, limits: VisitorLimits | None = None) -> None:
         self._secret = hashlib.sha256(secret).digest()[:KEY_BYTES]
         self.limits = VisitorLimits() if limits is None else limits
 
     def of(self, address: str) -> Visitor:
-        """Return the visitor at an address."""
+        """Return the visitor with this address."""
         network, site = networks_of(address)
         return Visitor(self._digest(network), self._digest(site) if site else "")
 
     def requests(self, visitor: Visitor, key: Key) -> list[Demand]:
-        """Return the demands of one request."""
+        """Return the demands of a request."""
         most = self._at_most(self.limits.requests_per_minute, key.requests_per_minute)
         site = self._site(most, key.requests_per_minute)
         return _demands("requests", visitor, (most, None), (site, None))
 
     def openings(self, visitor: Visitor) -> list[Demand]:
-        """Return the demands of one conversation that is opened: as many as of questions."""
+        """Return the demands of opening a conversation, which has the same limits as a question."""
         most = (self.limits.questions_per_minute, self.limits.questions_per_day)
         site = (most[0] * SITE_FACTOR, most[1] * SITE_FACTOR)
         return _demands("openings", visitor, most, site)
 
     def questions(self, visitor: Visitor, key: Key) -> list[Demand]:
-        """Return the demands of one question; the key's own limit per visitor comes first."""
+        """Return the demands of a question, with the key's own limit per visitor first."""
         day = key.visitor_questions_per_day
         if day is None:
             day = self._at_most(self.limits.questions_per_day, key.questions_per_day)
@@ -94,7 +99,7 @@ class Visitors:
         return _demands("questions", visitor, (minute, day), site)
 
     def failures(self, visitor: Visitor) -> list[Demand]:
-        """Return the demands of one request with an invalid key or token."""
+        """Return the demands of a request with an invalid key or token."""
         most = self.limits.failures_per_minute
         return _demands("failures", visitor, (most, None), (most * SITE_FACTOR, None))
 
@@ -116,7 +121,7 @@ class Visitors:
 
 
 class FailureLimiter:
-    """Counts failures by visitor, and by the site: the larger IPv6 network of the visitor."""
+    """Counts failures by visitor and by site, which is the larger IPv6 network of the visitor."""
 
     def __init__(
         self, rates: RedisRates, visitors: Visitors, *, kept: int = MOST_REMEMBERED
@@ -128,7 +133,7 @@ class FailureLimiter:
         self._valid: OrderedDict[str, None] = OrderedDict()
 
     def find_block(self, visitor: Visitor, credential: str) -> Shortage | None:
-        """Return the limit that blocks this credential unchecked, or None."""
+        """Return the limit that blocks this credential without checking it, or None."""
         if credential in self._valid:
             return None
         for name in filter(None, (visitor.id, visitor.site)):
@@ -139,7 +144,7 @@ class FailureLimiter:
         return None
 
     async def count_failure(self, visitor: Visitor, credential: str) -> Shortage | None:
-        """Count one failure; return the limit that it exhausts, or None."""
+        """Count a failure; return the limit that it exhausts, or None."""
         self._valid.pop(credential, None)
         shortage = await self._rates.admit(visitor.owner, self._visitors.failures(visitor))
         if shortage is not None:
@@ -159,7 +164,7 @@ class FailureLimiter:
 
 
 def networks_of(address: str) -> tuple[str, str]:
-    """Return the network of a visitor, and the site that it is part of, if any."""
+    """Return the network of a visitor, and the site that it belongs to, if any."""
     try:
         ipv4_address = ipaddress.ip_address(address)
     except ValueError:

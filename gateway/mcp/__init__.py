@@ -1,1 +1,1 @@
-"""The MCP server: the desk as tools and resources of other programs."""
+"""The MCP server, which offers the desk to other programs as tools and resources."""

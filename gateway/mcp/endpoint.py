@@ -1,11 +1,11 @@
-"""Serves MCP over streamable HTTP at `/mcp`: one request, one response, no sessions.
+"""Serves MCP over streamable HTTP at `/mcp`, with one response per request and no sessions.
 
-A web page that a person visits must not reach the server by a name that it gave itself (DNS
-rebinding): the guard checks the host, and a request of a foreign website is refused here. Without
-sessions any process answers any request.
+A web page that somebody visits must not be able to reach the server under a host name of its own
+(DNS rebinding). The guard checks the host, and requests from foreign websites are rejected here.
+Because there are no sessions, any process can answer any request.
 
-With a key, its scopes, groups and limits hold, and it is looked up for every call. Without one, the
-caller is the person who started the process and who may read the data folder anyway.
+With a key, its scopes, groups, and limits apply, and the key is looked up for every call. Without a
+key, the caller is the person who started the process and who can read the data folder anyway.
 """
 
 import asyncio
@@ -36,10 +36,12 @@ PATH = "/mcp"
 
 
 class McpEndpoint:
-    """The application of the route; it works while `running`."""
+    """The ASGI application for the MCP route. It accepts requests only inside the `running`
+    context.
+    """
 
     path = PATH
-    """The route in the log and in metrics."""
+    """The name of the route in the log and in metrics."""
 
     def __init__(self, channel: HttpChannel, server: Server[Any]) -> None:
         self._channel = channel
@@ -48,7 +50,9 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Answer requests while inside, which may end in another task than it began."""
+        """Answer requests inside the context, which may exit in a different task than the one that
+        entered it.
+        """
         is_ready, has_ended = asyncio.Event(), asyncio.Event()
 
         async def run() -> None:
@@ -76,7 +80,7 @@ class McpEndpoint:
 
 
 async def serve_lines(tools: DeskTools, version: str) -> None:
-    """Answer until the input ends."""
+    """Answer requests until the input ends."""
     server = tools.make_server(version)
     async with stdio_server() as (received, sent):
         await server.run(received, sent, server.create_initialization_options())
@@ -85,8 +89,8 @@ async def serve_lines(tools: DeskTools, version: str) -> None:
 def find_local_caller(
     guard: Guard, *, key: str, tenant: str, assistant: str | None, groups: Sequence[str]
 ) -> FindCaller:
-    """Return a function that identifies the caller of every request; without a `key`, a person of
-    `groups`.
+    """Return a function that identifies the caller of every request; without a `key`, this is a
+    person in `groups`.
     """
     person = Principal(tenant, frozenset(Scope), person_groups=tuple(groups))
 
@@ -118,7 +122,7 @@ def make_endpoint(
 
 
 async def find_http_caller(context: Context) -> McpCaller:
-    """Return the caller whom the endpoint has admitted."""
+    """Return the caller that the endpoint has admitted."""
     request: Request = context.request  # type: ignore[assignment] # over HTTP there is one
     return McpCaller(
         request.state.caller,
@@ -129,7 +133,7 @@ async def find_http_caller(context: Context) -> McpCaller:
 
 
 def _make_request(key: str) -> Request:
-    """Return a request as the guard reads one: of this machine, with the key."""
+    """Return a request, as expected by the guard, from this machine with the key."""
     return Request(
         {
             "type": "http",
@@ -145,7 +149,7 @@ def _make_request(key: str) -> Request:
 
 
 def _check_origin(request: Request) -> None:
-    """Raise `ForbiddenError` for a request of a website other than this server's own."""
+    """Raise `ForbiddenError` for a request from a website other than this server's own."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host", ""):
         raise ForbiddenError(

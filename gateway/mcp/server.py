@@ -1,7 +1,7 @@
-"""The tools and resources of the desk, for clients of the Model Context Protocol.
+"""The desk's tools and resources for Model Context Protocol clients.
 
-`search` and `fetch` have the arguments and results that ChatGPT's connectors expect. Every call is
-that of a caller with a key: scopes, groups and limits hold as over HTTP.
+`search` and `fetch` have the arguments and results that ChatGPT's connectors expect. Scopes,
+groups, and limits of the caller's key apply to every call, as they do over HTTP.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ log = structlog.get_logger("gateway")
 NAME = "refdesk"
 RESULTS = 10
 PASSAGES = 20
-"""Maximum number of passages; several passages of one document become one result."""
+"""Maximum number of passages; several passages of one document are combined into one result."""
 PER_PAGE = 100
 URI = "refdesk://documents/"
 MARKDOWN = "text/markdown"
@@ -74,7 +74,7 @@ Context = ServerRequestContext[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class McpCaller:
-    """The caller, the assistant that their connection names, and the language of an apology."""
+    """The caller, the assistant that their connection selects, and the language for an apology."""
 
     principal: Principal
     assistant: str | None = None
@@ -101,7 +101,7 @@ class AskArguments(BaseModel):
 
 
 class SearchArguments(BaseModel):
-    """A query."""
+    """The arguments of a search."""
 
     query: str = Field(max_length=LONGEST_QUERY, description="a question or key words")
 
@@ -113,7 +113,7 @@ class FetchArguments(BaseModel):
 
 
 class CitedSource(BaseModel):
-    """A place in the documents that the answer cites as `[number]`."""
+    """A location in the documents that the answer cites as `[number]`."""
 
     number: int
     title: str
@@ -122,7 +122,7 @@ class CitedSource(BaseModel):
 
 
 class AskResult(BaseModel):
-    """The one outcome of a question."""
+    """The outcome of a question."""
 
     outcome: Literal["answered", "clarification", "refused", "superseded", "failed"] = Field(
         description="`clarification`: the text asks back, so ask the person, and call `ask` with "
@@ -141,7 +141,7 @@ class AskResult(BaseModel):
 
 
 class FoundDocument(BaseModel):
-    """A found document; `text` is its best passage."""
+    """A document found by a search; `text` is its best passage."""
 
     id: str
     title: str
@@ -150,7 +150,7 @@ class FoundDocument(BaseModel):
 
 
 class SearchResults(BaseModel):
-    """The found documents, best first."""
+    """The documents found, best first."""
 
     results: list[FoundDocument]
 
@@ -217,9 +217,9 @@ TOOLS = [
 
 
 class DeskTools:
-    """The handlers of the server; `find_caller` names the caller of each request.
+    """The handlers of the server; `find_caller` identifies the caller of each request.
 
-    `unavailable` are errors of stores that do not answer.
+    `unavailable` are the errors of stores that do not respond.
     """
 
     def __init__(
@@ -309,7 +309,9 @@ class DeskTools:
         message: Message,
         question: Question,
     ) -> Answer | None:
-        """Submit a question, report its progress, and return its answer; None while stopping."""
+        """Submit a question, report its progress, and return its answer, or None if the process is
+        stopping.
+        """
         admission = await self._sender.start_stream(caller, desk, message)
         stream = EventStream(
             desk,
@@ -422,7 +424,7 @@ def _name_stage(event: Event, before: str) -> str:
 
 
 def _describe_invalid(error: ValidationError) -> str:
-    """Return the faults of arguments, for the model that wrote them."""
+    """Return a description of invalid arguments, for the model that wrote them."""
     problems = [
         f"{'.'.join(map(str, details['loc'])) or 'arguments'}: {details['msg']}"
         for details in error.errors(include_url=False, include_input=False)
@@ -435,7 +437,7 @@ def _fail(text: str) -> CallToolResult:
 
 
 def _show(result: BaseModel) -> CallToolResult:
-    """Return a result in both of its forms; ChatGPT reads the text, which is JSON."""
+    """Return a result in both forms; ChatGPT reads the text, which is JSON."""
     shown = result.model_dump(mode="json")
     text = json.dumps(shown, ensure_ascii=False)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=shown)

@@ -1,1 +1,3 @@
-"""The Slack channel: receives events over HTTP or Socket Mode, and edits answers into threads."""
+"""The Slack channel, which receives events over HTTP or Socket Mode, and edits answers into
+threads.
+"""

@@ -1,4 +1,4 @@
-"""The Slack app: acknowledges an event within three seconds, after its content is stored."""
+"""The Slack app, which acknowledges an event within three seconds, after its content is stored."""
 
 import asyncio
 import re
@@ -37,7 +37,7 @@ from gateway.slack.web_api import SCOPES, SlackCalls, translate_errors
 log = structlog.get_logger("gateway")
 
 ACKNOWLEDGE_SECONDS = 2.5
-"""Slack waits three seconds for the acknowledgement."""
+"""Slack waits three seconds for an acknowledgement."""
 LOCALE_SECONDS = 0.8
 KEPT_LOCALES = 10_000
 JOINED = "joined"
@@ -60,7 +60,7 @@ class Locales:
         self._known: OrderedDict[str, str | None] = OrderedDict()
 
     async def of(self, user: str) -> str | None:
-        """Return the language of texts for a person, or None if Slack does not answer in time."""
+        """Return the language of texts for a person, or None if Slack does not respond in time."""
         if user in self._known:
             return self._known[user]
         try:
@@ -77,7 +77,7 @@ class Locales:
 
 
 class SlackEvents:
-    """Handles events; after a method returns, the event is stored and may be acknowledged."""
+    """Handles events. After a method returns, the event is stored and can be acknowledged."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class SlackEvents:
         return (*self._chat.unavailable, TimeoutError)
 
     async def take_press(self, body: Mapping[str, Any]) -> None:
-        """Handle a pressed button."""
+        """Handle a button that was pressed."""
         check_press(body)
         async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
             action, message = body["actions"][0], body.get("message") or {}
@@ -161,16 +161,19 @@ class SlackEvents:
         )
 
     async def _decline(self, inbound: InboundMessage) -> None:
-        """Decline in a direct message; in a channel, ignore people who are not allowed."""
+        """Decline the message in a direct message; in a channel, ignore people who are not
+        allowed.
+        """
         language = await self._locales.of(inbound.user) if inbound.direct else None
         spoken = self._chat.policy.default_language if language is None else language
         post = inbound.incoming.post if inbound.direct else None
         await self._chat.declining.decline("not_allowed", inbound.user, post, spoken)
 
     async def _take_reply(self, inbound: InboundMessage, is_allowed: bool) -> bool:
-        """Add a person's reply to a hand-over to the conversation; False if it is not such a reply.
+        """Add a person's reply to a hand-over to the conversation; return False if it is not such a
+        reply.
 
-        The ticket is in the message above, which must have been posted by the app itself.
+        The ticket is in the parent message, which must have been posted by the app itself.
         """
         handover, incoming = self._chat.handover, inbound.incoming
         channel, thread = incoming.post["channel"], incoming.post.get("thread")
@@ -224,7 +227,7 @@ class SlackEvents:
     async def _show_choice(
         self, post: Mapping[str, str], message: Mapping[str, Any], chosen: str
     ) -> None:
-        """Replace the options of a message by the chosen one."""
+        """Replace the options of a message with the chosen one."""
         channel = post["channel"]
         await retry(
             lambda: show_choice(self._calls, channel, message, chosen), call_name="show_choice"
@@ -244,7 +247,7 @@ async def identify(client: AsyncWebClient, channels: frozenset[str]) -> SlackIde
 
 
 def make_app(client: AsyncWebClient, events: SlackEvents, *, signing_secret: str) -> AsyncApp:
-    """Return the app; it does not acknowledge an event whose handler fails."""
+    """Return the app, which does not acknowledge an event if its handler fails."""
     app = AsyncApp(
         client=client,
         signing_secret=signing_secret,
@@ -271,7 +274,7 @@ def make_app(client: AsyncWebClient, events: SlackEvents, *, signing_secret: str
 
 
 def manifest(url: str | None) -> Fields:
-    """Return the manifest; `url` is the public address for events, None selects Socket Mode."""
+    """Return the manifest; `url` is the public URL for events, or None for Socket Mode."""
     address: Fields = {} if url is None else {"request_url": f"{url.rstrip('/')}{PATH}"}
     return {
         "display_information": {"name": NAME},
@@ -295,7 +298,7 @@ def manifest(url: str | None) -> Fields:
 
 
 def _answer_to(error: Exception, unavailable: tuple[type[Exception], ...]) -> BoltResponse:
-    """Log why an event is not acknowledged, in one line and without its content."""
+    """Log, in one line and without its content, why an event is not acknowledged."""
     if isinstance(error, (UnreadableError, MessageError)):
         log.info("webhook_rejected", channel="slack", status=400, reason="unreadable_event")
         return BoltResponse(status=400, body=NO_EVENT)

@@ -12,24 +12,26 @@ from gateway.chat.ports import MembershipError, PermanentError, PushError
 from gateway.slack.web_api import SlackCalls
 
 DIRECT_MESSAGES = "direct"
-"""The entry of the channel list that allows all direct messages."""
+"""The entry in the channel list that allows all direct messages."""
 ALL_TEAMS = "*"
-"""The entry of the list of teams that allows the members of all organisations."""
+"""The entry in the list of teams that allows the members of all organizations."""
 log = structlog.get_logger("gateway")
 
 LIFETIME_SECONDS = 600.0
-"""How long members are believed; from half of it on, they are read again at the next question."""
+"""How long members are considered valid. From half of this time on, they are read again at the next
+question.
+"""
 READ_SECONDS = 1.0
-"""How long a question waits for Slack, which waits three seconds for an acknowledgement."""
+"""How long a question waits for Slack, which itself waits three seconds for an acknowledgement."""
 MOST_MEMBERS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class SlackAudience:
-    """The allowed channels and users; an empty list allows all of the app's workspace.
+    """The allowed channels and users; an empty list allows everybody in the app's workspace.
 
-    People of other organisations are allowed if their team is in `teams`, or if that has `*`.
-    The other workspaces of an Enterprise Grid belong in `teams`, too.
+    People in other organizations are allowed if their team is in `teams`, or if `teams` contains
+    `*`. The other workspaces of an Enterprise Grid must be in `teams` as well.
     """
 
     channels: frozenset[str] = frozenset()
@@ -48,7 +50,7 @@ class SlackAudience:
     def is_own(self, own: str, message: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
         """Return whether the author belongs to the app's workspace or to an allowed team.
 
-        Every team that an event names for its author must be allowed. In a channel that is shared
+        Every team that an event states for its author must be allowed. In a channel that is shared
         with other organisations, an event without a team is not allowed.
         """
         teams = set(_teams(message))
@@ -58,9 +60,9 @@ class SlackAudience:
 
 
 class SlackUserGroups:
-    """See `gateway.chat.ports.UserGroups`; knows the user groups of the given ids.
+    """See `gateway.chat.ports.UserGroups`; contains the user groups with the given ids.
 
-    A user group that Slack refuses to read, such as a deleted one, has no members.
+    A user group that Slack does not allow to read, such as a deleted one, has no members.
     """
 
     def __init__(
@@ -88,7 +90,7 @@ class SlackUserGroups:
         return read_at is not None and self._clock() - read_at < share * LIFETIME_SECONDS
 
     async def _read(self, ids: Iterable[str]) -> None:
-        """Read user groups again; an unreadable one keeps its members."""
+        """Read user groups again; a group that cannot be read keeps its known members."""
         try:
             async with asyncio.timeout(READ_SECONDS), asyncio.TaskGroup() as tasks:
                 for id_ in ids:
@@ -125,7 +127,7 @@ class _ReadGroup:
 
 
 def _teams(message: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the teams that a message names for its author, or an action for its user."""
+    """Yield the teams that a message states for its author, or an action for its user."""
     profile = message.get("user_profile")
     teams = [message.get(name) for name in ("user_team", "source_team", "team", "team_id")]
     teams.append(profile.get("team") if isinstance(profile, Mapping) else None)

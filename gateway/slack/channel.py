@@ -1,13 +1,13 @@
-"""Shows outcomes in Slack: an eyes reaction and a placeholder, then the answer's blocks.
+"""Shows outcomes in Slack: first an eyes reaction and a placeholder, then the blocks of the answer.
 
 The limits are 3,000 characters per section, 75 per button label, 50 blocks per message, and about
 13,200 characters in all blocks of one message, which Slack enforces without documenting it. The
-`text` of `chat.update` has at most 4,000 bytes in UTF-8, counted after escaping. Each message holds
-only as much as fits there: screen readers read `text`, and it is all that people see if Slack
-rejects the blocks.
+`text` of `chat.update` has at most 4,000 bytes in UTF-8, counted after escaping. Each message
+contains only as much as fits into `text`, because screen readers read it, and because people see
+only `text` if Slack rejects the blocks.
 
-An answer cannot mention people or channels: `&`, `<` and `>` are always escaped, and only web
-addresses become links.
+An answer cannot mention people or channels, because `&`, `<` and `>` are always escaped, and only
+URLs become links.
 """
 
 import json
@@ -36,26 +36,26 @@ from gateway.slack.web_api import BlocksError, SlackCalls
 
 SECTION_CHARACTERS = 2_900
 ALL_CHARACTERS = 12_500
-"""The maximum length of all blocks of one message, as encoded for the request."""
+"""The maximum total length of the blocks of a message, as encoded for the request."""
 TEXT_BYTES = 3_900
 """The maximum length of the escaped text of one message."""
 SOURCES = 20
-"""Maximum number of listed places; a count of the others follows below them."""
+"""Maximum number of listed locations, which are followed by the number of the others."""
 SOURCES_CHARACTERS = 6_000
 """The maximum encoded length of all sources, and of all buttons, so that both fit one message."""
 SOURCE_CHARACTERS = 150
 INDENT = "\u2003"
-"""Before a section of a page: Slack removes blanks."""
+"""The indentation of a section below its page, because Slack removes spaces."""
 CONTEXT_ELEMENTS = 10
 LABEL_CHARACTERS = 75
 ROW = 5
 MOST_BUTTONS = 20
 LINK_CHARACTERS = 1_000
-"""A source's longer address is omitted."""
+"""The maximum length of a source's URL; a longer one is omitted."""
 RATING_LABELS = {"up": "👍", "down": "👎"}
 CHOOSE = "choose:"
 _Part = tuple[Marked, bool]
-"""A piece of a text, and whether Slack must show it whole."""
+"""A piece of text, and whether Slack must show it in full."""
 OPEN = "open:"
 _SIGNS = {"bold": "*", "italic": "_", "strike": "~", "code": "`", "pre": "```"}
 _REFERENCE = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
@@ -124,7 +124,7 @@ def messages(
 ) -> list[Fields]:
     """Return the messages for an answer, each with `text` and `blocks`.
 
-    `more` is a text that Slack folds where it is long; the text before it is then never folded.
+    `more` is text that Slack collapses if it is long; the text before it is then never collapsed.
     """
     parts = [(piece, bool(more)) for piece in _split(markdown, sources)]
     parts += [(piece, False) for piece in _split(more, sources)] if more else []
@@ -144,7 +144,7 @@ def messages(
 
 
 def without_actions(blocks: Sequence[Fields], chosen: str) -> list[Fields]:
-    """Return the blocks with the chosen option in place of the buttons."""
+    """Return the blocks with the buttons replaced by the chosen option."""
     kept = [block for block in blocks if block.get("type") != "actions"]
     return [*kept, _context([f"➜ {escape(chosen)[:SOURCE_CHARACTERS]}"])]
 
@@ -167,7 +167,9 @@ def mentions(text: str, user_id: str) -> bool:
 
 
 def speaks_to_another(text: str, user_id: str) -> bool:
-    """Return whether a message begins with a mention of another user and lacks one of this user."""
+    """Return whether a message begins with a mention of another user and does not mention this
+    user.
+    """
     return bool(_MENTION.match(text.lstrip())) and not mentions(text, user_id)
 
 
@@ -182,13 +184,13 @@ def parse_text(text: str, *, without: str) -> str:
 async def show_choice(
     calls: SlackCalls, channel: str, message: Mapping[str, Any], chosen: str
 ) -> None:
-    """Replace the options of a message by the chosen one."""
+    """Replace the options of a message with the chosen one."""
     blocks = without_actions(message.get("blocks") or [], chosen)
     await calls.update(channel, str(message["ts"]), str(message.get("text") or ""), blocks)
 
 
 def _fits(group: Sequence[_Part]) -> bool:
-    """Return whether these parts fit one message, as blocks and as text."""
+    """Return whether these parts fit into one message, as blocks and as text."""
     blocks = list(map(_section, group))
     return _measure_json(blocks) <= ALL_CHARACTERS and len(_plain(blocks).encode()) <= TEXT_BYTES
 
@@ -202,7 +204,7 @@ def _split(markdown: str, sources: Sequence[Source]) -> list[Marked]:
 
 
 def _measure_section(text: str) -> int:
-    """Return the length in characters; more if the bytes are closer to their limit."""
+    """Return the length in characters, or more if the bytes are closer to their limit."""
     return max(len(text), math.ceil(len(text.encode()) * SECTION_CHARACTERS / TEXT_BYTES))
 
 
@@ -219,7 +221,7 @@ def _section(part: _Part) -> Fields:
 
 
 def _mrkdwn(text: str) -> Fields:
-    """Return a text object in which Slack creates no links from plain addresses."""
+    """Return a text object in which Slack does not turn plain addresses into links."""
     return {"type": "mrkdwn", "text": text, "verbatim": True}
 
 
@@ -247,7 +249,9 @@ def _measure_json(blocks: Sequence[Fields]) -> int:
 
 
 def _list_lines(page: SourcePage) -> Iterator[str]:
-    """Yield the line of a page, and below it those of its sections if it has several."""
+    """Yield the line of a page and, if it has several sections, the lines of the sections below
+    it.
+    """
     if len(page.sections) == 1:
         [cited_section] = page.sections
         names = dict.fromkeys(
@@ -263,7 +267,7 @@ def _list_lines(page: SourcePage) -> Iterator[str]:
 
 
 def _place(source: Source, name: str) -> str:
-    """Return a link to a source below a name; the name and the place without an address."""
+    """Return a link to a source, labelled with a name; without a URL, the name and the location."""
     name = plain_title(name)
     shown = escape(name[:SOURCE_CHARACTERS]).replace("|", "¦")
     place = source.place
@@ -332,7 +336,7 @@ def _write_stretch(
 ) -> tuple[str, int]:
     """Render a range: text without marks unchanged, and each outermost mark around its text.
 
-    Returns the result and the index in `marks` of the first mark behind the range; `at` is the
+    Returns the result, and the index in `marks` of the first mark after the range; `at` is the
     index of the first mark in it.
     """
     place, end = stretch
@@ -362,7 +366,7 @@ def _around(mark: Mark) -> Callable[[str], str]:
 
 
 def _wrap_lines(text: str, sign: str) -> str:
-    """Put signs around the text of each line; Slack requires that they touch the text."""
+    """Put signs around the text of each line; Slack requires that they are adjacent to the text."""
     lines = []
     for line in text.split("\n"):
         words = line.strip()

@@ -1,7 +1,8 @@
-"""Parses events: which are addressed to the app, and what they contain.
+"""Parses events to determine which ones are addressed to the app, and what they contain.
 
 A conversation is a thread, or a direct message without threads. The `ts` identifies a message, so
-that `app_mention` and `message` about the same message, and a repeated event, are one question.
+that `app_mention` and `message` events about the same message, and repeated events, result in one
+question.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,7 +37,7 @@ COMMANDS = {
     "help": "help",
     "person": "person",
 }
-"""The commands that people write, with their internal names."""
+"""The commands that people type, with their internal names."""
 
 Named = Callable[[str, str], Question]
 
@@ -54,8 +55,8 @@ class SlackIdentity:
 class InboundMessage:
     """A message that a person wrote.
 
-    `addressed`: it mentions the app, so it is answered even in a thread that the app has not
-    joined; `elsewhere`: it mentions another person.
+    `addressed` is true if it mentions the app, so that it is answered even in a thread that the app
+    has not joined. `elsewhere` is true if it mentions another person.
     """
 
     incoming: Incoming
@@ -77,7 +78,7 @@ class Deleted:
 def read(
     event: Mapping[str, Any], me: SlackIdentity, named: Named
 ) -> InboundMessage | Deleted | None:
-    """Return the message or deletion of an event, or None if no person wrote it."""
+    """Return the message or deletion in an event, or None if it does not come from a person."""
     subtype = str(event.get("subtype") or "")
     if subtype == "message_deleted":
         return _parse_deletion(event, event.get("previous_message"), me, named)
@@ -153,7 +154,7 @@ def _parse_message(
 
 
 def _command(text: str) -> tuple[str | None, tuple[str, ...]]:
-    """Return the command in a text; Slack itself handles texts that begin with a slash."""
+    """Return the command in a text. Texts that begin with a slash are handled by Slack itself."""
     name, arguments = parse_command(text, ())
     return (COMMANDS[name], arguments) if name in COMMANDS else (None, ())
 

@@ -1,4 +1,4 @@
-"""Receives events: by HTTP requests of Slack, or over a socket to Slack."""
+"""Receives events, either from HTTP requests by Slack or over a socket to Slack."""
 
 import hashlib
 import hmac
@@ -26,7 +26,7 @@ PATH = "/slack/events"
 TIME_HEADER = "X-Slack-Request-Timestamp"
 SIGNATURE_HEADER = "X-Slack-Signature"
 FRESH_SECONDS = 300
-"""Slack's limit against replayed requests: an older timestamp is refused."""
+"""Slack's limit to prevent replayed requests: a request with an older timestamp is rejected."""
 _TIME = re.compile(r"[0-9]{1,12}", re.ASCII)
 _SIGNATURE = re.compile(r"v0=[0-9a-f]{64}", re.ASCII)
 Object = dict[str, Any]
@@ -40,7 +40,7 @@ class SlackSignature:
         self._secret = secret.encode()
 
     def check_headers(self, headers: Mapping[str, str]) -> None:
-        """Refuse a request without a signature, or with an old one, before reading the body."""
+        """Reject a request without a signature, or with an old one, before reading the body."""
         at, signature = headers.get(TIME_HEADER, ""), headers.get(SIGNATURE_HEADER, "")
         if not _TIME.fullmatch(at) or not _SIGNATURE.fullmatch(signature):
             raise WebhookRefusedError(
@@ -52,7 +52,7 @@ class SlackSignature:
             )
 
     def check_body(self, headers: Mapping[str, str], body: bytes) -> None:
-        """Refuse a body that does not match the signature."""
+        """Reject a body that does not match the signature."""
         signed = f"v0:{headers[TIME_HEADER]}:".encode() + body
         digest = hmac.new(self._secret, signed, hashlib.sha256).hexdigest()
         if not hmac.compare_digest(f"v0={digest}", headers[SIGNATURE_HEADER]):
@@ -92,7 +92,7 @@ class _Form(BaseModel, extra="ignore"):
 
 
 def make_client(token: str, *, url: str | None = None) -> AsyncWebClient:
-    """Return a client; `url` is the address of a proxy for Slack."""
+    """Return a client; `url` is the URL of a proxy for Slack."""
     if url is None:
         return AsyncWebClient(token=token)
     return AsyncWebClient(token=token, base_url=f"{url.rstrip('/')}/")
@@ -104,7 +104,7 @@ def slack_webhook(
     signing_secret: str,
     unavailable: tuple[type[Exception], ...],
 ) -> Starlette:
-    """Return the application for Slack's requests; unsigned requests never reach Bolt."""
+    """Return the application for Slack's requests. Unsigned requests never reach Bolt."""
     signature = SlackSignature(signing_secret)
 
     async def handle_request(request: Request, body: bytes) -> Response:
@@ -119,7 +119,9 @@ def slack_webhook(
 
 @asynccontextmanager
 async def socket_mode(app: AsyncApp, app_token: str) -> AsyncIterator[None]:
-    """Keep a socket open while inside. With several processes, each event reaches one of them."""
+    """Keep a socket open inside the context. With several processes, each event reaches one of
+    them.
+    """
     handler = AsyncSocketModeHandler(app, app_token)
     await handler.connect_async()  # type: ignore[no-untyped-call] # of the library
     try:
@@ -129,7 +131,9 @@ async def socket_mode(app: AsyncApp, app_token: str) -> AsyncIterator[None]:
 
 
 def check_form(body: bytes, kind: str) -> None:
-    """Raise `UnreadableError` unless a body is an event or an action, as JSON or as a form."""
+    """Raise `UnreadableError` unless a body is an event or an action, encoded as JSON or as a
+    form.
+    """
     with reads_foreign_form("an event of Slack"):
         text = body.decode()
         if kind == "application/json" or text.startswith("{"):
@@ -141,7 +145,7 @@ def check_form(body: bytes, kind: str) -> None:
 
 
 def check_press(body: Mapping[str, Any]) -> None:
-    """Raise `UnreadableError` unless an action has its button, its message and its user."""
+    """Raise `UnreadableError` unless an action contains its button, its message, and its user."""
     with reads_foreign_form("a pressed button"):
         action, message = body["actions"][0], body.get("message") or {}
         float(action["action_ts"])

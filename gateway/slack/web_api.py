@@ -1,4 +1,4 @@
-"""Calls Slack's Web API within its rate limits, and translates its errors."""
+"""Calls Slack's Web API within its rate limits, and converts its errors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -20,7 +20,7 @@ from gateway.chat.ports import (
 
 EYES = "eyes"
 PLAIN = "none"
-"""Options of a text, so that Slack creates no links from plain addresses."""
+"""The options of a text that prevent Slack from turning plain addresses into links."""
 ALREADY = frozenset({"already_reacted", "no_reaction"})
 GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 LATER = frozenset(
@@ -29,7 +29,9 @@ LATER = frozenset(
 LOCKED_OUT = frozenset(
     {"invalid_auth", "not_authed", "token_expired", "token_revoked", "account_inactive"}
 )
-"""The token is invalid: undelivered replies wait for a process with a valid one."""
+"""Errors that mean that the token is invalid, so that undelivered replies wait for a process with a
+valid one.
+"""
 BLOCKS_REFUSED = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
 RATES = {
     "chat.postMessage": Rate(55, each_place=True),
@@ -43,12 +45,15 @@ RATES = {
     "reactions.remove": Rate(14, at_once=5),
 }
 """Rates below Slack's limits for an app in one workspace: one message per second and channel; per
-minute 100 calls of a method of tier 4 (ephemeral messages, users), 50 of tier 3 (edits, deletions),
-20 of tier 2 (removing reactions, members of user groups). Reactions are added no faster than they
-can be removed."""
+minute, 100 calls of a tier 4 method (ephemeral messages, users), 50 of tier 3 (edits, deletions),
+and 20 of tier 2 (removing reactions, members of user groups). Reactions are not added faster than
+they can be removed.
+"""
 
 DRAFT_LEAVES = 5
-"""Edits that a draft leaves to outcomes: half of those that need not wait."""
+"""The number of edits that a draft leaves for outcomes, which is half of those that do not have to
+wait.
+"""
 
 
 SCOPES = {
@@ -70,7 +75,9 @@ class BlocksError(PermanentError):
 
 
 class SlackCalls:
-    """The methods that the channel uses; each waits for its turn, for a short time if `soon`."""
+    """The methods that the channel uses. Each waits for its turn, but only for a short time if
+    `soon` is true.
+    """
 
     def __init__(self, client: AsyncWebClient, pacer: Pacer) -> None:
         self._client = client
@@ -82,7 +89,9 @@ class SlackCalls:
             await self._client.reactions_add(channel=channel, timestamp=ts, name=name)
 
     async def read_own_message(self, channel: str, ts: str, user: str) -> str:
-        """Return the text of a message of the app, whose user is `user`; else an empty text."""
+        """Return the text of a message posted by the app, whose user is `user`, or an empty
+        string.
+        """
         async with self._turn("conversations.replies", soon=True):
             reply = await self._client.conversations_replies(channel=channel, ts=ts, limit=1)
         first: Mapping[str, Any] = next(iter(reply.get("messages") or ()), {})
@@ -134,14 +143,14 @@ class SlackCalls:
             )
 
     async def locale(self, user: str) -> str:
-        """Return the locale of a user's Slack, or an empty text."""
+        """Return the locale in a user's Slack settings, or an empty string."""
         async with self._turn("users.info", soon=True):
             reply = await self._client.users_info(user=user, include_locale=True)
         profile: Mapping[str, Any] = reply.get("user") or {}
         return str(profile.get("locale") or "")
 
     async def list_members(self, user_group: str) -> tuple[str, ...]:
-        """Return the ids of the people of a user group."""
+        """Return the ids of the people in a user group."""
         async with self._turn("usergroups.users.list", soon=True):
             reply = await self._client.usergroups_users_list(usergroup=user_group)
         members = reply.get("users")
@@ -166,7 +175,7 @@ class SlackCalls:
 
 @asynccontextmanager
 async def translate_errors(*, already: frozenset[str] = ALREADY) -> AsyncIterator[None]:
-    """Translate Slack's errors into `PushError` while inside."""
+    """Convert Slack's errors into `PushError` inside the context."""
     try:
         yield
     except SlackApiError as error:
@@ -193,6 +202,6 @@ def _translate_error(error: SlackApiError, already: frozenset[str]) -> Exception
 
 
 def _code(error: SlackApiError) -> str:
-    """Return Slack's error code; an intermediate server may have answered with a page instead."""
+    """Return Slack's error code; a proxy may have responded with a web page instead."""
     data: Any = error.response.data
     return str(data.get("error", "")) if isinstance(data, dict) else ""

@@ -1,1 +1,1 @@
-"""The Telegram channel: receives updates by webhook or long polling, and edits answers in."""
+"""The Telegram channel, which receives updates by webhook or long polling, and edits answers in."""

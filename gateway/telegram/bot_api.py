@@ -1,4 +1,4 @@
-"""Calls Telegram's Bot API within its rate limits, and translates its errors."""
+"""Calls Telegram's Bot API within its rate limits, and converts its errors."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -45,11 +45,13 @@ RATES = {
 }
 """Rates below Telegram's limits for a bot: one message per second in a chat after a small burst; 20
 per minute in a group, where edits and deletions count as messages; 30 calls per second in total.
-One typing action serves all questions of its chat, so it is sent only every four seconds. A
-placeholder does not wait for a turn in a chat, because the outcome may need that turn."""
+One typing action applies to all questions in its chat, so it is sent only every four seconds. A
+placeholder does not wait for a turn in a chat, because the outcome may need that turn.
+"""
 DRAFT_LEAVES = {"private": 1, "group": 2, "all": 2}
-"""Number of turns that a draft leaves for outcomes: a group gets a draft only if it had no recent
-message."""
+"""The number of turns that a draft leaves for outcomes. A group gets a draft only if it had no
+recent message.
+"""
 ALREADY = (
     "not modified",
     "message to delete not found",
@@ -67,7 +69,9 @@ class FormError(PermanentError):
 
 
 class TelegramCalls:
-    """The methods that the channel uses; each waits for its turn, for a short time if `soon`."""
+    """The methods that the channel uses. Each waits for its turn, but only for a short time if
+    `soon` is true.
+    """
 
     def __init__(self, bot: Bot, pacer: Pacer) -> None:
         self.bot = bot
@@ -81,7 +85,9 @@ class TelegramCalls:
     async def send(
         self, chat: str, thread: int | None, text: str, *, reply_to: int | None, soon: bool
     ) -> str:
-        """Send a message, to the chat itself if the topic no longer exists; return its id."""
+        """Send a message, or send it to the chat itself if the topic no longer exists; return its
+        id.
+        """
         to = None if reply_to is None else ReplyParameters(reply_to, None, True)
 
         async def send(chat: str, thread: int | None = None) -> str:
@@ -149,7 +155,7 @@ class TelegramCalls:
         is_draft: bool = False,
         unless: Sequence[str] = (),
     ) -> T:
-        """Call a method for a chat, or for the supergroup that has replaced the chat."""
+        """Call a method for a chat, or for the supergroup that replaced the chat."""
         try:
             turn = self._turn(_kind(chat), chat, soon=soon, is_draft=is_draft)
             async with turn, translate_errors(unless=unless):
@@ -164,10 +170,10 @@ class TelegramCalls:
     async def _turn(
         self, name: str, place: str, *, soon: bool, is_draft: bool = False
     ) -> AsyncIterator[None]:
-        """Wait for a turn of the chat, which may take minutes, then for a turn of the bot.
+        """Wait for a turn in the chat, which may take minutes, then for a turn of the bot.
 
-        A rate limit that Telegram reports blocks only its chat. If it applies to the whole bot, the
-        other chats get a report as well.
+        A rate limit that Telegram reports blocks only that chat. If it applies to the whole bot, it
+        is reported for the other chats as well.
         """
         leaves = DRAFT_LEAVES if is_draft else {}
         async with self._pacer.turn(name, place, soon=soon, leaves=leaves.get(name, 0)):
@@ -178,9 +184,9 @@ class TelegramCalls:
 
 @asynccontextmanager
 async def translate_errors(*, unless: Sequence[str] = ()) -> AsyncIterator[None]:
-    """Translate Telegram's errors into `PushError`, except those that contain a text of `unless`.
+    """Convert Telegram's errors into `PushError`, except those that contain a text in `unless`.
 
-    `ChatMigrated` is not translated either: the caller repeats the call in the new chat.
+    `ChatMigrated` is not converted either, because the caller repeats the call in the new chat.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""Shows outcomes in Telegram: a typing action and a placeholder, then the answer's text.
+"""Shows outcomes in Telegram: first a typing action and a placeholder, then the text of the answer.
 
-Telegram turns every address in a text into a link. An address that is not a source of the answer is
-therefore rendered as code.
+Telegram turns every address in a text into a link. Therefore, an address that is not a source of
+the answer is rendered as code.
 """
 
 from bisect import bisect_right
@@ -47,7 +47,7 @@ KINDS = {
     "link": "text_link",
 }
 ALONE = frozenset({"code", "pre"})
-"""Marks that allow no other style inside or around them."""
+"""Marks that cannot be combined with other styles inside or around them."""
 SPLIT = frozenset({"bold", "italic", "strike"})
 """Marks that may be split into several entities."""
 WEB = ("https://", "http://")
@@ -76,7 +76,7 @@ class TelegramChannel:
         await self._calls.typing(post["chat"], _number(post, "thread"))
 
     async def hide_activity(self, question: Question, post: Mapping[str, str]) -> None:
-        """Do nothing: the typing action ends by itself."""
+        """Do nothing, because the typing action ends by itself."""
 
     def render(self, shown: Shown) -> Sequence[Fields]:
         text, more = split_off_passages(shown.answer)
@@ -132,7 +132,7 @@ def messages(
 ) -> list[Fields]:
     """Return the messages for an answer, each with `text` and `entities`.
 
-    `more` is a text that a reader unfolds.
+    `more` is text that a reader can expand.
     """
     text = parse_marked(markdown)
     if more:
@@ -159,7 +159,7 @@ def with_sources(answer: Marked, sources: Sequence[Source], *, title: str) -> Ma
 
 
 def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
-    """Return rows of buttons: one option per row, both feedback buttons in one row."""
+    """Return rows of buttons, with one option per row, and both feedback buttons in one row."""
     rows: list[list[Fields]] = []
     ratings: list[Fields] = []
     for button in buttons[:MOST_BUTTONS]:
@@ -175,7 +175,7 @@ def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
 
 
 def _list_places(sources: Sequence[Source]) -> Iterator[tuple[str, str, Source | None]]:
-    """Yield the prefix of each line of the sources, its name, and its target."""
+    """Yield the prefix, the name, and the target of each line in the list of sources."""
     for page in group_sources(sources):
         is_single = len(page.sections) == 1
         if not is_single:
@@ -197,7 +197,7 @@ def _list_places(sources: Sequence[Source]) -> Iterator[tuple[str, str, Source |
 
 
 def _add_folded(text: Marked, more: Marked) -> Marked:
-    """Return a text followed by one that is folded; it contains no quotations of its own."""
+    """Return a text followed by a collapsed one, which contains no quotations of its own."""
     start = len(text.text) + 2
     marks = (
         replace(mark, start=start + mark.start, end=start + mark.end)
@@ -222,10 +222,10 @@ def _entities(piece: Marked) -> list[Fields]:
 
 
 def _order_marks(marks: Sequence[Mark]) -> Iterator[Mark]:
-    """Yield marks in a form that Telegram accepts, outer ones first.
+    """Yield marks in a form that Telegram accepts, with outer marks first.
 
-    Code is not nested: a style around it is split into a part before and a part after it. A link
-    that is code becomes a link. No mark contains a mark of its kind.
+    Code is not nested; a style around it is split into a part before and a part after it. A link
+    that is also code becomes a link. No mark contains a mark of the same type.
     """
     kept: list[Mark] = []
     around: list[Mark] = []
@@ -274,7 +274,7 @@ def _shorten(label: str) -> str:
 
 
 def _without_links(rows: Rows) -> Rows:
-    """Return the buttons with a token, without link buttons, whose address Telegram may reject."""
+    """Return the buttons that have a token, without link buttons, whose URL Telegram may reject."""
     kept = [[button for button in row if "url" not in button] for row in rows]
     return [row for row in kept if row]
 

@@ -1,4 +1,4 @@
-"""Connects the Telegram channel: the identity of the bot, and the source of updates."""
+"""Connects the Telegram channel, including the identity of the bot and the source of updates."""
 
 import asyncio
 import hmac
@@ -34,12 +34,12 @@ log = structlog.get_logger("gateway")
 POLL_SECONDS = 25
 AWAY_SECONDS = 1.0
 CONFLICT_SECONDS = 3.0
-"""The time to wait before the next poll if another process polls."""
+"""How long to wait before the next poll if another process is polling."""
 QUIET_SECONDS = 60.0
-"""The minimum interval of log lines about failed polls."""
+"""The minimum interval between log lines about failed polls."""
 TRIES = 3
 DUTY_SECONDS = 6.0
-"""The lease of the polling process; another takes over this long after its death."""
+"""The lease of the polling process. If it dies, another one takes over after this time."""
 KEEP_SECONDS = 2.0
 CONNECTIONS = 64
 PATH = "/telegram"
@@ -47,7 +47,7 @@ HEADER = "X-Telegram-Bot-Api-Secret-Token"
 
 
 class Updates:
-    """Handles updates of webhook and polling; after `take` returns, the update is stored."""
+    """Handles updates from webhooks and polling. After `take` returns, the update is stored."""
 
     def __init__(
         self,
@@ -62,7 +62,9 @@ class Updates:
         self._chat = chat
 
     async def take(self, body: Mapping[str, Any]) -> None:
-        """Handle one update; raises `UnreadableError` and the errors of broker and memory."""
+        """Handle an update; raises `UnreadableError`, and the errors of the broker and the
+        memory.
+        """
         with reads_foreign_form("an update of Telegram"):
             parsed = read(
                 Update.de_json(dict(body), self._calls.bot), self._me, self._chat.name_question
@@ -113,7 +115,7 @@ class Updates:
             self._chat.spawn(self._close(pressed))
 
     async def _answer(self, pressed: Pressed, key: str, choice: Choice | None) -> None:
-        """Confirm a button press; Telegram rejects the confirmation of an old press."""
+        """Confirm a button press. Telegram rejects the confirmation of an old press."""
         question = self._chat.name_question(pressed.conversation_id, pressed.message_id)
         language = await self._chat.intake.language(question, pressed.language)
         text = self._chat.texts.text(key, language) if key else None
@@ -134,10 +136,11 @@ class Updates:
 
 
 class Polling:
-    """The polling loop of one process.
+    """The polling loop of a process.
 
-    Telegram serves one poll at a time and ends the older of two. So only the process that holds the
-    lease polls. If two poll nevertheless, an update that both receive is stored once.
+    Telegram serves one poll at a time and ends the older of two. Therefore, only the process that
+    holds the lease polls. If two processes poll nevertheless, an update that both receive is stored
+    once.
     """
 
     def __init__(
@@ -208,7 +211,7 @@ class Polling:
         return [update.to_dict() for update in updates]
 
     def _log_conflict(self, error: Conflict) -> None:
-        """Log at intervals why this process gets no updates, in one short line."""
+        """Log at intervals, in one short line, why this process does not receive updates."""
         if time.monotonic() < self._quiet_until:
             return
         self._quiet_until = time.monotonic() + QUIET_SECONDS
@@ -236,14 +239,14 @@ class BotError(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """The address for Telegram's updates, and the secret that Telegram sends with them."""
+    """The URL for Telegram's updates, and the secret that Telegram sends with them."""
 
     url: str
     secret: str
 
 
 def make_bot(token: str, *, url: str | None = None) -> Bot:
-    """Return a bot without a connection; `url` is the address of another Bot API server."""
+    """Return a bot without a connection; `url` is the URL of a different Bot API server."""
     request = HTTPXRequest(connection_pool_size=CONNECTIONS)
     if url is None:
         return Bot(token, request=request)
@@ -252,7 +255,7 @@ def make_bot(token: str, *, url: str | None = None) -> Bot:
 
 @asynccontextmanager
 async def connect_bot(bot: Bot) -> AsyncIterator[BotIdentity]:
-    """Connect the bot while inside; raises `BotError` if Telegram rejects the token."""
+    """Connect the bot inside the context; raises `BotError` if Telegram rejects the token."""
     try:
         await bot.initialize()
     except InvalidToken as error:
@@ -275,7 +278,9 @@ async def receive_updates(
     how: Webhook | RedisDuty,
     audience: TelegramAudience | None = None,
 ) -> AsyncIterator[Starlette | None]:
-    """Receive updates while inside: by polling, or by a webhook, whose application is returned."""
+    """Receive updates inside the context, by polling or by a webhook, whose application is
+    returned.
+    """
     hook = how if isinstance(how, Webhook) else None
     updates = Updates(calls, me, chat_channel, audience)
     await retry(lambda: _register_updates(calls.bot, hook), call_name="register_updates")
@@ -327,7 +332,7 @@ async def _register_updates(bot: Bot, hook: Webhook | None) -> None:
 async def _register_commands(bot: Bot, texts: Texts) -> None:
     """Register the commands in every language; Telegram shows English for other languages.
 
-    It names languages without their script.
+    Telegram identifies languages without their script.
     """
     for language in (None, *(language for language in texts.languages if "-" not in language)):
         commands = [BotCommand(name, texts.text(key, language or "en")) for name, key in HELP]

@@ -1,7 +1,7 @@
-"""Parses updates: which are addressed to the bot, and what they contain.
+"""Parses updates to determine which ones are addressed to the bot, and what they contain.
 
-A conversation is a chat and its topic; in a group also the person, so that one person's question
-does not replace another's.
+A conversation consists of a chat and its topic; in a group, it also includes the person, so that
+one person's question does not replace another's.
 """
 
 import re
@@ -16,10 +16,10 @@ from gateway.chat.coalescing import VERSION
 from gateway.chat.ports import Incoming
 
 ALLOWED = ["message", "edited_message", "callback_query"]
-"""The kinds of updates that the bot requests."""
+"""The types of updates that the bot requests."""
 GROUPS = frozenset({"group", "supergroup"})
 COMMANDS = {"start": "help", "help": "help", "clear": "clear_history", "language": "set_language"}
-"""The commands of Telegram, with their internal names."""
+"""The commands in Telegram, with their internal names."""
 
 Named = Callable[[str, str], Question]
 
@@ -48,9 +48,9 @@ class Pressed:
 
 @dataclass(frozen=True, slots=True)
 class TelegramAudience:
-    """The allowed chats and users; an empty list allows all.
+    """The allowed chats and users; an empty list allows everybody.
 
-    The id of a private chat is the id of its person.
+    The id of a private chat is the id of the person in it.
     """
 
     chats: frozenset[int] = frozenset()
@@ -62,7 +62,7 @@ class TelegramAudience:
 
 
 def read(update: Update, me: BotIdentity, named: Named) -> Incoming | Pressed | None:
-    """Return the message or button press of an update, or None if it is not for the bot."""
+    """Return the message or button press in an update, or None if it is not for the bot."""
     if update.callback_query is not None:
         return _parse_press(update.callback_query, update.update_id)
     message = update.message or update.edited_message
@@ -124,7 +124,7 @@ def _find_fixed(command: str | None, text_after: str) -> str:
 
 
 def _command(message: Message, text: str, me: BotIdentity) -> tuple[str | None, str, bool]:
-    """Return the command, its arguments, and whether it names this bot, not another."""
+    """Return the command, its arguments, and whether it is addressed to this bot."""
     first = next(iter(message.entities), None)
     if first is None or first.type != MessageEntity.BOT_COMMAND or first.offset != 0:
         return None, "", False

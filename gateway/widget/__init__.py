@@ -1,1 +1,1 @@
-"""The chat widget: plain JavaScript for a page, and the routes that serve it."""
+"""The chat widget, which consists of plain JavaScript for a page and the routes that serve it."""

@@ -1,7 +1,7 @@
 """The HTTP routes of the widget: its script, and a page that shows it.
 
-The parts are ES modules. The joined script has one scope, so imports and exports are removed.
-Comments and indentation are removed too; nothing else changes, and nothing is compiled.
+The parts are ES modules. The joined script has a single scope, so imports and exports are removed.
+Comments and indentation are removed as well. Nothing else is changed, and nothing is compiled.
 """
 
 import base64
@@ -47,11 +47,11 @@ FILES = {
 
 @dataclass(frozen=True, slots=True)
 class PageContents:
-    """The contents of the page: the `name` of the assistant, a notice by `state`, and example
-    questions.
+    """The contents of the page: the `name` of the assistant, a notice that depends on `state`, and
+    example questions.
 
     `key`: a key is required; `empty`: there are no documents; `search`: there is no model; `away`:
-    a store does not answer.
+    a store does not respond.
     """
 
     name: str = "Refdesk"
@@ -68,14 +68,16 @@ _EXPORT = re.compile(r"^export (?=class |const |function |async )", re.MULTILINE
 
 _COMMENT = re.compile(r"^[ ]*(?://[^\n]*|/\*\*.*?\*/)\n", re.MULTILINE | re.DOTALL)
 _TRAILING_COMMENT = re.compile(r"(?<=[;,{]) // [^\n\"'`]*$", re.MULTILINE)
-"""A comment behind code; one with a quotation mark stays, because it may be part of a text."""
+"""A comment after code. One that contains a quotation mark is kept, because it may be part of a
+string.
+"""
 _DESIGN = "/* The colours, fonts, sizes and spaces of gateway/design.css. */"
 _SIZE = re.compile(r"([\d.]+)rem")
 _INDENT = re.compile(r"^[ ]+|^\n", re.MULTILINE)
 
 
 class Embedding(BaseModel):
-    """The address and integrity hash of one version of the script."""
+    """The URL and integrity hash of one version of the script."""
 
     src: str = Field(description="path of the script on this server")
     integrity: str = Field(description="value of the script tag's attribute `integrity`")
@@ -90,12 +92,12 @@ class WidgetScript:
 
     @property
     def version(self) -> str:
-        """The part of an address that identifies this version."""
+        """The part of the URL that identifies this version."""
         return self.digest.hex()[:16]
 
     @property
     def path(self) -> str:
-        """The address path of this version."""
+        """The URL path of this version."""
         return f"/widget/refdesk.{self.version}.js"
 
     @property
@@ -124,7 +126,7 @@ async def _default_contents(_request: Request) -> PageContents:
 
 
 def widget_router(find_contents: FindContents = _default_contents) -> APIRouter:
-    """Return the routes; they need no key and return no personal data.
+    """Return the routes, which do not need a key and return no personal data.
 
     `find_contents` returns the contents of the page for the caller of a request.
     """
@@ -133,7 +135,7 @@ def widget_router(find_contents: FindContents = _default_contents) -> APIRouter:
 
     @router.api_route("/widget", methods=methods)
     async def embedding(request: Request) -> Embedding:
-        """Return the address and the integrity hash of the script, for script tags."""
+        """Return the URL and the integrity hash of the script, for script tags."""
         script = widget_script()
         return Embedding(src=f"{public_path(request)}{script.path}", integrity=script.integrity)
 
@@ -151,7 +153,7 @@ def widget_router(find_contents: FindContents = _default_contents) -> APIRouter:
 
     @router.api_route("/widget/refdesk.{version}.js", methods=methods)
     async def exact_script(request: Request, version: str) -> Response:
-        """Return one version of the script; the response never changes."""
+        """Return a specific version of the script; the response never changes."""
         if version != widget_script().version:
             return Response(status_code=404)
         return _script(request, f"max-age={YEAR_SECONDS}, immutable")
@@ -168,7 +170,7 @@ def widget_router(find_contents: FindContents = _default_contents) -> APIRouter:
 
 
 def _script(request: Request, kept: str) -> Response:
-    """Return the script for pages of every origin; it has no private data."""
+    """Return the script for pages of any origin; it contains no private data."""
     script = widget_script()
     shared = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
     return make_response(request, script.text, SCRIPT, f"public, {kept}", shared)
@@ -201,9 +203,9 @@ def _read(name: str, parts: dict[str, str]) -> None:
 
 
 def _write_design() -> str:
-    """Return the design of all pages; a page with the widget may choose other colours and fonts.
+    """Return the design of all pages; a page with the widget may use other colours and fonts.
 
-    Sizes depend on the font size of the widget: the page may have any other for its `rem`.
+    Sizes depend on the font size of the widget, because the page may use another `rem`.
     """
     lines = (line.strip().rstrip(";") for line in read_design().splitlines())
     declared = (line.removeprefix("--").split(": ", 1) for line in lines if line.startswith("--"))

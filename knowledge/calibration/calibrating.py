@@ -1,4 +1,4 @@
-"""Calibrates an index after an ingestion, and notes why it could not be calibrated."""
+"""Calibrates an index after an ingestion, and reports why it could not be calibrated."""
 
 from collections.abc import Sequence
 
@@ -13,11 +13,11 @@ log = structlog.get_logger("knowledge")
 
 
 async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str]]:
-    """Calibrate the cosines for the present documents; return notes for the operator.
+    """Calibrate the cosines for the current documents; return notes for the operator.
 
-    The shipped model is not calibrated: its weights were fitted on English documents, and in other
-    languages words alone decide better. If questions cannot be embedded, the previous calibrations
-    are kept.
+    The shipped model is not calibrated, because its weights were fitted to English documents, and
+    in other languages words alone lead to better decisions. If questions cannot be embedded, the
+    previous calibrations are kept.
     """
     if embedder.name not in SHIPPED_NAMES:
         # Imported here: only ingestions calibrate.
@@ -36,9 +36,9 @@ async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str
 
 
 async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
-    """Return the setting of the embedding model with a note if something can be done for it.
+    """Return the setting of the embedding model with a note, if the operator can do something.
 
-    Nothing can be done for a language of too few chunks to calibrate the model.
+    Nothing can be done for a language with too few chunks to calibrate the model.
     """
     embedding = (await index.info()).embedding
     missing = await _find_uncalibrated(index, embedding)
@@ -51,7 +51,7 @@ async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
 
 
 async def log_uncalibrated(index: Index) -> None:
-    """Log the languages for which an ingestion can calibrate the embedding model."""
+    """Log the languages for which a new ingestion can calibrate the embedding model."""
     embedding = (await index.info()).embedding
     missing = () if embedding in SHIPPED_NAMES else await _find_uncalibrated(index, embedding)
     if missing:
@@ -61,9 +61,9 @@ async def log_uncalibrated(index: Index) -> None:
 
 
 async def _find_uncalibrated(index: Index, embedding: str) -> tuple[str, ...]:
-    """Return the languages of documents without a calibration that something can be done for.
+    """Return the languages of documents that have no calibration but could get one.
 
-    An ingestion tries each; it cannot learn one from too few chunks.
+    Every ingestion tries to calibrate each language, but cannot learn from too few chunks.
     """
     known = await index.calibrations()
     missing = find_uncalibrated(embedding, await index.languages(), known)

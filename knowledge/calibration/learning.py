@@ -1,13 +1,13 @@
-"""Learns calibrations from an index: one per language of its documents.
+"""Learns calibrations from an index, one per language of its documents.
 
-Queries made from the documents, shuffled words and foreign questions are embedded, and their best
-cosines among a sample of the chunks are compared with those of the shipped model. `REFERENCES` are
-the medians of that model over nine English collections; the line through the three points, by
-least squares, is the calibration. Foreign questions weigh less: how far a collection is from them
-depends on its subjects.
+Queries generated from the documents, shuffled words, and foreign questions are embedded, and their
+best cosines within a sample of the chunks are compared with those of the shipped model.
+`REFERENCES` contains the medians of the shipped model over nine English collections. The
+calibration is the line through the three points, fitted by least squares. Foreign questions have a
+lower weight, because the distance of a collection from them depends on its subjects.
 
 The same everyday questions in two languages show whether the model can compare these languages:
-each question must be nearest to its own translation. A language with few chunks is tested, too.
+each question must be closest to its own translation. Languages with few chunks are tested as well.
 
 The sample has at most `MOST_CHUNKS` chunks, so an index of any size takes the same time and memory.
 """
@@ -33,18 +33,19 @@ from knowledge.index.port import IndexedPassage, ReadableIndex
 from knowledge.index.queries import Floats, PointId
 
 LEAST_CHUNKS = 20
-"""Minimum number of chunks in a language; below it no line is learned, and only words decide."""
+"""Minimum number of chunks in a language. Below it, no line is learned, and only words are used."""
 MOST_CHUNKS = 4_000
 PASSAGES = 400
 REFERENCES = (0.196, 0.402, 0.690)
-"""The best cosines of foreign, shuffled and own queries with the shipped model."""
+"""The best cosines of foreign questions, shuffled words, and own queries with the shipped model."""
 WEIGHTS = (0.25, 1.0, 1.0)
 LEAST_PAIRED = 0.6
-"""The share of questions whose nearest neighbour is their translation from which two languages
-count as comparable. A model for about a hundred languages has .63 to 1.00 in pairs of 17 languages,
-the shipped one at most .6 except in pairs of close relatives such as Spanish and Portuguese."""
+"""Two languages are considered comparable if at least this share of questions are closest to their
+own translation. A model for about a hundred languages reaches .63 to 1.00 in pairs of 17 languages,
+and the shipped one at most .6, except for closely related languages such as Spanish and Portuguese.
+"""
 GROWTH = 1.2
-"""The factor by which the chunks of a language may change before it is learned again."""
+"""The factor by which the number of chunks in a language may change before it is learned again."""
 
 _DOCUMENTS_AT_ONCE = 64
 
@@ -57,7 +58,9 @@ class QuestionEmbedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Some chunks of one language: their vectors, and the texts from which queries are made."""
+    """Some chunks in one language: their vectors, and the texts from which queries are
+    generated.
+    """
 
     vectors: Floats
     headings: Sequence[str]
@@ -67,10 +70,10 @@ class _Sample:
 async def learn_calibrations(
     index: ReadableIndex, embedder: QuestionEmbedder, known: Calibrations
 ) -> Calibrations:
-    """Return the calibrations for the present documents; existing ones are kept as long as they
+    """Return the calibrations for the current documents; existing ones are kept as long as they
     fit.
 
-    Raises the errors of the index and the embedder.
+    Errors of the index and the embedder propagate.
     """
     listed = await index.list_documents()
     counts = Counter[str]()
@@ -97,7 +100,7 @@ async def learn_calibrations(
 
 
 def fit_line(medians: Sequence[float]) -> tuple[float, float]:
-    """Return slope and offset of the line from these medians to `REFERENCES`."""
+    """Return the slope and offset of the line from these medians to `REFERENCES`."""
     measured, wanted, weights = (np.asarray(values) for values in (medians, REFERENCES, WEIGHTS))
     middle = float(np.average(measured, weights=weights))
     centre = float(np.average(wanted, weights=weights))
@@ -117,7 +120,8 @@ def _still_fits(present: Calibration, chunks: int) -> bool:
 async def _find_compared(
     languages: Collection[str], embedder: QuestionEmbedder
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return for each document language the question languages that the model can compare with it.
+    """Return, for each document language, the question languages that the model can compare with
+    it.
 
     A language without translated questions is tested with the English ones.
     """

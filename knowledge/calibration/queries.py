@@ -1,7 +1,8 @@
-"""Makes queries from documents: headings, key sentences, and words shuffled across passages.
+"""Generates queries from documents: headings, key sentences, and words shuffled across passages.
 
-Nothing is random: texts are taken in the order of their hashes, so the same documents give the same
-queries. Foreign questions are about subjects that the documents of an organisation do not have.
+Nothing is random: texts are used in the order of their hashes, so that the same documents always
+result in the same queries. Foreign questions are about subjects that an organization's documents do
+not cover.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from pathlib import Path
 from knowledge.chunking import sentences, weight
 
 MOST_QUERIES = 100
-"""Of each kind."""
+"""Maximum number of queries of each kind."""
 _WORDS = 8
 _SENTENCE_WORDS = range(6, 31)
 _LEAST_HEADING = 4
@@ -26,7 +27,9 @@ _FALLBACK = "en"
 
 @dataclass(frozen=True, slots=True)
 class GeneratedQueries:
-    """`own` are answered by the documents; `shuffled` have their words without a sense."""
+    """`own` queries are answered by the documents; `shuffled` ones contain their words, but without
+    a meaning.
+    """
 
     own: tuple[str, ...]
     shuffled: tuple[str, ...]
@@ -36,7 +39,7 @@ class GeneratedQueries:
 def generate_queries(
     headings: Iterable[str], passages: Sequence[str], language: str
 ) -> GeneratedQueries:
-    """Return the queries of documents in a language."""
+    """Return the queries for documents in a language."""
     named = [heading for heading in headings if len(heading) >= _LEAST_HEADING]
     spoken = (
         sentence.strip()
@@ -63,7 +66,7 @@ def find_foreign_questions(language: str) -> tuple[str, ...]:
 
 
 def hash_text(text: str) -> bytes:
-    """Return a hash that has nothing to do with the meaning of a text."""
+    """Return a hash that is independent of the meaning of a text."""
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
 
 
@@ -74,7 +77,9 @@ def _read_foreign_questions() -> dict[str, tuple[str, ...]]:
 
 
 def _shuffle(passages: Sequence[str]) -> Iterable[str]:
-    """Yield queries of words as often as they occur: each occurrence is drawn by its own hash."""
+    """Yield queries in which words are as frequent as in the passages; each occurrence is drawn by
+    its own hash.
+    """
     ordered = sorted(passages, key=hash_text)
     words = enumerate(word for passage in ordered for word in _WORD.findall(passage))
     drawn = sorted((hash_text(f"{place} {word}"), word) for place, word in words)
@@ -84,5 +89,5 @@ def _shuffle(passages: Sequence[str]) -> Iterable[str]:
 
 
 def _choose(texts: Iterable[str]) -> list[str]:
-    """Return different texts in the order of their hashes."""
+    """Return distinct texts in the order of their hashes."""
     return sorted(dict.fromkeys(texts), key=hash_text)[:MOST_QUERIES]

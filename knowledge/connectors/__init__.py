@@ -1,1 +1,1 @@
-"""Reads documents where they live: stores of files, and services with an interface of their own."""
+"""Reads documents where they are stored: file stores, and services with their own API."""

@@ -1,19 +1,19 @@
-"""Reads the pages and blog posts of Confluence Cloud, with their attachments, by its interface.
+"""Reads the pages and blog posts of Confluence Cloud, with their attachments, through its API.
 
-| asked                                              | for                                       |
+| request                                            | purpose                                   |
 |----------------------------------------------------|-------------------------------------------|
 | /wiki/api/v2/spaces                                | the spaces, or the one of the source      |
-| /wiki/api/v2/spaces/{id}/pages, .../blogposts      | what a space has, with its versions       |
+| /wiki/api/v2/spaces/{id}/pages, .../blogposts      | the pages and posts, with their versions  |
 | /wiki/api/v2/pages/{id}, .../attachments           | the text of a changed page, and its files |
-| /wiki/api/v2/blogposts/{id}, .../attachments       | the same of a post                        |
-| /wiki/api/v2/folders/{id} and their like           | what is above a page and is no page       |
+| /wiki/api/v2/blogposts/{id}, .../attachments       | the same for a post                       |
+| /wiki/api/v2/folders/{id} and similar              | ancestors of a page that are not pages    |
 | /wiki/api/v2/spaces/{id}/permissions               | the groups that may read a space          |
 | /wiki/rest/api/content/{id}/restriction/...        | the groups to which a page is restricted  |
-| /wiki/rest/api/group/by-id, .../membersByGroupId   | names of groups, and who is in them       |
+| /wiki/rest/api/group/by-id, .../membersByGroupId   | names of groups, and their members        |
 
-A page is for those who may read its space and are not kept out by it or by a page above it. A
-document is for each of its groups alone, so that a group counts if all of its members may read
-the page.
+A page is visible to everybody who may read its space and is not excluded by a restriction on the
+page or its ancestors. A document is assigned individual groups, so a group is included only if all
+of its members may read the page.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ _GroupId = Field(pattern=r"^[A-Za-z0-9_:.-]{1,100}$")
 
 
 class _Answer(BaseModel):
-    """The needed fields of a response; all others are ignored."""
+    """The required fields of a response; all others are ignored."""
 
     model_config = ConfigDict(alias_generator=to_camel)
 
@@ -78,7 +78,7 @@ class _Version(_Answer):
 
 
 class _Page(_Answer):
-    """A page, or a blog post, which has nothing above it but its space."""
+    """A page, or a blog post, which has no ancestors except its space."""
 
     id: str = _Id
     title: str = ""
@@ -156,7 +156,7 @@ class _Restriction(_Answer):
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """The groups that one level admits, by their names, with their ids; people count as none."""
+    """The groups that one level admits, by name, with their ids; individual people are ignored."""
 
     what: str
     groups: Mapping[str, str] = field(default_factory=dict)
@@ -165,7 +165,7 @@ class _Level:
 class Confluence:
     """A `Connector` of one space, or of all spaces of the account except personal ones.
 
-    `everybody` are the names of groups that contain everybody who may ask the desk.
+    `everybody` contains the names of groups that include everybody who may use the desk.
     """
 
     def __init__(self, client: ServiceClient, space: str, everybody: Sequence[str] = ()) -> None:
@@ -288,7 +288,9 @@ class Confluence:
         return self._make_address(address[0]) if len(address) == 1 else ""
 
     async def _list_above(self, identity: str) -> list[str]:
-        """Return the ids of the ancestors of a page, the nearest one first; raises `ItemError`."""
+        """Return the ids of the ancestors of a page, with the nearest one first; raises
+        `ItemError`.
+        """
         above: list[str] = []
         node = self._nodes[identity]
         while node.parent_id is not None:
@@ -353,8 +355,8 @@ class Confluence:
         return self._names[identity]
 
     async def _find_restriction(self, identity: str) -> _Level | None:
-        """Return the readers to whom a page, or one of its ancestors, is restricted; None if it is
-        unrestricted.
+        """Return the readers to which a page or one of its ancestors is restricted, or None if it
+        is unrestricted.
         """
         if identity not in self._levels:
             groups: dict[str, str] = {}
@@ -400,7 +402,9 @@ class Confluence:
         )
 
     async def _list_members(self, identity: str) -> frozenset[str] | None:
-        """Return the people of a group; None: the account may not see them, or they are many."""
+        """Return the people in a group, or None if the account may not see them or there are too
+        many.
+        """
         if identity not in self._members:
             members: set[str] | None = set()
             start = 0
@@ -422,7 +426,7 @@ class Confluence:
 
 
 def _follow(page: Mapping[str, Any]) -> dict[str, str]:
-    """Return the cursor of the next page; nothing else of its address is used."""
+    """Return the cursor of the next page; no other part of its URL is used."""
     links = page.get("_links")
     following = links.get("next") if isinstance(links, dict) else None
     cursor = parse_qs(urlsplit(str(following or "")).query).get("cursor", [""])[0]

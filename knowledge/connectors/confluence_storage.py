@@ -1,7 +1,8 @@
-"""Converts Confluence's storage format, XHTML with additional elements, into HTML for our reader.
+"""Converts Confluence's storage format, which is XHTML with additional elements, to HTML for our
+reader.
 
-Macros that contain text keep it: code and preformatted text, panels, expandable parts, states,
-tasks. Macros that fetch content from elsewhere have no text on the page and are removed.
+Macros that contain text keep it: code and preformatted text, panels, expandable parts, statuses,
+and tasks. Macros that fetch content from elsewhere have no text on the page and are removed.
 """
 
 import re
@@ -28,7 +29,7 @@ _VOID = frozenset({"br", "hr", "img", "col"})
 _DROPPED = frozenset({"parameter", "placeholder", "task-id", "task-uuid", "adf-content"})
 
 FindAddress = Callable[[str, str], str]
-"""Returns the address of a page by its title and the key of its space, which may be empty."""
+"""Returns the URL of a page, given its title and the key of its space, which may be empty."""
 
 
 class _Writer:
@@ -144,9 +145,9 @@ class _Writer:
 
 
 def write_html(storage: str, title: str, address: str, find_address: FindAddress) -> bytes:
-    """Return a page as HTML; raise `WrongFormatError` for a body that is not well formed.
+    """Return a page as HTML; raises `WrongFormatError` if the body is not well-formed.
 
-    Links without a host get that of `address`.
+    Links without a host get the host of `address`.
     """
     spaces = 'xmlns:ac="ac" xmlns:ri="ri" xmlns:at="at"'
     page = f"<page {spaces}>{_replace_entities(storage)}</page>"
@@ -159,7 +160,7 @@ def write_html(storage: str, title: str, address: str, find_address: FindAddress
 
 
 def _replace_entities(storage: str) -> str:
-    """Write the named characters of HTML, which XML does not know, except in quoted text."""
+    """Replace HTML's named character references, which XML does not know, except in quoted text."""
     parts, place = [], 0
     while (begin := storage.find(_BEGIN, place)) >= 0:
         end = storage.find(_END, begin)

@@ -1,4 +1,4 @@
-"""Keeps a copy of the documents of a service such as Confluence, and surveys it. A connector is one
+"""Keeps a copy of the documents in a service such as Confluence, and surveys it. A connector is one
 file with one protocol: it lists items with their versions, and reads the text and the readers of an
 item. None of these services reports deletions or restrictions in a feed of changes, so all items
 are listed each time, and only changed ones are fetched. The permissions of every item are read each
@@ -47,27 +47,27 @@ _LONGEST_NAME = 150
 Answer = TypeVar("Answer", bound=BaseModel)
 _ENTRIES = TypeAdapter(list[Any])
 Follow = Callable[[Mapping[str, Any]], Mapping[str, str]]
-"""Returns the request for the next page of a list, given a page; None if it was the last one."""
+"""Returns the request for the next page of a list, given a page, or None after the last one."""
 
 
 class ItemError(ConnectorError):
-    """One item cannot be fetched, or its rights cannot be read: its last version stays."""
+    """An item cannot be fetched, or its permissions cannot be read; its last version is kept."""
 
 
 class ItemGoneError(ItemError):
-    """An item that was listed is not there, or not for this account."""
+    """An item that was listed no longer exists, or is not visible to this account."""
 
 
 class ItemForbiddenError(ItemError):
-    """The account may not ask this."""
+    """The account is not allowed to make this request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A document of a service; `id` names it there, `version` changes with its text.
+    """A document in a service; `id` is its id there, and `version` changes with its text.
 
-    `address` is where people open it; `folders` are the titles above it. `suffix` chooses the
-    reader.
+    `address` is the URL at which people open it; `folders` contains the titles above it. `suffix`
+    determines the reader.
     """
 
     id: str
@@ -81,7 +81,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The text of an item, and the files that hang on it, which the same people may read."""
+    """The text of an item, and the files attached to it, which have the same readers."""
 
     data: bytes
     attached: tuple[Listed, ...] = ()
@@ -97,10 +97,10 @@ class Readers:
 
 
 class Connector(Protocol):
-    """Asks one service. Each method raises `ConnectorError` if the service is away."""
+    """Accesses a service. Each method raises `ConnectorError` if the service is unavailable."""
 
     async def list_items(self) -> Sequence[Listed]:
-        """Return all that there is for this account."""
+        """Return all items that are visible to this account."""
         ...
 
     async def find_readers(self, item: Listed) -> Readers:
@@ -108,15 +108,16 @@ class Connector(Protocol):
         ...
 
     async def fetch(self, item: Listed) -> Fetched:
-        """Return the text of an item; raise `ItemError`."""
+        """Return the text of an item; raises `ItemError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service: `host` is that of its pages, `url` is where its interface is asked.
+    """A service: `host` is the host of its pages, and `url` is the URL of its API.
 
-    `headers` have the credentials, `secret_names` names their settings for messages.
+    `headers` contains the credentials, and `secret_names` the names of their settings, for
+    messages.
     """
 
     host: str
@@ -126,7 +127,7 @@ class Service:
 
 
 class ServiceClient:
-    """Asks the interface of a service. Credentials go to its own host, and nowhere else."""
+    """Calls the API of a service. Credentials are sent only to its own host."""
 
     def __init__(self, service: Service, own: Fetcher, other: Fetcher) -> None:
         self.address = f"https://{service.host}"
@@ -136,7 +137,9 @@ class ServiceClient:
         self._secret_names = service.secret_names
 
     async def get(self, kind: type[Answer], path: str, **query: str | int) -> Answer:
-        """Return an answer in JSON; raise `ItemError`, or `ConnectorError` for all requests."""
+        """Return a JSON response; raises `ItemError`, or `ConnectorError` if all requests would
+        fail.
+        """
         url = f"{self._base}{path}{'?' if query else ''}{urlencode(query)}"
         answer = await self._ask(self._own, url, LARGEST_ANSWER)
         self._refuse_failure(answer)
@@ -148,7 +151,7 @@ class ServiceClient:
     async def list_all(
         self, kind: type[Answer], path: str, name: str, follow: Follow, **query: str | int
     ) -> list[Answer]:
-        """Return all entries `name` of a list that comes in pages; raises as `get` does."""
+        """Return all entries `name` of a paginated list; raises the same errors as `get`."""
         answers: list[Answer] = []
         seen: set[tuple[tuple[str, str], ...]] = set()
         following: Mapping[str, str] = {}
@@ -174,7 +177,7 @@ class ServiceClient:
             seen.add(mark)
 
     async def download(self, path: str) -> bytes:
-        """Return a file; its server may send the request on to another host."""
+        """Return a file; its server may redirect the request to another host."""
         url = f"{self._base}{path}"
         for _ in range(MOST_REDIRECTS + 1):
             is_own = _origin(url) == _origin(self._base)
@@ -206,19 +209,23 @@ class ServiceClient:
             )
         if status in _BUSY:
             raise ConnectorError(
-                place, f"{place} is busy or limits its requests ({status}): it is asked again later"
+                place,
+                f"{place} is busy or limits its requests ({status}): it will be retried later",
             )
         if status in _GONE:
-            raise ItemGoneError(place, f"it is not there for this account ({status})")
+            raise ItemGoneError(place, f"it does not exist for this account ({status})")
         if status == _FORBIDDEN:
             raise ItemForbiddenError(
-                place, "the account may not ask this (403): check its permissions"
+                place,
+                "the account is not allowed to make this request (403): check its permissions",
             )
         if status in REDIRECTS:
             raise ConnectorError(
-                place, f"{place} redirects, where credentials are not sent: check its address"
+                place,
+                f"{place} redirects to another address, and credentials are not sent to redirect "
+                "targets: check the configured address",
             )
-        raise ItemError(place, f"its server answered {status}")
+        raise ItemError(place, f"its server responded with status {status}")
 
 
 class _AnyAnswer(BaseModel, extra="allow"):
@@ -226,7 +233,9 @@ class _AnyAnswer(BaseModel, extra="allow"):
 
 
 class _Kept(BaseModel, frozen=True, extra="forbid"):
-    """An item of the copy; `parent` is the item that it hangs on, whose readers are its own."""
+    """An item in the copy; `parent` is the item to which it is attached, and whose readers it
+    has.
+    """
 
     version: str
     title: str
@@ -240,14 +249,14 @@ class _Kept(BaseModel, frozen=True, extra="forbid"):
 
 
 class _State(BaseModel, extra="forbid"):
-    """The items of the copy by their ids."""
+    """The items in the copy, by id."""
 
     items: dict[str, _Kept] = {}
 
 
 @dataclass
 class _Copy:
-    """Copies items, a few at the same time."""
+    """Copies items, a few of them in parallel."""
 
     connector: Connector
     place: str
@@ -294,7 +303,7 @@ class _Copy:
             self._fail(item.address, error)
 
     async def _update(self, item: Listed, groups: tuple[str, ...]) -> None:
-        """Fetch an item of another version; its rights are those of now in any case."""
+        """Fetch an item if its version has changed; its permissions are always updated."""
         known = self.state.items.get(item.id)
         if known is not None:
             self._restrict(item.id, groups)
@@ -388,7 +397,7 @@ async def open_client(
 ) -> AsyncIterator[ServiceClient]:
     """Provide a client; raises `ConnectorError` if the host is unknown.
 
-    Only a service at a private address may lead to private addresses, and only on its own host.
+    Only a service with a private address may lead to private addresses, and only on its own host.
     """
     limits = FetchLimits(
         bytes_per_page=MAX_BYTES,
@@ -415,7 +424,7 @@ async def open_client(
 async def copy_service(connector: Connector, place: str, folder: Path) -> StoreOutcome:
     """Update the copy of a service; raises `ConnectorError` if it is unavailable.
 
-    Everything copied until then is kept, and nothing is removed.
+    Everything that was copied until then is kept, and nothing is removed.
     """
     copy = _Copy(connector, place, folder)
     try:
@@ -440,7 +449,7 @@ async def copy_service(connector: Connector, place: str, folder: Path) -> StoreO
 
 
 def survey_service(place: str, folder: Path, outcome: StoreOutcome, *_: Any) -> Survey:
-    """Return the items of a copy; each one is named by its address, to which citations lead."""
+    """Return the items in a copy, each identified by its URL, to which citations lead."""
     state = _read_state(folder)
     kept = {
         item_id: item

@@ -1,8 +1,9 @@
-"""Copies one revision of a local Git repository into a folder, without running any program of it.
+"""Copies a revision of a local Git repository into a folder, without running any program from the
+repository.
 
-Only `rev-parse`, `ls-tree` and `cat-file` run: they check out nothing, so that neither hooks nor
-filters of the repository run; no transport is allowed, so that nothing is fetched. Paths come from
-the repository and are checked; links and submodules are left out.
+Only `rev-parse`, `ls-tree` and `cat-file` are run. They do not check out files, so neither hooks
+nor filters of the repository run. No transport is allowed, so nothing is fetched. Paths come from
+the repository and are checked; links and submodules are omitted.
 """
 
 import os
@@ -21,14 +22,14 @@ from knowledge.errors import ConnectorError
 MOST_FILES = 200_000
 MOST_BYTES = 2_000_000_000
 _LARGEST_SNIPPET = 256 * 1024
-"""Maximum size in bytes of a file outside the requested folder that its pages may include."""
+"""Maximum size in bytes of a file outside the requested folder that pages in it may include."""
 _SECONDS = 120.0
 _FILE, _PROGRAM, _LINK, _MODULE = b"100644", b"100755", b"120000", b"160000"
 _SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.allow=never")
 
 
 class RepositoryError(ConnectorError):
-    """A repository, revision or folder that cannot be read."""
+    """A repository, revision, or folder cannot be read."""
 
     def __init__(self, repository: Path, reason: str) -> None:
         super().__init__(str(repository), reason)
@@ -36,7 +37,7 @@ class RepositoryError(ConnectorError):
 
 @dataclass(slots=True)
 class RevisionCopy:
-    """A copied revision: its name, and `skipped` paths with the reason."""
+    """A revision that was copied: its name, and the `skipped` paths with the reasons."""
 
     revision: str
     files: int = 0
@@ -51,7 +52,7 @@ class _Blob:
 
 
 def copy_revision(repository: Path, revision: str, folder: str, target: Path) -> RevisionCopy:
-    """Copy the files of a revision into `target`, and small ones outside `folder` as well.
+    """Copy the files of a revision into `target`, including small files outside of `folder`.
 
     `revision` is a branch, a tag or a commit; empty for the checked-out one. Raises
     `RepositoryError`, and `OSError` if `target` cannot be written.
@@ -82,10 +83,10 @@ def copy_revision(repository: Path, revision: str, folder: str, target: Path) ->
 
 
 def find_places(repository: Path) -> list[Path]:
-    """Return all absolute folders on this machine by which a repository can be named.
+    """Return all absolute paths of folders on this machine by which a repository can be named.
 
-    `repository` may be a folder inside its working tree, its `.git` folder, or bare. Raises
-    `RepositoryError`.
+    `repository` may be a folder inside its working tree, its `.git` folder, or a bare repository.
+    Raises `RepositoryError`.
     """
     process = _run(repository, "rev-parse", "--show-toplevel")
     if process.returncode != 0:
@@ -124,9 +125,9 @@ def survey_copy(
 ) -> Survey:
     """Return the files of a revision that was copied into `tree`; `root` names the source.
 
-    Files have the addresses that `web_address` makes of their paths in the repository. Pages may
-    refer to files outside `folder`, but not outside the repository. `places` are the folders at
-    which the repository is on this machine, see `find_places`.
+    `web_address` creates the URLs of files from their paths in the repository. Pages may refer to
+    files outside of `folder`, but not outside of the repository. `places` contains the paths of the
+    repository on this machine, see `find_places`.
     """
     bases = _list_bases(Path(os.path.realpath(tree)), folder, places)
     surveyed = survey(tree / folder, read_title, language_of, bases=bases)
@@ -186,7 +187,7 @@ def _list_blobs(
 
 
 def _find_fault(mode: bytes, path: PurePosixPath, size: bytes) -> str:
-    """Return why a file of a repository is left out, or an empty text."""
+    """Return why a file in a repository is omitted, or an empty string."""
     if mode in (_LINK, _MODULE):
         return "a link in a repository is not followed" if mode == _LINK else "a submodule"
     if mode not in (_FILE, _PROGRAM) or not size.isdigit():
@@ -241,7 +242,9 @@ def _command(repository: Path, *words: str) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of git, without variables that name other repositories or programs."""
+    """Return the environment for git, without variables that select other repositories or
+    programs.
+    """
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return {
         **kept,
@@ -255,11 +258,11 @@ def _environment() -> dict[str, str]:
 
 
 def _list_bases(tree: Path, folder: str, places: Sequence[Path]) -> list[RuleBase]:
-    """Return the folders in which access rules are looked up; each of them restricts the files.
+    """Return the folders in which access rules are looked up; each of them can restrict the files.
 
     These are the copied revision, the working tree, and the folders above the repository. Rules in
-    the repository, which others may have written, cannot loosen those above it. Rules created after
-    an old revision apply to it as well.
+    the repository, which other people may have written, cannot loosen those above it. Rules that
+    were created after an old revision apply to it as well.
     """
     bases = [RuleBase(tree / folder, within=tree)]
     for place in places:

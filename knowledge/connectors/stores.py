@@ -1,7 +1,8 @@
-"""Copies the documents of a store (S3, Google, Azure, SFTP, WebDAV) into a folder, and surveys it.
+"""Copies the documents in a store (S3, Google, Azure, SFTP, WebDAV) into a folder, and surveys it.
 
-Every store is a file system of fsspec. Only files whose ETag, or time and size, have changed are
-fetched again. Files that cannot be fetched keep their last copy; files that are gone lose it.
+Every store is an fsspec file system. Only files whose ETag, or time and size, have changed are
+fetched again. If a file cannot be fetched, its last copy is kept; if a file no longer exists, its
+copy is removed.
 """
 
 import os
@@ -30,13 +31,13 @@ _LONGEST_REASON = 300
 
 
 class _State(BaseModel, extra="forbid"):
-    """The files of the copy by their paths, each with the mark of its version."""
+    """The files in the copy, by path, each with its version."""
 
     files: dict[str, str] = {}
 
 
 class _Copy:
-    """Copies files one after the other, within the limits of a store."""
+    """Copies files sequentially, within the limits of a store."""
 
     def __init__(self, files: Any, tree: Path, state: _State) -> None:  # fsspec has no types
         self.fetched = 0
@@ -51,7 +52,7 @@ class _Copy:
         self._present: set[str] = set()
 
     def take(self, path: PurePosixPath, name: str, entry: Mapping[str, Any]) -> None:
-        """Fetch a file unless its copy is that of the same version."""
+        """Fetch a file unless its copy has the same version."""
         if any(is_left_out(part) for part in path.parts):
             return
         is_rules = path.name == RULES_FILE
@@ -73,10 +74,10 @@ class _Copy:
             self._fetch(path, name, mark, is_rules=is_rules)
 
     def _is_taken(self, path: PurePosixPath, name: str, *, is_rules: bool) -> bool:
-        """Return whether the name of a file is already taken by another file.
+        """Return whether the name of a file is already used by another file.
 
-        Names that differ only in invisible characters count as one name. Such a file must not
-        replace another one, nor the access rules of a folder.
+        Names that differ only in invisible characters are treated as equal. Such a file must
+        replace neither another file nor the access rules of a folder.
         """
         is_imitation = is_rules and not _keeps_name(path, name)
         if not is_imitation and str(path) not in self._present:
@@ -102,14 +103,14 @@ class _Copy:
         self.fetched += 1
 
     def remove_gone(self) -> None:
-        """Remove the copies of files that the store does not have any more."""
+        """Remove the copies of files that no longer exist in the store."""
         for gone in set(self._state.files) - self._present:
             (self._tree / gone).unlink(missing_ok=True)
             del self._state.files[gone]
 
 
 def copy_store(place: str, folder: Path) -> StoreOutcome:
-    """Bring the copy of a store in `folder` up to date; raise `ConnectorError`."""
+    """Update the copy of a store in `folder`; raises `ConnectorError`."""
     files, top = _open(place)
     try:
         listed_files = list(_list_files(files, top))
@@ -139,7 +140,7 @@ def copy_store(place: str, folder: Path) -> StoreOutcome:
 
 
 def locate_copy(place: str, folder: Path) -> Path:
-    """Return the folder of the files; its name begins the names of the documents."""
+    """Return the folder that contains the files; document names begin with its name."""
     name = PurePosixPath(place.partition("://")[2]).name
     return folder / "files" / (display_name(name).strip(".") or "store")
 
@@ -153,7 +154,7 @@ def survey_store(
     read_title: ReadTitle,
     language_of: LanguageOf,
 ) -> Survey:
-    """Return the files of the copy of a store; rules of access are those in the store."""
+    """Return the files in the copy of a store; the access rules are those in the store."""
     tree = Path(os.path.realpath(locate_copy(place, folder)))
     bases = [RuleBase(tree, within=tree)]
     surveyed = survey(tree, read_title, language_of, web_address, bases=bases)
@@ -164,7 +165,7 @@ def survey_store(
 
 
 def _open(place: str) -> tuple[Any, str]:  # as above
-    """Return the file system of an address, and the path in it; raise `ConnectorError`."""
+    """Return the file system for a URL, and the path in it; raises `ConnectorError`."""
     scheme, _, rest = place.partition("://")
     try:
         if scheme in ("webdav", "webdavs"):
@@ -191,14 +192,18 @@ def _open(place: str) -> tuple[Any, str]:  # as above
 
 
 def _options_of_sftp() -> dict[str, Any]:
-    """Return the options from the environment; keys are those of the user and of the SSH agent."""
+    """Return the options from the environment; keys are taken from the user's files and the SSH
+    agent.
+    """
     stated = {"password": "SFTP_PASSWORD", "known_hosts": "SFTP_KNOWN_HOSTS"}
     chosen = {option: os.environ[name] for option, name in stated.items() if name in os.environ}
     return {"skip_instance_cache": True, **chosen}
 
 
 def _list_files(files: Any, top: str) -> Iterator[tuple[PurePosixPath, str, Mapping[str, Any]]]:
-    """Yield path, name and entry of each file; paths that lead out of the store are left out."""
+    """Yield the path, name, and entry of each file; paths that lead out of the store are
+    omitted.
+    """
     listed = files.find(top, detail=True)
     prefix = top.strip("/")
     for name, entry in sorted(listed.items()):
@@ -210,12 +215,12 @@ def _list_files(files: Any, top: str) -> Iterator[tuple[PurePosixPath, str, Mapp
 
 
 def _keeps_name(path: PurePosixPath, name: str) -> bool:
-    """Return whether the copy of a file has the name that the file has in the store."""
+    """Return whether the copy of a file has the same name as the file in the store."""
     return f"/{name.strip('/')}".endswith(f"/{path}")
 
 
 def _mark_version(entry: Mapping[str, Any]) -> str:
-    """Return a value that changes with a file: its ETag, otherwise its time and size."""
+    """Return a value that changes with a file: its ETag or, without one, its time and size."""
     tags = [str(entry[name]) for name in (*_TAGS, *_TIMES) if entry.get(name)]
     return f"{tags[0] if tags else ''} {entry.get('size')}"
 

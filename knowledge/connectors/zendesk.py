@@ -1,16 +1,17 @@
-"""Reads the articles of a help center of Zendesk by its interface.
+"""Reads the articles of a Zendesk help center through its API.
 
-| asked                                         | for                                            |
+| request                                       | purpose                                        |
 |-----------------------------------------------|------------------------------------------------|
 | /api/v2/help_center/{locale}/articles         | the articles in one language, with their text  |
 | /api/v2/help_center/{locale}/sections         | the sections above them                        |
 | /api/v2/help_center/{locale}/categories       | the categories above these                     |
 | /api/v2/help_center/articles/{id}/attachments | the files of a changed article                 |
-| /api/v2/help_center/user_segments             | the names of those to whom articles are shown  |
+| /api/v2/help_center/user_segments             | the names of the user segments of articles     |
 
-Without credentials it reads what everybody may see. With those of a manager of the help center,
-an article that is shown to user segments is for the groups of their names; the two that Zendesk
-makes itself have other names in each language, and are `signed_in_users` and `staff` here.
+Without credentials, it reads what everybody may see. With the credentials of a help center manager,
+an article that is shown to user segments is visible to the groups with the names of these segments.
+The two built-in segments have different names in each language, and are called `signed_in_users`
+and `staff` here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,8 +45,8 @@ _ATTACHED = "att"
 class Zendesk:
     """A `Connector` of the help center in one language.
 
-    `is_anonymous`: there are no credentials, so everything visible is for everybody. `everybody`
-    are the names of groups that contain everybody who may ask the desk.
+    `is_anonymous` is true if there are no credentials, so that everything visible is for everybody.
+    `everybody` contains the names of groups that include everybody who may use the desk.
     """
 
     def __init__(
@@ -216,7 +217,7 @@ def _list_folders(
 
 
 def _follow(page: Mapping[str, Any]) -> dict[str, str]:
-    """Return the cursor of the next page; nothing else of its address is used."""
+    """Return the cursor of the next page; no other part of its URL is used."""
     meta = page.get("meta")
     if not isinstance(meta, dict) or not meta.get("has_more"):
         return {}

@@ -1,1 +1,1 @@
-"""Fetches the pages of a website politely, and keeps them until they are read."""
+"""Fetches the pages of a website politely, and stores them until they are read."""

@@ -13,7 +13,7 @@ from outbound.fetcher import FetchLimits
 
 @dataclass(frozen=True, slots=True)
 class CrawlLimits(FetchLimits):
-    """The limits of a crawl; `depth` counts links from the start, which has depth 0."""
+    """The limits of a crawl; `depth` counts links from the start page, which has depth 0."""
 
     pages: int = 2000
     depth: int = 20
@@ -23,9 +23,10 @@ class CrawlLimits(FetchLimits):
 
 @dataclass(slots=True)
 class CrawlOutcome:
-    """The result of a crawl; `failures`, `skipped` and `warnings` are addresses with the reason.
+    """The result of a crawl; `failures`, `skipped` and `warnings` contain URLs with the reason.
 
-    `is_partial`: not all pages were visited, and the others are unknown from earlier crawls.
+    `is_partial` is true if not all pages were visited, and the others are not known from earlier
+    crawls.
     """
 
     fetched: int = 0
@@ -43,7 +44,7 @@ class CrawlError(KnowledgeError):
 
 @dataclass(frozen=True, slots=True)
 class CrawlScope:
-    """The pages of a crawl: those on the host of its start, at or below its path."""
+    """The pages in a crawl: those on the host of the start URL, at or below its path."""
 
     scheme: str
     host: str
@@ -52,14 +53,14 @@ class CrawlScope:
 
     @classmethod
     def of(cls, start: str) -> Self:
-        """Return the scope of a normalised address; that of a file is its folder."""
+        """Return the scope of a normalized URL; for a file, this is its folder."""
         parts = urlsplit(start)
         name = parts.path.rpartition("/")[2]
         folder = parts.path.removesuffix(name) if PurePosixPath(name).suffix else parts.path
         return cls(parts.scheme, parts.hostname or "", _port(parts), folder)
 
     def contains(self, address: str) -> bool:
-        """Return whether a normalised address is on the host and below the path."""
+        """Return whether a normalized URL is on the host and below the path."""
         parts = urlsplit(address)
         return self.has_host(address) and (
             parts.path == self.folder.rstrip("/")
@@ -67,20 +68,20 @@ class CrawlScope:
         )
 
     def has_host(self, address: str) -> bool:
-        """Return whether an address is on the host; a step from http to https stays on it."""
+        """Return whether a URL is on the host; a change from http to https is allowed."""
         parts = urlsplit(address)
         here = (self.scheme, self.port)
         is_secured = here == ("http", 80) and (parts.scheme, _port(parts)) == ("https", 443)
         return parts.hostname == self.host and ((parts.scheme, _port(parts)) == here or is_secured)
 
     def locate(self, path: str) -> str:
-        """Return the address of a path at the root of the host, such as `/robots.txt`."""
+        """Return the URL of a path at the root of the host, such as `/robots.txt`."""
         shown = f"[{self.host}]" if ":" in self.host else self.host
         is_default = PORTS[self.scheme] == self.port
         return f"{self.scheme}://{shown}{'' if is_default else f':{self.port}'}{path}"
 
     def name_file(self, address: str) -> PurePosixPath:
-        """Return an address of the scope as a relative path, a folder as its `index`."""
+        """Return a URL in the scope as a relative path; a folder becomes its `index`."""
         parts = urlsplit(address)
         below = parts.path.removeprefix(self.folder.rstrip("/")).lstrip("/")
         names = [_clean_name(unquote(name)) for name in below.split("/")]
@@ -92,7 +93,7 @@ class CrawlScope:
 
 
 def check_start(address: str) -> str:
-    """Return the address of a start in its normal form; raise `AddressRefusedError`."""
+    """Return the start URL in normalized form; raises `AddressRefusedError`."""
     start = normalise(address)
     if start is None:
         raise AddressRefusedError(

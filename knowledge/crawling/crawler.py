@@ -1,7 +1,9 @@
-"""Crawls a website: from its start and its sitemaps along its links, within its path and limits.
+"""Crawls a website from its start page and its sitemaps along its links, within its path and
+limits.
 
-Pages are requested conditionally, so that an unchanged page is not sent again. A missing page (404,
-410) is removed; a page that cannot be fetched keeps its last content and is listed with the reason.
+Pages are requested conditionally, so that unchanged pages are not sent again. A missing page (404,
+410) is removed. If a page cannot be fetched, its last content is kept, and the page is listed with
+the reason.
 """
 
 import asyncio
@@ -35,11 +37,13 @@ _FOUND = 200
 _SECONDS_PER_SAVE = 5.0
 
 ReadLinks = Callable[[bytes, str], PageLinks]
-"""Returns where a page of HTML at an address leads; raises a `ReadingError`."""
+"""Returns the links in an HTML page at a URL; raises a `ReadingError`."""
 Progress = Callable[[int, int], None]
-"""Receives the number of visited and of waiting addresses after each visit."""
+"""Receives the number of visited and of waiting URLs after each visit."""
 _KNOWN_PER_PAGE = 10
-"""Remembered addresses for each page that may be visited, because a trap generates endless ones."""
+"""Number of remembered URLs for each page that may be visited, because a crawler trap generates an
+endless number of them.
+"""
 HTML = ".html"
 _BY_TYPE: Mapping[str, str] = {
     "text/html": HTML,
@@ -57,16 +61,18 @@ _BY_TYPE: Mapping[str, str] = {
     "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
 }
 _VAGUE = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream"})
-"""Media types that servers send for unknown content; the address decides instead."""
+"""Media types that servers send for unknown content, for which the URL is used instead."""
 FOREIGN_SUFFIXES = SUFFIXES - {".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".mbox", ".eml"}
-"""Other formats that are read, except those with several documents, which may state their ids."""
+"""Other formats that can be read, except those that contain several documents, which may state
+their ids.
+"""
 AGENT = "refdesk"
 """The name of this crawler in robots.txt."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Visit:
-    """An address to visit; `depth` counts links from the start."""
+    """A URL to visit; `depth` counts links from the start page."""
 
     depth: int
     number: int
@@ -74,7 +80,9 @@ class Visit:
 
 
 class Crawler:
-    """Crawls one website into its mirror; `fetcher` is open, `entry` was read from the website."""
+    """Crawls one website into its mirror. `fetcher` is open, and `entry` was read from the
+    website.
+    """
 
     def __init__(
         self,
@@ -103,7 +111,9 @@ class Crawler:
         self._is_first = not mirror.pages
 
     async def run(self) -> CrawlOutcome:
-        """Visit the start, the pages that the last crawl knew, those of sitemaps, and links."""
+        """Visit the start page, the pages known from the last crawl, those in sitemaps, and
+        links.
+        """
         self._frontier.add(self._mirror.start, 0)
         for url, page in self._mirror.pages.items():
             self._frontier.add(url, page.depth)
@@ -126,7 +136,7 @@ class Crawler:
         return self._outcome
 
     def _note_pictures(self, links: PageLinks, url: str) -> None:
-        """Remember the pictures of a page that are on its host: pages are fetched first."""
+        """Remember the pictures in a page that are on its host, because pages are fetched first."""
         base = normalise(links.base, url) or url
         targets = ((address, normalise(address, base)) for address in links.pictures)
         self._pictures[url] = {
@@ -139,7 +149,7 @@ class Crawler:
         return self._scope.has_host(url) and self._entry.robots.allow(url)
 
     async def _take_pictures(self) -> None:
-        """Fetch the pictures of pages that are new or changed, while there is time."""
+        """Fetch the pictures in pages that are new or changed, as long as there is time."""
         taken: dict[str, str] = {}
         for url, targets in sorted(self._pictures.items()):
             page = self._mirror.find(url)
@@ -158,7 +168,7 @@ class Crawler:
             self._outcome.warnings.append((self._mirror.start, reason))
 
     async def _take_picture(self, url: str) -> str:
-        """Return the file name of a picture; empty if it cannot be shown."""
+        """Return the file name of a picture, or an empty string if it cannot be shown."""
         try:
             answer = await follow(self._fetcher, url, self._may_show, most_bytes=LARGEST_PICTURE)
         except (CrawlError, OutboundError, OSError):
@@ -189,7 +199,7 @@ class Crawler:
             self._next_save = time.monotonic() + _SECONDS_PER_SAVE
 
     def _find_limit(self) -> str:
-        """Return the limit that ends the crawl, or an empty text."""
+        """Return the limit that ends the crawl, or an empty string."""
         if self._frontier.visited >= self._limits.pages:
             return f"{self._limits.pages} pages"
         if time.monotonic() >= self._until:
@@ -229,7 +239,7 @@ class Crawler:
         return self._scope.contains(url) and self._entry.robots.allow(url)
 
     def _skip(self, visit: Visit, reason: str) -> None:
-        """List an address that is not a document; for the start of the crawl that is a failure."""
+        """List a URL that is not a document; for the start URL, this is a failure."""
         is_start = visit.url == self._mirror.start
         (self._outcome.failures if is_start else self._outcome.skipped).append((visit.url, reason))
 
@@ -297,7 +307,7 @@ class Crawler:
                 self._frontier.add(target, visit.depth + 1)
 
     def _find_canonical(self, links: PageLinks, url: str) -> str:
-        """Return the other address that a page names as its own, if it belongs to the crawl."""
+        """Return the different URL that a page states as canonical, if it belongs to the crawl."""
         if not links.canonical:
             return ""
         base = normalise(links.base, url) or url
@@ -308,7 +318,7 @@ class Crawler:
 
 
 class Frontier:
-    """The addresses of one crawl, those visited and those waiting."""
+    """The URLs in a crawl: those that were visited and those that are waiting."""
 
     def __init__(self, scope: CrawlScope, limits: CrawlLimits) -> None:
         self.visited = 0
@@ -320,11 +330,11 @@ class Frontier:
 
     @property
     def waiting(self) -> int:
-        """The number of addresses that wait."""
+        """The number of waiting URLs."""
         return self._waiting.qsize()
 
     def add(self, url: str, depth: int) -> None:
-        """Add an address of the scope, unless it is known, too far away, or one too many."""
+        """Add a URL in the scope, unless it is known, too deep, or exceeds the maximum number."""
         if url in self._known or not self._scope.contains(url):
             return
         if depth > self._limits.depth:
@@ -334,14 +344,14 @@ class Frontier:
             self._waiting.put_nowait(Visit(depth, len(self._known), url))
 
     def claim(self, url: str) -> bool:
-        """Register an address as known; return False if it was, or if there are too many."""
+        """Register a URL as known; return False if it already was, or if there are too many."""
         if url in self._known or len(self._known) >= self._limits.pages * _KNOWN_PER_PAGE:
             return False
         self._known.add(url)
         return True
 
     async def take(self) -> Visit:
-        """Wait for the next visit; `finish` must follow it."""
+        """Wait for the next visit; `finish` must be called afterwards."""
         return await self._waiting.get()
 
     def finish(self) -> None:
@@ -349,12 +359,14 @@ class Frontier:
         self._waiting.task_done()
 
     async def wait_until_empty(self) -> None:
-        """Wait until all addresses were visited and led to no further ones."""
+        """Wait until all URLs were visited and led to no further ones."""
         await self._waiting.join()
 
 
 def find_suffix(media_type: str, url: str) -> str | None:
-    """Return the suffix of the reader of some content, or None if there is no reader."""
+    """Return the suffix that determines the reader for some content, or None if there is no
+    reader.
+    """
     if media_type in _BY_TYPE:
         return _BY_TYPE[media_type]
     stated = PurePosixPath(urlsplit(url).path).suffix.lower()
@@ -364,7 +376,7 @@ def find_suffix(media_type: str, url: str) -> str | None:
 
 
 def may_be_page(url: str) -> bool:
-    """Return whether an address may lead to text; pictures, recordings and archives do not."""
+    """Return whether a URL may lead to text, unlike pictures, recordings, and archives."""
     return not is_media(PurePosixPath(urlsplit(url).path).suffix)
 
 
@@ -379,11 +391,11 @@ async def crawl(
     progress: Progress = lambda _visited, _waiting: None,
     is_public: bool = False,
 ) -> tuple[WebsiteMirror, CrawlOutcome]:
-    """Crawl a website into the mirror in `folder`; `start` is in its normal form.
+    """Crawl a website into the mirror in `folder`; `start` is in normalized form.
 
-    A website that cannot be crawled at all is a failure of the outcome, and its mirror stays as it
-    was. Raises `CrawlError` only for a mirror that cannot be read or is in use. `is_public`: a
-    start at a private address is refused, too.
+    If a website cannot be crawled at all, the outcome contains a failure, and the mirror is not
+    changed. Raises `CrawlError` only if the mirror cannot be read or is in use. If `is_public` is
+    true, a start URL with a private address is rejected as well.
     """
     mirror = WebsiteMirror(folder, start)
     scope = CrawlScope.of(start)

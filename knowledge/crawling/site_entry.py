@@ -18,38 +18,44 @@ from outbound.errors import FetchError, OutboundError, RedirectRefusedError
 from outbound.fetcher import Fetcher, follow
 
 _LARGEST_ROBOTS = 512_000
-"""Bytes of robots.txt that are read, as RFC 9309 asks for at least."""
+"""Maximum number of bytes of robots.txt that are read, which is the minimum required by RFC
+9309.
+"""
 _MOST_SITEMAPS = 100
 _MISSING = range(400, 500)
 _BUSY = 429
 _FOUND = 200
 MOST_SITEMAPS = 200
-"""Maximum number of sitemaps of one website; one that lists itself is read once."""
+"""Maximum number of sitemaps of one website; a sitemap that lists itself is read only once."""
 MOST_ADDRESSES = 50_000
-"""Maximum number of addresses of one sitemap, as defined by the standard."""
+"""Maximum number of URLs in a sitemap, as defined by the standard."""
 _GZIP = b"\x1f\x8b"
 
 
 class RobotsRules:
-    """The rules of one robots.txt for one crawler; `agent` is the name that its rules use."""
+    """The rules in a robots.txt for one crawler; `agent` is the name by which the rules refer to
+    it.
+    """
 
     def __init__(self, text: str, agent: str) -> None:
         self._rules = Protego.parse(text)
         self._agent = agent
 
     def allow(self, url: str) -> bool:
-        """Return whether the crawler may open an address."""
+        """Return whether the crawler may open a URL."""
         return self._rules.can_fetch(url, self._agent)
 
     @property
     def delay(self) -> float:
-        """The seconds between two requests that the website asks for; 0 if it does not."""
+        """The seconds between two requests that the website requires, or 0 if it does not state
+        any.
+        """
         rate = self._rules.request_rate(self._agent)
         by_rate = rate.seconds / rate.requests if rate is not None and rate.requests else 0.0
         return max(0.0, self._rules.crawl_delay(self._agent) or 0.0, by_rate)
 
     def list_sitemaps(self) -> Iterator[str]:
-        """Yield the addresses of sitemaps as stated, which may be of any host."""
+        """Yield the URLs of sitemaps as stated, which may be on any host."""
         for number, address in enumerate(self._rules.sitemaps):
             if number < _MOST_SITEMAPS:
                 yield address
@@ -57,7 +63,9 @@ class RobotsRules:
 
 @dataclass(slots=True)
 class SiteEntry:
-    """The rules of a website and the pages of its sitemaps; `warnings` name unreadable sitemaps."""
+    """The rules of a website and the pages in its sitemaps; `warnings` lists unreadable
+    sitemaps.
+    """
 
     robots: RobotsRules
     pages: list[str] = field(default_factory=list)
@@ -66,7 +74,7 @@ class SiteEntry:
 
 @dataclass(slots=True)
 class Sitemap:
-    """The addresses of one sitemap as stated: of pages, and of further sitemaps."""
+    """The URLs in a sitemap, as stated: those of pages, and those of further sitemaps."""
 
     pages: list[str] = field(default_factory=list)
     sitemaps: list[str] = field(default_factory=list)
@@ -77,8 +85,8 @@ async def read_entry(
 ) -> SiteEntry:
     """Read robots.txt and the sitemaps of a website.
 
-    Raises `OutboundError` if robots.txt cannot be fetched, because it is unknown then which pages
-    may be opened. A website without one allows everything.
+    Raises `OutboundError` if robots.txt cannot be fetched, because it is then unknown which pages
+    may be opened. A website without a robots.txt allows everything.
     """
     robots = RobotsRules(await _read_robots(fetcher, scope), agent)
     fetcher.delay = max(limits.delay, min(robots.delay, limits.longest_wait))
@@ -89,9 +97,9 @@ async def read_entry(
 
 
 def read_sitemap(data: bytes, *, most_bytes: int) -> Sitemap:
-    """Return the addresses of a sitemap in XML, its gzip form or plain text.
+    """Return the URLs in a sitemap, which may be XML, gzipped XML, or plain text.
 
-    Raises `FetchError` for anything else, and for more than `most_bytes` unpacked.
+    Raises `FetchError` for anything else, and if the unpacked size exceeds `most_bytes`.
     """
     if data.startswith(_GZIP):
         data = _unpack(data, most_bytes)

@@ -46,7 +46,7 @@ class PageFields(TypedDict):
 
 
 class MirrorState(BaseModel, extra="forbid"):
-    """The pages by their addresses."""
+    """The pages by URL."""
 
     format: int = _FORMAT
     start: str
@@ -54,10 +54,12 @@ class MirrorState(BaseModel, extra="forbid"):
 
 
 class WebsiteMirror:
-    """The pages of one website in a folder; `save` makes the changes outlast the process."""
+    """The pages of one website in a folder; `save` makes changes durable."""
 
     def __init__(self, folder: Path, start: str) -> None:
-        """Open the mirror in a folder, or an empty one; raise `CrawlError` if it is unreadable."""
+        """Open the mirror in a folder, or an empty one; raises `CrawlError` if it cannot be
+        read.
+        """
         self._folder = folder
         self._path = folder / _STATE
         self._state = MirrorState(start=start)
@@ -72,17 +74,19 @@ class WebsiteMirror:
 
     @property
     def start(self) -> str:
-        """The address at which the crawl starts."""
+        """The URL at which the crawl starts."""
         return self._state.start
 
     @property
     def pages(self) -> dict[str, MirroredPage]:
-        """The pages by their addresses."""
+        """The pages by URL."""
         return dict(self._state.pages)
 
     @contextmanager
     def reserve(self) -> Iterator[None]:
-        """Keep other processes out while the block runs; raise `CrawlError` if one is inside."""
+        """Lock the mirror while the block runs; raises `CrawlError` if another process holds the
+        lock.
+        """
         with (self._folder / "lock").open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -91,53 +95,53 @@ class WebsiteMirror:
             yield
 
     def find(self, url: str) -> MirroredPage | None:
-        """Return a page, or None; one whose file is gone is none."""
+        """Return a page, or None if it or its file does not exist."""
         page = self._state.pages.get(url)
         return page if page is not None and self.locate(page).exists() else None
 
     def find_validators(self, url: str) -> Validators:
-        """Return the validators that the server of a page sent; empty if there is no page."""
+        """Return the validators that the server sent for a page; empty if there is no page."""
         page = self.find(url)
         return Validators() if page is None else Validators(page.etag, page.last_modified)
 
     def locate(self, page: MirroredPage) -> Path:
-        """Return the file of a page."""
+        """Return the path of a page's file."""
         return self._folder / page.file
 
     def locate_pictures(self, page: MirroredPage) -> dict[str, Path]:
-        """Return the files of its pictures, by the addresses that it has for them."""
+        """Return the files of its pictures, by the URLs used in the page."""
         return {address: self._folder / name for address, name in page.pictures.items()}
 
     def read(self, page: MirroredPage) -> bytes:
-        """Return the bytes of a page; raise `OSError`."""
+        """Return the bytes of a page; raises `OSError`."""
         return self.locate(page).read_bytes()
 
     def list_documents(self) -> Iterator[tuple[str, MirroredPage]]:
-        """Yield the pages without those that are copies of another one by their own account."""
+        """Yield the pages, except those that declare themselves to be copies of another one."""
         for url, page in sorted(self._state.pages.items()):
             original = self._state.pages.get(page.canonical)
             if original is None or original.canonical:
                 yield url, page
 
     def put(self, url: str, body: bytes, **fields: Unpack[PageFields]) -> None:
-        """Keep a page in place of its last version; raise `OSError`."""
+        """Store a page, replacing its last version; raises `OSError`."""
         name = hashlib.sha256(url.encode()).hexdigest()
         _replace(self._folder / name, body)
         self._state.pages[url] = MirroredPage(file=name, **fields)
 
     def put_picture(self, url: str, body: bytes) -> str:
-        """Keep a picture, and return the name of its file; raise `OSError`."""
+        """Store a picture and return its file name; raises `OSError`."""
         name = hashlib.sha256(f"picture {url}".encode()).hexdigest()
         _replace(self._folder / name, body)
         return name
 
     def show(self, url: str, pictures: dict[str, str]) -> None:
-        """Give a page its pictures, by the addresses that it has for them."""
+        """Set the pictures of a page, by the URLs used in the page."""
         page = self._state.pages[url]
         self._state.pages[url] = page.model_copy(update={"pictures": pictures})
 
     def prune(self) -> None:
-        """Remove the files that no page needs; raise `OSError`."""
+        """Remove files that no page uses; raises `OSError`."""
         pages = self._state.pages.values()
         needed = {name for page in pages for name in (page.file, *page.pictures.values())}
         for path in self._folder.iterdir():
@@ -145,7 +149,7 @@ class WebsiteMirror:
                 path.unlink(missing_ok=True)
 
     def remove(self, url: str) -> bool:
-        """Remove a page; return whether there was one."""
+        """Remove a page; return whether it existed."""
         page = self._state.pages.pop(url, None)
         if page is not None:
             self.locate(page).unlink(missing_ok=True)
@@ -166,7 +170,7 @@ def survey_mirror(
     read_title: ReadTitle,
     language_of: LanguageOf,
 ) -> Survey:
-    """Return the pages of a mirror; each one is named by its address, to which citations lead."""
+    """Return the pages in a mirror, each identified by its URL, to which citations lead."""
     scope = CrawlScope.of(mirror.start)
     pages = dict(mirror.list_documents())
     paths = _name_files(scope, pages)
@@ -197,7 +201,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _name_files(scope: CrawlScope, pages: dict[str, MirroredPage]) -> dict[str, PurePosixPath]:
-    """Return a path for each address, whose suffix chooses the reader; no path is used twice."""
+    """Return a path for each URL, whose suffix determines the reader; no path is used twice."""
     bare = {url: scope.name_file(url) for url in pages}
     folders = {folder for path in bare.values() for folder in path.parents}
     counts: Counter[PurePosixPath] = Counter()

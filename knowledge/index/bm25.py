@@ -1,8 +1,8 @@
-"""Makes the sparse vectors of both indexes; the engine adds the IDF.
+"""Creates the sparse vectors for both types of index; the engine adds the IDF.
 
-A term weighs f (k + 1) / (f + k (1 - b + b L / A)) where f is its frequency in the text, L the
-text's length in terms and A the average length (Robertson and Zaragoza 2009, The Probabilistic
-Relevance Framework, section 3).
+The weight of a term is f (k + 1) / (f + k (1 - b + b L / A)), where f is its frequency in the text,
+L the text's length in terms, and A the average length (Robertson and Zaragoza 2009, The
+Probabilistic Relevance Framework, section 3).
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ PARTS_LENGTH = 250.0
 
 
 class Bm25:
-    """Computes the weights of the terms of texts, which have about `average_length` terms."""
+    """Computes BM25 term weights, assuming texts of about `average_length` terms."""
 
     def __init__(self, average_length: float) -> None:
         self._model = qdrant_edge.Bm25(
@@ -41,14 +41,14 @@ class Bm25:
         return self.encode_terms(terms(text, language))
 
     def encode_terms(self, words: Iterable[str]) -> SparseText:
-        """Return the weights of terms, which may be repeated."""
+        """Return the weights of terms; terms may be repeated."""
         vector = self._model.embed_document(" ".join(words))
         return SparseText(
             np.array(vector.indices, dtype=np.uint32), np.array(vector.values, dtype=np.float32)
         )
 
     def number(self, term: str) -> int:
-        """Return the number of one term as `terms` gives it."""
+        """Return the number of a term, as used in `terms`."""
         indices = self._model.embed_query(term).indices
         return int(indices[0]) if indices else 0
 
@@ -63,7 +63,7 @@ class TermNumbers:
         self._known: dict[str, int] = {}
 
     def of(self, term: str) -> int:
-        """Return the number of one term as `terms` gives it."""
+        """Return the number of a term, as used in `terms`."""
         number = self._known.get(term)
         if number is None:
             if len(self._known) >= self._MOST:
@@ -72,12 +72,12 @@ class TermNumbers:
         return number
 
     def of_all(self, words: Iterable[str]) -> Terms:
-        """Return the numbers of different terms, each once, in the order of the terms."""
+        """Return the numbers of distinct terms, without duplicates, in the order of the terms."""
         return np.array([self.of(term) for term in dict.fromkeys(words)], dtype=np.uint32)
 
 
 def sort_terms(numbers: Terms) -> Terms:
-    """Return each number once, in order.
+    """Return the numbers, sorted and without duplicates.
 
     For the few terms of a text, `np.unique` and `np.isin` are slower, and load all of `numpy.ma`.
     """
@@ -91,7 +91,7 @@ def are_terms(numbers: Terms, known: Terms) -> npt.NDArray[np.bool_]:
 
 
 def merge(one: SparseText, other: SparseText) -> SparseText:
-    """Return the terms of both texts, each with the higher of its weights."""
+    """Return the terms of both texts, each with the higher of its two weights."""
     numbers, at = np.unique(np.concatenate((one.terms, other.terms)), return_inverse=True)
     weights = np.zeros(len(numbers), dtype=np.float32)
     np.maximum.at(weights, at, np.concatenate((one.weights, other.weights)))

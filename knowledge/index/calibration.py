@@ -1,28 +1,30 @@
 """The calibration of an embedding model's cosines for documents in one language.
 
-The weights of `knowledge.answerability` were fitted on the cosines of the shipped model. Another
-model has another scale: e5 returns .7 where the shipped model returns .1. A calibration is the line
-that converts the cosines of a model to the scale of the shipped model.
+The weights in `knowledge.answerability` were fitted to the cosines of the shipped model. Other
+models have different scales: e5 returns .7 where the shipped model returns .1. A calibration is the
+line that converts the cosines of a model to the scale of the shipped model.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 LEAST_SEPARATION = 0.9
-"""The shipped model reaches .96 to 1.00 on nine English collections, and .86 on Russian ones."""
+"""For comparison, the shipped model reaches .96 to 1.00 on nine English collections, and .86 on
+Russian ones.
+"""
 
 EVERY_LANGUAGE = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The line of one embedding model and language.
+    """The line for one embedding model and language.
 
-    `separation` is the share of pairs in which a query made from the documents is more similar to
-    them than a foreign question; `chunks` is the number of chunks of that language when it was
-    learned. `compared` are the languages of questions whose meaning the model finds in texts of
-    this one, with `EVERY_LANGUAGE` if that holds for all tested ones; None if an earlier release
-    learned the line without testing.
+    `separation` is the share of pairs in which a query generated from the documents is more similar
+    to them than a foreign question; `chunks` is the number of chunks in that language when it was
+    learned. `compared` contains the languages of questions whose meaning the model finds in texts
+    in this language, with `EVERY_LANGUAGE` if that applies to all tested ones. It is None if an
+    earlier release learned the line without testing.
     """
 
     slope: float
@@ -33,30 +35,32 @@ class Calibration:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the model separates queries of the documents from foreign questions."""
+        """Whether the model separates queries about the documents from foreign questions."""
         return self.separation >= LEAST_SEPARATION and self.slope > 0
 
     def compares(self, language: str) -> bool:
-        """Return whether a question in a language is compared with texts in this one."""
+        """Return whether a question in a language can be compared with texts in this language."""
         compared = self.compared or ()
         return language in compared or EVERY_LANGUAGE in compared
 
     def rescale(self, features: Mapping[str, float]) -> dict[str, float]:
-        """Return the features of a search with its cosine on the scale of the shipped model."""
+        """Return the features of a search with its cosine converted to the scale of the shipped
+        model.
+        """
         if "dense1" not in features:
             return dict(features)
         return {**features, "dense1": self.slope * features["dense1"] + self.offset}
 
 
 Calibrations = Mapping[str, Calibration]
-"""By language, ISO 639-1."""
+"""Calibrations by language (ISO 639-1)."""
 
 
 def choose_language(asked: str | None, languages: Mapping[str, int] | tuple[str, ...]) -> str:
-    """Return the language whose calibration judges a search.
+    """Return the language whose calibration is used to judge a search.
 
-    It is that of the question if there are documents in it, otherwise English if there are, and
-    otherwise the first of the documents' languages.
+    This is the language of the question if there are documents in it, English if there are English
+    documents, or the first language of the documents.
     """
     if asked in languages:
         return str(asked)

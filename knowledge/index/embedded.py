@@ -1,6 +1,7 @@
-"""The embedded index: the Qdrant engine inside this process, its files in a folder.
+"""The embedded index: the Qdrant engine in this process, with its files in a folder.
 
-One process owns it at a time; the owner holds a lock on the file `owner`, which names it.
+Only one process can own it at a time. The owner holds a lock on the file `owner`, which contains
+its name.
 """
 
 import asyncio
@@ -47,10 +48,11 @@ T = TypeVar("T")
 
 _PAGE = 1000
 _POINTS_PER_FLUSH = 1024
-"""Number of changes after which the log is flushed; unflushed changes are read again at the next
-start."""
+"""The number of changes after which the log is flushed; unflushed changes are read again at the
+next start.
+"""
 _UNFINISHED = "unfinished"
-"""The file of the `ChangeLog`: the changes that may be incomplete."""
+"""The file of the `ChangeLog`, which lists changes that may be incomplete."""
 _FEW = 50
 _MOST_VALUES = 10_000
 
@@ -82,7 +84,7 @@ class EdgeEngine:
 
     @property
     def unfinished(self) -> Collection[str] | None:
-        """The documents that it may have left incomplete; None if they are not known."""
+        """The documents that may be incomplete, or None if they are not known."""
         return self._log.documents
 
     async def begin_change(self, documents: Collection[str]) -> None:
@@ -104,7 +106,7 @@ class EdgeEngine:
         await self._in_thread(lambda: self._change(operation, 1))
 
     async def exchange(self, point: Point, before: Point | None) -> bool:
-        """Write the point: this process alone changes the index."""
+        """Write the point; no other process changes the index."""
         await self.upsert([point])
         return True
 
@@ -229,7 +231,7 @@ class EdgeEngine:
             self._change(edge.UpdateOperation.set_payload([point], dict(fields)), 1)
 
     def _copy(self, folder: Path) -> None:
-        """Copy the files between two changes; the log of changes states what they leave undone."""
+        """Copy the files between two changes; the change log lists what they leave incomplete."""
         own = Path(self.location)
         with self._changing:
             self._shard.flush()
@@ -316,12 +318,12 @@ class EdgeEngine:
 async def open_embedded(
     folder: Path, identity: Identity, *, name: str | None = None
 ) -> QdrantIndex:
-    """Open the index in a folder, making it when there is none.
+    """Open the index in a folder, and create it if it does not exist.
 
-    `name` is the name of its folder; by default, it is made of tenant and assistant.
+    `name` is the name of its folder; by default, it consists of tenant and assistant.
 
-    Raises `IndexOwned` when another process has it open, `IndexUnavailable` when it cannot be
-    read, `IndexMismatch` when another embedding model wrote it.
+    Raises `IndexOwned` if another process has it open, `IndexUnavailable` if it cannot be read, and
+    `IndexMismatch` if a different embedding model wrote it.
     """
     own = folder / (name or layout.namespace(identity.tenant, identity.assistant))
     engine = await asyncio.to_thread(EdgeEngine, own, identity.dimensions)
@@ -351,7 +353,9 @@ def copy_closed(folder: Path, target: Path) -> None:
 
 
 def lock_folder(folder: Path) -> IO[str]:
-    """Return the file whose lock owns an index until it is closed; raise `IndexOwned`."""
+    """Return the file whose lock grants ownership of an index until it is closed; raises
+    `IndexOwned`.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         owner = (folder / "owner").open("a+", encoding="utf-8")

@@ -9,12 +9,12 @@ from knowledge.index.queries import PointId, QueryResult, VectorQuery
 
 
 class Engine(Protocol):
-    """One collection of points; every call raises `IndexUnavailable` if Qdrant does not answer.
+    """One collection of points. Every call raises `IndexUnavailable` if Qdrant does not respond.
 
-    `shared`: other processes may change the points too; `was_interrupted`: the last process was
-    killed after a change, perhaps between changes that belong together. `unfinished` are the
-    documents that it may have left incomplete; None if unknown. `storage` names what an operator
-    removes to remove all points.
+    `shared` is true if other processes may change the points as well. `was_interrupted` is true if
+    the last process was killed after a change, possibly between changes that belong together.
+    `unfinished` contains the documents that it may have left incomplete, or is None if they are
+    unknown. `storage` names what an operator has to remove to remove all points.
     """
 
     location: str
@@ -30,7 +30,7 @@ class Engine(Protocol):
     def storage(self) -> str: ...
 
     async def begin_change(self, documents: Collection[str]) -> None:
-        """Record the documents whose points are going to change, for a restart after a kill."""
+        """Record the documents whose points are about to change, for a restart after a kill."""
         ...
 
     async def end_repair(self) -> None:
@@ -46,7 +46,8 @@ class Engine(Protocol):
         ...
 
     async def exchange(self, point: Point, before: Point | None) -> bool:
-        """Write the point of a document if it still is as it was read; return whether it was.
+        """Write the point of a document if it has not changed since it was read; return whether it
+        was written.
 
         `before` is the point with the fields `layout.STATE`, or None if there was none.
         """
@@ -59,7 +60,7 @@ class Engine(Protocol):
         fields: Sequence[str] | None = None,
         vectors: Sequence[str] = (),
     ) -> Sequence[Point]:
-        """Return payloads and the named vectors; points that are not there are left out."""
+        """Return payloads and the named vectors; points that do not exist are omitted."""
         ...
 
     async def scroll(
@@ -71,17 +72,20 @@ class Engine(Protocol):
         vectors: bool = False,
         limit: int | None = None,
     ) -> Sequence[Point]:
-        """Return all points whose payload has these values, or one of several.
+        """Return all points whose payload has these values; for a list, any of the values may
+        match.
 
-        With `groups`, only the points without groups and those with one of these; with `limit`,
-        the first ones by id.
+        If `groups` is given, only points without groups and points with one of these groups are
+        returned; if `limit` is given, only the first ones by id.
         """
         ...
 
     def pages(
         self, match: Mapping[str, str | Sequence[str]], *, fields: Sequence[str]
     ) -> AsyncIterator[Sequence[Point]]:
-        """Yield some fields of the points that `scroll` would return, at most 1,000 at once."""
+        """Yield the selected fields of the points that `scroll` would return, in batches of at most
+        1,000.
+        """
         ...
 
     async def find_each(
@@ -93,15 +97,17 @@ class Engine(Protocol):
         groups: Collection[str] | None = None,
         fields: Sequence[str] = (),
     ) -> Sequence[Sequence[Point]]:
-        """Return for each value at most `limit` points that have it in an indexed field."""
+        """Return, for each value, at most `limit` points that have it in an indexed field."""
         ...
 
     async def set_fields(self, changes: Sequence[tuple[PointId, Mapping[str, Any]]]) -> None:
-        """Set fields of points and leave their other fields; unknown points are ignored."""
+        """Set fields of points without changing their other fields; unknown points are ignored."""
         ...
 
     async def prepare_fields(self) -> None:
-        """Index the fields `layout.NAMED` where an earlier version made the index."""
+        """Create the indexes for the fields `layout.NAMED` if an earlier version created the
+        collection.
+        """
         ...
 
     async def count(
@@ -117,31 +123,34 @@ class Engine(Protocol):
         *,
         groups: Collection[str] | None = None,
     ) -> Mapping[str, int]:
-        """Return the values of an indexed field of the points that `scroll` would return.
+        """Return the values of an indexed field in the points that `scroll` would return.
 
-        Each has its number of points.
+        Each value is mapped to its number of points.
         """
         ...
 
     async def query(
         self, queries: Sequence[VectorQuery], *, groups: Collection[str] | None = None
     ) -> Sequence[QueryResult]:
-        """Answer queries together, in their order.
+        """Run several queries together, and return the results in order.
 
-        With `groups`, other points take no part: neither as results nor in the IDF of a term.
+        If `groups` is given, other points are excluded, both from the results and from the IDF of a
+        term.
         """
         ...
 
     def optimize_regularly(self) -> None:
-        """Build them during writes too, so that memory does not grow with the points."""
+        """Build the search index during writes as well, so that memory does not grow with the
+        number of points.
+        """
         ...
 
     async def copy_to(self, folder: Path) -> bool:
-        """Copy the files of the index below `folder`; return False if a server has them."""
+        """Copy the files of the index below `folder`; return False if they are on a server."""
         ...
 
     async def optimize(self) -> None:
-        """Build the search structures of the points that were written."""
+        """Build the search index for the points that were written."""
         ...
 
     async def close(self) -> None: ...

@@ -1,8 +1,8 @@
-"""Writes the links between documents: the names of documents that each passage mentions.
+"""Writes the links between documents, which are the document names that each passage mentions.
 
-Edges within a document are written with it. A link depends on the titles of all documents, so links
-are written when an ingestion has written its documents. A new title is looked up in all passages,
-an existing title only in the new ones.
+Edges within a document are written together with it. A link depends on the titles of all documents,
+so links are written after an ingestion has written its documents. A new title is looked up in all
+passages, and an existing title only in new passages.
 
 Links are stored in points without vectors, one for several chunks, because the engine copies a
 point with its vectors when one of its fields changes.
@@ -27,13 +27,13 @@ Changes = list[tuple[PointId, Mapping[str, Any]]]
 
 
 class GraphWriter:
-    """Connects the documents of one index; a run that was interrupted is repeated by the next."""
+    """Connects the documents of one index; an interrupted run is repaired by the next one."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     async def connect(self) -> int:
-        """Write the edges that are missing; return the number of documents that lacked some."""
+        """Write missing edges; return the number of documents that lacked some."""
         listed = await self._engine.scroll({"kind": "document"}, fields=_DOCUMENT_FIELDS)
         marks = await self._engine.scroll({"kind": "links"}, fields=("document", CONNECTED))
         marked = {
@@ -65,7 +65,7 @@ class GraphWriter:
         return len(pending)
 
     async def _name(self, documents: Iterable[Point]) -> None:
-        """Write the names of documents that an earlier version of Refdesk has written."""
+        """Write the names of documents that were written by an earlier version of Refdesk."""
         changes: Changes = [
             (document.id, {CALLED: list_called_names(document.payload["title"])})
             for document in documents
@@ -74,7 +74,7 @@ class GraphWriter:
         await self._engine.set_fields(changes)
 
     async def _add(self, documents: Sequence[Point], new: NameTable, every: NameTable) -> None:
-        """Write the links of connected documents that have one of the new names."""
+        """Write the links of connected documents that mention one of the new names."""
         by_id = {document.payload["document"]: document for document in documents}
         chunks = await self._read_chunks(by_id, ("document", "version", "ordinal", "text"))
         for document_id, own in chunks.items():
@@ -102,7 +102,7 @@ class GraphWriter:
     async def _read_chunks(
         self, documents: Mapping[str, Point], fields: Sequence[str]
     ) -> dict[str, list[Point]]:
-        """Return the chunks of the present versions of documents, in their order."""
+        """Return the chunks of the current versions of documents, in order."""
         points = await self._engine.scroll(
             {"kind": "chunk", "document": list(documents)}, fields=fields
         )
@@ -124,7 +124,7 @@ def _divide(documents: Sequence[Point]) -> list[Sequence[Point]]:
 
 
 def _make_points(document: Point, chunks: Sequence[Point], table: NameTable) -> dict[int, Point]:
-    """Return the points of links of a document by their number; the first one is always there."""
+    """Return the points for the links of a document by number; the first one always exists."""
     payload = document.payload
     links: dict[int, dict[str, list[str]]] = {0: {}}
     for chunk in chunks:
@@ -150,7 +150,7 @@ def _make_points(document: Point, chunks: Sequence[Point], table: NameTable) -> 
 
 
 def _find_changes(title: str, chunks: Sequence[Point]) -> Changes:
-    """Return the edges of a document that an earlier version of Refdesk has written."""
+    """Return the edges of a document that was written by an earlier version of Refdesk."""
     if all(MENTIONED in chunk.payload for chunk in chunks):
         return []
     edges = find_own_edges(title, [_read_chunk(chunk) for chunk in chunks])

@@ -1,8 +1,8 @@
 """The folders of an assistant's embedded indexes.
 
-One index answers questions. Another one, of another embedding model, may be written to replace it.
-A file names the folder of the first; it is written last, so that a kill at any time leaves an index
-that is complete.
+One index serves questions. Another one, for a different embedding model, may be written to replace
+it. A file contains the name of the serving folder. It is written last, so that the serving index is
+complete even if the process is killed at any time.
 """
 
 import hashlib
@@ -23,14 +23,14 @@ log = structlog.get_logger("knowledge")
 
 
 class _Pointer(BaseModel, frozen=True, extra="forbid"):
-    """The name of the folder that answers, and those of folders that it has replaced."""
+    """The name of the serving folder, and the names of the folders that it has replaced."""
 
     serving: str
     replaced: tuple[str, ...] = ()
 
 
 class IndexFolders:
-    """The indexes of one assistant below a folder."""
+    """The indexes of one assistant, below a folder."""
 
     def __init__(self, folder: Path, tenant: str, assistant: str) -> None:
         self._folder = folder
@@ -39,20 +39,20 @@ class IndexFolders:
 
     @property
     def serving(self) -> str:
-        """The name of the folder that answers; raises `IndexUnavailable` if it cannot be read."""
+        """The name of the serving folder; raises `IndexUnavailable` if it cannot be read."""
         return self._read().serving
 
     def name_replacement(self, vectors: VectorIdentity) -> str:
-        """Return the name of the folder in which an index of such vectors is written."""
+        """Return the name of the folder in which an index with such vectors is written."""
         digest = hashlib.sha256(repr(tuple(vectors)).encode()).hexdigest()
         return f"{self._first}.{digest[:12]}"
 
     def has(self, name: str) -> bool:
-        """Return whether there is a folder of that name."""
+        """Return whether there is a folder with this name."""
         return (self._folder / name).exists()
 
     async def open_serving(self, identity: Identity) -> QdrantIndex:
-        """Open the index that answers; raises as `open_embedded`."""
+        """Open the serving index; raises the same errors as `open_embedded`."""
         self.remove_replaced()
         while True:
             name = self.serving
@@ -63,7 +63,9 @@ class IndexFolders:
             await index.close()
 
     async def open_replacement(self, identity: Identity) -> QdrantIndex:
-        """Open the index that is written to replace the present one; raises as `open_embedded`."""
+        """Open the index that is written to replace the serving one; raises the same errors as
+        `open_embedded`.
+        """
         name = self.name_replacement(identity.vectors)
         self.remove_replaced()
         index = await open_embedded(self._folder, identity, name=name)
@@ -76,15 +78,15 @@ class IndexFolders:
         return index
 
     def switch(self, name: str) -> None:
-        """Let the index of this name answer, from the next start of each process."""
+        """Let the index with this name serve questions, from the next start of each process."""
         pointer = self._read()
         replaced = {pointer.serving, *pointer.replaced} - {name}
         self._write(_Pointer(serving=name, replaced=tuple(sorted(replaced))))
 
     def remove_replaced(self) -> list[str]:
-        """Remove the replaced indexes; return the names of those that are still there.
+        """Remove the replaced indexes; return the names of those that still exist.
 
-        They are open in a process, or cannot be removed, which is logged.
+        These are open in a process, or could not be removed, which is logged.
         """
         pointer = self._read()
         return [name for name in pointer.replaced if self.has(name) and not self._remove(name)]

@@ -1,4 +1,4 @@
-"""Reads documents of an index: all of them, or those that a person of some groups may read."""
+"""Reads documents from an index: all of them, or those that a person in some groups may read."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -25,9 +25,10 @@ Revision = Callable[[], Awaitable[str]]
 class IndexReader:
     """See `knowledge.index.port.ReadableIndex`.
 
-    `groups` are those of the person for whom documents are read; None: all documents are read. The
-    engine filters every list by them, so that no other document takes part in a search. Without
-    `restricts`, queries of vectors are not filtered, because no document names a group.
+    `groups` are the groups of the person for whom documents are read; None means that all documents
+    are read. The engine filters every list by them, so that other documents do not take part in a
+    search. If `restricts` is false, vector queries are not filtered, because no document is
+    restricted to a group.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Lists the documents of an index, and selects some by id, file or pattern."""
+"""Lists the documents in an index, and selects documents by id, file, or pattern."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -9,10 +9,11 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class ListedDocument:
-    """A document as the index has it; `root` is the ingested path, `source` the file below it.
+    """A document as stored in the index; `root` is the ingested path, and `source` the file below
+    it.
 
-    `path` is the file where the source is a label that the document states.
-    `groups_chosen`: the owner chose the groups, in place of those that the source states.
+    `path` is the file if the source is a label that the document states. `groups_chosen` is true if
+    the owner set the groups, overriding those that the source states.
     """
 
     id: str
@@ -31,14 +32,16 @@ class ListedDocument:
 
     @property
     def file(self) -> str:
-        """The absolute path or the web address that the document was read from."""
+        """The absolute path or the URL from which the document was read."""
         if "://" in self.root:
             return self.url or f"{self.root.rstrip('/')}/{self.source}"
         return find_file(self.root, self.path or self.source)
 
 
 def find_file(root: str, source: str) -> str:
-    """Return the path of a file of an ingested path; a file and an archive are in their folder."""
+    """Return the path of a file below an ingested path; for a file or an archive, it is relative to
+    its folder.
+    """
     path = Path(root)
     is_archive = path.suffix.lower() == ".zip" and source.startswith(f"{path.name}/")
     if (is_archive or path.name == source) and not path.is_dir():
@@ -49,7 +52,8 @@ def find_file(root: str, source: str) -> str:
 def select_documents(
     documents: Iterable[ListedDocument], patterns: Sequence[str], *, folder: str = ""
 ) -> list[ListedDocument]:
-    """Return the documents matching a pattern, by id; all of them without patterns.
+    """Return the documents that match a pattern, sorted by id, or all of them if there are no
+    patterns.
 
     A pattern is an id, a file as ingested, a path of a file or folder (which may no longer exist),
     or one of these with `*`, `?` and `[...]`. Relative paths start at `folder`.
@@ -68,10 +72,10 @@ def select_documents(
 def select_by_name(
     documents: Iterable[ListedDocument], patterns: Sequence[str]
 ) -> list[ListedDocument]:
-    """Return the documents whose id, source or web address matches a pattern, by id.
+    """Return the documents whose id, source, or web address matches a pattern, sorted by id.
 
-    A pattern is such a name, a folder in it, or one with `*`, `?` and `[...]`. Nothing is looked up
-    in the file system, and the ingested paths are not compared.
+    A pattern is such a name, a folder in it, or one with `*`, `?` and `[...]`. The file system is
+    not accessed, and the ingested paths are not compared.
     """
     return sorted(
         (
@@ -88,7 +92,9 @@ def select_by_name(
 
 
 def select_by_text(documents: Iterable[ListedDocument], text: str) -> list[ListedDocument]:
-    """Return the documents with a text in title, id, source or web address, in any case, by id."""
+    """Return the documents whose title, id, source, or web address contains a text, ignoring case,
+    sorted by id.
+    """
     wanted = text.casefold()
     return sorted(
         (
@@ -104,14 +110,14 @@ def select_by_text(documents: Iterable[ListedDocument], text: str) -> list[Liste
 
 
 def find_enclosing_root(documents: Iterable[ListedDocument], path: str) -> str | None:
-    """Return the outermost ingested folder that contains a path; None when there is none."""
+    """Return the outermost ingested folder that contains a path, or None."""
     roots = {document.root for document in documents}
     enclosing = [root for root in roots if root != path and is_below(path, root)]
     return min(enclosing, key=len, default=None)
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Return whether an absolute path is a folder or lies below it."""
+    """Return whether an absolute path is a folder or is below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 

@@ -1,7 +1,7 @@
-"""Decides which indexed documents belong to an ingested path when ingested paths overlap.
+"""Decides which indexed documents belong to an ingested path if ingested paths overlap.
 
-A folder inside an ingested folder is read as its part, so its pages keep their names. A folder
-around ingested paths takes their documents over.
+A folder inside an ingested folder is treated as a part of it, so its pages keep their names. A
+folder that contains ingested paths takes over their documents.
 """
 
 import os
@@ -16,7 +16,7 @@ from knowledge.index.listing import ListedDocument, find_enclosing_root, is_belo
 
 
 class SurveySource(Protocol):
-    """Surveys documents outside of local paths; receives the listing of the index."""
+    """Surveys documents outside of local paths; it receives the listing of the index."""
 
     def __call__(
         self, listed: Sequence[ListedDocument], read_title: ReadTitle, language_of: LanguageOf
@@ -30,9 +30,9 @@ def survey_part(
     language_of: LanguageOf,
     web_address: str = "",
 ) -> Survey:
-    """Return the files at a path, placed as in the ingested folder around it, if there is one.
+    """Return the files at a path, as part of the ingested folder that contains it, if there is one.
 
-    Raises `OSError` when there are none or access is denied.
+    Raises `OSError` if there are no files or access is denied.
     """
     path.stat()
     own = os.path.realpath(path)
@@ -46,10 +46,10 @@ def survey_part(
 
 
 def find_owned(listed: Sequence[ListedDocument], surveyed: Survey) -> dict[str, str]:
-    """Return the content hashes by id of the indexed documents that a survey covers.
+    """Return the content hashes, by id, of the indexed documents that a survey covers.
 
-    These are the documents of its root, or of its part, and those of other roots whose files it
-    found.
+    These are the documents in its root, or in its part of it, and those of other roots whose files
+    it found.
     """
     files = {os.path.join(surveyed.root, str(file.path)) for file in surveyed.walk.files}
     return {

@@ -1,6 +1,6 @@
-"""Recognises changelogs and indexes: pages that name many subjects and explain none.
+"""Recognizes changelogs and indexes, which are pages that mention many subjects but explain none.
 
-They match most questions a little, so a search weighs them less.
+They match most questions to a small degree, so they get a lower weight in a search.
 """
 
 import re
@@ -23,18 +23,20 @@ _VERSION_ALONE = re.compile(
     r"(?:\W{0,3}$|\W{1,3}.{0,30}\b(?:19|20)\d\d\b))",
     re.IGNORECASE,
 )
-"""A heading that is a version, perhaps with its date: "3.1 The name" is a numbered section."""
+"""A heading that is a version, possibly with a date; "3.1 The name" is a numbered section
+instead.
+"""
 _MARKDOWN_LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(")
 _HTML_LINK = re.compile(r"<a\b[^<>]{0,500}>([^<>]{1,200})</a>", re.IGNORECASE)
 _LEAST_HEADINGS = 3
 _LEAST_ITEMS = 5
 _MOST_SOURCE = 400_000
 _MOST_OTHER_SHARE = 0.3
-"""The share of an index's words that may be outside of its links' items."""
+"""The share of words in an index page that may be outside of its list of links."""
 
 
 class PageKind(StrEnum):
-    """The kind of a page; `CONTENT` explains its subject."""
+    """The type of a page; `CONTENT` explains its subject."""
 
     CONTENT = ""
     CHANGELOG = "changelog"
@@ -42,14 +44,16 @@ class PageKind(StrEnum):
 
 
 def recognise_kind(page: Page, source: bytes) -> PageKind:
-    """Return the kind of a page; `source` is the file that it was read from."""
+    """Return the type of a page; `source` is the file from which it was read."""
     if _is_changelog(page):
         return PageKind.CHANGELOG
     return PageKind.INDEX if _is_index(page, source) else PageKind.CONTENT
 
 
 def _is_changelog(page: Page) -> bool:
-    """Return whether most headings are versions, or some where the page or its file is named so."""
+    """Return whether most headings are versions, or some of them if the name of the page or file
+    says so.
+    """
     headings = [
         block.text
         for block in page.blocks
@@ -63,7 +67,7 @@ def _is_changelog(page: Page) -> bool:
 
 
 def _is_index(page: Page, source: bytes) -> bool:
-    """Return whether most words of a page are in items that begin with a link."""
+    """Return whether most words of a page are in list items that begin with a link."""
     items = [block for block in page.blocks if block.kind is BlockKind.ITEM]
     if len(items) < _LEAST_ITEMS:
         return False

@@ -1,6 +1,6 @@
-"""The index port: writes complete documents, reads chunks with their vectors.
+"""The index port, which writes complete documents and reads chunks with their vectors.
 
-One index holds the documents of one tenant and one assistant, written with one embedding model.
+An index contains the documents of one tenant and one assistant, written with one embedding model.
 Every method raises `IndexUnavailable` if the index cannot be reached. A change is atomic per
 document: a reader gets the old version or the new one, never a mixture.
 """
@@ -30,7 +30,7 @@ from knowledge.rule_descriptions import Description
 class IndexInfo:
     """The identity and size of an index; `embedding` is the model that computed its vectors.
 
-    `forms` names the forms of the texts that it embedded.
+    `forms` is the name of the text forms that were embedded.
     """
 
     location: str
@@ -50,10 +50,10 @@ class IndexInfo:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk in the form that a search needs, without its text; `vector` is L2-normalised.
+    """A chunk in the form needed by a search, without its text; `vector` is L2-normalized.
 
-    `defined` are the terms that its text defines and, on the first chunk, the keywords that the
-    source states for the page.
+    `defined` contains the terms that its text defines and, on the first chunk, the keywords that
+    the source states for the page.
     """
 
     point: PointId
@@ -66,11 +66,11 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """One version of a document in the form that a search needs.
+    """One version of a document, in the form needed by a search.
 
-    `summary` is the text of its summary and key points, `labels` are additions from its stated
-    metadata; `kind` is a `PageKind`. `version` identifies this state of the document,
-    `stated_version` is the version that it states.
+    `summary` is the text of its summary and key points, `labels` contains additions from its stated
+    metadata, and `kind` is a `PageKind`. `version` identifies this state of the document, and
+    `stated_version` is the version that the document states.
     """
 
     document_id: str
@@ -101,9 +101,9 @@ class WrittenDocument:
 
 @dataclass(frozen=True, slots=True)
 class IndexCounts:
-    """The size of an index; `languages` are those of its documents, ISO 639-1.
+    """The size of an index; `languages` contains the languages of its documents (ISO 639-1).
 
-    `labelled` documents have stated metadata that adds to their text.
+    `labelled` counts the documents whose stated metadata adds to their text.
     """
 
     chunks: int
@@ -129,14 +129,16 @@ class IndexedPassage:
 
 
 class ReadableIndex(Protocol):
-    """Reads the documents of an index, or those that a person may read."""
+    """Reads the documents in an index, or only those that a person may read."""
 
     async def revision(self) -> str:
-        """Return a value that every change changes; cheap enough to read before each search."""
+        """Return a value that changes with every change; reading it is cheap enough to do before
+        each search.
+        """
         ...
 
     async def groups(self) -> frozenset[str]:
-        """Return the groups that any of these documents names."""
+        """Return the groups to which any of these documents is restricted."""
         ...
 
     async def versions(self) -> Mapping[str, str]:
@@ -146,43 +148,47 @@ class ReadableIndex(Protocol):
     async def list_documents(
         self, document_ids: Sequence[str] | None = None
     ) -> Sequence[ListedDocument]:
-        """Return these documents, or those of some ids, without their texts."""
+        """Return these documents, or those with the given ids, without their texts."""
         ...
 
     async def languages(self) -> Mapping[str, int]:
-        """Return the number of documents in each language, ISO 639-1."""
+        """Return the number of documents in each language (ISO 639-1)."""
         ...
 
     async def counts(self) -> IndexCounts:
-        """Return the number of these documents and of their chunks."""
+        """Return the number of these documents, and of their chunks."""
         ...
 
     async def query(self, queries: Sequence[VectorQuery]) -> Sequence[QueryResult]:
-        """Answer queries together, in their order."""
+        """Run several queries together, and return the results in order."""
         ...
 
     async def fields_of(
         self, points: Sequence[PointId], fields: Sequence[str]
     ) -> Mapping[PointId, Mapping[str, Any]]:
-        """Return fields of points by their ids; deleted points are left out."""
+        """Return fields of points by point id; deleted points are omitted."""
         ...
 
     async def read_points(
         self, points: Sequence[PointId], fields: Sequence[str], vectors: Sequence[str]
     ) -> Mapping[PointId, StoredPoint]:
-        """Return fields and vectors of points by their ids; points that are gone are left out."""
+        """Return fields and vectors of points by point id; points that no longer exist are
+        omitted.
+        """
         ...
 
     async def has_graph(self) -> bool:
-        """Return whether edges are written; not so in an index of an earlier version."""
+        """Return whether edges were written, which is not the case in an index from an earlier
+        version.
+        """
         ...
 
     async def find_each(
         self, field: str, values: Sequence[str], fields: Sequence[str], limit: int
     ) -> Sequence[Sequence[Mapping[str, Any]]]:
-        """Return for each value fields of at most `limit` points that have it in a field.
+        """Return, for each value, fields of at most `limit` points that have it in a field.
 
-        The field is one of `layout.NAMED`.
+        The field must be one of `layout.NAMED`.
         """
         ...
 
@@ -192,25 +198,25 @@ class ReadableIndex(Protocol):
         fields: Sequence[str],
         limit: int | None = None,
     ) -> Mapping[PointId, Mapping[str, Any]]:
-        """Return fields of the documents that have these values, by the ids of their points."""
+        """Return fields of the documents that have these values, by point id."""
         ...
 
     async def load(self, document_ids: Sequence[str]) -> Sequence[StoredDocument]:
-        """Return the present versions; deleted documents are left out."""
+        """Return the current versions; deleted documents are omitted."""
         ...
 
     async def passages(self, points: Sequence[PointId]) -> Mapping[PointId, IndexedPassage]:
-        """Return the texts of chunks by point; deleted chunks are left out."""
+        """Return the texts of chunks by point; deleted chunks are omitted."""
         ...
 
     async def picture(self, document_id: str, picture: str) -> PictureFile | None:
-        """Return a picture of a document; None if it was deleted or its document is not
+        """Return a picture in a document, or None if it was deleted or its document is not
         accessible.
         """
         ...
 
     async def calibrations(self) -> Calibrations:
-        """Return the calibrations of the embedding model that were put last."""
+        """Return the most recently stored calibrations of the embedding model."""
         ...
 
 
@@ -218,27 +224,30 @@ class Index(ReadableIndex, Protocol):
     """Stores the documents of one tenant and one assistant, and reads all of them."""
 
     def visible_to(self, groups: Collection[str], *, restricts: bool = True) -> ReadableIndex:
-        """Return an index of the documents that a person of these groups may read.
+        """Return an index of the documents that a person in these groups may read.
 
-        Without `restricts`, no document names a group: queries need no filter then. Texts are
-        checked nevertheless.
+        `restricts` is false if no document is restricted to a group, so that queries do not need a
+        filter. Texts are checked nevertheless.
         """
         ...
 
     async def info(self) -> IndexInfo: ...
 
     async def hashes(self, root: str) -> dict[str, str]:
-        """Return the content hashes of all documents that were put under `root`, by id."""
+        """Return the content hashes, by document id, of all documents that were stored under
+        `root`.
+        """
         ...
 
     async def read_written(self, document_id: str) -> WrittenDocument | None:
-        """Return the written parts of a document; None if it was deleted or is being changed."""
+        """Return the written parts of a document, or None if it was deleted or is being changed."""
         ...
 
     async def put(self, document: Document, vectors: Sequence[Sequence[float]], root: str) -> None:
-        """Add a document or replace its present version; `vectors` has one per chunk, in order.
+        """Add a document or replace its current version; `vectors` contains one vector per chunk,
+        in order.
 
-        It keeps the groups that `choose_groups` set.
+        Groups that were set with `choose_groups` are kept.
         """
         ...
 
@@ -249,17 +258,18 @@ class Index(ReadableIndex, Protocol):
     async def choose_groups(
         self, document_ids: Sequence[str], groups: Sequence[str] | None
     ) -> None:
-        """Set the readers of documents, regardless of their source; empty: everybody.
+        """Set the readers of documents, regardless of their source; an empty value allows
+        everybody.
 
-        None: the next ingestion sets what the source states. Repeat an interrupted call, after
-        which some passages may still have the earlier groups.
+        None lets the next ingestion set the readers that the source states. If the call is
+        interrupted, repeat it, because some passages may still have the earlier groups.
         """
         ...
 
     async def connect(self) -> int:
-        """Write the edges that are missing; return the number of documents that lacked some.
+        """Write missing edges; return the number of documents that lacked some.
 
-        It belongs at the end of each ingestion: links depend on the titles of all documents.
+        Call this at the end of each ingestion, because links depend on the titles of all documents.
         """
         ...
 
@@ -268,21 +278,23 @@ class Index(ReadableIndex, Protocol):
         ...
 
     def optimize_regularly(self) -> None:
-        """Build the search structures during writes too, which bounds the memory of ingestion.
+        """Build the search index during writes as well, which limits the memory usage of ingestion.
 
-        For a process that runs no searches, because an embedded index blocks it in the meantime.
+        This is intended for a process that runs no searches, because an embedded index blocks it
+        while this runs.
         """
         ...
 
     async def copy_to(self, folder: Path) -> bool:
-        """Copy the files of the index below `folder`; return False if a server has them."""
+        """Copy the files of the index below `folder`; return False if they are on a server."""
         ...
 
     async def optimize(self) -> None:
-        """Build the search structures of new points.
+        """Build the search index for new points.
 
-        Without it, searches compare their vector with every chunk written since then. An embedded
-        index blocks the whole process in the meantime: 20 to 90 s for 100,000 chunks.
+        Until this is called, searches compare the query vector with every chunk written since the
+        last call. An embedded index blocks the whole process while this runs (20 to 90 s for
+        100,000 chunks).
         """
         ...
 

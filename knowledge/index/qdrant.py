@@ -1,4 +1,4 @@
-"""Stores documents in Qdrant, independent of the engine."""
+"""Stores documents in Qdrant, independently of the engine."""
 
 import asyncio
 import time
@@ -94,9 +94,9 @@ class QdrantIndex(IndexReader):
         root: str,
         replaced: list[str],
     ) -> bool:
-        """Write a version of a document; return False if it was changed at the same time.
+        """Write a version of a document; return False if the document was changed concurrently.
 
-        `replaced` gets the versions that are not used any more when one was written.
+        If the version was written, `replaced` receives the versions that are no longer in use.
         """
         version, identity = layout.make_version(), layout.document_identity(document.id)
         fields = (*layout.STATE, layout.GROUPS, layout.CHOSEN)
@@ -134,7 +134,7 @@ class QdrantIndex(IndexReader):
             await self._write_manifest()
 
     async def _remove(self, document_ids: Sequence[str]) -> None:
-        """Remove the present versions: another process may be writing the next ones."""
+        """Remove the current versions; another process may be writing new ones."""
         names = [layout.document_identity(name) for name in document_ids]
         present = await self._engine.retrieve(names, fields=["version"])
         if not present:
@@ -231,8 +231,8 @@ class QdrantIndex(IndexReader):
         if written != own:
             raise IndexMismatch(
                 f"the index at {self._engine.location} was written with the embedding model "
-                f"{_describe_embedding(*written)}, not with {_describe_embedding(*own)}: set "
-                "EMBEDDING_MODEL and its settings as they were, or ingest into another place",
+                f"{_describe_embedding(*written)}, not with {_describe_embedding(*own)}: restore "
+                "the previous EMBEDDING_MODEL and its settings, or ingest into a new index",
                 written,
             )
         if self._engine.was_interrupted:

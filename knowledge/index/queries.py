@@ -1,4 +1,4 @@
-"""The query of a vector: the request of a search to the engine, and its result."""
+"""The vector query, with which a search requests points from the engine, and its result."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float32]
 Terms = npt.NDArray[np.uint32]
 PointId = UUID
-"""The name of a point; the embedded engine takes and gives it faster than its text."""
+"""The id of a point; the embedded engine handles this type faster than text."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparseText:
-    """A text in the form of BM25: hashed terms and their saturated frequencies, without IDF."""
+    """A text in BM25 form: hashed terms with saturated frequencies, without IDF."""
 
     terms: Terms
     weights: Floats
@@ -24,7 +24,9 @@ class SparseText:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """The points that a query found, best first; `payloads` and `texts` are empty if not asked."""
+    """The points found by a query, best first; `payloads` and `texts` are empty if not
+    requested.
+    """
 
     ids: Sequence[PointId]
     scores: Floats
@@ -32,22 +34,24 @@ class QueryResult:
     texts: Sequence[SparseText] = ()
 
     def by_id(self) -> dict[PointId, float]:
-        """Return the scores by the ids of the points."""
+        """Return the scores by point id."""
         return dict(zip(self.ids, self.scores.tolist(), strict=True))
 
 
 NOTHING_FOUND = QueryResult((), np.zeros(0, dtype=np.float32))
 _TERM_DIGITS = 3
 HNSW_EF = 160
-"""The candidates that an engine looks at in its graph, more than any search asks for."""
+"""The number of candidates that an engine considers in its graph, which is more than any search
+requests.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorQuery:
-    """Asks for the points whose vector `using` is nearest to `vector`, best first.
+    """Requests the points whose vector `using` is nearest to `vector`, best first.
 
-    `points` restricts it to the points with these ids, whose scores are exact. `fields` are the
-    fields of the payload to return; with `returns_text` the sparse vector is returned too.
+    `points` restricts the query to points with these ids, whose scores are exact. `fields` contains
+    the payload fields to return; if `returns_text` is true, the sparse vector is returned as well.
     """
 
     using: str
@@ -60,14 +64,14 @@ class VectorQuery:
 
 @dataclass(frozen=True, slots=True)
 class StoredPoint:
-    """A point with the requested fields of its payload and the requested texts, by name."""
+    """A point with the requested fields of its payload, and the requested texts by name."""
 
     payload: Mapping[str, Any]
     texts: Mapping[str, SparseText]
 
 
 class ScoredPoint(Protocol):
-    """A point that an engine found; both engines have the same attributes."""
+    """A point found by an engine; both engines use the same attributes."""
 
     @property
     def id(self) -> Any: ...
@@ -83,7 +87,7 @@ class ScoredPoint(Protocol):
 
 
 def read_result(query: VectorQuery, points: Sequence[ScoredPoint]) -> QueryResult:
-    """Return the result of an engine for a query."""
+    """Return the result of a query, converted from the engine's points."""
     if not points:
         return NOTHING_FOUND
     scores = np.array([point.score for point in points], dtype=np.float32)
@@ -99,11 +103,11 @@ def read_result(query: VectorQuery, points: Sequence[ScoredPoint]) -> QueryResul
 
 
 def read_id(value: Any) -> PointId:
-    """Return the name of a point of an engine; a server gives it as a text."""
+    """Return the id of a point from an engine; a server returns it as text."""
     return value if isinstance(value, UUID) else UUID(str(value))
 
 
 def read_sparse(vector: Any) -> SparseText:
-    """Return a sparse vector of an engine, which has `indices` and `values`."""
+    """Return a sparse vector from an engine, which has `indices` and `values`."""
     indices = np.array(vector.indices, dtype=np.uint32)
     return SparseText(indices, np.array(vector.values, dtype=np.float32))

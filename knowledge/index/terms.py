@@ -1,10 +1,10 @@
 """Splits text into the terms of the keyword search.
 
-A word becomes its stem (Snowball, by the text's language) without accents. An identifier yields
-itself and its parts: `num_cpus` also `num` and `cpus`, `RayCluster` also `ray` and `cluster`,
-`14.2` also `14` and `2`, `v2.1.0` also `2.1.0`.
-Scripts without spaces, and Korean, yield pairs of adjacent characters. Function words are omitted
-unless the text has no others.
+A word is reduced to its stem (Snowball, for the text's language) without accents. An identifier
+results in itself and its parts: `num_cpus` also in `num` and `cpus`, `RayCluster` also in `ray` and
+`cluster`, `14.2` also in `14` and `2`, and `v2.1.0` also in `2.1.0`. Scripts without spaces, and
+Korean, result in pairs of adjacent characters. Function words are omitted unless the text contains
+no other words.
 """
 
 import re
@@ -77,9 +77,9 @@ def leave_out_unknown(terms_asked: Sequence[str], is_known: Callable[[str], bool
     """Return the terms of a question without those whose absence from all documents is not
     informative.
 
-    An unknown identifier is represented by its parts: an index that was built before identifiers
-    were indexed whole contains only those. In a script without spaces, an unknown pair of
-    characters that shares a character with a known neighbour joins two words.
+    An unknown identifier is represented by its parts, because an index that was built before
+    identifiers were indexed as a whole contains only the parts. In a script without spaces, an
+    unknown pair of characters that shares a character with a known neighbour joins two words.
     """
     known = [is_known(term) for term in terms_asked]
 
@@ -97,19 +97,21 @@ def leave_out_unknown(terms_asked: Sequence[str], is_known: Callable[[str], bool
 
 
 def surface_words(text: str) -> list[str]:
-    """Return the words with spaces between them as they are spelled, in lower case."""
+    """Return the words in a text that are separated by spaces, as they are spelled, in lower
+    case.
+    """
     words = _WORD.findall(unicodedata.normalize("NFKC", text))
     return [word[:_LONGEST].lower() for word in words if not _IS_UNSPACED.match(word)]
 
 
 def find_runs(text: str) -> list[str]:
-    """Return the runs of characters of scripts without spaces, and of Korean."""
+    """Return the sequences of characters from scripts without spaces, and from Korean."""
     words = _WORD.findall(unicodedata.normalize("NFKC", text))
     return [word for word in words if _IS_UNSPACED.match(word)]
 
 
 def without_accents(word: str) -> str:
-    """Remove the accents of Latin letters; in other scripts a mark makes a different letter."""
+    """Remove the accents from Latin letters; in other scripts, a mark makes a different letter."""
     if word.isascii() or not "a" <= unicodedata.normalize("NFD", word)[0] <= "z":
         return word
     apart = unicodedata.normalize("NFD", word)
@@ -125,7 +127,7 @@ def _list_terms(text: str) -> Iterator[str]:
 
 
 def _list_identifiers(run: str) -> Iterator[str]:
-    """Yield a number, version, code or date whole, and a version also without its `v`."""
+    """Yield each number, version, code, or date as a whole, and a version also without its `v`."""
     if len(run) <= _LONGEST and _JOINT.search(run) and _DIGIT.search(run):
         yield run
         if _NAMED_VERSION.match(run):

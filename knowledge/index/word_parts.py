@@ -1,10 +1,11 @@
-"""Splits words into parts: inflected forms and compounds of a word share most of them.
+"""Splits words into parts, because inflected forms and compounds of a word share most of their
+parts.
 
-Parts are sequences of four letters, the size that serves most European languages best (McNamee and
-Mayfield 2004, Character N-Gram Tokenization for European Language Text Retrieval), and the first
-three letters. An index has them for documents in languages that its embedding model does not know;
-they are indexed in addition to the terms of the text. Scripts without spaces need none: their terms
-are pairs of characters.
+Parts are sequences of four letters, which is the size that works best for most European languages
+(McNamee and Mayfield 2004, Character N-Gram Tokenization for European Language Text Retrieval), and
+the first three letters. An index contains them for documents in languages that its embedding model
+does not support, in addition to the terms of the text. They are not needed for scripts without
+spaces, whose terms are pairs of characters.
 """
 
 import re
@@ -19,32 +20,32 @@ _SIZE = 4
 _BEGINNING = 3
 _LEAST_PARTS = 2
 _SHARE = 0.65
-"""The share of the parts of a word that a text with a form of it has: "gestern" is not in a text
-with "gestellt".
+"""The share of a word's parts that must be in a text for it to contain a form of the word:
+"gestern" is not in a text with "gestellt".
 """
 _MARK = "~"
-"""Begins every part, and no term of a text."""
+"""The first character of every part, which no term of a text begins with."""
 _HIRAGANA = re.compile("[\u3040-\u309f]")
 _HANGUL = re.compile("[\uac00-\ud7af]")
 _ALPHABET = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-"""Letters of scripts without spaces in which two letters do not form a word."""
+"""Letters in scripts without spaces in which two letters do not form a word."""
 _ADJACENT = 3
-"""The number of adjacent pairs of such letters that are evidence of a word."""
+"""The number of adjacent pairs of such letters that indicate a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentWord:
     """A word of a question that names a subject.
 
-    A text contains it if it has all of its `terms`, or most of its `parts`.
+    A text contains the word if it contains all of its `terms`, or most of its `parts`.
     """
 
     terms: tuple[str, ...]
     parts: tuple[str, ...] = ()
 
     def is_in(self, has: Callable[[str], bool]) -> bool:
-        """Return whether a text contains the word; `has` returns whether it has a term or a
-        part.
+        """Return whether a text contains the word; `has` returns whether the text contains a term
+        or part.
         """
         held = sum(map(has, self.parts))
         is_likely = held >= _LEAST_PARTS and held >= _SHARE * len(self.parts)
@@ -52,13 +53,13 @@ class ContentWord:
 
 
 def list_parts(text: str, language: str) -> list[str]:
-    """Return the parts of the words of a text, without those of function words."""
+    """Return the parts of the words in a text, except for function words."""
     small = list_small_words(language)
     return [part for word in surface_words(text) if word not in small for part in _split(word)]
 
 
 def list_content_words(text: str, language: str) -> list[ContentWord]:
-    """Return the words of a question, without those that only ask and function words."""
+    """Return the words in a question, without question words and function words."""
     small = list_small_words(language)
     spaced = [
         ContentWord(tuple(terms(word, language)), tuple(_split(word)))
@@ -78,9 +79,9 @@ def _split(word: str) -> Iterator[str]:
 
 
 def _list_unspaced(text: str, small: frozenset[str]) -> Iterator[ContentWord]:
-    """Yield the evidence of a word in scripts without spaces.
+    """Yield the terms that indicate a word in scripts without spaces.
 
-    Korean words begin with their stem; Japanese writes endings in hiragana.
+    Korean words begin with their stem; Japanese uses hiragana for inflectional endings.
     """
     for run in find_runs(text):
         pairs = [first + second for first, second in pairwise(run)]

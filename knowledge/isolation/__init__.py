@@ -1,1 +1,1 @@
-"""Reads documents in a process that is ended when a document takes too much time or memory."""
+"""Reads documents in a process that is killed if a document takes too much time or memory."""

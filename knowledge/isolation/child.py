@@ -1,8 +1,9 @@
-"""The main loop of a reader process: limits itself, then answers one request after the other.
+"""The main loop of a reader process, which sets its own limits, then handles one request after the
+other.
 
-The limits are the kernel's, so that they apply inside C code and endless loops, even after the
-parent has ended. Time is processor time, so that a busy machine does not make documents appear
-hostile.
+The limits are enforced by the kernel, so that they apply inside C code and endless loops, even
+after the parent has ended. Time is measured as processor time, so that a busy machine does not make
+documents appear malicious.
 """
 
 import gc
@@ -35,7 +36,9 @@ _SWEEP_BYTES = 1_000_000
 
 
 def main() -> None:
-    """Answer the requests of standard input on standard output, until there are no more."""
+    """Handle requests from standard input, writing the responses to standard output, until there
+    are no more.
+    """
     hide_memory()
     forgo_privileges()
     memory = int(sys.argv[1]) * 1024 * 1024
@@ -63,7 +66,9 @@ def main() -> None:
 
 
 def _own_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Keep the streams private: output printed by a library must not become an answer."""
+    """Keep the streams private, so that output printed by a library cannot be mistaken for a
+    response.
+    """
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -91,22 +96,22 @@ def _limit_processor(until: float) -> None:
 
 
 def _lower(kind: int, limit: int) -> None:
-    """Set a limit, unless a lower one is set."""
+    """Set a limit, unless a lower one is already set."""
     soft, _ = resource.getrlimit(kind)
     if soft == resource.RLIM_INFINITY or limit < soft:
         resource.setrlimit(kind, (limit, limit))
 
 
 def _present_bytes() -> int:
-    """Return the address space in use; macOS does not report it and limits nothing."""
+    """Return the address space in use. macOS does not report it, so nothing is limited there."""
     pages = _pages()
     return 1024 * 1024 * 1024 if pages is None else pages[0] * resource.getpagesize()
 
 
 def _resident_bytes() -> int:
-    """Return the memory in use; 0 if the system does not report it.
+    """Return the memory in use, or 0 if the system does not report it.
 
-    The peak of `getrusage` cannot be used: it begins with that of the parent process.
+    The peak from `getrusage` cannot be used, because it starts with that of the parent process.
     """
     pages = _pages()
     return 0 if pages is None else pages[1] * resource.getpagesize()

@@ -1,7 +1,8 @@
-"""Defines the messages between the two processes, as frames of bytes, and the limits of reading.
+"""Defines the messages between the two processes, as frames of bytes, and the limits for reading.
 
-A request is a line of JSON, the bytes of pictures beside the document, and its own bytes. An answer
-is JSON as well: it is validated against its types, and cannot run code as a pickle would.
+A request consists of a line of JSON, the bytes of pictures next to the document, and the bytes of
+the document. A response is JSON as well. It is validated against its types, and cannot run code as
+a pickle would.
 """
 
 import json
@@ -23,10 +24,11 @@ from knowledge.documents.markup.page_links import PageLinks
 from knowledge.isolation.preparation import Preparation
 
 HEADER = Struct("!Qc?d")
-"""Of an answer: how many bytes follow, their kind, whether the process ends after it, and the
-seconds of the processor that it took."""
+"""The header of a response: the number of bytes that follow, their kind, whether the process ends
+afterwards, and the processor time used in seconds.
+"""
 REQUEST_HEADER = Struct("!Qd")
-"""Of a request: how many bytes follow, and the seconds that it may take."""
+"""The header of a request: the number of bytes that follow, and the seconds that it may take."""
 
 _PREPARATION: TypeAdapter[Preparation] = TypeAdapter(Preparation)
 _LINKS: TypeAdapter[PageLinks] = TypeAdapter(PageLinks)
@@ -40,11 +42,11 @@ _ERRORS: dict[str, type[ReadingError]] = {
     if isinstance(found, type) and issubclass(found, ReadingError)
 }
 CLOCK_FACTOR = 6.0
-"""How much longer than its processor time a document may take on a machine that is busy."""
+"""How much longer than its processor time a document may take on a busy machine."""
 
 
 class Kind(bytes, Enum):
-    """The kind of content of an answer."""
+    """The kind of content of a response."""
 
     READY = b"R"
     PREPARATION = b"P"
@@ -58,9 +60,9 @@ class Kind(bytes, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """A document to read; `wanted` is the kind of the answer, such as a preparation.
+    """A document to read; `wanted` is the kind of response, such as a preparation.
 
-    `most_characters` limits the text of the page; None: only time and memory limit it.
+    `most_characters` limits the text of the page; None means that only time and memory limit it.
     """
 
     item: Item
@@ -87,22 +89,22 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
-    """The limits of reading one document; a file of many documents may take more in total.
+    """The limits for reading one document; a file with many documents may take more in total.
 
-    `seconds` is processor time; wall time may be `CLOCK_FACTOR` times as long. `memory_mb` is the
-    memory that the reader process may use beyond that of an idle one.
+    `seconds` is processor time; the elapsed time may be up to `CLOCK_FACTOR` times as long.
+    `memory_mb` is the memory that the reader process may use in addition to that of an idle one.
     """
 
     seconds: float = 20.0
     memory_mb: int = 512
 
     def seconds_for(self, size: int) -> float:
-        """Return the seconds that all documents of a file of `size` bytes may take together."""
+        """Return how many seconds all documents in a file of `size` bytes may take together."""
         return self.seconds * (1 + size // 1_000_000)
 
 
 def decode_request(frame: bytes) -> ReadRequest:
-    """Return the request that `frame` holds."""
+    """Return the request in `frame`."""
     head, _, data = frame.partition(b"\n")
     fields = json.loads(head)
     stated = fields["location"]
@@ -124,19 +126,19 @@ def encode_preparation(preparation: Preparation) -> bytes:
 
 
 def decode_preparation(body: bytes) -> Preparation:
-    """Return a preparation; raise `ValueError` for anything else."""
+    """Return a preparation; raises `ValueError` for anything else."""
     return _PREPARATION.validate_json(body)
 
 
 def encode_items(items: Iterable[Item]) -> bytes:
-    """Return the documents of one file as JSON."""
+    """Return the documents in one file as JSON."""
     return orjson.dumps(
         [(item.source, item.data.decode(), item.place, item.is_record) for item in items]
     )
 
 
 def decode_items(body: bytes) -> list[Item]:
-    """Return the documents of one file; raise `ValueError` for anything else."""
+    """Return the documents in one file; raises `ValueError` for anything else."""
     return [
         Item(source, data.encode(), place, is_record)
         for source, data, place, is_record in _ITEMS.validate_json(body)
@@ -144,33 +146,33 @@ def decode_items(body: bytes) -> list[Item]:
 
 
 def encode_links(links: PageLinks) -> bytes:
-    """Return the links of a page as JSON."""
+    """Return the links in a page as JSON."""
     return orjson.dumps(links)
 
 
 def decode_links(body: bytes) -> PageLinks:
-    """Return the links of a page; raise `ValueError` for anything else."""
+    """Return the links in a page; raises `ValueError` for anything else."""
     return _LINKS.validate_json(body)
 
 
 def encode_mail(mail: ParsedMail) -> bytes:
-    """Return an e-mail as JSON."""
+    """Return an email as JSON."""
     return orjson.dumps(mail)
 
 
 def decode_mail(body: bytes) -> ParsedMail:
-    """Return an e-mail; raise `ValueError` for anything else."""
+    """Return an email; raises `ValueError` for anything else."""
     return _MAIL.validate_json(body)
 
 
 def encode_error(error: Exception) -> bytes:
-    """Return an error as JSON: its class's name and its message."""
+    """Return an error as JSON, which contains the name of its class and its message."""
     message = str(error).encode("utf-8", "replace").decode()
     return orjson.dumps([type(error).__name__, message[:1000]])
 
 
 def decode_error(body: bytes) -> ReadingError:
-    """Return the error; an unknown one is an `UnforeseenError`."""
+    """Return the error; an unknown one becomes an `UnforeseenError`."""
     name, message = (str(part) for part in orjson.loads(body))
     known = _ERRORS.get(name)
     if known is None:

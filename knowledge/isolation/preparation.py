@@ -1,4 +1,4 @@
-"""Turns the bytes of one document into a page, its passages and its description by rules."""
+"""Converts the bytes of one document to a page, its passages, and its rule-based description."""
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -15,7 +15,7 @@ from knowledge.rule_descriptions import Description
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Everything that is made of a document's text without asking anybody."""
+    """Everything that can be derived from a document's text without calling other services."""
 
     page: Page
     passages: tuple[ChunkText, ...]
@@ -25,10 +25,10 @@ class Preparation:
 def prepare(
     item: Item, path: PurePosixPath, location: Location, most_characters: int | None = None
 ) -> Preparation:
-    """Return the preparation of a document; raise a `ReadingError`.
+    """Return the preparation of a document; raises a `ReadingError`.
 
-    A page with more than `most_characters` is refused before it is cut and described, which takes
-    most of the time.
+    A page with more than `most_characters` is rejected before it is split and described, which
+    takes most of the time.
     """
     page = formats.read(item, path, location)
     size = sum(len(block.text) for block in page.blocks)

@@ -1,7 +1,8 @@
 """Hides the memory and the environment of this process from other processes of the same user.
 
-Otherwise every process of a user can read `/proc/PID/environ` and `/proc/PID/mem` of the others: a
-reader taken over by a document would find the keys of the desk, or the documents of another reader.
+Otherwise, every process of a user can read `/proc/PID/environ` and `/proc/PID/mem` of the others,
+so that a reader compromised by a document could obtain the keys of the desk, or the documents of
+another reader.
 """
 
 import ctypes
@@ -12,12 +13,12 @@ _NO_NEW_PRIVILEGES = 38
 
 
 def hide_memory() -> None:
-    """Let only the system read this process; macOS does so by default."""
+    """Allow only the system to read this process; this is the default on macOS."""
     _control(_SET_DUMPABLE, 0)
 
 
 def forgo_privileges() -> None:
-    """Gain no right from a program that this process may start."""
+    """Prevent this process from gaining privileges through programs that it may start."""
     _control(_NO_NEW_PRIVILEGES, 1)
 
 

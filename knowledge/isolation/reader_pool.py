@@ -1,4 +1,4 @@
-"""Reads documents in several processes, one document in each at a time."""
+"""Reads documents in several processes, one document at a time in each."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -13,7 +13,7 @@ from knowledge.isolation.reader_process import ReaderProcess
 
 
 class Allowance(Protocol):
-    """The seconds of the processor that reading may take."""
+    """The processor time, in seconds, that reading may take."""
 
     @property
     def next_seconds(self) -> float: ...
@@ -25,7 +25,7 @@ class Allowance(Protocol):
 
 
 class ReaderPool:
-    """Reads with the reader that is free; see `knowledge.ingestion.DocumentReading`."""
+    """Reads with whichever reader is free; see `knowledge.ingestion.DocumentReading`."""
 
     def __init__(self, readers: Sequence[ReaderProcess]) -> None:
         self.at_once = len(readers)
@@ -48,7 +48,7 @@ class ReaderPool:
                 allowance.spend(reader.seconds_used)
 
     async def split(self, file: PurePosixPath, data: bytes, place: Location) -> Iterable[Item]:
-        """Return the documents of a file that must be parsed; raises a `ReadingError`."""
+        """Return the documents in a file that must be parsed; raises a `ReadingError`."""
         async with self._borrow() as reader:
             return await asyncio.to_thread(reader.split, file, data, place)
 

@@ -1,7 +1,9 @@
-"""Hands documents to another process to be read, and ends it when one takes too much.
+"""Passes documents to another process to be read, and kills it if one takes too much time or
+memory.
 
-A parser that loops, in Python or in C, notices no cancellation; a process can be killed. One is
-kept and used for document after document; the next starts when it was ended.
+A parser in an endless loop, in Python or in C, does not react to a cancellation, but a process can
+be killed. One process is kept and used for document after document; a new one is started after it
+was killed.
 """
 
 import os
@@ -48,7 +50,9 @@ from knowledge.isolation.preparation import Preparation
 _CHILD = "knowledge.isolation.child"
 _START_SECONDS = 300.0
 _STARTS = 3
-"""How often a process is started that does not get ready, as on a machine without free memory."""
+"""How often to start a process that does not become ready, for example on a machine without free
+memory.
+"""
 _LARGEST_ANSWER = 8 * MAX_BYTES
 _PIECE = 1 << 20
 # Only these variables of the environment reach the process: it reads foreign data and needs no
@@ -57,10 +61,10 @@ _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"
 
 
 class ReaderProcess:
-    """Reads documents within limits; used by one thread at a time, the others wait.
+    """Reads documents within limits; used by one thread at a time, while other threads wait.
 
-    A context manager: entering starts the process without waiting for it, leaving ends it, even
-    while a thread waits for an answer.
+    It is a context manager: entering starts the process without waiting for it, and leaving ends
+    it, even while a thread is waiting for a response.
     """
 
     def __init__(self, limits: ReadingLimits) -> None:
@@ -70,7 +74,9 @@ class ReaderProcess:
         self._child: _Child | None = None
         self._is_closed = False
         self.seconds_used = 0.0
-        """The processor time of the last request; all that it had, if it was ended."""
+        """The processor time used by the last request, or all of its allowed time if the process
+        was killed.
+        """
 
     def __enter__(self) -> Self:
         self._running()
@@ -85,7 +91,7 @@ class ReaderProcess:
         self.close()
 
     def close(self) -> None:
-        """End the process; a thread that waits for it gets a `ReaderDiedError`."""
+        """End the process; a thread that is waiting for it gets a `ReaderDiedError`."""
         with self._starting:
             self._is_closed = True
             child = self._child
@@ -97,7 +103,7 @@ class ReaderProcess:
 
     @property
     def process_id(self) -> int:
-        """The id of the process that reads, which may have ended."""
+        """The id of the reader process, which may already have ended."""
         return self._running().process_id
 
     def prepare(
@@ -111,7 +117,8 @@ class ReaderProcess:
     ) -> Preparation:
         """Return the preparation of a document, within `seconds` or the default limit.
 
-        Raises a `ReadingError`: a finding of the reader about the document, or the exceeded limit.
+        Raises a `ReadingError`, which is either a problem that the reader found in the document or
+        the exceeded limit.
         """
         allowed = self.limits.seconds if seconds is None else seconds
         request = ReadRequest(item, path, location, most_characters=most_characters)
@@ -124,12 +131,16 @@ class ReaderProcess:
         raise ReaderDiedError(f"expected a page from the process that read it, found {kind.name}")
 
     def title(self, item: Item, path: PurePosixPath, location: Location) -> str:
-        """Return the title that an index page gives its folder; raises as `prepare` does."""
+        """Return the title that an index page gives its folder; raises the same errors as
+        `prepare`.
+        """
         request = ReadRequest(item, path, location, Kind.TITLE)
         return self._ask(request, self.limits.seconds)[1].decode("utf-8", "replace")
 
     def split(self, path: PurePosixPath, data: bytes, location: Location) -> list[Item]:
-        """Return the documents of a file that must be parsed; raises as `prepare` does."""
+        """Return the documents in a file that must be parsed; raises the same errors as
+        `prepare`.
+        """
         whole = Item(str(path), data, str(path))
         request = ReadRequest(whole, path, location, Kind.ITEMS)
         kind, body = self._ask(request, self.limits.seconds_for(len(data)))
@@ -143,7 +154,7 @@ class ReaderProcess:
         )
 
     def links(self, data: bytes, url: str) -> PageLinks:
-        """Return where a page of HTML leads; raises as `prepare` does."""
+        """Return the links in an HTML page; raises the same errors as `prepare`."""
         item = Item(url, data, url)
         request = ReadRequest(item, PurePosixPath("page.html"), NOWHERE, Kind.LINKS)
         kind, body = self._ask(request, self.limits.seconds)
@@ -155,7 +166,7 @@ class ReaderProcess:
         raise ReaderDiedError(f"expected links from the process that read it, found {kind.name}")
 
     def read_mail(self, data: bytes) -> ParsedMail:
-        """Return an e-mail with the text of its HTML; raises as `prepare` does."""
+        """Return an email with the text of its HTML; raises the same errors as `prepare`."""
         item = Item("mail", data, "mail")
         request = ReadRequest(item, PurePosixPath("mail.eml"), NOWHERE, Kind.MAIL)
         kind, body = self._ask(request, self.limits.seconds)
@@ -194,7 +205,7 @@ class ReaderProcess:
         return kind, body
 
     def _start(self) -> "_Child":
-        """Return a process that is ready; raise `KnowledgeError` if none gets ready."""
+        """Return a process that is ready; raises `KnowledgeError` if none becomes ready."""
         for start in range(1, _STARTS + 1):
             child = self._running()
             try:
@@ -221,7 +232,9 @@ class ReaderProcess:
 
 
 class _ReaderKilledError(ReaderDiedError):
-    """Somebody ended the process that read a document, or the system that lacked memory."""
+    """The process that was reading a document was killed, for example because the system ran out of
+    memory.
+    """
 
 
 class _Child:
@@ -255,7 +268,7 @@ class _Child:
         return self._process.pid
 
     def wait_until_ready(self, until: float) -> None:
-        """Wait for the process to have loaded every reader; raise `KnowledgeError` if it cannot."""
+        """Wait until the process has loaded all readers; raises `KnowledgeError` if it cannot."""
         if self._is_ready:
             return
         try:
@@ -273,21 +286,23 @@ class _Child:
         self._is_ready = True
 
     def exchange(self, request: bytes, seconds: float) -> tuple[Kind, bytes, float]:
-        """Return the answer and the processor time that it took.
+        """Return the response and the processor time that it took.
 
-        Raise `TimeoutError` when the time is over, `EOFError` at its end.
+        Raises `TimeoutError` if the time is over, and `EOFError` if the process ends.
         """
         until = time.monotonic() + CLOCK_FACTOR * seconds
         self._send(REQUEST_HEADER.pack(len(request), seconds) + request, until)
         return self._receive(until)
 
     def end(self) -> int:
-        """End the process; return its status, or the signal that ended it as a negative number."""
+        """End the process; return its exit status, or the negated signal number if a signal ended
+        it.
+        """
         self.kill()
         return self._process.returncode
 
     def kill(self) -> None:
-        """End the process, which may have ended already."""
+        """Kill the process, which may already have ended."""
         with self._ending:
             self.is_over = True
             if self._process.poll() is None:
@@ -295,7 +310,7 @@ class _Child:
             self._process.wait()
 
     def release(self) -> None:
-        """Close the pipes, when no process reads them any more."""
+        """Close the pipes, when the process no longer uses them."""
         os.close(self._requests)
         os.close(self._answers)
         self._complaints.close()

@@ -1,1 +1,3 @@
-"""Detects the language of a text from scripts, n-grams and the language of the conversation."""
+"""Detects the language of a text, based on scripts, n-grams, and the language of the
+conversation.
+"""

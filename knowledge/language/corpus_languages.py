@@ -18,24 +18,25 @@ log = structlog.get_logger("knowledge")
 FRESH_SECONDS = 60.0
 """How long the languages of the documents are used before they are read again."""
 MOST_COUNTS = 64
-"""The most combinations of groups whose counts are kept."""
+"""Maximum number of combinations of groups whose counts are cached."""
 MOST_TRANSLATIONS = 3
 """Maximum number of document languages into which a question is translated."""
 LEAST_SHARE = 0.02
-"""The least share of the documents for whose language a question is translated. Single pages are
-often assigned a wrong language, and people wait for every word of a translation.
+"""Minimum share of the documents that must be in a language for a question to be translated into
+it. Single pages are often assigned a wrong language, and people wait for every word of a
+translation.
 """
 
 ReadLanguages = Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]
-"""Returns the number of documents in each language that a person of these groups may read; empty
-where it is unknown.
+"""Returns the number of documents in each language that a person in these groups may read, or an
+empty mapping if it is unknown.
 """
 
 
 class CorpusLanguages:
     """Counts the documents of an assistant by language, at most once a minute.
 
-    A process that has not opened the index reads the counts published by another one:
+    A process that has not opened the index reads the counts published by another one; see
     `count_by_group`.
     """
 
@@ -49,10 +50,10 @@ class CorpusLanguages:
         self._reading = asyncio.Lock()
 
     async def read(self, groups: Collection[str] = ()) -> Mapping[str, float]:
-        """Return the number of documents in each language that a person of these groups may read.
+        """Return the number of documents in each language that a person in these groups may read.
 
-        It is empty where it is unknown. If the index does not answer, the last known numbers are
-        used, and a warning is logged.
+        The result is empty if it is unknown. If the index does not respond, the last known numbers
+        are used, and a warning is logged.
         """
         async with self._reading:
             is_due = self._clock() >= self._due
@@ -69,7 +70,7 @@ class CorpusLanguages:
     async def count_by_group(self) -> Mapping[str, Mapping[str, float]]:
         """Return the counts for everybody, under an empty name, and for each group.
 
-        Of more than `MOST_COUNTS` groups, the others are left out. Raises `KnowledgeError`.
+        If there are more than `MOST_COUNTS` groups, the rest are omitted. Raises `KnowledgeError`.
         """
         groups = sorted(await self._index.groups())[: MOST_COUNTS - 1]
         by_group = {group: await self._read(frozenset((group,))) for group in groups}
@@ -94,8 +95,8 @@ class CorpusLanguages:
 
 
 def choose_foreign(counts: Mapping[str, float], language: str) -> tuple[str, ...]:
-    """Return the languages of documents, other than that of the question, that are searched in
-    translation. `counts` has the number of documents in each language.
+    """Return the languages of documents, other than that of the question, in which a translation of
+    the question is searched for. `counts` contains the number of documents in each language.
     """
     least = LEAST_SHARE * sum(counts.values())
     foreign = [count for count in counts if count != language and counts[count] >= least]

@@ -1,9 +1,9 @@
 """Detects languages by script, letters, n-grams and prior probabilities.
 
-The distributed model is compressed and has 140 languages, which need most of its memory;
+The distributed model is compressed and contains 140 languages, which take most of its memory;
 decompression takes half a second. The model is reduced during decompression, so that it is never
-completely in memory, and mapped from files, so that only accessed pages are loaded. The files can
-be kept for the next process.
+completely in memory, and memory-mapped from files, so that only pages that are accessed are loaded.
+The files can be kept for the next process.
 """
 
 import hashlib
@@ -39,13 +39,15 @@ _USUAL = {
     "en": 1.4, "ru": 1.2, "ar": 0.7, "hi": 0.7, "de": 0.5, "es": 0.5, "fr": 0.5,
     "pt": 0.5, "uk": 0.5,
 }  # fmt: skip
-"""The logarithm of a language's prior probability, relative to the others."""
+"""The logarithm of the prior probability of a language, relative to the others."""
 _RARE = frozenset(
     {"af", "be", "ca", "et", "hr", "kk", "lt", "lv", "mk", "mn", "mr", "ne", "sl", "sr", "sw"}
 )
 _RARE_WEIGHT = -1.5
 _SHARPNESS = 2.0
-"""The factor of n-gram scores per root of the text's bytes that calibrates the confidence."""
+"""The factor of n-gram scores, per square root of the text's bytes, that calibrates the
+confidence.
+"""
 _MISSING_LETTER = 1.0
 _SMALL_WORD = 2.0
 _ENOUGH_SMALL_WORDS = 3
@@ -56,15 +58,17 @@ _APART = re.compile(r"[^\w']+")
 
 
 class NGrams(Protocol):
-    """Ranks languages by the n-grams of a text; scores are natural logarithms, unnormalised."""
+    """Ranks languages by the n-grams of a text; scores are unnormalized natural logarithms."""
 
     def rank(self, text: str) -> list[tuple[str, float]]:
-        """Return every language of the model with its score, best first."""
+        """Return all languages of the model with their scores, best first."""
         ...
 
 
 _LOADED: dict[tuple[str, ...], NGrams] = {}
-"""The models of this process by their languages; they are mapped from files, and never change."""
+"""The models in this process, by their languages; they are memory-mapped from files and never
+change.
+"""
 _FORMAT = 1
 _ROWS_AT_ONCE = 4_096
 _BYTES_AT_ONCE = 1 << 18
@@ -74,9 +78,9 @@ _CALLS_PER_RELEASE = 4
 
 
 class ScriptAndNgramDetector:
-    """Decides by the script if it is unambiguous, otherwise by the n-gram model.
+    """Uses the script if it is unambiguous, and the n-gram model otherwise.
 
-    The model is loaded on first use, from the folder `kept_in` if given. Instances have no state
+    The model is loaded on first use, from the folder `kept_in` if given. Instances keep no state
     between texts.
     """
 
@@ -138,8 +142,8 @@ class ScriptAndNgramDetector:
 class _Lean:
     """A model that regularly releases the memory pages that it has read.
 
-    Each text reads a few different pages; over time nearly all would be resident. The pages remain
-    in the system's cache, so that reading them again takes microseconds.
+    Each text reads a few different pages, so that over time nearly all pages would be resident. The
+    pages remain in the system's cache, so reading them again takes only microseconds.
     """
 
     def __init__(self, model: NGrams, maps: Sequence[mmap.mmap]) -> None:
@@ -148,7 +152,7 @@ class _Lean:
         self._calls = 0
 
     def rank(self, text: str) -> list[tuple[str, float]]:
-        """Return every language of the model with its score, best first."""
+        """Return all languages of the model with their scores, best first."""
         ranked = self._model.rank(text)
         self._calls += 1
         if self._calls % _CALLS_PER_RELEASE == 0 and hasattr(mmap, "MADV_DONTNEED"):
@@ -158,9 +162,10 @@ class _Lean:
 
 
 def load(languages: Sequence[str], kept_in: Path | None = None) -> NGrams:
-    """Return the model for `languages`, without those that it does not know.
+    """Return the model for `languages`, without those that it does not support.
 
-    With a folder the unpacked model is kept there, and unpacked again if its files are unreadable.
+    If a folder is given, the unpacked model is kept there, and unpacked again if its files are
+    unreadable.
     """
     if kept_in is None:
         with tempfile.TemporaryDirectory(prefix="refdesk-") as passing:
@@ -199,7 +204,9 @@ def _name(languages: Sequence[str]) -> str:
 
 
 def _keep(languages: Sequence[str], folder: Path) -> None:
-    """Unpack into a sibling of `folder` and move each file; other processes move equal files."""
+    """Unpack the model next to `folder` and move each file into it; other processes may move
+    identical files.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     passing = Path(tempfile.mkdtemp(prefix="unpacking-", dir=folder.parent))
     try:

@@ -8,7 +8,7 @@ from knowledge.language.port import PRIOR_SHARE, Detection, Detector
 from knowledge.language.scripts import decide_by_script, most_expected
 
 UNSURE = 0.6
-"""The confidence of n-grams below which `langdetect` is asked; see
+"""If the confidence of the n-grams is below this value, `langdetect` is used; see
 docs/internal/measurements/evaluation.md.
 """
 _SEED = 20_011
@@ -16,14 +16,14 @@ _NAMES = {"zh-cn": "zh", "zh-tw": "zh"}
 _FEW_WORDS = 3
 _LEANING = 0.5
 _UNLIKELY = 0.05
-"""The weight of a language that the prior does not name."""
+"""The weight of a language that is not in the prior."""
 
 
 class FencedLangdetect:
-    """Applies `langdetect` to the languages that the script allows.
+    """Applies `langdetect` to the languages that are possible for the script.
 
-    Without these limits its results vary between runs, and are wrong for most texts of one to three
-    words. Its profiles are loaded with the first text.
+    Without these restrictions, its results vary between runs, and are wrong for most texts of one
+    to three words. Its profiles are loaded with the first text.
     """
 
     def __init__(self, *, candidates: Sequence[str]) -> None:
@@ -75,7 +75,7 @@ class FencedLangdetect:
 
     @cached_property
     def _profiles(self) -> Any:
-        """The library's detector factory; it ships no types."""
+        """The library's detector factory; the library has no type annotations."""
         from langdetect import PROFILES_DIRECTORY, DetectorFactory
 
         factory = DetectorFactory()
@@ -85,11 +85,11 @@ class FencedLangdetect:
 
 
 class SecondOpinion:
-    """Asks a second detector if the first one is unsure about a text of several words.
+    """Uses a second detector if the first one is unsure about a text of several words.
 
-    A language of the prior is kept, because the first detector weighs it better. The second
-    detector loads its profiles on first use. It is not asked about texts of up to three words: it
-    gives words such as "API key" and "token" a wrong language with full confidence.
+    A language in the prior is kept, because the first detector weights it better. The second
+    detector loads its profiles on first use. It is not used for texts of up to three words, because
+    it detects a wrong language for texts such as "API key" and "token" with full confidence.
     """
 
     def __init__(self, first: Detector, second: Detector) -> None:
@@ -121,7 +121,9 @@ class SecondOpinion:
 
 
 def _scale(prior: Mapping[str, float], share: float) -> dict[str, float]:
-    """Return the weights of a prior, which sum up to the odds that the text is in one of them."""
+    """Return the weights of a prior, whose sum is the odds that the text is in one of its
+    languages.
+    """
     total = sum(prior.values())
     odds = min(share / (1 - share), 1.0) if total > 0 else 0.0
     return {name: odds * weight / total for name, weight in prior.items()}

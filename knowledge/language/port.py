@@ -8,10 +8,10 @@ PRIOR_SHARE = 0.97
 
 
 class Detection(NamedTuple):
-    """A language, ISO 639-1, and the confidence in it, 0 to 1.
+    """A language (ISO 639-1), and the confidence in it, from 0 to 1.
 
-    Confidence 0 means that the text contains no evidence; `language` is then the most likely one of
-    the prior.
+    A confidence of 0 means that the text contains no evidence; `language` is then the most likely
+    one in the prior.
     """
 
     language: str
@@ -19,7 +19,7 @@ class Detection(NamedTuple):
 
 
 class Detector(Protocol):
-    """Detects the language of a text; the same arguments always give the same detection."""
+    """Detects the language of a text; the same arguments always lead to the same result."""
 
     def detect(
         self,
@@ -31,8 +31,8 @@ class Detector(Protocol):
     ) -> Detection:
         """Return the language of `text`.
 
-        `prior` has weights of languages (of the conversation, of a preference): any positive
-        numbers. `prior_share` is the probability, below 1, that the text is in one of the languages
-        of the prior. `candidates` limits the answer to these languages, ISO 639-1.
+        `prior` contains weights of languages (from the conversation or a preference), which can be
+        any positive numbers. `prior_share` is the probability, below 1, that the text is in one of
+        the languages in the prior. `candidates` limits the result to these languages (ISO 639-1).
         """
         ...

@@ -9,7 +9,7 @@ _MARKS = re.compile(r"[⟦⟧]|[\[【]\s*\d+\s*[\]】]")
 _PLACEHOLDER = re.compile(r"[⟦【\[]{1,2}\s*(\d+)\s*[⟧】\]]{1,2}")
 _EXACT_PLACEHOLDER = re.compile(r"⟦(\d+)⟧")
 LONGEST = 2_000
-"""The number of characters for detecting a language; more would not change the result."""
+"""The number of characters used to detect a language; more would not change the result."""
 
 _SPANS = re.compile(
     r"""
@@ -23,7 +23,7 @@ _SPANS = re.compile(
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 )
-"""Scripts without spaces between words, in which a Latin word is separate."""
+"""Scripts without spaces between words, in which a Latin word is detected separately."""
 _WORD = re.compile(rf"[^\s{_UNSPACED}]+|[{_UNSPACED}]+")
 _BEFORE = "\"'“”„«»‘’([{<,;:!?¿¡*…"
 _AFTER = "\"'“”„«»‘’)]}>,;:!?*….।؟،"
@@ -49,7 +49,7 @@ _SHORTHAND = re.compile(r"[A-Z][A-Z0-9+./-]+|[Oo]k|[Oo]kay")
 
 
 class PlaceholderLost(ValueError):  # noqa: N818 - names a state
-    """The changed text lacks a placeholder, or contains an unknown one."""
+    """A placeholder is missing from the changed text, or the text contains an unknown one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class Protected:
     parts: tuple[str, ...]
 
     def restore(self, changed: str) -> str:
-        """Return `changed` with the parts instead of their placeholders.
+        """Return `changed` with the placeholders replaced by their parts.
 
-        Placeholders with altered brackets are recognised. Raises `PlaceholderLost` if one is
+        Placeholders with altered brackets are recognized. Raises `PlaceholderLost` if one is
         missing or unknown.
         """
         exact = {int(number) for number in _EXACT_PLACEHOLDER.findall(changed)}
@@ -77,7 +77,7 @@ class Protected:
         return pattern.sub(self._part, changed)
 
     def restore_some(self, note: str) -> str:
-        """Return a remark about the text with the parts that it mentions."""
+        """Return a note about the text, with the placeholders in it replaced by their parts."""
         return _EXACT_PLACEHOLDER.sub(self._part, note)
 
     def _part(self, match: "re.Match[str]") -> str:
@@ -99,7 +99,7 @@ def protect(text: str, names: Sequence[str] = ()) -> Protected:
 
 
 def natural(text: str) -> str:
-    """Return the words of the beginning of `text` that belong to a language, in their order."""
+    """Return those words at the beginning of `text` that belong to a language, in order."""
     text = text[:LONGEST]
     shouted = text.isupper()
     kept: list[str] = []
@@ -112,7 +112,7 @@ def natural(text: str) -> str:
 
 
 def code_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each part of `text` that belongs to no natural language, in order."""
+    """Yield the start and end of each part of `text` that is not natural language, in order."""
     end = 0
     for span in _SPANS.finditer(text):
         yield from _code_words(text, end, span.start())
@@ -154,7 +154,7 @@ def _code_words(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
 
 
 def _core(word: str) -> str:
-    """Return a word without the punctuation around it; the brackets of a call stay."""
+    """Return a word without surrounding punctuation; the brackets of a function call are kept."""
     word = word.lstrip(_BEFORE)
     core = word.rstrip(_AFTER)
     closing = word[len(core) :]

@@ -1,4 +1,4 @@
-"""Narrows down languages by the script and by letters that few languages have."""
+"""Narrows down languages by script, and by letters that only few languages use."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -72,7 +72,7 @@ LANGUAGES_OF_SCRIPT: dict[str, tuple[str, ...]] = {
     "kana": ("ja",),
     "han": ("zh", "ja"),
 }
-"""Languages written in each script but the Latin one."""
+"""The languages written in each script except the Latin one."""
 
 LATIN = (
     "en", "de", "es", "fr", "it", "pt", "nl", "sv", "da", "no", "fi", "pl", "cs", "sk", "hu", "ro",
@@ -81,21 +81,22 @@ LATIN = (
 CANDIDATES = tuple(
     dict.fromkeys((*LATIN, *(name for names in LANGUAGES_OF_SCRIPT.values() for name in names)))
 )
-"""The languages that can be detected, ISO 639-1; both forms of Norwegian are `no`."""
+"""The languages that can be detected (ISO 639-1); both forms of Norwegian are `no`."""
 
 FOREIGN_SHARE = 0.09
-"""Minimum share of letters at which a script other than Latin decides; Latin words in such a text
-are terms."""
+"""Minimum share of letters at which a script other than Latin is decisive; Latin words in such a
+text are terms.
+"""
 
 _WEIGHT = {"han": 3.0, "kana": 2.0, "hangul": 2.5}
-"""The number of letters that one character of the script counts for."""
+"""The number of letters that one character of the script is equivalent to."""
 
 _JAPANESE_HAN = frozenset(
     "込働畑峠枠匂図実対発応検単変戻択処拡価仮売読続関経済覧駅黒伝転両亜悪囲営沢浜巻毎歩児剣剤労勲"
     "駆県顕権広鉱雑桟賛歯釈従渋獣縦粛焼奨浄畳譲嬢髄瀬戦銭繊荘捜挿巣騒増蔵臓帯滞滝団弾遅鋳聴鎮逓鉄"
     "稲闘徳届脳覇拝廃髪抜払仏辺穂豊満黙訳薬揺様謡頼竜塁歴録悩弐円気"
 )
-"""Forms of characters that exist in Japanese but not in simplified or traditional Chinese."""
+"""Forms of characters that exist in Japanese but in neither simplified nor traditional Chinese."""
 
 _SPECIAL = {
     "ru": "ыэёъщ",
@@ -140,7 +141,7 @@ _SPECIAL = {
     "sw": "",
     "af": "êëéèôû",
 }
-"""The letters of each language beyond the basic ones of its script."""
+"""The letters of each language in addition to the basic letters of its script."""
 
 _SPECIAL_LETTERS = frozenset("".join(_SPECIAL.values()))
 _NOT_VI = _SPECIAL_LETTERS.difference("àáâãèéêìíòóôõùúýăđ")
@@ -151,14 +152,14 @@ class Undecided:
     """A text in a script that several languages use."""
 
     words: str
-    """The text without code, addresses and markup."""
+    """The text without code, addresses, and markup."""
     script: str
     possible: tuple[str, ...]
-    """At least two languages, ISO 639-1."""
+    """At least two languages (ISO 639-1)."""
 
 
 def script_of(text: str) -> str | None:
-    """Return the deciding script of `text`, or None without a letter of a known script."""
+    """Return the decisive script of `text`, or None if it contains no letter of a known script."""
     counts: Counter[str] = Counter()
     for letter in text:
         script = _script(letter) if letter.isalpha() or not letter.isascii() else None
@@ -174,12 +175,12 @@ def script_of(text: str) -> str | None:
 
 
 def in_script(text: str, script: str) -> str:
-    """Return the words of `text` that have a letter of `script`."""
+    """Return the words in `text` that contain a letter of `script`."""
     return " ".join(word for word in text.split() if any(_script(c) == script for c in word))
 
 
 def filter_by_script(script: str, text: str, allowed: Sequence[str]) -> tuple[str, ...]:
-    """Return those of the `allowed` languages whose script occurs; all if none does."""
+    """Return those of the `allowed` languages whose script occurs, or all of them if none does."""
     if script == "han" and "ja" in allowed and not _JAPANESE_HAN.isdisjoint(text):
         return ("ja",)
     names = LATIN if script == "latin" else LANGUAGES_OF_SCRIPT[script]
@@ -187,7 +188,7 @@ def filter_by_script(script: str, text: str, allowed: Sequence[str]) -> tuple[st
 
 
 def missing_letters(text: str) -> dict[str, int]:
-    """Return for each language the number of distinct letters of `text` that it lacks."""
+    """Return, for each language, the number of distinct letters in `text` that it does not use."""
     special = _SPECIAL_LETTERS.intersection(text.lower())
     return {
         language: len(special.difference(own)) if language != "vi" else len(special & _NOT_VI)
@@ -196,9 +197,11 @@ def missing_letters(text: str) -> dict[str, int]:
 
 
 def choose_script(language: str, texts: Iterable[str], known: str = "") -> str:
-    """Return the language of texts for a person or a page in `language`: for Chinese its script.
+    """Return the language of texts for a person or a page in `language`; for Chinese, this includes
+    the script.
 
-    The first of `texts` that shows its script decides, else the language of texts that is `known`.
+    It is determined by the first of `texts` that shows its script or, if none does, by the language
+    of texts that is `known`.
     """
     if language != primary_of(TRADITIONAL_CHINESE):
         return language
@@ -210,10 +213,10 @@ def choose_script(language: str, texts: Iterable[str], known: str = "") -> str:
 
 
 def is_traditional(text: str) -> bool | None:
-    """Return whether the Chinese characters of a text are traditional; None if both forms share
-    them.
+    """Return whether the Chinese characters in a text are traditional, or None if they are the same
+    in both forms.
 
-    A character that exists in only one form is in only one of the character sets of Taiwan and of
+    A character that exists in only one form is in only one of the character sets of Taiwan and
     China.
     """
     written = [letter for letter in text if _script(letter) == "han"]
@@ -225,7 +228,7 @@ def is_traditional(text: str) -> bool | None:
 
 
 def most_expected(prior: Mapping[str, float] | None, allowed: Sequence[str]) -> str:
-    """Return the likeliest language for a text without evidence."""
+    """Return the most likely language for a text without evidence."""
     expected = {name: weight for name, weight in (prior or {}).items() if name in allowed}
     if expected:
         return max(expected, key=expected.__getitem__)
@@ -235,9 +238,9 @@ def most_expected(prior: Mapping[str, float] | None, allowed: Sequence[str]) -> 
 def decide_by_script(
     text: str, prior: Mapping[str, float] | None, allowed: Sequence[str]
 ) -> Detection | Undecided:
-    """Return the language of `text` if its script decides it, else its script and candidates.
+    """Return the language of `text` if its script is decisive, or its script and the candidates.
 
-    A text without letters has the likeliest language of `prior`, at confidence 0.
+    A text without letters has the most likely language in `prior`, with confidence 0.
     """
     words = natural(text)
     script = script_of(words)

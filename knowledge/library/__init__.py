@@ -1,1 +1,1 @@
-"""Reads whole documents, finds them by their names, and compares them."""
+"""Reads whole documents, finds them by name, and compares them."""

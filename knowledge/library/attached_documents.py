@@ -1,4 +1,4 @@
-"""Documents that a person gave to one conversation: how they are stored and found by id.
+"""Documents that a person attached to one conversation: how they are stored and found by id.
 
 Attachments are not indexed; they can be read only by id.
 """
@@ -31,9 +31,9 @@ class AttachmentSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AttachedDocument:
-    """A document of one conversation; `groups` are those that a reader must have, all of them.
+    """A document of one conversation; a reader must be in all of its `groups`.
 
-    `name` is the file name that the person gave, `language` in ISO 639-1.
+    `name` is the file name given by the person, and `language` is an ISO 639-1 code.
     """
 
     id: str
@@ -58,17 +58,17 @@ class AttachedDocument:
         return cls(**{**fields, "passages": passages, "groups": tuple(fields["groups"])})
 
     def is_visible_to(self, groups: Sequence[str]) -> bool:
-        """Return whether a person of these groups may read it."""
+        """Return whether a person in these groups may read it."""
         return set(self.groups) <= set(groups)
 
     @property
     def chunks(self) -> tuple[Chunk, ...]:
-        """The passages with their ids."""
+        """The passages, with their ids."""
         return name_chunks(self.passages, self.id)
 
     @property
     def listed(self) -> ListedDocument:
-        """The entry that a document of an index has in a list."""
+        """The entry that represents it in a list, like that of an indexed document."""
         return ListedDocument(
             id=self.id,
             title=self.title,
@@ -82,5 +82,5 @@ class AttachedDocument:
 
 
 def is_attached_id(document_id: str) -> bool:
-    """Return whether an id names a document of a conversation, and none of an index."""
+    """Return whether an id refers to a document of a conversation, rather than an indexed one."""
     return _ID.fullmatch(document_id) is not None

@@ -1,4 +1,6 @@
-"""Reads a document that a person gives to one conversation, by the readers of all documents."""
+"""Reads a document that a person attaches to one conversation, with the same readers as all
+documents.
+"""
 
 import asyncio
 import hashlib
@@ -17,7 +19,7 @@ from knowledge.isolation.preparation import Preparation
 from knowledge.library.attached_documents import AttachedDocument
 
 MOST_CHARACTERS = 4_000_000
-"""Characters of the text of one document; a law of 500 pages has about a third of that."""
+"""Maximum number of characters in one document; a law of 500 pages has about a third of that."""
 _LONGEST_NAME = 200
 
 
@@ -37,9 +39,9 @@ async def read_attachment(
     groups: Sequence[str] = (),
     language_of: Callable[[str], str],
 ) -> AttachedDocument:
-    """Return the document of a file's bytes; raises a `ReadingError`.
+    """Return the document in a file's bytes; raises a `ReadingError`.
 
-    The id is derived from name and bytes: the same file, given twice, is one document.
+    The id is derived from name and bytes, so that the same file, attached twice, is one document.
     """
     shown = clean_name(name)
     path = PurePosixPath(shown)
@@ -70,7 +72,7 @@ async def read_attachment(
 
 
 def clean_name(name: str) -> str:
-    """Return a file name without folders and control characters, not longer than is usual."""
+    """Return a file name without folders and control characters, limited to a usual length."""
     last = clean_text(name).replace("\\", "/").rpartition("/")[2].replace("\n", " ").strip()
     stem, dot, suffix = last.rpartition(".")
     if not dot:

@@ -1,4 +1,4 @@
-"""Aligns two documents, or two versions of one, section by section."""
+"""Aligns two documents, or two versions of a document, section by section."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ _MOST_SECTIONS = 400
 
 @dataclass(frozen=True, slots=True)
 class SectionPair:
-    """A section of each document, one of them None if only the other document has it.
+    """A section of each document; one of them is None if only the other document contains it.
 
-    `alike` is the share of common words, 0 to 1; `only_old` and `only_new` are the phrases that
-    one of the two sections has.
+    `alike` is the share of common words, from 0 to 1; `only_old` and `only_new` contain the phrases
+    that occur in only one of the two sections.
     """
 
     change: Change
@@ -33,7 +33,7 @@ class SectionPair:
 def compare_documents(old: WholeDocument, new: WholeDocument) -> list[SectionPair]:
     """Return the pairs in the order of the new document; removed sections come last.
 
-    Sections belong together if they have the same headings, else if their words are alike.
+    Sections are paired if they have the same headings or, failing that, if their words are similar.
     """
     before, after = old.sections[:_MOST_SECTIONS], new.sections[:_MOST_SECTIONS]
     partners = _match_headings(before, after)

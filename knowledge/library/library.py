@@ -1,6 +1,6 @@
-"""Reads the documents of an index as a person may read them: lists, whole documents, chunks.
+"""Reads the documents in an index that a person may read: lists, whole documents, and chunks.
 
-`document_names` finds documents by the names that texts use for them.
+`document_names` finds documents by the names used in texts.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ from knowledge.sections import Section, join_chunks
 
 _WORD = re.compile(r"[\w.]{1,100}")
 _KEPT = 4
-"""Lists of names that are kept: one for each combination of groups that asked last."""
+"""The number of cached lists of names, one for each of the most recent combinations of groups."""
 
 log = structlog.get_logger("knowledge")
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkWithVector:
-    """A chunk of a document with its vector, L2-normalised; None if it is not in an index."""
+    """A chunk of a document with its L2-normalized vector, or None if it is not in an index."""
 
     chunk: Chunk
     vector: Floats | None
@@ -68,7 +68,7 @@ class WholeDocument:
 
 @dataclass(frozen=True, slots=True)
 class NamedInText:
-    """The versions and the documents that a text names."""
+    """The versions and documents named in a text."""
 
     versions: tuple[str, ...] = ()
     document_ids: tuple[str, ...] = ()
@@ -93,31 +93,31 @@ class Library:
         self._has_edges: bool | None = None
 
     def attach(self, attachments: AttachmentSource) -> None:
-        """Find documents of conversations, too."""
+        """Also find documents of conversations."""
         self._attachments = attachments
 
     def adopt(self, index: Index) -> None:
-        """Read another index from now on."""
+        """Read from a different index from now on."""
         self._index = index
         self._has_edges = None
         self._outlines.clear()
 
     async def list_documents(self, groups: Sequence[str] = ()) -> list[ListedDocument]:
-        """Return the documents that a person of these groups may read, by title."""
+        """Return the documents that a person in these groups may read, sorted by title."""
         documents = await self._visible(groups).list_documents()
         return sorted(documents, key=lambda document: (document.title, document.id))
 
     async def find_readable(
         self, document_ids: Sequence[str], groups: Sequence[str] = ()
     ) -> frozenset[str]:
-        """Return which of these documents a person of these groups may read now."""
+        """Return those of these documents that a person in these groups may currently read."""
         if not document_ids:
             return frozenset()
         documents = await self._visible(groups).list_documents(document_ids)
         return frozenset(document.id for document in documents)
 
     async def list_attached(self, groups: Sequence[str], run: Run) -> list[ListedDocument]:
-        """Return the documents of the conversation of a run that the person may read."""
+        """Return the documents in the conversation of a run that the person may read."""
         if self._attachments is None or run.question is None:
             return []
         stored = await self._attachments.all(run.question)
@@ -132,11 +132,11 @@ class Library:
         return sorted(listed_documents, key=lambda document: (document.title, document.id))
 
     async def list_versions(self, groups: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the versions that documents state which a person may read, each once."""
+        """Return the versions stated in documents that a person may read, without duplicates."""
         return (await self._read_outline(groups)).versions
 
     async def find_named(self, text: str, groups: Sequence[str] = ()) -> NamedInText:
-        """Return the stated versions, and the documents, that a text names by a title or code."""
+        """Return the stated versions, and the documents, that a text refers to by title or code."""
         words = {word.rstrip(".") for word in _WORD.findall(text)}
         outline = await self._read_outline(groups)
         versions = [version for version in outline.versions if version in words]
@@ -153,9 +153,9 @@ class Library:
     async def read(
         self, document_ids: Sequence[str], groups: Sequence[str] = (), run: Run = OUTSIDE
     ) -> list[WholeDocument]:
-        """Return documents in the order of their ids; unknown ones are left out.
+        """Return documents in the order of their ids; unknown ones are omitted.
 
-        Documents given to the conversation of the run are found by their ids as well.
+        Documents attached to the conversation of the run are found by their ids as well.
         """
         wanted = list(dict.fromkeys(document_ids))
         named = [name for name in wanted if is_attached_id(name)]
@@ -213,9 +213,10 @@ class Library:
         return documents
 
     async def open_graph(self, groups: Sequence[str] = ()) -> PassageGraph:
-        """Return the graph of the passages that a person of these groups may read.
+        """Return the graph of the passages that a person in these groups may read.
 
-        An index of an earlier version has no edges until the next ingestion; that is logged once.
+        An index from an earlier version has no edges until the next ingestion, which is logged
+        once.
         """
         index = self._visible(groups)
         has_edges = self._has_edges or await index.has_graph()
@@ -225,7 +226,7 @@ class Library:
         return PassageGraph(index, has_edges=has_edges)
 
     async def _read_outline(self, groups: Sequence[str]) -> "_Outline":
-        """Return titles and versions; they are read again only after a change."""
+        """Return titles and versions, which are read again only after a change."""
         key, index = tuple(sorted(set(groups))), self._visible(groups)
         revision = await index.revision()
         known = self._outlines.pop(key, None)
@@ -246,7 +247,7 @@ class Library:
 
 
 def _write_headings(above: Sequence[str], path: Sequence[str]) -> Iterator[str]:
-    """Yield the headings of a section that the section before it does not have."""
+    """Yield the headings of a section that the previous section does not have."""
     same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(above, path, strict=False))))
     for level in range(max(0, min(same, len(path) - 1)), len(path)):
         yield f"{'#' * min(level + 1, 6)} {path[level]}"

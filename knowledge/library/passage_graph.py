@@ -1,4 +1,4 @@
-"""Reads the edges of passages from the index: only those of the passages that are asked about."""
+"""Reads the edges of passages from the index, but only those of the requested passages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from knowledge.index.port import ReadableIndex
 from knowledge.sections import document_of
 
 _MOST_DOCUMENTS = 1_000
-"""Documents that are read for the names of one walk."""
+"""Maximum number of documents that are read for the names in one walk."""
 _WORDS_OF_A_TEXT = 500
-"""Number of words of a text without written links in which names are looked up."""
+"""The number of words in which names are looked up, for a text without stored links."""
 _CHUNK_FIELDS = (
     "chunk_id", "ordinal", "text", "heading_path", "anchor", "version", MENTIONED, LINKS,
     REFERENCES, PARENT,
@@ -41,7 +41,7 @@ class DocumentRecord:
 
 @dataclass(frozen=True, slots=True)
 class ConnectedPassage:
-    """A passage with its edges; `references` and `parent` are ids of passages of its document."""
+    """A passage with its edges; `references` and `parent` are ids of passages in its document."""
 
     document: DocumentRecord
     chunk: Chunk
@@ -53,7 +53,7 @@ class ConnectedPassage:
 
 @dataclass(frozen=True, slots=True)
 class NamedDocument:
-    """A name in a text, with the documents that have it; `start` counts words."""
+    """A name in a text, with the documents that have this name; `start` counts words."""
 
     name: str
     start: int
@@ -61,7 +61,7 @@ class NamedDocument:
 
 
 class DocumentNames:
-    """The names of documents; several documents may have one name."""
+    """The names of documents; several documents may have the same name."""
 
     def __init__(self, documents: Iterable[ListedDocument]) -> None:
         self._by_name: dict[str, list[ListedDocument]] = {}
@@ -80,18 +80,19 @@ class DocumentNames:
         )
 
     def is_superseded(self, document_id: str) -> bool:
-        """Return whether a document of the same title states a newer version."""
+        """Return whether a document with the same title states a newer version."""
         return document_id in self._superseded
 
     def find(self, name: str, version: str = "") -> list[str]:
         """Return the ids of the documents that have exactly this name.
 
-        Of several versions of a document it is the requested one, otherwise the newest.
+        Of several versions of a document, the requested one is returned or, if none is requested,
+        the newest.
         """
         return _choose_version(self._by_name.get(" ".join(split_words(name)), []), version)
 
     def find_in(self, text: str, version: str = "") -> list[NamedDocument]:
-        """Return the names in a text, in their order; of names that overlap the longest."""
+        """Return the names in a text, in order; of overlapping names, only the longest."""
         words = split_words(text[:_LONGEST_TEXT])
         documents: list[NamedDocument] = []
         start = 0
@@ -105,7 +106,7 @@ class DocumentNames:
         return documents
 
     def _measure_name(self, words: list[str], start: int) -> int:
-        """Return the number of words of the longest name at a position; 0: there is none."""
+        """Return the number of words in the longest name at a position, or 0 if there is none."""
         for length in range(min(MOST_WORDS, len(words) - start), 0, -1):
             if " ".join(words[start : start + length]) in self._by_name:
                 return length
@@ -120,7 +121,7 @@ class PassageGraph:
         self._has_edges = has_edges
 
     async def read_documents(self, document_ids: Iterable[str]) -> dict[str, DocumentRecord]:
-        """Return documents by id, in the order of the ids; unknown ones are left out."""
+        """Return documents by id, in the order of the ids; unknown ones are omitted."""
         wanted = list(dict.fromkeys(document_ids))
         if not wanted:
             return {}
@@ -138,7 +139,7 @@ class PassageGraph:
     async def read_passages(
         self, chunk_ids: Iterable[str], documents: Mapping[str, DocumentRecord]
     ) -> dict[str, ConnectedPassage]:
-        """Return passages of these documents by id, in the order of the ids."""
+        """Return passages in these documents by id, in the order of the ids."""
         points = {
             layout.chunk_identity(owner, documents[owner].version, int(ordinal)): chunk_id
             for chunk_id in dict.fromkeys(chunk_ids)
@@ -160,7 +161,7 @@ class PassageGraph:
         }
 
     async def find_called(self, names: Iterable[str], texts: Iterable[str] = ()) -> DocumentNames:
-        """Return the documents with any of these names, or with a name that may occur in a text."""
+        """Return the documents that have any of these names, or a name that may occur in a text."""
         runs = (run for text in texts for run in list_word_runs(text, _WORDS_OF_A_TEXT))
         wanted = list(dict.fromkeys((*names, *runs)))
         if not wanted or not self._has_edges:
@@ -182,9 +183,9 @@ class PassageGraph:
     async def find_sharing(
         self, names: Iterable[str], *, most_common: int
     ) -> dict[str, tuple[str, ...]]:
-        """Return the ids of the passages that mention a name; only of names that connect some.
+        """Return the ids of the passages that mention each name, for names that connect passages.
 
-        A name in one passage, or in more than `most_common`, connects none.
+        A name in only one passage, or in more than `most_common`, does not connect any.
         """
         wanted = list(dict.fromkeys(names))
         if not wanted or not self._has_edges:
@@ -205,7 +206,9 @@ class PassageGraph:
 
 
 def find_names(passage: ConnectedPassage) -> tuple[str, ...]:
-    """Return the names that a passage mentions, from its text where they are not written."""
+    """Return the names mentioned in a passage; if they are not stored, they are determined from its
+    text.
+    """
     title = passage.document.listed.title
     return passage.mentioned or tuple(find_mentioned_names(f"{title}. {passage.chunk.text}"))
 

@@ -1,4 +1,4 @@
-"""JSON forms of search results and documents, for programs."""
+"""JSON formats of search results and documents, for programs."""
 
 from pydantic import BaseModel
 
@@ -6,7 +6,9 @@ from envelope.place import Place
 
 
 class LibraryPassage(Place, frozen=True):
-    """A passage that a search found, with its place; `score` orders the passages of one search."""
+    """A passage found by a search, with its location; `score` is comparable only within one
+    search.
+    """
 
     chunk_id: str
     document_id: str
@@ -22,7 +24,7 @@ class LibraryFindings(BaseModel, frozen=True):
     """The result of a search, best passages first.
 
     `quality` is calibrated, `total` counts all passages that were found, `corrected` is the query
-    with its spelling corrected; `fallbacks` names parts of the search that failed.
+    with its spelling corrected, and `fallbacks` names parts of the search that failed.
     """
 
     passages: tuple[LibraryPassage, ...] = ()
@@ -33,7 +35,9 @@ class LibraryFindings(BaseModel, frozen=True):
 
 
 class LibraryDocument(BaseModel, frozen=True):
-    """A document of an index; `text` (Markdown) is empty in a list, `is_cut`: it has more text."""
+    """A document in an index; `text` (Markdown) is empty in a list, and `is_cut` is true if the
+    text is truncated.
+    """
 
     id: str
     title: str

@@ -1,1 +1,1 @@
-"""Finds chunks: four levels, one score."""
+"""Finds chunks on four levels and combines them into one score."""

@@ -1,20 +1,21 @@
-"""Composes the context of an answer from the best chunks of a search, within a token limit.
+"""Composes the context for an answer from the best chunks of a search, within a token limit.
 
-The search compares small chunks; an answer needs the text around them. The parts are chosen in this
-order while there is room:
+The search compares small chunks, but an answer needs the text around them. The parts are selected
+in this order while there is room:
 
 1. the sections of the best chunks, whole, up to a quarter of the context each; of a longer section,
    the part around the chunk;
 2. lower-ranked chunks, with the neighbours that fit, from as many pages as possible;
 3. the rest of the started sections.
 
-The best hits are never cut out of a section: worse sections make room for them.
+The best hits are never cut out of a section; less relevant sections make room for them.
 
 A changelog that is not the best page comes after all others. Each section is one text, the best
 section first; sections of equal score are in the order of their document. Cuts are marked. Chunks
-far below the best one are left out unless they are among the best hits: the size is only a limit.
+with a score far below the best one are omitted unless they are among the best hits, because the
+size is only a limit.
 
-`docs/internal/measurements/evaluation.md` contains the figures behind the constants.
+`docs/internal/measurements/evaluation.md` contains the measurements behind the constants.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -38,37 +39,39 @@ from knowledge.search.section_text import SectionText, write_section
 from knowledge.sections import count_overlap, count_table_header, count_tokens
 
 LEADING = 10
-"""Number of best chunks that are included before a second chunk of any section."""
+"""The number of best chunks that are included before a second chunk of any section."""
 MOST_PAGES = 24
-"""Number of best pages whose best chunk is a candidate."""
+"""The number of best pages whose best chunk is a candidate."""
 WHOLE_SECTIONS = 3
-"""Number of sections that are included whole before lower-ranked chunks."""
+"""The number of sections that are included in full before lower-ranked chunks."""
 WHOLE_SHARE = 4
-"""A section is whole up to this part of the context."""
+"""A section is included in full if it takes up at most this fraction of the context."""
 LOSS = 0.3
-"""Further chunks of a page lose less score here than among the hits: an answer needs the
-surrounding text, and ranks decrease fast."""
+"""Further chunks of a page lose less score here than among the hits, because an answer needs the
+surrounding text, and ranks decrease fast.
+"""
 KEPT = 16
-"""Number of best hits that are included regardless of their score, and never cut out of a
-section."""
+"""The number of best hits that are included regardless of their score, and never cut out of a
+section.
+"""
 LEAST_SCORE = 0.25
-"""Below this share of the best score, a further chunk is left out and no section is completed."""
+"""Below this share of the best score, a further chunk is omitted and no section is completed."""
 PASSAGE_TOKENS = 110
-"""The size of any further part: about one chunk."""
+"""The size of any further part, which is about one chunk."""
 _MARK_TOKENS = 14
 _READ_OF_SECTION = 20
 _MOST_CHUNKS = 1 << 32
-"""More than a document has chunks."""
+"""A number greater than that of the chunks in any document."""
 
 ReadPassages = Callable[[Sequence[PointId]], Awaitable[Mapping[PointId, IndexedPassage]]]
-"""Returns passages by point; passages that are gone are left out."""
+"""Returns passages by point; passages that no longer exist are omitted."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedContext:
-    """The most tokens and sections of a context.
+    """The maximum number of tokens and sections in a context.
 
-    Chunks with the ids `excluded` are left out.
+    Chunks with the ids in `excluded` are omitted.
     """
 
     tokens: int
@@ -78,7 +81,9 @@ class AskedContext:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A ranked chunk by its number; neighbours in a document have neighbouring numbers."""
+    """A ranked chunk by its number; chunks that are adjacent in a document have adjacent
+    numbers.
+    """
 
     chunk: int
     score: float
@@ -87,7 +92,7 @@ class _Candidate:
 
 
 class _Documents:
-    """The documents of the ranked pages, each with a number, and their chunks by numbers."""
+    """The documents of the ranked pages, each with a number, and their chunks by number."""
 
     def __init__(self, pages: Sequence[RankedPage], asked: AskedContext) -> None:
         self._documents: Sequence[FoundDocument] = [page.document for page in pages]
@@ -105,12 +110,12 @@ class _Documents:
         return _Candidate(begin + chunk.ordinal, ranked.score, first, last)
 
     def is_excluded(self, chunk: int) -> bool:
-        """Return whether a chunk is left out."""
+        """Return whether a chunk must be omitted."""
         document, ordinal = divmod(chunk, _MOST_CHUNKS)
         return f"{self._documents[document].document_id}#{ordinal}" in self._excluded
 
     def find_point(self, chunk: int) -> PointId:
-        """Return the name of the point of a chunk."""
+        """Return the id of a chunk's point."""
         document, ordinal = divmod(chunk, _MOST_CHUNKS)
         found_document = self._documents[document]
         return chunk_identity(found_document.document_id, found_document.version, ordinal)
@@ -118,10 +123,10 @@ class _Documents:
 
 @dataclass(slots=True)
 class _Section:
-    """The chunks of one section that were read, by their numbers, and the selected ones.
+    """The chunks of one section that were read, by number, and the selected ones.
 
-    `goes_on`: the section has further chunks. `best` and `score` are those of its best chunk;
-    `tokens` is the size of the selected text, with the place.
+    `goes_on` is true if the section has further chunks. `best` and `score` refer to its best chunk;
+    `tokens` is the size of the selected text, including the location.
     """
 
     first: int
@@ -138,7 +143,7 @@ class _Section:
 
 
 class _Composer:
-    """Chooses chunks among those that were read, and writes their sections."""
+    """Selects chunks among those that were read, and writes their sections."""
 
     def __init__(
         self,
@@ -153,7 +158,7 @@ class _Composer:
         self._changelogs = changelogs
         self._used = 0
         self._begun = 0
-        """How many sections have chunks given."""
+        """The number of sections that have selected chunks."""
         self._sections = sections
         self._section_of = {
             chunk: section for section in self._sections for chunk in section.chunks
@@ -166,9 +171,9 @@ class _Composer:
         }
 
     def select(self, ranked: Sequence[_Candidate], best: Collection[str]) -> None:
-        """Choose the chunks around the ranked ones, best first, while there is room.
+        """Select the chunks around the ranked ones, best first, while there is room.
 
-        Chunks with the ids `best` are part of their sections if these are selected at all.
+        Chunks with the ids in `best` are part of their sections if these are selected at all.
         """
         present = [candidate for candidate in ranked if candidate.chunk in self._passages]
         last: list[_Candidate] = []
@@ -203,7 +208,9 @@ class _Composer:
         return self._passages[candidate.chunk].chunk.chunk_id
 
     def _keep(self, best: Iterable[_Candidate]) -> None:
-        """Give the best chunks of sections that are begun, in place of worse sections."""
+        """Select the best chunks of sections that have been started, replacing less relevant
+        sections.
+        """
         for candidate in best:
             section = self._section_of[candidate.chunk]
             if not section.given or candidate.chunk in section.given:
@@ -212,7 +219,9 @@ class _Composer:
             self._give(section, {candidate.chunk}, candidate)
 
     def _make_room(self, section: _Section, candidate: _Candidate) -> None:
-        """Take worse sections back, the worst first, if that makes room for a chunk."""
+        """Remove less relevant sections, starting with the least relevant one, if that makes room
+        for a chunk.
+        """
         together = section.given | {candidate.chunk}
         missing = self._used - section.tokens + self._estimate(section, together) - self._tokens
         given = (one for one in self._sections if one.given and one.score < candidate.score)
@@ -230,7 +239,7 @@ class _Composer:
         section.given, section.tokens, section.score = set(), 0, 0.0
 
     def write(self, hits: Sequence[Hit]) -> Iterator[ContextSection]:
-        """Return the selected sections, best first."""
+        """Yield the selected sections, best first."""
         levels = {hit.chunk_id: hit.levels for hit in hits}
         ranks = {hit.chunk_id: rank for rank, hit in enumerate(hits)}
         for section in self._order_sections():
@@ -261,7 +270,7 @@ class _Composer:
             )
 
     def _order_sections(self) -> list[_Section]:
-        """Return the selected sections, best first, changelogs last."""
+        """Return the selected sections, best first, with changelogs last."""
         given = (section for section in self._sections if section.given)
         return sorted(given, key=lambda one: (self._is_later(one.first), -one.score))
 
@@ -271,7 +280,7 @@ class _Composer:
         return document > 0 and document in self._changelogs
 
     def _take(self, candidate: _Candidate) -> None:
-        """Give the part around a chunk, if there is room for it."""
+        """Select the part around a chunk, if there is room for it."""
         chunk = candidate.chunk
         section = self._section_of[chunk]
         if chunk in section.given:
@@ -296,7 +305,7 @@ class _Composer:
                 self._give(section, whole, candidate)
 
     def _give(self, section: _Section, chunks: set[int], candidate: _Candidate) -> bool:
-        """Give chunks of a section in addition to those that it has; return whether they fit."""
+        """Try to add chunks to a section; return whether they fit."""
         if not section.given and self._begun >= self._most_sections:
             return False
         together = section.given | chunks
@@ -311,7 +320,7 @@ class _Composer:
         return True
 
     def _grow(self, section: _Section, chunk: int, most: int) -> set[int]:
-        """Return the chunk with the neighbours that fit."""
+        """Return the chunk, together with those neighbours that fit."""
         first = last = chunk
         tokens = self._sizes[chunk]
         while True:
@@ -329,7 +338,9 @@ class _Composer:
         return set(range(first, last + 1))
 
     def _estimate(self, section: _Section, chunks: Collection[int]) -> int:
-        """Return at least the tokens of the section with these chunks, and of its place."""
+        """Return a lower bound for the tokens of the section with these chunks, including its
+        location.
+        """
         if not chunks:
             return 0
         total = self._place_tokens[section.first] + 1
@@ -344,7 +355,7 @@ class _Composer:
         return total + _MARK_TOKENS * (gaps + section.goes_on)
 
     def _count_shared(self, chunk: int) -> int:
-        """Return the tokens that a chunk shares with the one before it."""
+        """Return the number of tokens that a chunk shares with the previous one."""
         if chunk not in self._shared:
             texts = self._text(chunk - 1), self._text(chunk)
             shared = max(count_overlap(*texts), count_table_header(*texts))
@@ -372,7 +383,7 @@ class _Composer:
         return self._passages[chunk].chunk.text
 
     def _count_place(self, chunk: int) -> int:
-        """Return the tokens of the crumbs and headings above a chunk."""
+        """Return the number of tokens in the breadcrumbs and headings above a chunk."""
         passage = self._passages[chunk]
         names = dict.fromkeys((*passage.crumbs, *passage.chunk.heading_path))
         return count_tokens(" > ".join(names))
@@ -384,10 +395,11 @@ async def compose(
     read: ReadPassages,
     asked: AskedContext,
 ) -> tuple[ContextSection, ...]:
-    """Return the context of at most `asked.tokens` tokens, each section counted with its place.
+    """Return the context of at most `asked.tokens` tokens, where each section includes its
+    location.
 
-    `pages` are the pages of a search, best first, `hits` their first chunks with their texts.
-    Chunks deleted from the index in the meantime are left out.
+    `pages` contains the pages from a search, best first, and `hits` their first chunks with texts.
+    Chunks that were deleted from the index in the meantime are omitted.
     """
     documents = _Documents(pages, asked)
     chosen = [
@@ -433,7 +445,9 @@ def make_hit(passage: IndexedPassage, score: float, levels: tuple[str, ...]) -> 
 
 
 def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChunk]:
-    """Return the best chunks and the best one of each of many pages, without those far below."""
+    """Return the best chunks, and the best one of each of many pages, without those far below the
+    best.
+    """
     best = list_candidates(pages, most, loss=LOSS)
     heads = list_candidates([replace(page, chunks=page.chunks[:1]) for page in pages], MOST_PAGES)
     present = {chunk.chunk.point for chunk in best}
@@ -452,19 +466,21 @@ def _find_least(ranked: Sequence[RankedChunk] | Sequence[_Candidate]) -> float:
 
 
 def _list_near(one: _Candidate, reach: int) -> range:
-    """Return a chunk with those around it in its section."""
+    """Return a chunk with the chunks around it in its section."""
     return range(max(one.first, one.chunk - reach), min(one.last, one.chunk + reach) + 1)
 
 
 def _list_ends(one: _Candidate) -> Iterator[int]:
-    """Yield the chunks of a section next to those that are read, one on either side."""
+    """Yield the chunks of a section that are adjacent to those that are read, one on either
+    side.
+    """
     near = _list_near(one, _READ_OF_SECTION)
     more = _list_near(one, _READ_OF_SECTION + 1)
     yield from (end for end in (more[0], more[-1]) if end not in near)
 
 
 def _split_sections(passages: Mapping[int, IndexedPassage]) -> Iterator[_Section]:
-    """Yield the sections of the chunks that were read, in their order."""
+    """Yield the sections of the chunks that were read, in order."""
     current: _Section | None = None
     for number, passage in sorted(passages.items()):
         place = passage.chunk.heading_path, passage.chunk.anchor
@@ -481,5 +497,5 @@ def _split_sections(passages: Mapping[int, IndexedPassage]) -> Iterator[_Section
 
 
 def _count_chunk(chunk: Chunk) -> int:
-    """Return the tokens of a chunk with the addresses of its links."""
+    """Return the tokens of a chunk, including the URLs of its links."""
     return count_tokens(chunk.text) + sum(count_tokens(link[1]) + 1 for link in chunk.links)

@@ -1,6 +1,6 @@
-"""Divides words that no document contains into two words of the documents: Urlaub-s-tage.
+"""Splits words that do not occur in any document into two words that do: Urlaub-s-tage.
 
-No language-specific list is needed: a word is divided where both of its parts occur in the
+No language-specific list is needed, because a word is split where both of its parts occur in the
 documents as spelled. Up to two letters between them may join them, unless a part is very short.
 """
 
@@ -10,16 +10,16 @@ SHORTEST_PART = 3
 LONGEST_JOINT = 2
 LONGEST_WORD = 40
 MOST_WORDS = 4
-"""The words of one question that are divided."""
+"""Maximum number of words in a question that are split."""
 
 CountDocuments = Callable[[Sequence[str]], Awaitable[Mapping[str, int]]]
 """Returns the number of documents that contain each of some words, as spelled."""
 
 
 async def divide(words: Collection[str], count: CountDocuments) -> Mapping[str, str]:
-    """Return the two parts of each word that can be divided, with a space between them.
+    """Return the two parts, separated by a space, of each word that can be split.
 
-    Of several divisions, the one counts whose shorter part is the longest.
+    If a word can be split in several ways, the split with the longest shorter part is used.
     """
     chosen = [word for word in words if len(word) <= LONGEST_WORD][:MOST_WORDS]
     possible = {word: list(_list_divisions(word)) for word in chosen}

@@ -1,7 +1,8 @@
-"""Statistics of all documents for a search, counted by the index, without a copy of the documents.
+"""Statistics about all documents for a search, counted by the index, without a copy of the
+documents.
 
-People of different groups have different views, so that a document that a person may not read does
-not affect their results: neither an order, nor a probability or a corrected word.
+People in different groups have different views, so that a document that a person may not read does
+not affect their results, such as their order, a probability, or a corrected word.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ _DOCUMENTS_WITH_LETTERS = 256
 
 
 class CorpusView:
-    """One revision of the documents, as a search for a person sees it."""
+    """One revision of the documents, as seen by a search for a person."""
 
     def __init__(
         self,
@@ -68,21 +69,23 @@ class CorpusView:
                 del self._frequencies[next(iter(self._frequencies))]
 
     def frequencies(self, wanted: Terms) -> Floats:
-        """Return how many chunks contain each term; of a term that was not read, all of them."""
+        """Return how many chunks contain each term; if the number was not read, all of them."""
         every = float(self.counts.chunks)
         values = [self._frequencies.get(term, every) for term in wanted.tolist()]
         return np.array(values, dtype=np.float32)
 
     def idf(self, wanted: Terms) -> Floats:
-        """Return the inverse document frequency of terms; the highest one for unknown terms."""
+        """Return the inverse document frequency of terms, with the highest one for unknown
+        terms.
+        """
         frequencies = self.frequencies(wanted)
         rest = np.maximum(self.counts.chunks - frequencies + 0.5, 0.0)
         idf: Floats = np.log1p(rest / (frequencies + 0.5)).astype(np.float32)
         return idf
 
     async def count_documents(self, words: Sequence[str]) -> dict[str, int]:
-        """Return the number of documents that contain each word as spelled, exact up to one and at
-        least two otherwise.
+        """Return the number of documents that contain each word as spelled, which is exact up to
+        one and otherwise at least two.
 
         Groups of words are looked up first, because most words do not exist.
         """
@@ -107,9 +110,9 @@ class CorpusView:
         return counts
 
     async def find_in_language(self, words: Collection[str], language: str) -> frozenset[str]:
-        """Return those of some words that a document in a language contains as spelled.
+        """Return those words that a document in a language contains as spelled.
 
-        Of a word in many documents, only some documents are checked.
+        For a word in many documents, only some documents are checked.
         """
         every = list(dict.fromkeys(words))
         groups = [[word] for word in every]
@@ -123,7 +126,7 @@ class CorpusView:
     async def _find_words(
         self, groups: Sequence[Sequence[str]], *, limit: int, fields: Sequence[str] = ()
     ) -> Sequence[QueryResult]:
-        """Return documents that contain a word of each group as spelled."""
+        """Return documents that contain a word from each group as spelled."""
         texts = [
             sort_terms(self.numbers.of_all(make_word_term(word) for word in group))
             for group in groups
@@ -141,7 +144,7 @@ class CorpusView:
         )
 
     async def read_letters(self) -> str:
-        """Return the letters beyond ASCII of some documents."""
+        """Return the non-ASCII letters in some of the documents."""
         if self._letters is None:
             documents = await self.index.find_documents({}, ("letters",), _DOCUMENTS_WITH_LETTERS)
             self._letters = "".join(
@@ -150,16 +153,16 @@ class CorpusView:
         return self._letters
 
     def compares(self, asked: str, language: str) -> bool:
-        """Return whether the model compares questions in one language with texts in another."""
+        """Return whether the model can compare questions in one language with texts in another."""
         calibration = self.calibrations.get(language)
         return calibration is not None and calibration.compares(asked)
 
     def find_other_versions(self, texts: Iterable[str]) -> frozenset[str]:
-        """Return the documents that a search for these texts leaves out; see `PageVersions`."""
+        """Return the documents that a search for these texts omits; see `PageVersions`."""
         return frozenset(self._versioned[at] for at in self.versions.find_others(texts))
 
     def find_versions(self, document_id: str) -> list[str]:
-        """Return the ids of the other versions of a document that are not newer."""
+        """Return the ids of those other versions of a document that are not newer."""
         positions = (
             at for at, versioned_id in enumerate(self._versioned) if versioned_id == document_id
         )
@@ -171,10 +174,10 @@ class CorpusView:
 
 
 class Corpora:
-    """The documents of an index, by the groups of the people who may read them.
+    """The documents in an index, by the groups of the people who may read them.
 
-    Groups that no document names are ignored; without any, there is one view. All views belong to
-    one revision of the index.
+    Groups to which no document is restricted are ignored; if there are none, there is a single
+    view. All views belong to one revision of the index.
     """
 
     def __init__(self, index: Index) -> None:
@@ -186,7 +189,9 @@ class Corpora:
         self._reading = asyncio.Lock()
 
     async def read(self, groups: Collection[str]) -> tuple[CorpusView, str]:
-        """Return the documents that a person of these groups may read now, and the revision."""
+        """Return the documents that a person in these groups may currently read, and the
+        revision.
+        """
         revision = await self._index.revision()
         async with self._reading:
             if revision != self._revision:
@@ -220,7 +225,7 @@ def _one_term(term: int) -> SparseText:
 
 
 def _read_idf(result: QueryResult, term: int) -> float | None:
-    """Return the IDF that the engine adds to a term; None for a term that no text has."""
+    """Return the IDF that the engine applies to a term, or None for a term that does not occur."""
     if not result.ids:
         return None
     text = result.texts[0]
@@ -228,7 +233,8 @@ def _read_idf(result: QueryResult, term: int) -> float | None:
 
 
 def _frequency(idf: float | None, size: int) -> float:
-    """Return how many of `size` texts contain a term with this IDF, which the engine adds.
+    """Return how many of `size` texts contain a term, given the IDF that the search engine computed
+    for it.
 
     The inverse of ln(1 + (N - n + 1/2) / (n + 1/2)) = ln((N + 1) / (n + 1/2)).
     """

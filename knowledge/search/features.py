@@ -44,7 +44,7 @@ Present = npt.NDArray[np.bool_]
 async def measure(
     view: CorpusView, query: Query, ranked: Found, request: SearchRequest, language: str
 ) -> dict[str, float]:
-    """Return the features of a search for a question in `language`; none if it found nothing."""
+    """Return the features of a search for a question in `language`, or none if it found nothing."""
     if not ranked.pages:
         return {}
     own, lists = _find_best_known(view, query), ranked.lists
@@ -67,7 +67,7 @@ async def measure(
 
 
 def _find_best_known(view: CorpusView, query: Query) -> Terms:
-    """Return the terms of the wording that the documents know best."""
+    """Return the terms of the wording that is closest to the vocabulary of the documents."""
 
     def compute_share(phrase: Terms) -> float:
         idf = view.idf(phrase)
@@ -77,7 +77,9 @@ def _find_best_known(view: CorpusView, query: Query) -> Terms:
 
 
 async def _touches(view: CorpusView, query: Query, ranked: Found) -> bool:
-    """Return whether one of the best chunks has a content word of the question, in any form."""
+    """Return whether one of the best chunks contains a content word of the question, in any
+    inflected form.
+    """
     points = [keyword.point for keyword in ranked.lists.keywords[:_BEST]]
     if not query.subject or not points:
         return False
@@ -93,7 +95,9 @@ async def _touches(view: CorpusView, query: Query, ranked: Found) -> bool:
 async def _measure_subject(
     view: CorpusView, own: Terms, ranked: Found, language: str
 ) -> dict[str, float]:
-    """Return the features of the subject; none of a question that only asks."""
+    """Return the features of the subject, or none for a question that consists only of question
+    words.
+    """
     subject = own[~are_terms(own, view.numbers.of_all(_list_asking_terms(language)))]
     points = [keyword.point for keyword in ranked.lists.keywords[:_BEST]]
     if not len(subject) or not points:
@@ -134,14 +138,14 @@ def _read_terms(place: str, language: str) -> tuple[str, ...]:
 
 @cache
 def _list_asking_terms(language: str) -> tuple[str, ...]:
-    """Return the terms that only ask in English, and in a language."""
+    """Return the question words of English and of the given language."""
     own = ASKING_WORDS.get(language, "") if language != ENGLISH else ""
     return (*terms(ASKING_WORDS[ENGLISH], ENGLISH), *_analyse_alone(own, language))
 
 
 def _analyse_alone(words: str, language: str) -> Iterator[str]:
-    """Yield the terms of each word analysed separately: next to other words, a function word is
-    left out.
+    """Yield the terms of each word analyzed separately, because a function word next to other words
+    is omitted.
     """
     for word in words.split():
         yield from terms(word, language)

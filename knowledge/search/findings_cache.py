@@ -1,8 +1,8 @@
-"""Keeps the findings of recent searches, so that a repeated question is not searched for again.
+"""Caches the findings of recent searches, so that a repeated question is not searched for again.
 
-Only the text of documents is kept. A question is a key as a hash with a secret of the
-process, and findings that repeat it (`corrected`) are not kept: nothing has to be forgotten with a
-conversation.
+Only the text of documents is cached. A question is stored only as a hash, keyed with a secret of
+the process, and findings that repeat it (`corrected`) are not cached, so that nothing has to be
+deleted with a conversation.
 """
 
 import hashlib
@@ -16,10 +16,12 @@ from envelope.run import OUTSIDE, Run
 from knowledge.port import CALIBRATION, Findings, Searcher, SearchRequest
 
 MOST_CHARACTERS = 8_000_000
-"""The most characters of kept findings in one process: about 300 searches of the default size."""
+"""Maximum number of characters of cached findings per process, which is about 300 searches of the
+default size.
+"""
 
 OnLookup = Callable[[Run, bool], None]
-"""Receives for each search its run, and whether its findings were kept."""
+"""Receives, for each search, its run and whether its findings were cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,9 @@ def ignore_lookups(_run: Run, _is_hit: bool) -> None:
 
 
 class FindingsCache:
-    """The findings of the searches of one process, for `seconds`, the least used dropped first."""
+    """The findings of searches in this process, for `seconds`; the least recently used ones are
+    dropped first.
+    """
 
     def __init__(
         self,
@@ -53,12 +57,14 @@ class FindingsCache:
         self._size = 0
 
     def hash_search(self, index: tuple[str, str], revision: str, request: SearchRequest) -> bytes:
-        """Return the key of a search: of its index, the index's version and the whole request."""
+        """Return the key of a search, based on its index, the index version, and the whole
+        request.
+        """
         asked = repr((index, revision, request)).encode("utf-8", "surrogatepass")
         return hashlib.blake2b(asked, key=self._secret, digest_size=32).digest()
 
     def get(self, key: bytes, run: Run = OUTSIDE) -> Findings | None:
-        """Return the kept findings, marked as such, or None; counts the lookup."""
+        """Return the cached findings, marked as such, or None; counts the lookup."""
         kept = self._kept.get(key)
         if kept is not None and kept.expires <= self._clock():
             self._drop(key)
@@ -70,7 +76,7 @@ class FindingsCache:
         return replace(kept.findings, from_cache=True)
 
     def put(self, key: bytes, findings: Findings) -> None:
-        """Keep findings, unless they repeat a question or lack a level that failed."""
+        """Cache findings, unless they repeat a question or lack a level that failed."""
         size = _measure(findings)
         if findings.corrected is not None or set(findings.fallbacks) - {CALIBRATION}:
             return
@@ -86,10 +92,10 @@ class FindingsCache:
 
 
 class CachedSearcher:
-    """See `knowledge.port.Searcher`; takes the findings of an equal search from a cache.
+    """See `knowledge.port.Searcher`; returns the findings of an equal search from a cache.
 
-    `read_revision` returns the version of the index, which every change of its documents changes.
-    `index` is its tenant and assistant.
+    `read_revision` returns the version of the index, which changes with every change to its
+    documents. `index` is its tenant and assistant.
     """
 
     def __init__(
@@ -106,7 +112,7 @@ class CachedSearcher:
         self._read_revision = read_revision
 
     async def search(self, request: SearchRequest) -> Findings:
-        """Return the findings; raises `IndexUnavailable` also where they were kept."""
+        """Return the findings; raises `IndexUnavailable` even if they are cached."""
         key = self._cache.hash_search(self._index, await self._read_revision(), request)
         kept = self._cache.get(key, request.run)
         if kept is not None:
@@ -117,6 +123,8 @@ class CachedSearcher:
 
 
 def _measure(findings: Findings) -> int:
-    """Return about how many characters findings take; no search takes less than 1,000."""
+    """Return the approximate size of findings in characters; no search counts as less than
+    1,000.
+    """
     texts = [hit.text for hit in findings.hits] + [section.text for section in findings.context]
     return 1000 + sum(map(len, texts))

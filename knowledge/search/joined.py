@@ -1,8 +1,8 @@
-"""Joins the searches for one message, and searches for the place that a person chose.
+"""Combines the searches for one message, and searches for the location that a person chose.
 
-A message is searched as typed, for each of its questions, and in the languages of the documents.
-Every search gets its share of the context, so that none is crowded out by another. Content of a
-chosen place comes first.
+A message is searched for as typed, for each of its questions, and in the languages of the
+documents. Every search gets its share of the context, so that it is not crowded out by another one.
+Content at a chosen location comes first.
 """
 
 import asyncio
@@ -18,10 +18,12 @@ _QUALITIES = ("poor", "good", "excellent")
 
 
 async def search_all(searcher: Searcher, requests: Sequence[SearchRequest]) -> Findings:
-    """Return the joined findings of several searches for one message, the best of each first.
+    """Return the combined findings of several searches for one message, with the best of each
+    first.
 
-    The first request is the message itself; its limits apply to all of them together. The context
-    is divided among the searches with results. A single search is returned unchanged.
+    The first request is the message itself, and its limits apply to all of them together. The
+    context is divided among the searches that have results. The result of a single search is
+    returned unchanged.
     """
     first = requests[0]
     results = await asyncio.gather(*(searcher.search(request) for request in requests))
@@ -51,11 +53,11 @@ async def search_all(searcher: Searcher, requests: Sequence[SearchRequest]) -> F
 async def search_place(
     searcher: Searcher, request: SearchRequest, place: tuple[str, ...]
 ) -> Findings:
-    """Return the findings of a question, starting with the content at `place`, which crumbs lead
-    to.
+    """Return the findings for a question, starting with the content at `place`, which is given as
+    breadcrumbs.
 
-    If the search of the question finds nothing there, the place itself is searched for. Only
-    content at the place counts as found, so that it is shown if no model answers.
+    If the search for the question finds nothing there, the location itself is searched for. Only
+    content at the location counts as found, so that it is shown if no model answers.
     """
     findings = await searcher.search(request)
     there = [section for section in findings.context if _is_at(section.best, place)]
@@ -85,13 +87,13 @@ async def search_place(
 
 
 def _is_at(hit: Hit, place: tuple[str, ...]) -> bool:
-    """Return whether a hit is at a place or below it."""
+    """Return whether a hit is at a location or below it."""
     path = tuple(dict.fromkeys((*hit.place.crumbs, *hit.place.heading_path)))
     return path[: len(place)] == place
 
 
 def _join_hits(results: Sequence[Findings]) -> Iterator[Hit]:
-    """Yield the first hits of all searches, then the second ones, each once."""
+    """Yield the first hits of all searches, then the second ones, and so on, without duplicates."""
     seen: set[str] = set()
     for hit in chain.from_iterable(zip_longest(*(findings.hits for findings in results))):
         if hit is not None and hit.chunk_id not in seen:
@@ -100,9 +102,9 @@ def _join_hits(results: Sequence[Findings]) -> Iterator[Hit]:
 
 
 def _divide_context(results: Sequence[Findings], tokens: int) -> Iterator[ContextSection]:
-    """Yield sections of all searches up to a number of tokens, each once.
+    """Yield sections from all searches up to a number of tokens, without duplicates.
 
-    The next section is always one of the search that has the fewest tokens so far.
+    The next section always comes from the search that has the fewest tokens so far.
     """
     waiting = [list(reversed(findings.context)) for findings in results]
     used = [0] * len(results)
@@ -124,7 +126,7 @@ def _count_section(section: ContextSection) -> int:
 
 
 def _join_sections(sections: Iterable[ContextSection]) -> Iterator[ContextSection]:
-    """Yield sections with content that has not been given before."""
+    """Yield sections whose content has not been returned before."""
     seen: set[str] = set()
     for section in sections:
         if not seen.issuperset(section.chunk_ids):

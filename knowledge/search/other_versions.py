@@ -1,8 +1,8 @@
-"""Groups the versions of a section, and adds one that differs from the version found.
+"""Groups the versions of a section, and adds versions that differ from the one found.
 
-A search leaves out earlier versions of a page, and it may find one of several versions that are
-neither newer nor older. The answer must still state where they differ on the point, and a writer
-compares adjacent sections.
+A search omits earlier versions of a page, and it may find one of several versions that are neither
+newer nor older. The answer still has to state where they differ in this point, and a writer
+compares sections that are next to each other.
 """
 
 import re
@@ -16,11 +16,11 @@ from knowledge.search.composer import make_hit
 from knowledge.sections import join_texts
 
 SHARE = 8
-"""The added sections get this part of the context at most."""
+"""The added sections get at most this fraction of the context."""
 MOST_SECTIONS = 2
 MOST_VERSIONS = 2
 LATER_RANK = 1000
-"""Other versions rank after all hits."""
+"""The rank of other versions, which are sorted after all hits."""
 LONGEST_TEXT = 1200
 _LIKE = 0.3
 _WORD = re.compile(r"[^\W\d_]+")
@@ -33,7 +33,9 @@ FindVersions = Callable[[str], Sequence[str]]
 async def add_other_versions(
     index: ReadableIndex, context: Sequence[ContextSection], find_versions: FindVersions
 ) -> tuple[ContextSection, ...]:
-    """Return the context with the sections of other versions that differ, each below its own."""
+    """Return the context with the differing sections of other versions, each below its own
+    section.
+    """
     added: dict[int, list[ContextSection]] = {}
     present = {context_section.best.document_id for context_section in context}
     asked = sorted(
@@ -56,9 +58,9 @@ async def add_other_versions(
 
 
 def group_versions(context: Iterable[ContextSection]) -> Iterator[ContextSection]:
-    """Yield the sections in their order, each followed by the same section of other versions.
+    """Yield the sections in order, each followed by the same section in other versions.
 
-    The numbers of headings change from version to version, so they are compared only if a version
+    The numbers in headings change from version to version, so they are compared only if a version
     has several sections that differ in nothing else, such as articles of a law.
     """
     sections = list(context)
@@ -80,8 +82,8 @@ def group_versions(context: Iterable[ContextSection]) -> Iterator[ContextSection
 
 
 def _identify(section: ContextSection, *, with_numbers: bool = False) -> object:
-    """Return the common properties of a section's versions; None for a section without a
-    version.
+    """Return the properties that the versions of a section have in common, or None for a section
+    without a version.
     """
     best, version = section.best, section.best.place.version
     if not version:
@@ -102,7 +104,9 @@ async def _read_passages(index: ReadableIndex, document_id: str) -> list[Indexed
 def _find_section(
     section: ContextSection, passages: Sequence[IndexedPassage]
 ) -> list[IndexedPassage]:
-    """Return the passages of the section that corresponds: by its headings, then by its words."""
+    """Return the passages in the corresponding section, based on its headings or, failing that, its
+    words.
+    """
     wanted = _name_section(section.best.place.heading_path, section.best.place.version or "")
     own = _words(section.text)
     likeness = {
@@ -117,7 +121,9 @@ def _find_section(
 
 
 def _name_section(path: Sequence[str], version: str) -> tuple[str, ...]:
-    """Return a heading path without the version and without numbers, which versions change."""
+    """Return a heading path without the version and without numbers, because these change between
+    versions.
+    """
     return tuple(
         " ".join(_WORD.findall(remove_version(heading, version).casefold())) for heading in path
     )

@@ -1,4 +1,6 @@
-"""Weighted terms and a vector to search for, from the question and its conversation."""
+"""Derives the weighted terms and the vector to search for from the question and its
+conversation.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,11 +29,11 @@ _RELATED_VECTOR, _PREVIOUS_VECTOR = 0.3, 0.2
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The terms with their weights; `phrases` are the question in each of its wordings.
+    """The terms with their weights; `phrases` contains each wording of the question.
 
-    `subject` has the content words of the question. `vector` is that of the question, moved
-    slightly towards those of the turns it refers to and of the last answer; None if it was not
-    embedded.
+    `subject` contains the content words of the question. `vector` is the vector of the question,
+    moved slightly towards those of the turns it refers to and of the last answer; it is None if the
+    question was not embedded.
     """
 
     terms: Terms
@@ -58,7 +60,7 @@ class Query:
 class Wordings:
     """The question in each known language, and the turns that it refers to.
 
-    `divided` has words that are searched for by their parts.
+    `divided` contains words that are searched for by their parts.
     """
 
     question: tuple[tuple[str, str], ...]
@@ -80,7 +82,9 @@ class Wordings:
 
 
 def wordings(request: SearchRequest) -> Wordings:
-    """Return the question and its translation, each once, with the language of its analysis."""
+    """Return the question and its translation, without duplicates, with the language of their
+    analysis.
+    """
     language = request.language or ENGLISH
     question = request.question[:_CHARACTERS]
     known = [(question, language)]
@@ -98,7 +102,9 @@ def wordings(request: SearchRequest) -> Wordings:
 
 
 def make_query(wordings: Wordings, numbers: TermNumbers, is_known: Callable[[str], bool]) -> Query:
-    """Return the query without its vector; `is_known` says whether a document has a term."""
+    """Return the query without its vector; `is_known` returns whether a document contains a
+    term.
+    """
     phrases = [
         numbers.of_all(leave_out_unknown(terms(text, spoken), is_known))
         for text, spoken in wordings.searched

@@ -1,7 +1,7 @@
-"""Keeps the vectors of a question for its next search, so that a vendor embeds it once.
+"""Caches the vectors of a question for its next search, so that a vendor embeds it only once.
 
-A vendor takes about as long to embed a question as to answer it. Therefore it can be embedded
-before its search, while another call is under way.
+Embedding a question takes a vendor about as long as answering it. Therefore, it can be embedded
+before its search, while another call is in progress.
 """
 
 import asyncio
@@ -28,9 +28,10 @@ log = structlog.get_logger("knowledge")
 
 
 class VectorStore(Protocol):
-    """Keeps the vectors of the running question for other processes, and forgets them at its end.
+    """Stores the vectors of the running question for other processes, and deletes them when it
+    ends.
 
-    A key is a hash of the embedding model and the text. Outside of a question nothing is stored.
+    A key is a hash of the embedding model and the text. Outside of a question, nothing is stored.
     """
 
     async def get(self, run: Run, key: str) -> bytes | None: ...
@@ -42,10 +43,10 @@ class QuestionVectors:
     """An embedder that embeds the texts of a question once for all of its searches.
 
     Guardrails and search look up the same question. The first call stores the vectors under a hash
-    of their text, the second one takes them; unused vectors are dropped after `KEPT_SECONDS`, or
-    when there are more than `MOST_KEPT`. With a store, a search in another process or of a
-    redelivered envelope takes them from there; if a process ends before it has stored them, the
-    text is embedded again.
+    of their text, and the second one uses them; unused vectors are dropped after `KEPT_SECONDS`, or
+    when there are more than `MOST_KEPT`. If there is a store, a search in another process or for a
+    redelivered envelope reads them from it. If a process ends before it has stored them, the text
+    is embedded again.
     """
 
     def __init__(
@@ -74,11 +75,11 @@ class QuestionVectors:
             await self._close()
 
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """Return a vector for each text of a document; none is kept."""
+        """Return a vector for each text of a document, without caching them."""
         return await self._embedder.embed_documents(texts)
 
     async def embed_questions(self, texts: Sequence[str], run: Run = OUTSIDE) -> Sequence[Vector]:
-        """Return a vector for each text of a question; raises the errors of the store."""
+        """Return a vector for each text of a question; errors of the store propagate."""
         self._drop_old()
         keys = [self._hash(text) for text in texts]
         kept = {key: self._kept.pop(key)[1] for key in dict.fromkeys(keys) if key in self._kept}
@@ -125,7 +126,7 @@ class QuestionVectors:
 
 
 class RememberingEmbedder:
-    """An embedder that embeds each question once, for runs that repeat searches."""
+    """An embedder that embeds each question only once, for runs that repeat searches."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.name = embedder.name
@@ -135,7 +136,7 @@ class RememberingEmbedder:
         self._known: dict[str, Vector] = {}
 
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """Return a vector for each text of a document; none is kept."""
+        """Return a vector for each text of a document, without caching them."""
         return await self._embedder.embed_documents(texts)
 
     async def embed_questions(self, texts: Sequence[str], run: Run = OUTSIDE) -> Sequence[Vector]:
@@ -148,10 +149,10 @@ class RememberingEmbedder:
 
 
 class EarlyEmbedding:
-    """Sends the texts of a coming search to a vendor. A failure is logged and not raised.
+    """Sends the texts of an upcoming search to a vendor. A failure is logged and not raised.
 
-    The search embeds the missing texts again, and has a fallback if that fails too. `store_errors`
-    are those of the store of vectors: the next call of the store raises them.
+    The search embeds missing texts again, and has a fallback if that fails as well. `store_errors`
+    are the errors of the vector store, which the next call of the store raises.
     """
 
     def __init__(
@@ -161,7 +162,9 @@ class EarlyEmbedding:
         self._expected: tuple[type[Exception], ...] = (EmbeddingFailed, *store_errors)
 
     async def embed(self, request: SearchRequest) -> None:
-        """Embed the texts of a search; texts that were embedded for this question cost nothing."""
+        """Embed the texts of a search; texts that were already embedded for this question cost
+        nothing.
+        """
         try:
             await self._vectors.embed_questions(wordings(request).embedded, request.run)
         except self._expected as error:
@@ -169,7 +172,7 @@ class EarlyEmbedding:
 
     @asynccontextmanager
     async def during(self, request: SearchRequest) -> AsyncIterator[None]:
-        """Embed while the block runs, and wait for both; an error of the block ends both."""
+        """Embed while the block runs, and wait for both; an error in the block ends both."""
         failure: Exception | None = None
         async with asyncio.TaskGroup() as group:
             task = group.create_task(self.embed(request))

@@ -1,4 +1,4 @@
-"""Ranks pages: the lists of the engine are fused by weighted reciprocal ranks.
+"""Ranks pages by fusing the lists of the engine with weighted reciprocal ranks.
 
 | level        | list of the engine                                                        |
 |--------------|---------------------------------------------------------------------------|
@@ -6,16 +6,17 @@
 | semantic     | chunks, by cosine                                                         |
 |              | pages, by the cosines of their three best chunks of that list             |
 | summary      | documents, by BM25 of their summary                                       |
-| hierarchical | chunks whose heading, defined terms or page are named: no list but a bonus|
+| hierarchical | chunks whose heading, defined terms or page are named; a bonus, not a list |
 
-In each list of chunks, a page has the rank of its best chunk. Ranks lose the information how well
-the first one fits, so a name that equals the question gets a bonus, and so does metadata that a
-source states about its page, for words that the page's own text does not contain. For the same
-reason, keywords weigh as much as their best chunk covers of the question, by IDF, if the embedding
-model is calibrated and compares its language: if no content word occurs, meaning decides.
+In each list of chunks, a page has the rank of its best chunk. Ranks do not show how well the first
+result fits, so a name that equals the question gets a bonus, and so does metadata that a source
+states about its page, for words that the page's own text does not contain. For the same reason, if
+the embedding model is calibrated and can compare the language, the weight of keywords is the share
+of the question, by IDF, that their best chunk covers. If no content word occurs, only the meaning
+counts.
 
 All lists come from one batch of queries with the data that ranking needs; afterwards only the
-documents of the best pages are read, of which a version counts if the document's own point names
+documents of the best pages are read, and a version is valid if the document's own point refers to
 it. `docs/internal/adr/0019-ranks-are-fused.md` explains why ranks are fused here and not by the
 engine.
 """
@@ -54,16 +55,19 @@ MOST_CHUNKS = 100
 MOST_NAMED = 30
 MOST_DOCUMENTS = 50
 MOST_PAGES = 24
-"""The best pages, more than any search returns or a context needs; of each, `_KEPT` chunks."""
+"""The number of best pages, which is more than any search returns or a context needs; each has
+`_KEPT` chunks.
+"""
 _KEPT = 20
 _HITS = 5
-"""Of one page, hits are this many chunks at most."""
+"""Maximum number of chunks of one page that become hits."""
 LEAST_LIKENESS = 0.5
-"""Results with less than half of the best similarity do not count as found by meaning: a small
-index has no other chunks to rank below them."""
+"""Results with less than half of the best similarity do not count as found by meaning, because a
+small index has no other chunks that could rank below them.
+"""
 _SEVERAL = 3
 _FOUND_BY = 30
-"""Number of first ranks within which a level counts as having found a chunk."""
+"""The number of first ranks within which a level counts as having found a chunk."""
 _TRANSLATED_PAGES = 40
 _TRANSLATED_CHUNKS = 40
 _CHUNK_FIELDS = ("document", "version", "ordinal", "page", "first", "last", layout.VERSION)
@@ -78,12 +82,13 @@ Page = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weights of the lists, equal for every index and question.
+    """The weights of the lists, which are the same for every index and question.
 
-    `several` is that of pages by their three best chunks, `named` is the bonus of a chunk whose
-    name is the question, `stated` of a page whose stated metadata alone has all words of the
-    question. Keywords count `foreign_keywords` times as much for a question that is not in English
-    and that no calibrated model compares: the shipped model understands it less.
+    `several` is the weight of pages by their three best chunks. `named` is the bonus for a chunk
+    whose name is the question, and `stated` for a page whose stated metadata alone contains all
+    words of the question. For a question that is not in English and that no calibrated model can
+    compare, the weight of keywords is multiplied by `foreign_keywords`, because the shipped model
+    is less reliable for it.
     """
 
     keywords: float = 40.0
@@ -97,7 +102,7 @@ class Weights:
 
 
 class FoundChunk(NamedTuple):
-    """A chunk of a list, with its score there; `first` and `last` are the ends of its section."""
+    """A chunk in a list, with its score there; `first` and `last` are the ends of its section."""
 
     point: PointId
     document_id: str
@@ -115,13 +120,13 @@ class FoundChunk(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int]:
-        """A name that is compared sooner than that of the point."""
+        """A key that is faster to compare than the id of the point."""
         return self.document_id, self.ordinal
 
 
 @dataclass(frozen=True, slots=True)
 class FoundDocument:
-    """A document by its present version, which has this number of chunks."""
+    """A document in its current version, which has this number of chunks."""
 
     document_id: str
     version: str
@@ -133,7 +138,7 @@ class FoundDocument:
 
 @dataclass(frozen=True, slots=True)
 class RankedChunk:
-    """A chunk with its score in the order of all."""
+    """A chunk with its score in the overall order."""
 
     chunk: FoundChunk
     score: float
@@ -141,7 +146,7 @@ class RankedChunk:
 
 @dataclass(frozen=True, slots=True)
 class RankedPage:
-    """A page by the document to show, with its best chunks, best first."""
+    """A page, represented by the document to show, with its best chunks, best first."""
 
     document: FoundDocument
     score: float
@@ -152,8 +157,9 @@ class RankedPage:
 class Lists:
     """The results of each list, best first.
 
-    `named` has for each chunk the similarity of the question and the best of its names, 0 to 1;
-    `stated` has for pages the share of the question that only their stated metadata contains.
+    `named` contains, for each chunk, the similarity (0 to 1) of the question and the best of the
+    chunk's names. `stated` contains, for pages, the share of the question that occurs only in their
+    stated metadata.
     """
 
     keywords: Sequence[FoundChunk] = ()
@@ -179,13 +185,13 @@ class Lists:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The lists of a search, and the pages that they make together."""
+    """The lists of a search, and the pages that result from combining them."""
 
     lists: Lists
     pages: list[RankedPage]
 
     def find_levels(self, ranked: Iterable[RankedChunk]) -> Iterator[tuple[str, ...]]:
-        """Return for each chunk the levels that have it among their best; at least one."""
+        """Yield, for each chunk, the levels that have it among their best results; at least one."""
         lists = self.lists
         chunks = {
             KEYWORDS: {keyword.key for keyword in lists.keywords[:_FOUND_BY]},
@@ -219,10 +225,10 @@ class Ranker:
     async def rank(
         self, language: str | None, left_out: Collection[str], *, is_last: bool = False
     ) -> Found | None:
-        """Return the pages; None if a document was replaced while it was read.
+        """Return the pages, or None if a document was replaced while it was read.
 
-        With `is_last`, that document is left out, as are those of `left_out`. A page that has a
-        version in `language` is shown in it.
+        If `is_last` is true, that document is omitted, as are those in `left_out`. A page that has
+        a version in `language` is shown in that version.
         """
         lists = await self._ask()
         if left_out or self._exclude:
@@ -284,7 +290,9 @@ class Ranker:
         return VectorQuery(using, vector, MOST_DOCUMENTS, fields=("page", layout.VERSION))
 
     def _compare_names(self, answer: QueryResult) -> Sequence[FoundChunk]:
-        """Return the named chunks by the likeness of the question and the best of their names."""
+        """Return the named chunks, sorted by the similarity of the question and the best of their
+        names.
+        """
         likeness = [
             max((_compare(name, own) for name in names for own in self._wordings), default=0.0)
             for names in (payload[layout.NAMES] for payload in answer.payloads)
@@ -295,7 +303,9 @@ class Ranker:
         )
 
     def _compare_labels(self, answer: QueryResult) -> dict[Page, float]:
-        """Return for pages the share of the question, by IDF, that only their metadata has."""
+        """Return, for pages, the share of the question, by IDF, that occurs only in their
+        metadata.
+        """
         pages = map(_read_page, answer.payloads)
         return {
             page: max(
@@ -323,9 +333,9 @@ class Ranker:
         return total
 
     def _weigh_keywords(self, lists: Lists) -> float:
-        """Return the weight of the list by keywords.
+        """Return the weight of the keyword list.
 
-        A term that is once in a chunk of average length adds its IDF to the score of the chunk.
+        A term that occurs once in a chunk of average length adds its IDF to the score of the chunk.
         """
         weights = self._weights
         if self._compares_meaning() and lists.keywords:
@@ -342,7 +352,7 @@ class Ranker:
         return is_known and self._query.vector is not None
 
     def _score_chunks(self, lists: Lists) -> dict[tuple[str, int], float]:
-        """Return the scores for the order of the chunks of one page."""
+        """Return the scores that determine the order of the chunks of one page."""
         total = fuse(
             (
                 (self._weigh_keywords(lists), (keyword.key for keyword in lists.keywords)),
@@ -356,7 +366,9 @@ class Ranker:
     def _list_pages(
         self, lists: Lists, scores: Mapping[Page, float], documents: Mapping[str, FoundDocument]
     ) -> list[RankedPage]:
-        """Return the pages of the chunks, best first, each by the document of its best chunk."""
+        """Return the pages of the chunks, best first, each represented by the document of its best
+        chunk.
+        """
         own = self._score_chunks(lists)
         chunks: dict[Page, list[RankedChunk]] = defaultdict(list)
         for key, chunk in {chunk.key: chunk for chunk in lists.chunks}.items():
@@ -379,7 +391,7 @@ class Ranker:
     async def _show_in(
         self, language: str | None, pages: list[RankedPage], left_out: Collection[str]
     ) -> list[RankedPage]:
-        """Return the pages, each by its version in a language where there is one."""
+        """Return the pages, each in its version in a language if there is one."""
         others = [
             ranked_page
             for ranked_page in pages[:_TRANSLATED_PAGES]
@@ -410,7 +422,7 @@ class Ranker:
     async def _score_versions(
         self, versions: Sequence[FoundDocument]
     ) -> dict[str, tuple[RankedChunk, ...]]:
-        """Return the chunks of documents, which need not be among the best of any list."""
+        """Return the chunks of documents, which may not be among the best in any list."""
         points = [
             chunk_identity(version.document_id, version.version, ordinal)
             for version in versions
@@ -437,7 +449,7 @@ class Ranker:
 
 
 def weigh_levels_alone() -> dict[str, Weights]:
-    """Return weights that leave one level each."""
+    """Return one set of weights per level, in which only that level counts."""
     usual = Weights()
     nothing = Weights(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     return {
@@ -449,7 +461,7 @@ def weigh_levels_alone() -> dict[str, Weights]:
 
 
 def fuse(lists: Iterable[tuple[float, Iterable[Name]]]) -> dict[Name, float]:
-    """Return the sum of weight / (offset + rank) of each name, over the lists that have it."""
+    """Return, for each name, the sum of weight / (offset + rank) over the lists that contain it."""
     total: dict[Name, float] = defaultdict(float)
     for weight, names in lists:
         for rank, name in enumerate(dict.fromkeys(names), start=1):
@@ -460,11 +472,11 @@ def fuse(lists: Iterable[tuple[float, Iterable[Name]]]) -> dict[Name, float]:
 def list_hits(
     pages: Sequence[RankedPage], limit: int, *, of_page: int = _HITS, loss: float = 1.0
 ) -> list[RankedChunk]:
-    """Return the best chunks of the best pages, best first; at most `of_page` of one page.
+    """Return the best chunks of the best pages, best first, with at most `of_page` per page.
 
-    The first chunk of a page has the score of the page, a later one a proportionally lower score,
-    to the power of `loss`. Pages therefore keep their order, and a strong second chunk precedes a
-    weak page.
+    The first chunk of a page has the score of the page, and each further one a proportionally lower
+    score, to the power of `loss`. Pages therefore keep their order, and a strong second chunk
+    precedes a weak page.
     """
     chunks = [
         RankedChunk(chunk.chunk, page.score * (chunk.score / first if first else 1.0) ** loss)
@@ -478,13 +490,13 @@ def list_hits(
 def list_candidates(
     pages: Sequence[RankedPage], limit: int, *, loss: float = 1.0
 ) -> list[RankedChunk]:
-    """Return the chunks that a reranker reads or a context is made of, best first."""
+    """Return the chunks for a reranker or for a context, best first."""
     return list_hits(pages, limit, of_page=_KEPT, loss=loss)
 
 
 def _rank_by_several(chunks: Sequence[FoundChunk]) -> list[Page]:
-    """Return pages by the sum of their best chunks' scores, each measured from the last one's
-    score.
+    """Return pages sorted by the sum of their best chunks' scores, each relative to the score of
+    the last one.
     """
     exceeding: dict[Page, list[float]] = defaultdict(list)
     for chunk in chunks:
@@ -493,9 +505,9 @@ def _rank_by_several(chunks: Sequence[FoundChunk]) -> list[Page]:
 
 
 def _compare(name: Sequence[int], question: Mapping[int, float]) -> float:
-    """Return the F1 of a name and a question, by IDF.
+    """Return the F1 score of a name and a question, by IDF.
 
-    A term that the question does not have counts as much as the mean of those that it has.
+    A term that is not in the question counts as much as the mean of those that are.
     """
     common = sum(question[term] for term in name if term in question)
     if not common:
@@ -511,7 +523,7 @@ def _is_present(chunk: FoundChunk, documents: Mapping[str, FoundDocument]) -> bo
 
 
 def _read_pages(answer: QueryResult) -> Sequence[Page]:
-    """Return the pages of documents by their scores, equal ones by their names."""
+    """Return the pages of documents, sorted by score and, for equal scores, by name."""
     ranked = zip((-answer.scores).tolist(), map(_read_page, answer.payloads), strict=True)
     return tuple(page for _, page in sorted(ranked))
 
@@ -543,7 +555,9 @@ def _make_document(payload: Mapping[str, Any]) -> FoundDocument:
 
 
 def _sort(chunks: Iterable[FoundChunk]) -> Sequence[FoundChunk]:
-    """Return chunks by their scores; the engine's order of equal ones depends on hidden points."""
+    """Return chunks sorted by score; the engine's order of equal ones depends on points that are
+    not visible.
+    """
     return tuple(sorted(chunks, key=lambda one: (-one.score, one.document_id, one.ordinal)))
 
 

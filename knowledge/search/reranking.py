@@ -1,8 +1,8 @@
 """Orders the best candidates of a search with a model that reads question and passage together.
 
-The reranker determines only the order; the scores are those of the search. The passage that it puts
-first gets the best of the scores that these passages had, and so on. Thresholds on scores therefore
-apply with and without a reranker.
+The reranker determines only the order; the scores are those of the search. The passage that it
+ranks first gets the best of the scores that these passages had, and so on. Thresholds for scores
+therefore apply with and without a reranker.
 """
 
 import asyncio
@@ -22,14 +22,16 @@ from knowledge.port import RERANKING
 from knowledge.search.ranking import RankedChunk, RankedPage, list_candidates
 
 MOST_RERANKED = 24
-"""The candidates that a reranker reads; servers of Text Embeddings Inference take 32 at once."""
+"""The number of candidates for a reranker; Text Embeddings Inference servers accept 32 at a
+time.
+"""
 LONGEST_PASSAGE = 2_000
-"""Characters of a passage; a chunk has about 700."""
+"""Maximum number of characters of a passage; a chunk has about 700."""
 _LESS = 1 - 1e-9
 Score = Callable[[str, list[str]], list[float]]
-"""Returns a score for each passage; may raise anything."""
+"""Returns a score for each passage; may raise any error."""
 ReadPassages = Callable[[Sequence[PointId]], Awaitable[Mapping[PointId, IndexedPassage]]]
-"""Returns passages by point; passages that are gone are left out."""
+"""Returns passages by point; passages that no longer exist are omitted."""
 RELOAD_SECONDS = 300.0
 
 log = structlog.get_logger("knowledge")
@@ -50,9 +52,9 @@ class Reranker(Protocol):
     async def score(
         self, question: str, passages: Sequence[str], run: Run = OUTSIDE
     ) -> Sequence[float]:
-        """Return a score for each passage, in their order.
+        """Return a score for each passage, in order.
 
-        Raises `knowledge.errors.RerankingFailed`, also when it takes longer than it may.
+        Raises `knowledge.errors.RerankingFailed`, also if it exceeds its time limit.
         """
         ...
 
@@ -62,11 +64,11 @@ class Reranker(Protocol):
 
 
 class CrossEncoder:
-    """See `Reranker`: a model of `fastembed`, downloaded to this machine when first used.
+    """See `Reranker`; a `fastembed` model, which is downloaded to this machine on first use.
 
-    One question is scored at a time, on `THREADS` threads; a question that waits longer than
-    `seconds` for its turn and its scores goes without. A model that could not be loaded is loaded
-    again after `RELOAD_SECONDS`.
+    One question is scored at a time, on `THREADS` threads. If a question waits longer than
+    `seconds` for its turn and its scores, it is not reranked. If a model could not be loaded,
+    loading is retried after `RELOAD_SECONDS`.
     """
 
     def __init__(
@@ -87,7 +89,7 @@ class CrossEncoder:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reranking")
 
     async def warm(self) -> None:
-        """Load the model now, regardless of the time; raises `RerankingFailed`."""
+        """Load the model now, however long it takes. Raises `RerankingFailed`."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._load_once)
 
     async def score(
@@ -101,16 +103,16 @@ class CrossEncoder:
                 scores = await call
         except TimeoutError as error:
             raise RerankingFailed(
-                f"expected scores of {self.name!r} within {self._seconds:.3g} s, found none"
+                f"expected scores from {self.name!r} within {self._seconds:.3g} s, found none"
             ) from error
         if len(scores) != len(passages):
             raise RerankingFailed(
-                f"expected {len(passages)} scores of {self.name!r}, found {len(scores)}"
+                f"expected {len(passages)} scores from {self.name!r}, found {len(scores)}"
             )
         return scores
 
     async def close(self) -> None:
-        """Take no further question."""
+        """Accept no further questions."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _score_now(self, question: str, passages: list[str]) -> list[float]:
@@ -146,7 +148,7 @@ async def rerank(
 ) -> tuple[list[RankedPage], tuple[str, ...]]:
     """Return the pages in the order of the reranker, and no fallback.
 
-    If it fails, the pages are unchanged and the fallback is `RERANKING`.
+    If the reranker fails, the pages are unchanged and the fallback is `RERANKING`.
     """
     best = [candidate for candidate in list_candidates(pages, MOST_RERANKED) if candidate.score > 0]
     if len(best) < 2:
@@ -165,10 +167,11 @@ async def rerank(
 def reorder(
     pages: Sequence[RankedPage], best: Sequence[RankedChunk], scores: Sequence[float]
 ) -> list[RankedPage]:
-    """Return the pages ordered by new scores of their best chunks; others follow as they were.
+    """Return the pages sorted by new scores of their best chunks; other pages follow in their
+    previous order.
 
-    `best` are the chunks as `list_candidates` returns them, `scores` has one for
-    each. Equal ones keep their order.
+    `best` contains the chunks in the order of `list_candidates`, and `scores` contains one score
+    for each. Equal scores keep their order.
     """
     order = sorted(range(len(best)), key=lambda at: -scores[at])
     places = _separate([chunk.score for chunk in best])
@@ -178,7 +181,7 @@ def reorder(
 
 
 def format_passage(passage: IndexedPassage) -> str:
-    """Return the text that a reranker reads: the place of a passage, and its text."""
+    """Return the text for a reranker, which consists of the location of a passage and its text."""
     place = dict.fromkeys((passage.title, *passage.chunk.heading_path))
     return f"{' > '.join(filter(None, place))}\n{passage.chunk.text}"[:LONGEST_PASSAGE]
 
@@ -204,7 +207,7 @@ def make_cross_encoder(name: str, seconds: float) -> CrossEncoder:
 
 
 def _separate(scores: Sequence[float]) -> list[float]:
-    """Return decreasing scores in which equal ones are separated, so that their order is kept."""
+    """Return decreasing scores in which equal scores are separated, so that their order is kept."""
     falling: list[float] = []
     for score in scores:
         falling.append(min(score, falling[-1] * _LESS) if falling else score)
@@ -212,7 +215,9 @@ def _separate(scores: Sequence[float]) -> list[float]:
 
 
 def _move(page: RankedPage, moved: Mapping[PointId, float], most: float) -> RankedPage:
-    """Return a page with the new scores of its chunks, others of at most `most`."""
+    """Return a page with new scores for its chunks; the scores of other chunks are at most
+    `most`.
+    """
     share = page.score / page.chunks[0].score if page.chunks[0].score > 0 else 1.0
     chunks = [
         RankedChunk(chunk.chunk, moved.get(chunk.chunk.point, min(chunk.score * share, most)))

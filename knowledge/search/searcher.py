@@ -1,6 +1,6 @@
-"""Searches for a question: ranks pages, judges whether they answer, and composes a context.
+"""Searches for a question: ranks pages, judges whether they answer it, and composes a context.
 
-If the question cannot be embedded, the search uses only the levels that need no vector.
+If the question cannot be embedded, the search uses only the levels that do not need a vector.
 """
 
 import hashlib
@@ -52,18 +52,21 @@ _NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0)
 _PLACES = 5
 _CHUNKS_TO_COUNT = 50
 _COMMON_SHARE = 0.2
-"""The share of chunks containing a term from which it is common, such as "die" and "hat"."""
+"""A term that occurs in at least this share of chunks, such as "die" and "hat", is common."""
 _MOST_RECENT = 16
-"""The look-ups of one revision that are kept for the next search of the same question."""
+"""The number of lookups at one revision that are cached for the next search for the same
+question.
+"""
 log = structlog.get_logger("knowledge")
 
 
 @dataclass(frozen=True, slots=True)
 class _LookUp:
-    """The results of one look-up before texts are read; independent of the limit of a request.
+    """The results of one lookup before texts are read, which are independent of the limit in a
+    request.
 
-    `correction` is the question with its spelling corrected, `failed` states that the question
-    could not be embedded.
+    `correction` is the question with its spelling corrected; `failed` is true if the question could
+    not be embedded.
     """
 
     found: Found
@@ -77,10 +80,10 @@ class _LookUp:
 class LevelSearcher:
     """See `knowledge.port.Searcher`.
 
-    `threshold` is the answerability below which a search is poor; halfway from there to 1 it is
-    excellent. `assess` turns the features of a search into probabilities; by default, as far as the
-    embedding model is calibrated for the language. `reranker` orders the best chunks, unless
-    the search is poor.
+    `threshold` is the answerability below which a search is poor; above the midpoint between it and
+    1, a search is excellent. `assess` converts the features of a search to probabilities; the
+    default depends on whether the embedding model is calibrated for the language. `reranker` orders
+    the best chunks, unless the search is poor.
     """
 
     def __init__(
@@ -104,7 +107,7 @@ class LevelSearcher:
         self._secret = secrets.token_bytes(32)
 
     async def warm(self) -> None:
-        """Read the index and load the embedding model now rather than at the first question."""
+        """Read the index and load the embedding model now, instead of at the first question."""
         await self._corpora.read(())
         await self._embedder.embed_questions(["warm"])
 
@@ -124,7 +127,9 @@ class LevelSearcher:
     async def _search(
         self, view: CorpusView, key: bytes, request: SearchRequest, *, is_last: bool
     ) -> Findings | None:
-        """Return None when a document was replaced before all of it could be read."""
+        """Return the findings, or None if a document was replaced before all of it could be
+        read.
+        """
         look_up = await self._look_up_once(view, key, request, is_last=is_last)
         if look_up is None:
             return None
@@ -187,7 +192,7 @@ class LevelSearcher:
     async def _look_up_once(
         self, view: CorpusView, key: bytes, request: SearchRequest, *, is_last: bool
     ) -> _LookUp | None:
-        """Return the look-up of a request; guardrails and search look the same question up."""
+        """Return the lookup for a request; guardrails and search look up the same question."""
         look_up = self._recent.pop(key, None)
         if look_up is None:
             asked, correction = await self._correct_spelling(view, request)
@@ -203,7 +208,7 @@ class LevelSearcher:
         return look_up
 
     def _hash(self, revision: str, request: SearchRequest) -> bytes:
-        """Return the key of a look-up, from which the question cannot be recovered."""
+        """Return the key of a lookup, from which the question cannot be recovered."""
         asked = replace(request, limit=0, attempt=0, context_tokens=0, reranked=False)
         text = repr((revision, asked)).encode("utf-8", "surrogatepass")
         return hashlib.blake2b(text, key=self._secret, digest_size=32).digest()
@@ -305,9 +310,9 @@ class LevelSearcher:
 async def _keep_own(
     corrections: Mapping[str, str], view: CorpusView, request: SearchRequest
 ) -> Mapping[str, str]:
-    """Return the corrections that are words of the question's language: the German "lange" does not
-    correct the English "range". A word in another script than the question has no language of its
-    own.
+    """Return the corrections that are words in the question's language: the German "lange" does not
+    correct the English "range". A word in a different script than the question is not checked for
+    its language.
     """
     if request.language is None or not corrections:
         return corrections
@@ -323,7 +328,9 @@ async def _keep_own(
 def _list_uncompared(
     view: CorpusView, request: SearchRequest, *, is_embedded: bool
 ) -> tuple[str, ...]:
-    """Return the languages of documents whose meaning a question in its language does not reach."""
+    """Return the languages of documents whose meaning cannot be compared with a question in its
+    language.
+    """
     asked = request.language
     if asked is None:
         return ()
@@ -335,9 +342,10 @@ def _list_uncompared(
 
 
 def _list_compared(view: CorpusView, request: SearchRequest, look_up: _LookUp) -> list[str]:
-    """Return the languages in which vectors found the nearest page in meaning, then the best pages.
+    """Return the languages in which vectors found the page closest in meaning, followed by those of
+    the best pages.
 
-    A language that the model cannot compare with the question is empty.
+    A language that the model cannot compare with the question is an empty string.
     """
     is_translated = request.text_eng not in ("", request.text)
     is_by_words = request.by_words or look_up.failed
@@ -351,7 +359,9 @@ def _list_compared(view: CorpusView, request: SearchRequest, look_up: _LookUp) -
 
 
 def _list_common(view: CorpusView, asked: Wordings) -> tuple[str, ...]:
-    """Return the terms of the question that occur in many chunks; none if there are few chunks."""
+    """Return the terms in the question that occur in many chunks, or none if there are few
+    chunks.
+    """
     if view.counts.chunks < _CHUNKS_TO_COUNT:
         return ()
     searched = dict.fromkeys(
@@ -363,7 +373,7 @@ def _list_common(view: CorpusView, asked: Wordings) -> tuple[str, ...]:
 
 
 def _list_terms(view: CorpusView, asked: Wordings) -> list[int]:
-    """Return the terms of the question in all of its wordings."""
+    """Return the terms in all wordings of the question."""
     return [
         term
         for text, spoken in asked.searched

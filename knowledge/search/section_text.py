@@ -1,10 +1,10 @@
-"""Writes the given chunks of one section as one text, in which every cut is marked.
+"""Writes some chunks of a section as one text, in which every cut is marked.
 
 | in the section                 | in the text                                             |
 |--------------------------------|---------------------------------------------------------|
-| chunks that are not given      | `[... 1,240 words left out]`                            |
-| rows of a table among them     | `[... 310 words left out; 4 of 31 rows]`                |
-| the label of a link to the web | the label, and after it the address in brackets         |
+| omitted chunks                 | `[... 1,240 words left out]`                            |
+| omitted chunks with table rows | `[... 310 words left out; 4 of 31 rows]`                |
+| the label of a web link        | the label, followed by the URL in brackets              |
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,15 +14,16 @@ from knowledge.link_places import find_label
 from knowledge.sections import DELIMITER_ROW, count_overlap, count_table_header, join_texts
 
 MARK = "[... "
-"""Beginning of a line that marks a cut: it is written for a model, and is not text of a
-document."""
+"""The beginning of a line that marks a cut. It is written for a model, and is not text from a
+document.
+"""
 _BETWEEN = "\n\n"
 _FENCE = "```"
 
 
 @dataclass(frozen=True, slots=True)
 class SectionText:
-    """A text; `spans` has the start and end of each given chunk in it, by its position."""
+    """A text; `spans` contains the start and end of each given chunk in it, by chunk position."""
 
     text: str
     spans: Mapping[int, tuple[int, int]]
@@ -38,7 +39,7 @@ class _Text:
     is_cut: bool = False
 
     def append(self, text: str) -> int:
-        """Add a block; return where it begins."""
+        """Add a block; return the position where it begins."""
         if self.text:
             self.text += _BETWEEN
         self.text += text
@@ -52,10 +53,11 @@ def write_section(
     *,
     goes_on: bool,
 ) -> SectionText:
-    """Return the text of the chunks at the positions `given`, of a section with these texts.
+    """Given the texts of all chunks of a section, return the text of those at the positions in
+    `given`.
 
-    `links` are the labels and addresses of the links in each given chunk. `goes_on`: the section
-    has further, unread chunks.
+    `links` contains the labels and URLs of the links in each given chunk. `goes_on` is true if the
+    section has more chunks that were not read.
     """
     written = _Text()
     for is_given, first, last in _list_runs(len(texts), given):
@@ -80,7 +82,7 @@ def write_section(
 
 
 def _list_runs(count: int, given: Collection[int]) -> Iterator[tuple[bool, int, int]]:
-    """Yield runs of given positions, and of those between them."""
+    """Yield sequences of given positions, and of the positions between them."""
     first = 0
     for position in range(1, count + 1):
         if position == count or (position in given) != (first in given):
@@ -101,7 +103,9 @@ def _mark_gap(
 
 
 def _count_rows(texts: Sequence[str], given: Collection[int], first: int, last: int) -> str:
-    """Return how many rows of a table that a gap cuts are given; empty without a table."""
+    """Return how many rows of a table that is cut are given, or an empty string if there is no
+    table.
+    """
     for one, other in ((first - 1, first), (last, last + 1)):
         if one >= 0 and other < len(texts) and count_table_header(texts[one], texts[other]):
             start, end = one, other
@@ -123,7 +127,7 @@ def _rows_of(texts: Sequence[str], at: int, *, is_first: bool) -> int:
 
 
 def _add_address(written: _Text, position: int, label: str, address: str) -> None:
-    """Put the address behind the first mention of a label in its chunk, outside of code."""
+    """Insert the URL after the first occurrence of a label in its chunk, outside of code."""
     code = list(_list_code(written.text))
     first, last = written.spans[position]
     for begin in find_label(written.text[first:last], label):

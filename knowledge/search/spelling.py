@@ -1,5 +1,5 @@
-"""Replaces words that no document contains by words of the documents: with the same letters under
-other accents, as people type them on other keyboards, or with one other letter.
+"""Replaces words that no document contains with words in the documents that differ only in their
+accents, because people may type them without, or in a single letter.
 """
 
 import unicodedata
@@ -20,14 +20,16 @@ _TYPED_AS = {
     "ß": "ss", "ä": "ae", "ö": "oe", "ü": "ue", "æ": "ae", "œ": "oe", "ø": "oe", "å": "aa",
     "ł": "l", "đ": "d", "ı": "i",
 }  # fmt: skip
-"""How letters are typed without them, beside their base letter where Unicode gives one."""
+"""How letters are typed without special keys, in addition to the base letter if Unicode defines
+one.
+"""
 
 CountDocuments = Callable[[Sequence[str]], Awaitable[Mapping[str, int]]]
 """Returns the number of documents that contain each of some words, as spelled."""
 
 
 def list_doubtful(text: str, is_known: Callable[[str], bool]) -> list[str]:
-    """Return the words of a text that are long enough to be replaced and not known."""
+    """Return the words in a text that are long enough to be replaced and not known."""
     words = dict.fromkeys(surface_words(text))
     return [
         word
@@ -39,9 +41,10 @@ def list_doubtful(text: str, is_known: Callable[[str], bool]) -> list[str]:
 async def find_respellings(
     doubtful: Collection[str], count: CountDocuments, letters: str
 ) -> Mapping[str, str]:
-    """Return for each word that no document contains the most frequent one with other accents.
+    """Return, for each word that no document contains, the most frequent one with different
+    accents.
 
-    `letters` are those of the documents beyond ASCII.
+    `letters` contains the non-ASCII letters in the documents.
     """
     alike = _list_alike({*letters, *"".join(doubtful)})
     possible = {
@@ -61,9 +64,10 @@ async def find_respellings(
 async def find_corrections(
     doubtful: Collection[str], count: CountDocuments, letters: str
 ) -> Mapping[str, str]:
-    """Return a replacement for each word that no document contains and that is close to one.
+    """Return a replacement for each word that no document contains and that is similar to one in a
+    document.
 
-    `letters` are those of the documents beyond ASCII.
+    `letters` contains the non-ASCII letters in the documents.
     """
     long = [word for word in doubtful if len(word) >= _SHORTEST]
     present = await count(long) if long else {}
@@ -80,7 +84,7 @@ async def find_corrections(
 
 
 def replace_words(text: str, corrections: Mapping[str, str]) -> str:
-    """Return the text with words replaced, whatever their case."""
+    """Return the text with words replaced, ignoring case."""
     words = text.split(" ")
     return " ".join(_replace(word, corrections) for word in words)
 
@@ -100,7 +104,7 @@ def _list_alike(letters: Collection[str]) -> Mapping[str, Sequence[tuple[str, st
 
 
 def _respell(word: str, alike: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[str]:
-    """Yield the spellings of a word with other accents, starting with itself."""
+    """Yield the spellings of a word with other accents, starting with the word itself."""
     if not word:
         yield ""
         return
@@ -120,7 +124,7 @@ def _replace(word: str, corrections: Mapping[str, str]) -> str:
 
 
 def _neighbours(word: str, alphabet: str) -> Iterator[str]:
-    """Return the words one slip away: a letter left out, added, replaced or swapped."""
+    """Yield the words at an edit distance of one: a letter omitted, added, replaced, or swapped."""
     for at in range(len(word) + 1):
         before, after = word[:at], word[at:]
         if after:

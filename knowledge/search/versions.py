@@ -1,6 +1,7 @@
-"""Chooses among versions of one page: the one named in a question, otherwise the newest.
+"""Chooses among the versions of a page: the one named in a question or, if none is named, the
+newest.
 
-Versions are stated by documents or folders, such as `1.4`, `v2`, `r5` or `2024-05-01`. They are
+Versions, such as `1.4`, `v2`, `r5` or `2024-05-01`, are stated by documents or folders. They are
 compared by their numbers. Two documents are versions of one page if they have the same language,
 and their names differ only in their stated versions. Versions without numbers, such as `cloud` and
 `server`, are neither newer nor older than each other.
@@ -18,16 +19,18 @@ _WORDS = (
     "версия", "версии", "версія", "версії", "sürüm", "r", "rev", "revision", "release", "edition",
     "版", "版本", "バージョン",
 )  # fmt: skip
-"""Words before the number of a version; a single number needs one of them."""
+"""Words before the number of a version; a single number must be preceded by one of them."""
 _WORD = re.compile(r"\w+")
 _LONGEST_BEFORE = 40
-"""The characters before a number among which its word is looked for."""
+"""The number of characters before a number within which such a word is searched for."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
 @dataclass(frozen=True, slots=True)
 class PageVersion:
-    """A document by its page, its language and the version that it states, or an empty text."""
+    """A document, given by its page, its language, and the version that it states, or an empty
+    string.
+    """
 
     page: str
     language: str
@@ -65,20 +68,20 @@ class PageVersions:
 
     @property
     def has_several(self) -> bool:
-        """Whether there are pages with several versions."""
+        """Whether any page has several versions."""
         return bool(self._superseded or self._names)
 
     def names_one(self, texts: Sequence[str]) -> bool:
-        """Return whether a text of the question names a version that exists."""
+        """Return whether a text of the question names an existing version."""
         if _find_named(frozenset(self._stated), texts):
             return True
         words = {word for text in texts for word in _WORD.findall(text.casefold())}
         return any(words.issuperset(_WORD.findall(name)) for name in set(self._names.values()))
 
     def find_not_newer(self, position: int) -> list[int]:
-        """Return the positions of the other versions of a document that are not newer.
+        """Return the positions of those other versions of a document that are not newer.
 
-        Earlier ones are ordered, newest first; those without numbers by their names.
+        Earlier versions are sorted with the newest first, and those without numbers by name.
         """
         own, page = self._numbers[position], self._pages[position]
         earlier = [
@@ -92,10 +95,10 @@ class PageVersions:
         return sorted(earlier, key=lambda at: self._numbers[at], reverse=True)
 
     def find_others(self, texts: Iterable[str]) -> list[int]:
-        """Return the positions of the documents that a search leaves out.
+        """Return the positions of the documents that a search omits.
 
-        If a text of the question names versions that exist, these are the documents of other
-        versions; else those of which a newer version exists.
+        If a text of the question names existing versions, these are the documents in other
+        versions; if not, those of which a newer version exists.
         """
         if not self._stated:
             return []
@@ -106,7 +109,7 @@ class PageVersions:
 
 
 def _find_named(known: frozenset[Numbers], texts: Iterable[str]) -> set[Numbers]:
-    """Return the known versions that a question names; several if it compares some."""
+    """Return the known versions that a question names, which are several if it compares some."""
     named: set[Numbers] = set()
     for text in texts:
         for match in _NUMBERED.finditer(text):

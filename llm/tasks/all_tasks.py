@@ -1,6 +1,7 @@
-"""All tasks of models: inputs, output and parameters of each.
+"""All model tasks, with the inputs, output, and parameters of each.
 
-A task has the name of its prompt in `config/prompts/`, and of its constant in lower case.
+A task has the same name as its prompt in `config/prompts/`, which is the lower-case name of its
+constant.
 """
 
 from typing import Any
@@ -14,4 +15,4 @@ TASKS: dict[str, Task[Any, Any]] = {
     for value in vars(module).values()
     if isinstance(value, Task)
 }
-"""All tasks by their names."""
+"""All tasks by name."""

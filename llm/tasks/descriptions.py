@@ -6,7 +6,7 @@ from llm.port import Task
 
 
 class DescribeInputs(BaseModel, frozen=True):
-    """The page as it was read."""
+    """The content of the page."""
 
     title: str
     crumbs: tuple[str, ...] = Field(default=(), description="where it stands, outermost first")
@@ -30,7 +30,7 @@ DESCRIBE = Task(
 
 
 class SectionSummaryInputs(BaseModel, frozen=True):
-    """A part of a page as it was read."""
+    """The content of a part of a page."""
 
     title: str
     place: str = Field(description="such as 2 of 7")

@@ -1,4 +1,4 @@
-"""The tasks of understanding a question: translation, meaning, scope, clarification."""
+"""The tasks for understanding a question: translation, meaning, scope, and clarification."""
 
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ _PERCENT = 100
 
 
 def _read_confidence(value: object) -> object:
-    """Convert a percentage to a share, and a number out of range to 0."""
+    """Convert a percentage to a fraction, and a number that is out of range to 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or 0 <= value <= 1:
         return value
     return value / _PERCENT if 1 < value <= _PERCENT else 0.0
@@ -34,7 +34,7 @@ class TranslateInputs(BaseModel, frozen=True):
 
 
 class TranslateOutput(BaseModel, frozen=True):
-    """The text in English, with the same places."""
+    """The text in English, with the same placeholders."""
 
     text_eng: str = Field(description="the text in clean English, places such as ⟦1⟧ unchanged")
     confidence: Confidence = Field(description="how sure you are of the meaning")
@@ -63,7 +63,7 @@ Act = Literal[
     "preference",
     "exit",
 ]
-"""The purposes of a turn that asks nothing new; `exit` abandons the open clarification."""
+"""The purpose of a turn that does not ask anything new; `exit` abandons the open clarification."""
 
 
 class EssenceInputs(BaseModel, frozen=True):
@@ -81,7 +81,7 @@ class EssenceInputs(BaseModel, frozen=True):
 
 
 class EssenceOutput(BaseModel, frozen=True):
-    """The question made to stand alone, and how it relates to the conversation."""
+    """The standalone form of the question, and its relation to the conversation."""
 
     canonical_question: str
     context_type: ContextType
@@ -111,11 +111,11 @@ ESSENCE = Task(
     max_output_tokens=512,
     time_share=PREPARING_SHARE,
 )
-"""Rewrites the last turn so that it is understandable without its conversation."""
+"""Rewrites the last turn so that it can be understood without the conversation."""
 
 
 class Meaning(BaseModel, frozen=True):
-    """Something that an unclear question could mean, as an option for the user."""
+    """A possible meaning of an unclear question, as an option for the user."""
 
     label: str = Field(description="a few words in the user's language")
     place: int = Field(default=0, description="number of the place that is about it; 0: none is")
@@ -126,7 +126,7 @@ Verdict = Literal["within", "outside", "unclear"]
 
 
 class ScopeInputs(BaseModel, frozen=True):
-    """The question, the scope of the desk, and the places that match the question best."""
+    """The question, the scope of the assistant, and the locations that match the question best."""
 
     question: str
     text: str = Field(default="", description="what the user typed")
@@ -167,7 +167,7 @@ SCOPE = Task(
 
 
 class UnderstandInputs(BaseModel, frozen=True):
-    """The last turn with placeholders such as `⟦1⟧`, its conversation, and matching places."""
+    """The last turn with placeholders such as `⟦1⟧`, the conversation, and matching locations."""
 
     text: str = Field(description="what the user typed, protected parts as places")
     places: tuple[str, ...] = Field(
@@ -195,7 +195,7 @@ class UnderstandInputs(BaseModel, frozen=True):
 
 
 class RareDetails(BaseModel, frozen=True):
-    """What few turns need; a field that does not apply stays empty."""
+    """Details that only a few turns need; a field that does not apply stays empty."""
 
     corrections: tuple[str, ...] = Field(
         default=(), description="misspelt English words: wrong -> right"
@@ -226,9 +226,9 @@ class RareDetails(BaseModel, frozen=True):
 
 
 class UnderstandOutput(BaseModel, frozen=True):
-    """What most turns need; the user waits for each token.
+    """The output that most turns need; the user waits for each token.
 
-    The question is first: it is known before the rest is written.
+    The question comes first, so that it is known before the rest is written.
     """
 
     canonical_question: str = Field(
@@ -253,7 +253,7 @@ LONGEST_ANSWER = 2_000
 
 
 class AnsweredQuestion(BaseModel, frozen=True):
-    """A question that the owner has answered, with the answer, perhaps cut."""
+    """A question that the owner has answered, with the answer, which may be truncated."""
 
     number: int
     question: str
@@ -269,7 +269,7 @@ class MatchVerifiedInputs(BaseModel, frozen=True):
 
 
 class MatchVerifiedOutput(BaseModel, frozen=True):
-    """The answered question that means the same, and why."""
+    """The answered question with the same meaning, and the reason."""
 
     analysis: str = Field(description="one sentence")
     number: int = Field(ge=0, description="of the answered question; 0: none means the same")
@@ -287,7 +287,7 @@ MATCH_VERIFIED = Task(
 
 
 class ClarifyInputs(BaseModel, frozen=True):
-    """The reason for a clarification or refusal, and the fixed text to use otherwise."""
+    """The reason for a clarification or refusal, and the fixed text to use if the model fails."""
 
     reason: ClarificationReason
     message: str = Field(default="", description="what is unclear or missing")
@@ -301,7 +301,7 @@ class ClarifyInputs(BaseModel, frozen=True):
 
 
 class ClarifyOutput(BaseModel, frozen=True):
-    """The wording."""
+    """The text that is shown to the user."""
 
     text: str = Field(description="two sentences at most, in the user's language")
 
@@ -318,6 +318,6 @@ CLARIFY = Task(
 
 
 def list_earlier(history: tuple[Turn, ...]) -> tuple[str, ...]:
-    """Return the user's earlier questions, newest first, each as a complete question."""
+    """Return the user's earlier questions, newest first, each in its standalone form."""
     turns = (turn for turn in reversed(history) if turn.speaker == "user")
     return tuple(turn.text if turn.meant is None else turn.meant for turn in turns)

@@ -8,7 +8,9 @@ from llm.port import Task, keep_first_half
 
 
 class SpecialistInputs(BaseModel, frozen=True):
-    """The question with its context, and what the tools have found for this specialist so far."""
+    """The question with its context, and what the tools have returned for this specialist so
+    far.
+    """
 
     question: str
     language: str = Field(default="en", description="of the user, ISO 639-1")
@@ -25,7 +27,7 @@ class SpecialistInputs(BaseModel, frozen=True):
 
 
 class TextUnit(BaseModel, frozen=True):
-    """A piece of a document under its id."""
+    """A piece of a document, identified by an ID."""
 
     id: str
     heading: str = ""
@@ -34,7 +36,7 @@ class TextUnit(BaseModel, frozen=True):
 
 
 class KnownRequirement(BaseModel, frozen=True):
-    """A requirement as later specialists read it."""
+    """A requirement as shown to later specialists."""
 
     id: str
     statement: str
@@ -47,7 +49,7 @@ class KnownRequirement(BaseModel, frozen=True):
 
 
 class KnownVerdict(BaseModel, frozen=True):
-    """A verdict as later specialists read it: compressed."""
+    """A verdict as shown to later specialists, in compressed form."""
 
     requirement_id: str
     status: str
@@ -57,7 +59,7 @@ class KnownVerdict(BaseModel, frozen=True):
 
 
 class CandidateDocument(BaseModel, frozen=True):
-    """A document that the question may mean."""
+    """A document that the question may refer to."""
 
     id: str
     title: str
@@ -70,7 +72,7 @@ class CandidateDocument(BaseModel, frozen=True):
 
 
 class ExtractorInputs(SpecialistInputs):
-    """The documents that the question may refer to, and the passages that were found."""
+    """The documents that the question may refer to, and the passages found."""
 
     candidates: tuple[CandidateDocument, ...] = ()
     passages: tuple[TextUnit, ...] = ()
@@ -78,7 +80,7 @@ class ExtractorInputs(SpecialistInputs):
 
 
 class ExtractorOutput(BaseModel, frozen=True):
-    """The documents by their roles, and the passages worth reading; ids of the inputs only."""
+    """The documents by role, and the passages worth reading; contains only IDs from the inputs."""
 
     analysis: str = Field(default="", description="in one or two sentences")
     documents: tuple[str, ...] = Field(default=(), description="ids of documents to be reviewed")
@@ -100,7 +102,9 @@ EXTRACTOR = Task(
 
 
 class ClassifierInputs(SpecialistInputs):
-    """The documents with their ids; a long document is several parts with the same id."""
+    """The documents with their IDs; a long document is split into several parts with the same
+    ID.
+    """
 
     documents: tuple[TextUnit, ...] = ()
 
@@ -141,7 +145,7 @@ class RequirementExtractorInputs(SpecialistInputs):
 
 
 class ListedRequirement(BaseModel, frozen=True):
-    """One atomic rule: something that can be verified by itself."""
+    """An atomic rule that can be verified by itself."""
 
     id: str = Field(default="", description="such as REQ-001; numbered again afterwards")
     source_section: str = Field(description="the id of the unit that says it")
@@ -167,14 +171,14 @@ class ListedRequirement(BaseModel, frozen=True):
 
 
 class UnitWithout(BaseModel, frozen=True):
-    """A unit that demands nothing of a document."""
+    """A unit that does not require anything of a document."""
 
     source_section: str = Field(description="its id")
     reason: str = Field(description="why, such as: a heading, says only when the law begins")
 
 
 class RequirementExtractorOutput(BaseModel, frozen=True):
-    """Every unit of the inputs, in the checklist or in `without`."""
+    """Every unit of the inputs, either in the checklist or in `without`."""
 
     checklist: tuple[ListedRequirement, ...]
     without: tuple[UnitWithout, ...] = ()
@@ -187,14 +191,14 @@ REQUIREMENT_EXTRACTOR = Task(
     output=RequirementExtractorOutput,
     max_output_tokens=8192,
 )
-"""Lists the duties, bans, permissions and definitions in a part of a law."""
+"""Lists the obligations, prohibitions, permissions, and definitions in a part of a law."""
 
 
 Effect = Literal["fulfils", "breaks", "unclear"]
 
 
 class ClauseReading(BaseModel, frozen=True):
-    """What a passage of the document does to a requirement."""
+    """The effect of a passage of the document on a requirement."""
 
     passage: str = Field(description="its id")
     requirement_id: str
@@ -203,7 +207,9 @@ class ClauseReading(BaseModel, frozen=True):
 
 
 class ComparedMeasures(BaseModel, frozen=True):
-    """Numbers of a requirement and of a passage in the same unit, compared by code."""
+    """A number in a requirement and one in a passage with the same unit, compared without a
+    model.
+    """
 
     requirement_id: str
     passage: str
@@ -211,7 +217,7 @@ class ComparedMeasures(BaseModel, frozen=True):
 
 
 class ComplianceInputs(SpecialistInputs):
-    """Requirements and passages of a document, and what is known about them."""
+    """Requirements and passages of a document, and what is already known about them."""
 
     direction: Literal["clauses", "requirements"] = "requirements"
     document: str = Field(default="", description="its title")
@@ -233,7 +239,7 @@ class QuotedPassage(BaseModel, frozen=True):
 
 
 class RequirementVerdict(BaseModel, frozen=True):
-    """The verdict about one requirement; the reason comes before what follows from it."""
+    """The verdict on one requirement; the reason comes before the fields that depend on it."""
 
     requirement_id: str
     reason: str = Field(default="", description="in one or two sentences")
@@ -243,7 +249,7 @@ class RequirementVerdict(BaseModel, frozen=True):
 
 
 class ComplianceOutput(BaseModel, frozen=True):
-    """What was asked for: the readings of the clauses, or a verdict for each requirement."""
+    """The requested result: the effects of the clauses, or a verdict for each requirement."""
 
     readings: tuple[ClauseReading, ...] = ()
     verdicts: tuple[RequirementVerdict, ...] = ()
@@ -255,7 +261,7 @@ COMPLIANCE = Task(
 )
 """Compares a document with requirements: the effect of each clause, and a verdict on each.
 
-All clauses are read first (`direction` clauses), so that each verdict considers every relevant
+All clauses are examined first (`direction` clauses), so that each verdict considers every relevant
 clause.
 """
 
@@ -279,7 +285,7 @@ class RankedRisk(BaseModel, frozen=True):
 
 
 class RiskVerifierOutput(BaseModel, frozen=True):
-    """The risks, the greatest first."""
+    """The risks, with the greatest first."""
 
     risks: tuple[RankedRisk, ...]
 
@@ -294,7 +300,9 @@ RISK_VERIFIER = Task(
 
 
 class CitedStatement(BaseModel, frozen=True):
-    """A statement with its citation, and the text of the passage; empty: nothing was found."""
+    """A statement with its citation, and the text of the passage, or an empty text if it was not
+    found.
+    """
 
     id: str
     statement: str
@@ -334,11 +342,13 @@ CITATION_AUDITOR = Task(
     output=CitationAuditorOutput,
     max_output_tokens=2048,
 )
-"""Checks citations: whether the source exists, says it, says all of it, and is well formatted."""
+"""Checks citations: whether the source exists, whether it supports the whole statement, and whether
+the citation is well formatted.
+"""
 
 
 class GapSynthesizerInputs(SpecialistInputs):
-    """All requirements with verdicts, some passages of the document, and wrong citations."""
+    """All requirements with verdicts, some passages of the document, and invalid citations."""
 
     requirements: tuple[KnownRequirement, ...]
     verdicts: tuple[KnownVerdict, ...]
@@ -371,11 +381,11 @@ GAP_SYNTHESIZER = Task(
     output=GapSynthesizerOutput,
     max_output_tokens=4096,
 )
-"""Collects gaps of five kinds from the verdicts, the document and the audit of citations."""
+"""Collects gaps of five kinds from the verdicts, the document, and the citation audit."""
 
 
 class ReportGeneratorInputs(SpecialistInputs):
-    """What the specialists found, compressed."""
+    """The results of the specialists, in compressed form."""
 
     document: str
     law: str
@@ -388,7 +398,7 @@ class ReportGeneratorInputs(SpecialistInputs):
 
 
 class Recommendation(BaseModel, frozen=True):
-    """What to change because of one finding."""
+    """A change that is recommended because of one finding."""
 
     requirement_id: str
     advice: str = Field(description="which clause to change or to add, with the words to put there")
@@ -409,18 +419,20 @@ REPORT_GENERATOR = Task(
     output=ReportGeneratorOutput,
     max_output_tokens=4096,
 )
-"""Writes the executive summary and the recommendations of a report; code writes the rest."""
+"""Writes the executive summary and the recommendations of a report. The rest is written without a
+model.
+"""
 
 
 class FindingText(BaseModel, frozen=True):
-    """A finding in one sentence, and the ids of the sources that show it."""
+    """A finding in one sentence, and the IDs of the sources that support it."""
 
     text: str
     sources: tuple[str, ...]
 
 
 class SynthesisSource(BaseModel, frozen=True):
-    """A passage that was really read; only these may be cited."""
+    """A passage that was actually read. Only such passages may be cited."""
 
     id: str
     place: str
@@ -443,14 +455,14 @@ class SynthesisInputs(SpecialistInputs):
 
 
 class FurtherWork(BaseModel, frozen=True):
-    """A specialist that has to work once more before there can be an answer."""
+    """A specialist that has to run again before an answer is possible."""
 
     specialist: str = Field(description="its name, such as extractor or compliance")
     focus: str = Field(description="what it has to find or decide, in one sentence")
 
 
 class SynthesisOutput(BaseModel, frozen=True):
-    """The answer, or its missing part."""
+    """The answer, or the part that is missing."""
 
     status: Literal["answered", "insufficient_context"] = "answered"
     answer: str = Field(default="", description="Markdown; each claim ends with \\cite{id}")

@@ -1,4 +1,4 @@
-"""The tasks of search and answer: query expansion, the answer, and its judgement."""
+"""The tasks of search and answer: query expansion, the answer, and its evaluation."""
 
 from typing import Literal
 
@@ -19,7 +19,7 @@ class HydeExpansionInputs(BaseModel, frozen=True):
 
 
 class HydeExpansionOutput(BaseModel, frozen=True):
-    """Wordings to search by; nobody reads them as facts."""
+    """Texts to search with; they are not treated as facts."""
 
     passage: str = Field(
         default="", description="a short passage as the documents could have it, invented"
@@ -35,11 +35,11 @@ HYDE_EXPANSION = Task(
     output=HydeExpansionOutput,
     max_output_tokens=512,
 )
-"""Expands a search query: a passage that would answer it (HyDE), and other queries."""
+"""Expands a search query with a passage that would answer it (HyDE) and with other queries."""
 
 
 class PromptSource(BaseModel, frozen=True):
-    """A numbered source in a prompt: a part of a section that may be cited."""
+    """A numbered source in a prompt, which is a part of a section that may be cited."""
 
     number: int = Field(ge=1)
     chunk_id: str
@@ -101,13 +101,13 @@ RESPOND = Task(
     max_output_tokens=2048,
     shorten=keep_first_half("sources", augmented_prompt=""),
 )
-"""Writes an answer from the given sources only, with a citation for each claim."""
+"""Writes an answer based only on the given sources, with a citation for each claim."""
 
 
 class JudgedSource(BaseModel, frozen=True):
     """A source that was available for the answer, with its number in the answer.
 
-    Sources that the answer does not cite are numbered after the cited ones.
+    Sources that are not cited in the answer are numbered after the cited ones.
     """
 
     number: int = Field(ge=1)
@@ -118,7 +118,9 @@ class JudgedSource(BaseModel, frozen=True):
 
 
 class PromptPassage(BaseModel, frozen=True):
-    """A passage of the answer that needs a verdict, with the finding of a rule, if any."""
+    """A passage of the answer that needs a verdict, with the result of a rule-based check, if
+    any.
+    """
 
     number: int = Field(ge=1)
     text: str
@@ -155,7 +157,7 @@ class Verdict(BaseModel, frozen=True):
 class JudgeOutput(BaseModel, frozen=True):
     """The verdicts, the measures, and the decision.
 
-    Models write the fields in this order: reasons come before what follows from them.
+    Models write the fields in this order, so reasons come before the fields that depend on them.
     """
 
     claims_read: int = Field(ge=0, description="how many claims of the answer were compared")
@@ -173,7 +175,7 @@ class JudgeOutput(BaseModel, frozen=True):
 
 
 def _keep_cited(inputs: JudgeInputs) -> JudgeInputs:
-    """Keep only the cited sources, because a claim without its source would be rejected."""
+    """Keep only the cited sources, because a claim whose source is missing would be rejected."""
     cited = tuple(source for source in inputs.sources if source.is_cited)
     return inputs.model_copy(update={"sources": cited})
 

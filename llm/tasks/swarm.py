@@ -11,7 +11,7 @@ from llm.tasks.search import PromptSource
 
 
 class PlannedWorker(BaseModel, frozen=True):
-    """One worker with its brief."""
+    """A planned worker with its brief."""
 
     role: str = Field(description="one of the named types of workers")
     specialization: str = Field(default="", description="its part or perspective, in a few words")
@@ -28,7 +28,7 @@ class PlannedWorker(BaseModel, frozen=True):
 
 
 class MissingFact(BaseModel, frozen=True):
-    """A fact that only the user knows, and without which nobody can begin."""
+    """A fact that only the user knows and that is required to begin."""
 
     name: str = Field(description="lower case, digits and underscores, such as target_market")
     question: str
@@ -114,11 +114,11 @@ class WorkOnTaskInputs(BaseModel, frozen=True):
 WORK_ON_TASK = Task(
     name="work_on_task", inputs=WorkOnTaskInputs, output=ModelMessage, max_output_tokens=2048
 )
-"""Works on one task of a plan: a conversation in which the worker may call its tools."""
+"""Works on one task of a plan, in a conversation in which the worker may call its tools."""
 
 
 class WorkerFinding(BaseModel, frozen=True):
-    """The text of a worker with the numbers of its sources; empty if it found nothing."""
+    """The text of a worker, with the numbers of its sources; empty if it found nothing."""
 
     worker: str = Field(description="its part or perspective")
     objective: str
@@ -150,7 +150,7 @@ class SynthesizeFindingsInputs(BaseModel, frozen=True):
 
 
 class TableCell(BaseModel, frozen=True):
-    """What was found about one item and one criterion."""
+    """The finding about one item and one criterion."""
 
     item: str = Field(description="as it is listed")
     criterion: str = Field(description="as it is listed")
@@ -160,7 +160,7 @@ class TableCell(BaseModel, frozen=True):
 
 
 class FoundContradiction(BaseModel, frozen=True):
-    """Two sources of which only one can be right about the same thing."""
+    """Two sources that contradict each other about the same subject."""
 
     about: str = Field(description="what they say differently, in one sentence with both numbers")
     one: int = Field(ge=1, description="the number of a source")
@@ -168,7 +168,7 @@ class FoundContradiction(BaseModel, frozen=True):
 
 
 class SynthesizeFindingsOutput(BaseModel, frozen=True):
-    """The answer, and what it lacks."""
+    """The answer, and what is missing from it."""
 
     answer: str = Field(description="Markdown; claims end with [n]; without the table of `cells`")
     cells: tuple[TableCell, ...] = Field(
@@ -192,14 +192,14 @@ SYNTHESIZE_FINDINGS = Task(
 
 
 class AskedFact(BaseModel, frozen=True):
-    """A question to the user, and the field for its value."""
+    """A question to the user, and the field for the value."""
 
     question: str
     field: InputField
 
 
 class ReadFactsInputs(BaseModel, frozen=True):
-    """The questions to the user, and the reply; `today` has the form 2026-01-31."""
+    """The questions to the user, and the reply; `today` is formatted as 2026-01-31."""
 
     question: str
     asked: tuple[AskedFact, ...]
@@ -208,7 +208,7 @@ class ReadFactsInputs(BaseModel, frozen=True):
 
 
 class GivenFact(BaseModel, frozen=True):
-    """One fact that the reply gives."""
+    """A fact stated in the reply."""
 
     name: str = Field(description="the name of its field")
     value: str = Field(
@@ -218,7 +218,7 @@ class GivenFact(BaseModel, frozen=True):
 
 
 class ReadFactsOutput(BaseModel, frozen=True):
-    """The facts of a reply; one that is about something else has none."""
+    """The facts stated in a reply; empty if the reply is about something else."""
 
     is_reply: bool
     facts: tuple[GivenFact, ...] = ()

@@ -1,4 +1,4 @@
-"""The tasks of the tool loop: the choice of the way, and the calls of tools."""
+"""The tasks of the tool loop: the choice of the way of answering, and tool calls."""
 
 from pydantic import BaseModel, Field
 
@@ -19,7 +19,7 @@ class TriageInputs(BaseModel, frozen=True):
 
 
 class TriageOutput(BaseModel, frozen=True):
-    """The judgement about the question; the reason comes before what follows from it."""
+    """The assessment of the question; the reason comes before the fields that depend on it."""
 
     reasoning: str = Field(default="", description="in one sentence, before the numbers")
     query_type: QueryType = QueryType.UNKNOWN
@@ -63,4 +63,4 @@ class ReasonInputs(BaseModel, frozen=True):
 
 
 REASON = Task(name="reason", inputs=ReasonInputs, output=ModelMessage, max_output_tokens=2048)
-"""Plans calls of tools for a question: a conversation in which the model may call tools."""
+"""Plans tool calls for a question, in a conversation in which the model may call tools."""

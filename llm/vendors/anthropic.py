@@ -1,6 +1,6 @@
-"""Anthropic's models over their Messages API.
+"""Anthropic's models, called through the Messages API.
 
-The vendor's package would add 18 MB and seconds of start time for a single HTTP request, so
+The vendor's package would add 18 MB and seconds of startup time for a single HTTP request, so
 requests are made with the HTTP client that the other vendors' packages use.
 """
 
@@ -33,7 +33,7 @@ _CHOICES = {ToolChoice.AUTO: "auto", ToolChoice.NONE: "none", ToolChoice.REQUIRE
 
 
 class AnthropicChat:
-    """The messages of one model."""
+    """The chat client of one model."""
 
     def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
         key = access.api_key or "none"

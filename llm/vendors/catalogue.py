@@ -25,14 +25,14 @@ class Vendor:
     """One vendor of models.
 
     - `client`: the module with the vendor's `make_chat` and `make_embeddings`
-    - `bare_names`: model names that match need no `@vendor`
-    - `base_url`: None if every customer has a different address
-    - `price_name`: the vendor's name in the price list; empty: not listed, the cost is unknown
+    - `bare_names`: model names that match do not need `@vendor`
+    - `base_url`: None if it is different for every customer
+    - `price_name`: the vendor's name in the price list; if empty, costs are unknown
     - `shortenable_embeddings`: embedding models that return shorter vectors on request
-    - `key_headers`, `models_path`: of the request that checks a key
-    - `is_configured`: a server that is defined by `COMPATIBLE_SERVERS`
-    - `reranking`: the form of reranking requests, or None; `chats`: False if it only reranks
-    - `is_local`: a server that usually runs on the same machine at `base_url` and needs no key
+    - `key_headers`, `models_path`: the headers and path of the request that checks a key
+    - `is_configured`: whether the server is defined in `COMPATIBLE_SERVERS`
+    - `reranking`: the format of reranking requests, or None; `chats`: False if it only reranks
+    - `is_local`: whether it usually runs on the same machine at `base_url` and does not need a key
     """
 
     name: str
@@ -59,17 +59,17 @@ class Vendor:
 
     @property
     def has_settings(self) -> bool:
-        """Whether it has its own settings; other servers are set in `COMPATIBLE_SERVERS`."""
+        """Whether it has its own settings; other servers are configured in `COMPATIBLE_SERVERS`."""
         return not self.is_configured and not self.is_local
 
     @property
     def key_variable(self) -> str:
-        """The environment variable of the key."""
+        """The environment variable that contains the key."""
         return f"{self.name.upper()}_API_KEY" if self.has_settings else "COMPATIBLE_SERVERS"
 
     @property
     def url_variable(self) -> str:
-        """The environment variable of the base URL."""
+        """The environment variable that contains the base URL."""
         is_own = self.has_settings and self.chats
         return f"{self.name.upper()}_BASE_URL" if is_own else "COMPATIBLE_SERVERS"
 
@@ -143,18 +143,18 @@ VENDORS = (
         chats=False,
     ),
 )
-"""All known vendors; the first whose `bare_names` match a model name is chosen."""
+"""All known vendors. The first one whose `bare_names` match a model name is chosen."""
 log = structlog.get_logger("llm")
 
 LIMIT_SECONDS = 5.0
 _INVALID_KEY = "API_KEY_INVALID"
-"""The reason for an invalid key that Google returns with status 400."""
+"""The reason that Google returns, with status 400, for an invalid key."""
 LOCAL_MODELS = frozenset({"offline", "scripted"})
 
 
 @dataclass(frozen=True, slots=True)
 class VendorAccess:
-    """The key and address of one vendor; `base_url` overrides the vendor's default."""
+    """The key and URL of one vendor; `base_url` overrides the vendor's default."""
 
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None
@@ -168,20 +168,20 @@ class VendorClient(Protocol):
     def make_embeddings(
         self, model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None = None
     ) -> "EmbeddingClient":
-        """Return the client of an embedding model; `dimensions` is the requested length."""
+        """Return the client of an embedding model; `dimensions` is the requested vector length."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """One model of a setting; `offline` and `scripted` are their own providers."""
+    """A model in a setting; `offline` and `scripted` are their own providers."""
 
     model: str
     provider: str
 
     @property
     def is_local(self) -> bool:
-        """Whether the model answers without a vendor."""
+        """Whether the model works without a vendor."""
         return self.provider in LOCAL_MODELS
 
     def __str__(self) -> str:
@@ -196,7 +196,7 @@ def load_client(vendor: Vendor) -> VendorClient:
 
 
 def vendors_by_name(further: Iterable[str] = ()) -> Mapping[str, Vendor]:
-    """Return all vendors by name, with a compatible server for each of the further names."""
+    """Return all vendors by name, including a compatible server for each additional name."""
     known = {vendor.name: vendor for vendor in VENDORS}
     compatible = {
         name: Vendor(name=name, is_configured=True, reranking=RerankForm()) for name in further
@@ -214,7 +214,7 @@ def embedding_dimensions(models_of: Iterable[Vendor]) -> dict[str, int]:
 
 
 async def check_key(vendor: Vendor, access: VendorAccess) -> None:
-    """Raise `MissingKey` if the vendor refuses the key; log a warning if the request fails."""
+    """Raise `MissingKey` if the vendor rejects the key; log a warning if the request fails."""
     base = vendor.base_url if access.base_url is None else access.base_url
     if not access.api_key or base is None:
         return
@@ -241,7 +241,7 @@ async def check_key(vendor: Vendor, access: VendorAccess) -> None:
 def parse_models(setting: str, vendors: Mapping[str, Vendor] | None = None) -> list[ModelName]:
     """Return the models of a setting, in order; raises `UnknownProvider`.
 
-    `vendors` defaults to the table of vendors.
+    `vendors` defaults to the vendor table.
     """
     known = vendors_by_name() if vendors is None else vendors
     names = [_parse_one(part.strip(), known) for part in setting.split(",")]

@@ -1,7 +1,7 @@
-"""Finds the context window of a model: from its server, else from the price list.
+"""Determines the context window of a model from its server or, if that fails, from the price list.
 
-A self-hosted server sets its window at startup, whatever the model supports. Ollama uses 4,096
-tokens by default, and drops the rest of a prompt without an error.
+A self-hosted server sets its context window at startup, independently of what the model supports.
+Ollama uses 4,096 tokens by default, and drops the rest of a prompt without an error.
 
 | server    | request            | where the window is                                         |
 |-----------|--------------------|-------------------------------------------------------------|
@@ -25,21 +25,23 @@ from llm.vendors.guard import pick, pick_rows
 from llm.vendors.wire import check_allowed
 
 LIMIT_SECONDS = 3.0
-"""Time limit of all requests to one server, because workers wait for them at startup."""
+"""Total time limit for all requests to one server, because workers wait for them at startup."""
 OLLAMA_DEFAULT = 4096
-"""Default in tokens with less than 24 GiB of video memory (docs.ollama.com/context-length)."""
+"""The default in tokens for less than 24 GiB of video memory (docs.ollama.com/context-length)."""
 MOST_CHARACTERS = 4_000_000
-"""Longer responses are ignored: they cannot be descriptions of models."""
+"""Longer responses are ignored, because they cannot be model descriptions."""
 
 _SHOWN = frozenset({"details", "model_info", "modelfile", "parameters"})
-"""The fields by which Ollama is recognised, because other servers may answer at any path."""
+"""The fields by which Ollama is recognized, because other servers may respond at any path."""
 
 Origin = Literal["server", "server_default", "price_list"]
 
 
 @dataclass(frozen=True, slots=True)
 class ContextWindow:
-    """Maximum number of tokens of prompt and answer together, and the origin of this number."""
+    """The maximum number of tokens of prompt and answer together, and where this number comes
+    from.
+    """
 
     tokens: int
     origin: Origin
@@ -52,7 +54,7 @@ class _Server:
     model: str
 
     async def read(self, path: str, body: Mapping[str, str] | None = None) -> Any:
-        """Return the JSON that the server returns at a path, or None."""
+        """Return the JSON that the server returns for a path, or None."""
         with suppress(HTTPError, ValueError):
             address = f"{self.root}{path}"
             response = await (
@@ -102,7 +104,9 @@ _PROBES: Mapping[str, Callable[[_Server], Awaitable[ContextWindow | None]]] = {
 
 
 async def find_window(model: str, vendor: Vendor, access: VendorAccess) -> ContextWindow | None:
-    """Return the context window of a model; None if unknown. Ignores errors of its server."""
+    """Return the context window of a model, or None if unknown. Errors of its server are
+    ignored.
+    """
     base = vendor.base_url if access.base_url is None else access.base_url
     is_own_server = vendor.is_local or vendor.is_configured or access.base_url is not None
     if base is not None and is_own_server:
@@ -113,7 +117,7 @@ async def find_window(model: str, vendor: Vendor, access: VendorAccess) -> Conte
 
 
 async def list_models(vendor: Vendor, access: VendorAccess) -> list[str]:
-    """Return the models that a self-hosted server lists; none if it does not answer."""
+    """Return the models that a self-hosted server lists, or none if it does not respond."""
     base = vendor.base_url if access.base_url is None else access.base_url
     if base is None:
         return []

@@ -1,4 +1,4 @@
-"""Embeds texts with a vendor's model, in batches, and records usage and cost."""
+"""Embeds texts with a vendor's model in batches, and records usage and cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,8 @@ log = structlog.get_logger("llm")
 class VendorEmbedder:
     """One embedding model of one vendor; its vectors have `dimensions` numbers and L2 norm 1.
 
-    `forms` names its separate modes for questions and documents; empty if it has none.
+    `forms` names the model's separate modes for questions and documents, and is empty if it has
+    none.
     """
 
     def __init__(
@@ -104,10 +105,11 @@ class VectorSize:
 
 
 def choose_size(model: str, wanted: int | None) -> VectorSize:
-    """Return the size of a model's vectors; `wanted` is the configured one, or None.
+    """Return the size of a model's vectors; `wanted` is the configured size, or None.
 
-    A different size than a known model's default is requested if the model can shorten its vectors.
-    A model that is not in the table needs `wanted`, which is not requested. Raises `UnknownModel`.
+    If `wanted` differs from the default of a known model, it is requested if the model can shorten
+    its vectors. For a model that is not in the table, `wanted` is required, but not sent to the
+    vendor. Raises `UnknownModel`.
     """
     known = DIMENSIONS.get(model)
     if wanted is None:

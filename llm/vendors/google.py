@@ -24,10 +24,12 @@ from llm.vendors.guard import AddressGuard, ReplyReader
 from llm.vendors.wire import Delta, Request
 
 THOUGHT_TOKENS = 1024
-"""The thinking budget in tokens that every model of the 2.5 family accepts."""
+"""The thinking budget, in tokens, that every model of the 2.5 family accepts."""
 
 LOW_THOUGHT_TOKENS = 4096
-"""Additional output tokens for later families, which accept a thinking level, not a budget."""
+"""Additional output tokens for later families, which accept a thinking level instead of a
+budget.
+"""
 
 LATER = re.compile(r"gemini-([3-9]|\d\d)")
 
@@ -146,7 +148,7 @@ class _ResponseReader(ReplyReader):
 
 
 def thoughts(model: str) -> tuple[types.ThinkingConfig | None, int]:
-    """Return the thinking configuration of `model`, and the output tokens to add for it."""
+    """Return the thinking configuration for `model`, and the output tokens to add for it."""
     if model.startswith("gemini-2.5"):
         return types.ThinkingConfig(thinking_budget=THOUGHT_TOKENS), THOUGHT_TOKENS
     if LATER.match(model):
@@ -163,12 +165,12 @@ def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> GoogleChat:
 def make_embeddings(
     model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None = None
 ) -> GoogleEmbeddings:
-    """Return the client of an embedding model; `dimensions` is the requested length."""
+    """Return the client of an embedding model; `dimensions` is the requested vector length."""
     return GoogleEmbeddings(model, vendor, access, dimensions)
 
 
 def make_contents(conversation: ToolConversation) -> list[types.Content]:
-    """Return the messages as contents; consecutive tool results are one content."""
+    """Return the messages as contents; consecutive tool results are combined into one content."""
     contents: list[types.Content] = []
     results: list[types.Part] = []
     for message in conversation.messages:

@@ -1,8 +1,8 @@
-"""Tolerant parsing of vendors' replies, and conversion of their errors.
+"""Tolerant parsing of vendor replies, and conversion of vendor errors.
 
-Servers that claim to be compatible omit fields, send null, other types, lists of parts, or a web
-page. The readers here treat a value of an unexpected type as absent, and never raise. Errors of the
-clients become errors of `llm.errors`, with the message of the server.
+Servers that claim to be compatible may omit fields, or send null, other types, lists of parts, or a
+web page. The functions here treat a value of an unexpected type as absent, and never raise. Errors
+of the clients become errors of `llm.errors`, with the server's message.
 """
 
 import json
@@ -43,7 +43,9 @@ _TOO_LONG = re.compile(
     r"too many tokens|must have less than \d+ tokens"
 )
 _UNKNOWN_MODEL = re.compile(r"invalid model(?: name| id|:)|not a valid model\b|model not exist")
-"""How servers that answer 400 instead of 404 say it: LiteLLM, Mistral, OpenRouter, DeepSeek."""
+"""Messages that mean an unknown model, from servers that respond with 400 instead of 404: LiteLLM,
+Mistral, OpenRouter, DeepSeek.
+"""
 _DELAY = re.compile(r'"retryDelay":\s?"(\d+(?:\.\d+)?)s"')
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _STREAM_FIELDS = frozenset({"", "data", "event", "id", "retry"})
@@ -53,20 +55,20 @@ _VERSION = re.compile(r"/(?:v\d|api|openai)")
 _NO_API = frozenset({404, 405, 501})
 """Statuses that mean a wrong path or method, unless the body is an error about a model."""
 _CUT = frozenset({"length", "max_tokens"})
-"""Finish reasons that mean the token limit."""
+"""Finish reasons that mean that the token limit was reached."""
 _REFUSED = frozenset(
     {"content_filter", "refusal", "safety", "recitation", "blocklist", "prohibited_content", "spii"}
 )
 """Finish reasons that mean a refusal because of the content."""
 _SHAPE_FAULTS = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 UNNAMED = "unnamed"
-"""The name given to a tool call without a name. It is rejected like a call of any unknown tool, so
-that the model can correct it, and the reply lists it with its error.
+"""The name given to a tool call without a name. The call is rejected like a call of any unknown
+tool, so that the model can correct it, and the reply lists it with its error.
 """
 
 
 def pick(value: object, *path: str | int) -> Any:
-    """Return the value at a path of names and positions, or None if there is none."""
+    """Return the value at a path of names and indexes, or None if it does not exist."""
     for step in path:
         if isinstance(value, dict):
             value = value.get(step)
@@ -84,9 +86,9 @@ def pick_rows(value: object, *path: str | int) -> list[dict[str, Any]]:
 
 
 def read_text(value: object, *, thoughts: bool = False) -> str:
-    """Return the text of a string or a list of parts; "" for anything else.
+    """Return the text of a string or a list of parts, or "" for anything else.
 
-    With `thoughts`, return the text of the other parts, which are not the answer.
+    If `thoughts` is true, return the text of the parts that do not belong to the answer.
     """
     if isinstance(value, str):
         return "" if thoughts else value
@@ -101,7 +103,7 @@ def read_text(value: object, *, thoughts: bool = False) -> str:
 
 
 def read_count(value: object, *names: str) -> int | None:
-    """Return the first of these fields that is a valid count, or None."""
+    """Return the first of these fields that contains a valid count, or None."""
     for name in names:
         count = pick(value, name)
         if isinstance(count, int | float) and not isinstance(count, bool) and 0 <= count < 1e12:
@@ -118,7 +120,7 @@ def parse_body(content: str) -> object:
 async def iterate_events(response: httpx2.Response) -> AsyncIterator[tuple[object, bool]]:
     """Yield (event, False) for each event of a stream, or (body, True) if it is not a stream.
 
-    Invalid lines are skipped. The content type is ignored, because servers label it wrongly.
+    Invalid lines are skipped. The content type is ignored, because some servers set it incorrectly.
     """
     body: list[str] = []
     is_stream = False
@@ -135,7 +137,7 @@ async def iterate_events(response: httpx2.Response) -> AsyncIterator[tuple[objec
 
 
 def find_message(body: object) -> str:
-    """Return the message in an error body: an object, a list, a text or a web page."""
+    """Return the message in an error body, which can be an object, a list, text, or a web page."""
     if isinstance(body, dict):
         fields = (body[name] for name in _MESSAGE_FIELDS if body.get(name))
         message = find_message(next(fields, ""))
@@ -174,7 +176,7 @@ def _parse_json(text: str) -> object:
 
 @dataclass(frozen=True, slots=True)
 class AddressGuard:
-    """Converts errors of requests to one model's server into errors of `llm.errors`."""
+    """Converts errors of requests to a model's server into errors of `llm.errors`."""
 
     model: str
     vendor: Vendor
@@ -189,7 +191,7 @@ class AddressGuard:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Convert the errors of the block."""
+        """Convert errors raised in the block."""
         try:
             yield
         except httpx2.TimeoutException as error:
@@ -202,7 +204,7 @@ class AddressGuard:
             raise self.unknown_reply(f"{type(error).__name__}: {error}") from error
 
     def timeout(self) -> ModelTimeout:
-        """Return the error for a server that did not answer in time."""
+        """Return the error for a server that did not respond in time."""
         return ModelTimeout(f"expected {self.model!r} to answer in time, found no answer")
 
     def broken_connection(self, error: Exception) -> ModelUnavailable:
@@ -212,7 +214,7 @@ class AddressGuard:
         return ModelUnavailable(f"the connection to {self.model!r} failed: {reason}")
 
     def unknown_reply(self, reply: object) -> ModelError:
-        """Return the error for a reply with status 200 that is not a model's reply."""
+        """Return the error for a response with status 200 that is not a model's reply."""
         if isinstance(reply, str) and _is_page(reply):
             return self._wrong_address(reply)
         if isinstance(reply, BaseModel):
@@ -224,7 +226,7 @@ class AddressGuard:
         )
 
     def check(self, event: object) -> None:
-        """Raise the error that a reply with status 200 contains, if any."""
+        """Raise the error contained in a response with status 200, if any."""
         error = pick(event, "error")
         if not error or isinstance(error, bool):
             return
@@ -237,7 +239,7 @@ class AddressGuard:
         )
 
     def error_of(self, status: int, content: str, headers: Mapping[str, str]) -> ModelError:
-        """Return the error for a status of 300 or above, with the message of the vendor."""
+        """Return the error for a status of 300 or above, with the vendor's message."""
         body = _parse_json(content)
         explanation = find_message(content if body is None else body)
         code = pick(body, "error", "code")
@@ -271,7 +273,7 @@ class AddressGuard:
         )
 
     def _find_known_error(self, code: object, status: int, content: str) -> ModelError | None:
-        """Return the error for a code or a status that is unambiguous by itself, or None."""
+        """Return the error for a code or status that is unambiguous by itself, or None."""
         key = self.vendor.key_variable
         if status == 401 or (status == 400 and "API_KEY_INVALID" in content):
             # The message is omitted because it may contain parts of the key.
@@ -316,7 +318,7 @@ class AddressGuard:
         )
 
     def _advise(self) -> str:
-        """Return advice if the address has no version or an extra path, else ""."""
+        """Return advice if the URL lacks a version or has an extra path, or ""."""
         without = _ENDPOINTS.sub("", self.address.rstrip("/"))
         usual = without if _VERSION.search(urlsplit(without).path) else f"{without}/v1"
         is_versioned = _VERSION.search(urlsplit(self.vendor.base_url or "/v1").path)
@@ -326,7 +328,7 @@ class AddressGuard:
 
 
 class ReplyReader:
-    """Joins the events of one reply; a reply that is not streamed is one event.
+    """Joins the events of a reply; a reply that is not streamed is a single event.
 
     Subclasses for each vendor implement `read`, which adds the content of an event.
     """
@@ -345,7 +347,7 @@ class ReplyReader:
         return self.finish.lower() in _CUT
 
     def read(self, event: Any) -> None:
-        """Add the content of one event; implemented for each vendor."""
+        """Add the content of an event; implemented for each vendor."""
         raise NotImplementedError
 
     def add(self, event: object, *, is_whole: bool) -> Delta:
@@ -361,8 +363,8 @@ class ReplyReader:
     ) -> None:
         """Add a tool call.
 
-        A repeated call with the same id is only added once. A call without a unique id gets one
-        that differs in each message.
+        A call that is repeated with the same id is added only once. A call without a unique id gets
+        an id that is different in each message.
         """
         call = ToolUse(
             call_id=call_id if isinstance(call_id, str) else "",
@@ -398,7 +400,7 @@ class ReplyReader:
 
 
 def _read_arguments(arguments: object) -> JsonValue:
-    """Parse the arguments that a model wrote; return the text if it is not JSON."""
+    """Parse the arguments that a model wrote; return the text if they are not JSON."""
     if isinstance(arguments, str):
         parsed = _parse_json(arguments)
         arguments = (

@@ -1,4 +1,4 @@
-"""Makes calls to a vendor: rate limits, time limits, retries, and the circuit breaker."""
+"""Makes calls to a vendor, with rate limits, time limits, retries, and a circuit breaker."""
 
 import asyncio
 import copy
@@ -41,11 +41,11 @@ FIRST_TOKEN_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
-    """The retry rules of one model; `attempts` includes the first one.
+    """The retry rules of a model; `attempts` includes the first one.
 
-    Waits grow with jitter from `wait_initial_seconds` to `wait_max_seconds`. A `Retry-After` is
-    respected exactly; if it is longer than `retry_after_max_seconds` or the remaining time, the
-    call fails at once, so that the caller can use a fallback or try later.
+    Waits grow, with jitter, from `wait_initial_seconds` to `wait_max_seconds`. A `Retry-After` is
+    respected exactly. If it is longer than `retry_after_max_seconds` or the remaining time, the
+    call fails immediately, so that the caller can use a fallback or try again later.
     """
 
     attempts: int = 2
@@ -54,7 +54,7 @@ class RetryRules:
     retry_after_max_seconds: float = 10.0
 
     def wait_after(self, run: Run, error: Exception) -> bool | float:
-        """Return whether to retry after an error, or the exact seconds to wait before."""
+        """Return whether to retry after an error, or the exact number of seconds to wait first."""
         # After a timeout, another model is faster than a retry; so is it if the run forbids
         # retries.
         if (
@@ -70,25 +70,26 @@ class RetryRules:
 
 
 EMBEDDING_RETRIES = RetryRules(attempts=3)
-"""More attempts, because an ingestion makes many calls and has no fallback model."""
+"""More attempts than usual, because an ingestion makes many calls and has no fallback model."""
 FIRST_PAUSE_SECONDS = 10.0
 LONGEST_PAUSE_SECONDS = 300.0
 LONGEST_RETRY_AFTER_SECONDS = 3600.0
-"""The longest respected `Retry-After`; after that time a probe is made anyway."""
+"""The longest `Retry-After` that is respected. After that time, a probe is made anyway."""
 WINDOW_SECONDS = 60.0
 LEAST_FAILURES = 3
-"""Minimum number of failed calls within the window that open the breaker."""
+"""Minimum number of failed calls within the window that opens the circuit breaker."""
 FAILURE_RATE = 0.5
 
 FAILURES = (ModelUnavailable, ModelMisconfigured, UnknownReply)
-"""Failures of a server; after any other error the model did answer."""
+"""Failures of a server. After any other error, the model did respond."""
 
 log = structlog.get_logger("llm")
 
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """Calls one model; `timeout_seconds` limits each request, the run's deadline all of them.
+    """Calls a model; `timeout_seconds` limits each request, and the run's deadline limits all of
+    them.
 
     `first_token_seconds` limits the wait for the first token of a streamed answer.
     """
@@ -107,7 +108,9 @@ class Transport:
         *,
         time_share: float = 1.0,
     ) -> T:
-        """Return the result of `ask(time limit in seconds)`; `tokens` is its most token usage."""
+        """Return the result of `ask(time limit in seconds)`; `tokens` is the maximum token
+        usage.
+        """
 
         async def ask_once() -> T:
             await self._reserve_quota(run, tokens)
@@ -148,7 +151,7 @@ class Transport:
                 return await coming
         except TimeoutError as error:
             raise ModelTimeout(
-                f"expected {self.name!r} to begin an answer within {seconds:.3g} s, found nothing"
+                f"{self.name!r} did not start to respond within {seconds:.3g} s"
             ) from error
 
     async def _reserve_quota(self, run: Run, tokens: int) -> None:
@@ -169,13 +172,14 @@ class Transport:
 class CircuitBreaker:
     """Decides whether one model may be called.
 
-    The breaker opens when `LEAST_FAILURES` calls have failed within `WINDOW_SECONDS`, and they are
-    at least `FAILURE_RATE` of the calls that ended in that time or are still running. It opens at
-    once if one failure predicts the next: a rejected key, an exhausted quota, or a `Retry-After`.
+    The breaker opens when at least `LEAST_FAILURES` calls have failed within `WINDOW_SECONDS` and
+    they make up at least `FAILURE_RATE` of the calls that finished in that window or are still
+    running. It opens immediately if a failure predicts the next one: a rejected key, an exhausted
+    quota, or a `Retry-After`.
 
-    It stays open for the vendor's `Retry-After`, else for `FIRST_PAUSE_SECONDS`, doubled after each
-    failed probe. Then it is half-open: one call is the probe; all others are rejected until it has
-    ended.
+    It stays open for the time in the `Retry-After` header or, without one, for
+    `FIRST_PAUSE_SECONDS`, which doubles after each failed probe. Then it is half-open: one call is
+    the probe, and all others are rejected until the probe has ended.
     """
 
     def __init__(self, model: str, *, clock: Callable[[], float] = monotonic) -> None:
@@ -189,11 +193,12 @@ class CircuitBreaker:
         self._is_probing = False
 
     def is_open(self) -> bool:
-        """Return whether the model must not be called now."""
+        """Return whether the model must not be called at the moment."""
         return self._cause is not None and (self._is_probing or self._remaining_pause() > 0)
 
     def enter(self) -> None:
-        """Start a call; after the pause it is the probe. Raises the cause if the breaker is open.
+        """Start a call, which is the probe if the pause is over. Raises the cause if the breaker is
+        open.
 
         Every started call must end with `note_success`, `note_failure` or `abandon`.
         """
@@ -210,7 +215,9 @@ class CircuitBreaker:
         self._cause, self._openings, self._is_probing = None, 0, False
 
     def note_failure(self, error: ModelError) -> None:
-        """Count a failed call; open the breaker if the next call would probably fail as well."""
+        """Count a failed call, and open the breaker if the next call would probably fail as
+        well.
+        """
         if not isinstance(error, FAILURES):
             self.note_success()
             return
@@ -219,7 +226,7 @@ class CircuitBreaker:
             self._open(error)
 
     def abandon(self) -> None:
-        """End a call without a result, because it was cancelled or had too little time."""
+        """End a call without a result, because it was cancelled or did not have enough time."""
         self._running -= 1
         self._is_probing = False
 
@@ -271,7 +278,7 @@ class CircuitBreaker:
 
 
 def _is_lasting(error: ModelError) -> bool:
-    """Return whether this failure means that the next calls will fail as well."""
+    """Return whether this failure means that further calls will fail as well."""
     if isinstance(error, ModelUnavailable) and error.retry_after_seconds is not None:
         return True
     return isinstance(error, MissingKey | QuotaExhausted)

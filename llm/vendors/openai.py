@@ -1,4 +1,4 @@
-"""OpenAI's chat completions and embeddings, and those of every compatible server."""
+"""OpenAI's chat completions and embeddings, and those of all compatible servers."""
 
 import base64
 import json
@@ -28,11 +28,11 @@ from llm.vendors.wire import Delta, Request
 OWN_NAME = "openai"
 REASONING = re.compile(r"(gpt-[5-9]|gpt-\d\d|o\d)(?!.*-chat)")
 REASONING_TOKENS = 4096
-"""Additional tokens for reasoning, which counts against the same limit as the answer."""
+"""Additional tokens for reasoning, which counts towards the same limit as the answer."""
 
 EMBEDDING_BATCH = 256
 _NO_THOUGHTS = frozenset({"role", "type", "content", "refusal", "name", "id"})
-"""Fields of a message that do not contain thoughts; servers use various names for thoughts."""
+"""Message fields that do not contain thoughts. Servers use various names for thoughts."""
 
 
 class OpenAIChat:
@@ -143,8 +143,8 @@ class _CompletionReader(ReplyReader):
 def sampling(model: str, request: Request, *, compatible: bool) -> dict[str, Any]:
     """Return the token limit and the sampling parameters that `model` accepts.
 
-    Reasoning models accept only `max_completion_tokens`, accept no temperature, and need additional
-    tokens for their thoughts. Other models of compatible servers use `max_tokens`.
+    Reasoning models accept only `max_completion_tokens`, do not accept a temperature, and need
+    additional tokens for their thoughts. Other models of compatible servers use `max_tokens`.
     """
     known = request.capabilities
     reasons = REASONING.match(model.rpartition("/")[2]) is not None
@@ -169,7 +169,7 @@ def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> OpenAIChat:
 def make_embeddings(
     model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None = None
 ) -> OpenAIEmbeddings:
-    """Return the client of an embedding model; `dimensions` is the requested length."""
+    """Return the client of an embedding model; `dimensions` is the requested vector length."""
     return OpenAIEmbeddings(model, vendor, access, dimensions)
 
 
@@ -217,7 +217,7 @@ def _response_format(request: Request) -> dict[str, Any]:
 
 
 def _read_usage(usage: object) -> Usage | None:
-    """Return the usage; None if a count is missing, so that the cost is unknown."""
+    """Return the usage, or None if a count is missing, so that the cost is unknown."""
     given = read_count(usage, "prompt_tokens", "input_tokens")
     written = read_count(usage, "completion_tokens", "output_tokens")
     if given is None or written is None:
@@ -227,7 +227,9 @@ def _read_usage(usage: object) -> Usage | None:
 
 
 def _read_thoughts(message: object) -> str:
-    """Return the thoughts in a message: the first text in a field outside `_NO_THOUGHTS`."""
+    """Return the thoughts in a message, which are the first text in a field outside
+    `_NO_THOUGHTS`.
+    """
     if not isinstance(message, dict):
         return ""
     others = (value for name, value in message.items() if name not in _NO_THOUGHTS)

@@ -1,8 +1,8 @@
 """Scores texts against a question with a vendor's reranker over HTTP.
 
 Cohere, Jina, Voyage, vLLM and Infinity share one request format; Text Embeddings Inference has a
-different one, which is detected for servers of `COMPATIBLE_SERVERS`. Replies differ little: a list
-of indexes and scores, under one of two names or at the top level.
+different one, which is detected for servers in `COMPATIBLE_SERVERS`. Replies are similar: a list of
+indexes and scores, under one of two names or at the top level.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from llm.vendors.wire import RerankForm, choose_other_form
 
 TASK_NAME = "rerank"
 LARGEST_REPLY = 1 << 20
-"""Maximum number of bytes of a reply, which has one index and one score for each text."""
+"""Maximum size of a reply in bytes. A reply contains an index and a score for each text."""
 
 
 class _Scored(BaseModel):
@@ -33,7 +33,7 @@ class _Scored(BaseModel):
 
 
 class _Tokens(BaseModel):
-    """The usage as reported by Jina, Voyage and newer models of Cohere."""
+    """The usage as reported by Jina, Voyage, and newer Cohere models."""
 
     tokens: int = Field(validation_alias=AliasChoices("total_tokens", "input_tokens"), ge=0)
 
@@ -43,14 +43,14 @@ class _Meta(BaseModel):
 
 
 class RerankReply(BaseModel):
-    """The reply of a server: scores by index, and the usage if it is reported."""
+    """The reply of a server: scores by index, and the usage if it was reported."""
 
     scored: list[_Scored] = Field(validation_alias=AliasChoices("results", "data"))
     usage: _Tokens | None = None
     meta: _Meta | None = None
 
     def read_usage(self) -> Usage | None:
-        """Return the usage; None if the server reports none, or counts searches instead."""
+        """Return the usage, or None if the server does not report it or counts searches instead."""
         usage = self.usage or (self.meta.tokens if self.meta is not None else None)
         return None if usage is None else Usage(usage.tokens)
 
@@ -71,7 +71,7 @@ class RerankClient:
         self._client = AsyncClient(headers=headers)
 
     async def rerank(self, question: str, texts: Sequence[str], seconds: float) -> RerankReply:
-        """Return the reply of the server; raises errors of `llm.errors`."""
+        """Return the reply of the server; raises errors from `llm.errors`."""
         try:
             return await self._send(question, texts, seconds)
         except RejectedRequest as error:
@@ -96,7 +96,7 @@ class RerankClient:
 
 
 class VendorReranker:
-    """One reranker of one vendor with a circuit breaker; implements `ScoreModel`."""
+    """A vendor's reranker with a circuit breaker; implements `ScoreModel`."""
 
     def __init__(
         self,

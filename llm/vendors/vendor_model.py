@@ -1,4 +1,6 @@
-"""Calls a vendor's model: renders, sends, parses, repairs once, and records usage and cost."""
+"""Calls a vendor's model: renders the prompt, sends it, parses the reply, repairs it once, and
+records usage and cost.
+"""
 
 import json
 import re
@@ -67,19 +69,19 @@ from llm.vendors.wire import (
 )
 
 CHARACTERS_PER_TOKEN = 4
-"""An estimate for reserving quota; the cost is computed from the vendor's counts."""
+"""An estimate for reserving quota. The cost is computed from the vendor's counts."""
 MORE_TOKENS = 4
-"""A truncated answer is requested once more with the token limit times this factor."""
+"""If an answer is truncated, it is requested once more with this many times the token limit."""
 
 log = structlog.get_logger("llm")
 DROPPED = frozenset(
     {"title", "default", "minLength", "maxLength", "uniqueItems", "discriminator", "examples"}
 )
-"""Keywords that strict schemas do not support; parsing checks these constraints."""
+"""Keywords that strict schemas do not support. Parsing checks these constraints."""
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
-"""A call id that every vendor accepts."""
+"""Call IDs that every vendor accepts."""
 _LONGEST_NAME = 64
 
 Node = dict[str, JsonValue]
@@ -89,7 +91,7 @@ Node = dict[str, JsonValue]
 class _ReadReply(Generic[O]):
     """A reply with its output, or with the reason why it has none.
 
-    `unknown` is the error of a reply in an unknown format.
+    `unknown` is the error for a reply in an unknown format.
     """
 
     reply: ModelReply
@@ -111,7 +113,7 @@ class _Asked(Generic[O]):
 class VendorModel:
     """One model of one vendor.
 
-    `capabilities` are the initial ones; parameters that the server rejects are not sent again.
+    `capabilities` are the initial ones. Parameters that the server rejects are not sent again.
     """
 
     def __init__(
@@ -195,7 +197,9 @@ class VendorModel:
         return conversation.model_copy(update=changes)
 
     def _render_message(self, message: Message) -> Message:
-        """Return a message with valid tool names and call ids, as models may write any."""
+        """Return a message with valid tool names and call IDs, because models may write arbitrary
+        ones.
+        """
         if isinstance(message, ModelMessage):
             calls = tuple(
                 call.model_copy(
@@ -226,7 +230,7 @@ class VendorModel:
     async def _attempt(
         self, request: Request, asked: _Asked[O], known: Capabilities | None = None
     ) -> _ReadReply[O]:
-        """Make one exchange; an unreadable reply is recorded as a failed call with its cost."""
+        """Make one exchange. An unreadable reply is recorded as a failed call with its cost."""
         most = _estimate(request.conversation)
         async with hold(self._budget, asked.run, asked.account, most) as entry:
             try:
@@ -301,7 +305,9 @@ class VendorModel:
     async def _exchange(
         self, request: Request, asked: _Asked[O], known: Capabilities
     ) -> ModelReply:
-        """Return the reply; omits parameters that the server rejects, also from later requests."""
+        """Return the reply; parameters that the server rejects are omitted, also in later
+        requests.
+        """
         if request.schema is None:
             # Without a schema, the server cannot reject it.
             known = replace(known, structure="text")
@@ -354,7 +360,9 @@ class VendorModel:
         return reply
 
     async def _begin_in_time(self, deltas: AsyncGenerator[Delta], run: Run) -> AsyncIterator[Delta]:
-        """Yield deltas from the first text on; raises if the first token comes too late."""
+        """Yield deltas, starting with the first text; raises an error if the first token arrives
+        too late.
+        """
         first = await self._transport.wait_for_first(run, _find_beginning(deltas))
         if first is None:
             return
@@ -363,7 +371,9 @@ class VendorModel:
             yield delta
 
     def _fit(self, request: Request, known: Capabilities, listener: TextListener | None) -> Request:
-        """Return the request adapted to these capabilities; streams only for a listener."""
+        """Return the request adapted to these capabilities; it streams only if there is a
+        listener.
+        """
         streams = listener is not None and known.streams
         if request.schema is not None and known.structure != "schema":
             schema_text = json.dumps(request.schema)
@@ -408,9 +418,9 @@ def make_refusal(model: str, task_name: str, reason: str) -> Refused:
 
 @lru_cache(maxsize=64)
 def strict_schema(output: type[BaseModel]) -> Node:
-    """Return the schema with closed objects and required fields, without unsupported keywords.
+    """Return the schema with closed objects and all fields required, without unsupported keywords.
 
-    Raises `UnusableSchema` for a mapping with free keys, which strict schemas cannot express.
+    Raises `UnusableSchema` for a mapping with arbitrary keys, which strict schemas cannot express.
     """
     schema = cast("Node", output.model_json_schema())
     if "$ref" in schema:
@@ -434,7 +444,8 @@ def _fit_id(call_id: str) -> str:
 
 
 async def _find_beginning(deltas: AsyncIterator[Delta]) -> Delta | None:
-    """Return the first delta with text or thoughts, or the last one; skips empty ones before.
+    """Return the first delta with text or thoughts, skipping empty ones, or the last delta if there
+    is none.
 
     Thoughts count, because they show that the model is working.
     """
@@ -445,15 +456,17 @@ async def _find_beginning(deltas: AsyncIterator[Delta]) -> Delta | None:
 
 
 def _read_message(reply: ModelReply) -> ModelMessage:
-    """Return the message of a reply; raises `NotReadable` if it has neither text nor calls."""
+    """Return the message in a reply; raises `NotReadable` if it contains neither text nor tool
+    calls.
+    """
     message = ModelMessage(text=remove_thoughts(reply.text).strip(), calls=reply.calls)
     if not message.text and not message.calls:
-        raise NotReadable("expected a text or tool calls, found neither")
+        raise NotReadable("expected text or tool calls in the response, found neither")
     return message
 
 
 def _change(request: Request, **changes: object) -> Request:
-    """Return a request with a changed conversation."""
+    """Return a copy of the request with changes to its conversation."""
     return replace(request, conversation=request.conversation.model_copy(update=changes))
 
 

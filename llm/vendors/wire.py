@@ -1,4 +1,4 @@
-"""Requests and replies of vendors, and the ports of their clients.
+"""Vendor requests and replies, and the ports of the vendor clients.
 
 Also contains the switch that prevents tests from calling real models.
 """
@@ -18,11 +18,11 @@ from llm.port import ToolConversation, ToolUse, Usage
 
 _forbidden = False
 Structure = Literal["schema", "object", "text"]
-"""How a request defines the output format: JSON schema, any JSON object, or only the prompt."""
+"""How a request defines the output format: a JSON schema, any JSON object, or only the prompt."""
 TokenParameter = Literal["max_completion_tokens", "max_tokens"]
 _SIMPLER: dict[Structure, Structure] = {"schema": "object", "object": "text"}
 Parameter = Literal["stream_options", "reasoning", "temperature", "tool_choice"]
-"""A parameter that a request may omit."""
+"""A parameter that can be omitted from a request."""
 _MENTIONS: Mapping[Parameter, re.Pattern[str]] = MappingProxyType(
     {
         "stream_options": re.compile(r"\bstream_?options\b"),
@@ -38,7 +38,9 @@ Schema = Mapping[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class RerankForm:
-    """The request format: `texts` is the field name of the texts, `further` are extra fields."""
+    """The format of a request: `texts` is the field name of the texts, and `further` contains extra
+    fields.
+    """
 
     texts: str = "documents"
     further: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
@@ -49,7 +51,7 @@ class RerankForm:
 
 
 TEI = RerankForm("texts", MappingProxyType({"truncate": True}))
-"""The form of Text Embeddings Inference."""
+"""The request format of Text Embeddings Inference."""
 MESSAGE_CHARACTERS = 500
 """Maximum number of characters of a vendor's message in an error."""
 
@@ -58,9 +60,9 @@ MESSAGE_CHARACTERS = 500
 class Capabilities:
     """The parameters that a model's server accepts.
 
-    `token_parameter` limits the output tokens; None: the default for the model's name. Unless
-    `structure` is "schema", the prompt contains the schema. `streams`: whether it can stream
-    answers. `omitted` are the parameters that it rejects.
+    `token_parameter` limits the output tokens; None selects the default for the model's name.
+    Unless `structure` is "schema", the prompt contains the schema. `streams` is true if the server
+    can stream answers. `omitted` contains the parameters that it rejects.
     """
 
     structure: Structure = "schema"
@@ -69,7 +71,7 @@ class Capabilities:
     omitted: frozenset[Parameter] = frozenset()
 
     def accepts(self, parameter: Parameter) -> bool:
-        """Return whether a request may have this parameter."""
+        """Return whether a request may contain this parameter."""
         return parameter not in self.omitted
 
 
@@ -93,11 +95,11 @@ class Request:
 class ModelReply:
     """The reply of a model.
 
-    `usage` is None if the vendor does not report it; `refusal` has the reason of a refusal;
+    `usage` is None if the vendor does not report it; `refusal` contains the reason for a refusal;
     `truncated` is True if the reply reached the token limit. `has_end` is False if the vendor
     states no finish reason, so that the reply may be truncated. `thoughts` are not part of the
-    answer, but some servers put all of it there. `answered_by` is the model named in the reply,
-    or empty.
+    answer, but some servers put the whole answer there. `answered_by` is the model named in the
+    reply, or empty.
     """
 
     text: str
@@ -112,7 +114,7 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a reply; the last one has `reply`, with the whole text and the usage.
+    """A piece of a reply. The last one has `reply`, with the whole text and the usage.
 
     `thoughts` are not part of the answer, but show that the model is working. `is_whole` marks a
     reply that the server sent in one piece.
@@ -125,7 +127,9 @@ class Delta:
 
 
 class ChatClient(Protocol):
-    """A vendor's client: one request, no retries; every failure is an error of `llm.errors`."""
+    """A vendor's client, which sends one request without retries; every failure is an error of
+    `llm.errors`.
+    """
 
     def send(self, request: Request) -> AsyncGenerator[Delta, None]: ...
 
@@ -135,7 +139,8 @@ class ChatClient(Protocol):
 class EmbeddingClient(Protocol):
     """A vendor's client for embeddings; takes at most `batch` texts at once.
 
-    `forms` names its separate modes for questions and documents; empty if it has none.
+    `forms` names the model's separate modes for questions and documents, and is empty if it has
+    none.
     """
 
     batch: int
@@ -151,7 +156,7 @@ class EmbeddingClient(Protocol):
 
 
 def forbid_real_requests() -> None:
-    """Allow only requests to this machine until the process ends."""
+    """Allow only requests to this machine for the rest of the process lifetime."""
     global _forbidden
     _forbidden = True
 
@@ -166,7 +171,7 @@ def check_allowed(base_url: str) -> None:
 
 
 def reduce_capabilities(known: Capabilities, error: RejectedRequest) -> Capabilities | None:
-    """Return reduced capabilities after a rejection, or None if the request itself is the cause.
+    """Return reduced capabilities after a rejection, or None if the request itself caused it.
 
     A rejection that names no parameter may concern the schema, unless it is about the length of the
     prompt.
@@ -179,9 +184,9 @@ def reduce_capabilities(known: Capabilities, error: RejectedRequest) -> Capabili
 
 
 def choose_other_form(form: RerankForm, rejection: str) -> RerankForm | None:
-    """Return the form to try after a rejection, or None if the form is not the cause.
+    """Return the format to try after a rejection, or None if the format is not the cause.
 
-    A server with the format of Text Embeddings Inference reports that `texts` is missing.
+    A server that uses the format of Text Embeddings Inference reports that `texts` is missing.
     """
     return TEI if form != TEI and "`texts`" in rejection else None
 
@@ -204,7 +209,7 @@ def _is_loopback(host: str | None) -> bool:
 def _list_reduced(
     known: Capabilities, message: str, *, names_parameter: bool
 ) -> Iterator[Capabilities]:
-    """Yield capabilities without each parameter that a rejection mentions, in its order."""
+    """Yield capabilities without each parameter that a rejection mentions, in order."""
     mentions = ((mention.search(message), name) for name, mention in _MENTIONS.items())
     for _, name in sorted((match.start(), name) for match, name in mentions if match is not None):
         yield replace(known, omitted=known.omitted | {name})
@@ -217,7 +222,7 @@ def _list_reduced(
 
 
 def _read_other_parameter(message: str) -> TokenParameter | None:
-    """Return the parameter for output tokens that a rejection demands, or None.
+    """Return the parameter for output tokens that a rejection asks for, or None.
 
     The rejected one is named first: "'max_tokens' is not supported, use 'max_completion_tokens'".
     """

@@ -1,4 +1,4 @@
-"""The flows of the manager: one module for each way of answering."""
+"""The flows of the manager, with one module for each way of answering."""
 
 from manager.flow import Flow
 from manager.flows.auto_flow import AUTO_FLOW
@@ -11,7 +11,7 @@ from manager.flows.tool_loop import TOOLS_FLOW
 EVERY = (SEARCH_FLOW, TOOLS_FLOW, SPECIALISTS_FLOW, SWARM_FLOW, AUTO_FLOW)
 
 NEWEST = {flow.name: flow.identifier for flow in EVERY}
-"""The identifier of the current version of each flow, by its name."""
+"""The identifier of the current version of each flow, by flow name."""
 
 _FIRST = "assistant"
 """The identifier of the flow `search` before flows had versions."""

@@ -1,4 +1,4 @@
-"""The flow `auto`: triage chooses a way for each question."""
+"""The flow `auto`, in which triage chooses a way of answering for each question."""
 
 from manager.flow import Counter, Row, StageEvent
 from manager.flows import stages as at

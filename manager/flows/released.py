@@ -1,8 +1,9 @@
-"""Keeps the flows of the last release, so that open messages finish with the rows they started with.
+"""Keeps the flows of the last release, so that open messages finish with the rows with which they
+started.
 
 `python -m deploy.generate.flows` writes `released.json` for each release. A flow whose rows have
-changed since then gets a new version, and both versions are served until the next release. Released
-rows keep their targets; events that were added later use the rows of the current flow.
+changed since then gets a new version, and both versions are supported until the next release.
+Released rows keep their targets; events that were added later use the rows of the current flow.
 """
 
 import json
@@ -41,12 +42,14 @@ Table = dict[str, Any]
 
 
 def make_flow(name: str, rows: Iterable[Row], *, most_hops: int | None = None) -> Flow:
-    """Return a flow with the released version if its rows are the same, else with the next one."""
+    """Return a flow, with the released version if its rows are unchanged, or with the next
+    version.
+    """
     return number_flow(Flow(name, 1, rows, most_hops=most_hops), read_released())
 
 
 def number_flow(flow: Flow, released: Mapping[str, Table]) -> Flow:
-    """Set the version of the flow and return it; see `make_flow`."""
+    """Set the version of the flow and return the flow; see `make_flow`."""
     if (table := released.get(flow.name)) is not None:
         flow.version = table["version"]
         flow.version += describe_flow(flow) != table
@@ -54,7 +57,9 @@ def number_flow(flow: Flow, released: Mapping[str, Table]) -> Flow:
 
 
 def restore_flows(flows: Iterable[Flow], released: Mapping[str, Table]) -> dict[str, Flow]:
-    """Return the released version of each flow that has changed since, by identifier."""
+    """Return the released version of each flow that has changed since the release, by
+    identifier.
+    """
     restored = [
         _restore(flow, released[flow.name])
         for flow in flows
@@ -157,7 +162,9 @@ def _restore(now: Flow, table: Table) -> Flow:
 
 
 def _list_further(rows: list[Row], now: Flow) -> list[Row]:
-    """Return the rows of the current flow that the stages lack, and of the stages they reach."""
+    """Return the rows of the current flow that are missing from the stages, and the rows of the
+    stages that they reach.
+    """
     known, further = {(row.after, row.did) for row in rows}, list[Row]()
     stages = set(Flow(now.name, now.version, rows).stages.values())
     while fresh := [
@@ -170,7 +177,9 @@ def _list_further(rows: list[Row], now: Flow) -> list[Row]:
 
 
 def _find_role(role: str) -> Role:
-    """Return the role of a stage; the manager passes a stage whose role no agent has any more."""
+    """Return the role of a stage. If no agent has that role any longer, the manager passes the
+    stage.
+    """
     return Role(role) if role in set(Role) else Role.MANAGER
 
 

@@ -1,4 +1,4 @@
-"""The flow `search`: search, answer and judge, each repeated within limits."""
+"""The flow `search`: search, answer, and judge, each of which can be repeated within limits."""
 
 from envelope.conversation import ClarificationReason as Reason
 from manager.flow import Counter, Row, StageEvent

@@ -66,9 +66,9 @@ def make_way_in(middle: Stage, rephrase: Stage) -> tuple[Row, ...]:
 
 
 def make_way_out(again: Stage, write: Stage) -> tuple[Row, ...]:
-    """Return the rows from an answer to its end.
+    """Return the rows from an answer to the end of the message.
 
-    `again` is the stage that searches again, `write` the one that rewrites the answer.
+    `again` is the stage that searches again, and `write` the one that rewrites the answer.
     """
     return make_judgement(at.QUALITY, again, write)
 
@@ -76,7 +76,7 @@ def make_way_out(again: Stage, write: Stage) -> tuple[Row, ...]:
 def make_judgement(
     judge: Stage, again: Stage, write: Stage, *, rounds: Counter = Counter.RESEARCH
 ) -> tuple[Row, ...]:
-    """Return the rows of a stage that judges; see `make_way_out`. `rounds` limits `again`."""
+    """Return the rows of a judging stage; see `make_way_out`. `rounds` limits `again`."""
     # fmt: off
     return (
         #   stage              event                       next stage        counter             at its limit       reason

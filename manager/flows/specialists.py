@@ -1,9 +1,10 @@
-"""The flow `specialists`: each specialist runs in a branch, in parallel if its inputs are available.
+"""The flow `specialists`. Each specialist runs in a branch, in parallel if its inputs are
+available.
 
 A branch starts at `specialist`, whose row leads to the stage of the specialist. A specialist that
-calls tools runs again with their results. One with much to read splits it into parts, each of which
-is a branch, and runs again to join them. A failure becomes an entry of `errors`, and the other
-specialists continue.
+calls tools runs again with their results. A specialist with too much text for one call splits it
+into parts, each of which is a branch, and runs again to combine them. A failure becomes an entry of
+`errors`, and the other specialists continue.
 """
 
 from collections.abc import Sequence
@@ -43,7 +44,9 @@ _OUTPUTS = {
     SpecialistName.GAP_SYNTHESIZER: "gaps",
     SpecialistName.REPORT_GENERATOR: "review_report",
 }
-"""The only output that a branch returns: inherited ones may be outdated in a further round."""
+"""The only attribute that a branch returns. Inherited attributes may be outdated in a further
+round.
+"""
 _SHARED = ("errors", "tool_executions")
 _RESULT = Return(_SHARED, notes_failure=True)
 _PART_RESULT = Return(("stored_parts", "errors", "tool_executions"), notes_failure=True)
@@ -83,7 +86,7 @@ def _make_label(part: PartView) -> str:
 
 
 def _make_rows(stage: Stage, result: Return, parts: Stage | None = None) -> tuple[Row, ...]:
-    """Return the rows of a specialist, or of a part of its work, with its tool calls."""
+    """Return the rows of a specialist, or of a part of its work, including its tool calls."""
     results = make_gather_stage(f"{stage}_results")
     calls = Scatter(at.ACT, results, list_calls, Join(seconds=120.0, at_once=64, share=0.4))
     # fmt: off
@@ -166,7 +169,9 @@ CALLED: tuple[Row, ...] = (
 
 
 MOST_HOPS = 20_000
-"""A high limit, because every branch has its own counters, and a plan up to 256 branches."""
+"""The limit is high because every branch has its own counters, and a plan has up to 256
+branches.
+"""
 
 # fmt: off
 _TRIAGE: tuple[Row, ...] = (

@@ -16,7 +16,7 @@ def make_stage(
     *,
     name: str = "",
 ) -> Stage:
-    """Return a stage, by default with the name of its role."""
+    """Return a stage, which by default has the name of its role."""
     return Stage(name or role.value, role, events, classifier)
 
 
@@ -147,7 +147,9 @@ SYNTHESIZE = make_stage(
 
 
 def make_specialist_stage(role: Role, *, name: str = "", splits: bool = False) -> Stage:
-    """Return the stage of a specialist that may call tools and, with `splits`, split its work."""
+    """Return the stage of a specialist that may call tools and, if `splits` is true, split its
+    work.
+    """
     events = _DONE_OR_FAILED | {_E.CALLS}
     events |= {_E.SPLITS} if splits else frozenset()
     return make_stage(role, events, classify.classify_specialist, name=name)

@@ -1,4 +1,5 @@
-"""The flow `swarm`: plan, ask the user, run workers in rounds, write one answer, and judge it.
+"""The flow `swarm`: plan, ask the user, run workers in rounds, write a combined answer, and judge
+it.
 
 If planning fails or nothing is found, a search answers instead.
 """
@@ -20,7 +21,7 @@ _LONGEST_LABEL = 100
 _LONGEST_OUTPUT = 1_500
 _TOOL_SECONDS = 60.0
 _WORK_SECONDS = 3600.0
-"""Only limits jobs; in a question, workers have a share of the remaining time."""
+"""This only limits background jobs; in a question, workers get a share of the remaining time."""
 
 
 def list_tasks(state: State) -> Sequence[BranchItem]:
@@ -67,7 +68,7 @@ def _make_item(
 
 
 def _describe_output(output: WorkerOutputView | None) -> str:
-    """Return a short text with the results of a worker, for workers that depend on it."""
+    """Return a short text with the results of a worker, for the workers that depend on it."""
     if output is None:
         return ""
     quoted = [passage.text for passage in output.passages[:3]]
@@ -106,7 +107,7 @@ _WATCH: tuple[Row, ...] = (
     Row(at.SHOWN_ESSENCE,     StageEvent.FAILED,          _SAME_TOPIC),
 )
 # fmt: on
-"""A waiting message passes the first stages, where a model determines its topic."""
+"""A waiting message passes through the first stages, in which a model determines its topic."""
 
 # fmt: off
 SWARM: tuple[Row, ...] = (

@@ -1,7 +1,8 @@
-"""The flow `tools`: plan calls, run them side by side, combine, write, judge, again.
+"""The flow `tools`: plan calls, run them in parallel, combine the results, write an answer, judge
+it, and repeat.
 
-If planning fails or nothing is found, a search answers instead. A further round without a new call
-ends the loop with the best answer so far.
+If planning fails or nothing is found, a search answers instead. A further round that makes no new
+call ends the loop with the best answer so far.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from manager.state import BranchItem, PlannedCall, State
 
 _LONGEST_TOOL, _LONGEST_TEXT = 60, 100
 _JOIN = Join(seconds=60.0, at_once=64)
-"""The setting MAX_PARALLEL_TOOLS may lower `at_once`."""
+"""The setting `MAX_PARALLEL_TOOLS` can reduce `at_once`."""
 
 
 def list_calls(state: State) -> Sequence[BranchItem]:
@@ -36,7 +37,7 @@ def _make_item(call: PlannedCall) -> BranchItem:
 
 
 def _make_label(call: PlannedCall) -> str:
-    """Return a label with the tool of a call and its string arguments."""
+    """Return a label that consists of the tool of a call and its string arguments."""
     values = [value for value in call.arguments.values() if isinstance(value, str)]
     texts = [" ".join(value[:_LONGEST_TEXT].split()) for value in values]
     named = call.tool[:_LONGEST_TOOL].replace("_", " ")

@@ -84,9 +84,9 @@ async def test_a_process_with_another_redis_is_refused_while_the_owner_of_the_in
     answered = ask(**settings)
 
     assert refused.returncode == 1
-    assert f"process {os.getpid()} has opened the index in {data}" in refused.stderr
-    assert "another Redis: the Redis of the data folder (no REDIS_URL)" in refused.stderr
-    assert f"found {redis_url} here" in refused.stderr
+    assert f"process {os.getpid()} has already opened the index in {data}" in refused.stderr
+    assert "uses the Redis of the data folder (no REDIS_URL)" in refused.stderr
+    assert f"but this process uses {redis_url}." in refused.stderr
     assert answered.returncode == 0, answered.stderr
 
 

@@ -76,7 +76,7 @@ async def test_a_streamed_answer_has_to_begin_in_time(
     held = asyncio.Event()
     server.will_send(replace(OpenAI().stream("", BLUE.model_dump_json()), gates={1: held}))
 
-    with pytest.raises(ModelTimeout, match=r"to begin an answer within 0\.1 s"):
+    with pytest.raises(ModelTimeout, match=r"did not start to respond within 0\.1 s"):
         await follow(registry)
     held.set()
 

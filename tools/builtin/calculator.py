@@ -31,8 +31,9 @@ _CONTEXT = Context(
     Emax=_LARGEST_EXPONENT,
     traps=[InvalidOperation, DivisionByZero, Overflow, Underflow],
 )
-"""Bounds every number, including literals: a short literal such as 1e999999 would otherwise need a
-million digits when it is converted."""
+"""Limits every number, including literals. Otherwise, a short literal such as 1e999999 would need a
+million digits when it is converted.
+"""
 
 _BINARY: Mapping[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
     ast.Add: operator.add,
@@ -72,7 +73,7 @@ class Output(BaseModel, frozen=True):
 
 
 class Calculator(Tool[Inputs, Output]):
-    """Evaluates decimal arithmetic; the expression is never executed as code."""
+    """Evaluates decimal arithmetic. The expression is never executed as code."""
 
     name = "calculator"
     aliases = ("calculate",)

@@ -32,11 +32,12 @@ _MOST_PHRASES = 8
 _LONGEST_PHRASE = 200
 _LONGEST_SECTION = 800
 _MOST_READ = 30
-"""If more documents than this have changed, they are only listed, not compared by section."""
+"""If more documents than this have changed, they are only listed, and not compared by section."""
 _MOST_SECTIONS = 10
 _MOST_BYTES = 30_000
-"""Size of a comparison as JSON after which further changes have no details: the data of larger
-results is not stored."""
+"""The size of a comparison as JSON beyond which further changes are listed without details, because
+the data of larger results is not stored.
+"""
 _READ_AT_ONCE = 256
 _WITHDRAWN = re.compile(
     r"\W{0,3}(?:withdrawn|repealed|deleted|removed|superseded|deprecated|revoked)\b", re.IGNORECASE
@@ -56,7 +57,7 @@ _MOST = 5
 
 
 class Inputs(BaseModel, frozen=True, extra="forbid"):
-    """Two documents by id, or two versions of the documents with a title prefix."""
+    """Two documents, given by id, or two versions of the documents with a title prefix."""
 
     old: str = Field(
         min_length=1, max_length=500, description="id of the older document, or its version"
@@ -87,7 +88,9 @@ class DocumentChange(BaseModel, frozen=True):
 
 
 class Output(BaseModel, frozen=True):
-    """The differences; `total` counts all changes, `same` the unchanged sections or documents."""
+    """The differences; `total` counts all changes, and `same` counts the unchanged sections or
+    documents.
+    """
 
     changes: tuple[DocumentChange, ...]
     total: int
@@ -189,7 +192,9 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
     async def _compare_sections(
         self, pairs: Sequence[tuple[str, str]], caller: ToolCaller
     ) -> list[DocumentChange]:
-        """Return the changed sections of pairs of document ids, each an older and a newer one."""
+        """Return the changed sections of pairs of document ids, each with the older document
+        first.
+        """
         changes = []
         for ids in pairs:
             documents = await self._library.read(ids, caller.groups, caller.run)
@@ -213,7 +218,9 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
     async def _quote_added(
         self, added: Sequence[ListedDocument], caller: ToolCaller
     ) -> list[DocumentChange]:
-        """Return the added documents, the first `_MOST_READ` of them with their beginning."""
+        """Return the added documents; for the first `_MOST_READ` of them, the beginning is
+        quoted.
+        """
         ids = [document.id for document in added[:_MOST_READ]]
         documents = {
             document.listed.id: document
@@ -288,7 +295,7 @@ class DefinitionAligner(Tool[DefinitionAlignerInputs, DefinitionAlignerOutput]):
 
 
 def _bound_details(changes: Sequence[DocumentChange]) -> Iterator[DocumentChange]:
-    """Yield the changes; beyond the size limit without citations, phrases and texts."""
+    """Yield the changes. Beyond the size limit, citations, phrases, and texts are omitted."""
     named = [_strip_details(change) for change in changes]
     room = _MOST_BYTES - sum(map(_measure_bytes, named))
     for whole, name in zip(changes, named, strict=True):

@@ -37,7 +37,7 @@ _LONGEST_SENTENCE = 400
 
 
 class GetDocumentListInputs(BaseModel, frozen=True, extra="forbid"):
-    """Filters and pagination of the document list."""
+    """Filters and pagination for the document list."""
 
     title_contains: str = Field(default="", max_length=200, description="a part of the title")
     version: str = Field(default="", max_length=50, description="only documents of this version")
@@ -167,7 +167,7 @@ class ClassifyDocumentInputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class ClassifyDocumentOutput(BaseModel, frozen=True):
-    """The kind of a document; `share` is its share of all cue words found, 0 to 1."""
+    """The type of a document; `share` is its share of all cue words found, from 0 to 1."""
 
     document_id: str
     title: str
@@ -179,7 +179,7 @@ class ClassifyDocumentOutput(BaseModel, frozen=True):
 
 
 class ClassifyDocument(LibraryTool[ClassifyDocumentInputs, ClassifyDocumentOutput]):
-    """Classifies a document by its most frequent cue words; English only."""
+    """Classifies a document by its most frequent cue words. Supports only English."""
 
     name = "classify_document"
     description = "Classify a document: law, contract, policy, procedure, reference or report."
@@ -250,8 +250,8 @@ def make_entry(document: ListedDocument) -> Entry:
 def choose_sentences(document: WholeDocument, about: str, wanted: int) -> list[FoundPassage]:
     """Return up to `wanted` sentences with the most frequent terms, in document order.
 
-    Terms of the title and of `about` count twice. Terms of sentences that were already chosen do
-    not count again.
+    Terms in the title and in `about` count twice. Terms in sentences that were already chosen are
+    not counted again.
     """
     language = document.listed.language
     sentences = list(_list_sentences(document))

@@ -16,7 +16,7 @@ _MOST_PARTS, _MOST_LINES, _MOST_CELLS = 20, 200, 12
 
 
 class GivenPart(BaseModel, frozen=True, extra="forbid"):
-    """One part of a report: paragraphs first, then a list, then a table."""
+    """A part of a report, with paragraphs first, then a list, then a table."""
 
     heading: str = Field(min_length=1, max_length=200, description="without a number")
     paragraphs: tuple[str, ...] = Field(
@@ -48,7 +48,8 @@ class Output(BaseModel, frozen=True):
 class FormatReport(Tool[Inputs, Output]):
     """Formats findings as a Markdown report, without changing their wording.
 
-    The result is not a source, because the caller wrote it. Markup and links in texts are escaped.
+    The result is not a source, because the caller wrote it. Markup and links in the text are
+    escaped.
     """
 
     name = "format_report"

@@ -25,8 +25,8 @@ class VerifyCitationOutput(BaseModel, frozen=True):
     """The result of a comparison by rules, which does not judge meaning.
 
     `verbatim`: the passage contains the claim word for word. `other_words`: it does not;
-    `not_in_passage` has the numbers of the claim that the passage lacks. `missing`: the passage
-    does not exist.
+    `not_in_passage` contains the numbers in the claim that do not occur in the passage. `missing`:
+    the passage does not exist.
     """
 
     verdict: Literal["verbatim", "other_words", "missing"]
@@ -67,7 +67,7 @@ class AssessConfidenceInputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class AssessConfidenceOutput(BaseModel, frozen=True):
-    """The search quality, with probabilities (0 to 1) of answerability and coverage."""
+    """The search quality, with estimates (0 to 1) of answerability and coverage."""
 
     quality: Literal["excellent", "good", "poor"]
     answerability: float
@@ -111,7 +111,7 @@ class AssessConfidence(Tool[AssessConfidenceInputs, AssessConfidenceOutput]):
 
 
 class OutOfScopeHandlerInputs(BaseModel, frozen=True, extra="forbid"):
-    """Why a question is out of scope."""
+    """The reason why a question is out of scope."""
 
     reason: str = Field(default="", max_length=500, description="in one sentence")
 
@@ -123,7 +123,7 @@ class OutOfScopeHandlerOutput(BaseModel, frozen=True):
 
 
 class OutOfScopeHandler(Tool[OutOfScopeHandlerInputs, OutOfScopeHandlerOutput]):
-    """Reports that a question is out of scope; a round that only calls this tool ends the loop."""
+    """Reports that a question is out of scope. A round that calls only this tool ends the loop."""
 
     name = "out_of_scope_handler"
     description = "Say that the question has nothing to do with the documents."

@@ -1,4 +1,6 @@
-"""Tools that read original text: pages, sections, the context of passages, or by title."""
+"""Tools that read original text: pages, sections, the context of passages, and documents by
+title.
+"""
 
 from pydantic import BaseModel, Field
 
@@ -73,7 +75,7 @@ class ExpandContextInputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class ExpandContext(ShowsPassages, LibraryTool[ExpandContextInputs, PassageList]):
-    """Returns passages with their neighbors."""
+    """Returns passages together with their neighbors."""
 
     name = "expand_context"
     aliases = ("expand_ctx",)
@@ -114,7 +116,7 @@ class LookupInputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class Lookup(ShowsPassages, LibraryTool[LookupInputs, PassageList]):
-    """Returns the beginning of the documents with a given name."""
+    """Returns the beginning of the documents that have a given name."""
 
     name = "lookup"
     aliases = ("look_up", "find_document")

@@ -26,13 +26,13 @@ from tools.tool import Tool, ToolParts
 
 _OWN_WEIGHT = 10.0
 _RANK_OFFSET = 20
-"""The constant of reciprocal rank fusion. Both values were tuned on help desk tasks."""
+"""The constant for reciprocal rank fusion. Both values were tuned on help desk tasks."""
 _CANDIDATES = 60
 _ASPECT_CANDIDATES = 20
 
 
 class SearchMethod(StrEnum):
-    """How passages are searched."""
+    """How passages are searched for."""
 
     ALL = "all"
     MEANING = "meaning"
@@ -49,13 +49,13 @@ _METHODS = {
     SearchMethod.GRAPH: "links, cross references and shared names that lead on from passages",
 }
 _FIRST_WEIGHT, _OTHER_WEIGHT = 2.0, 1.0
-"""Other wordings have half the weight of the query, because a model made them up."""
+"""Other wordings have half the weight of the query, because a model invented them."""
 _WORDING_OFFSET = 60
-"""The usual constant of reciprocal rank fusion (Cormack et al. 2009)."""
+"""The usual constant for reciprocal rank fusion (Cormack et al. 2009)."""
 
 
 class Inputs(QueryInputs):
-    """A search query with its method, aspects and wordings."""
+    """A search query with its method, aspects, and wordings."""
 
     method: SearchMethod = Field(
         default=SearchMethod.ALL,
@@ -76,10 +76,10 @@ class Inputs(QueryInputs):
 
 
 class Search(ShowsPassages, Tool[Inputs, PassageList]):
-    """Searches with a method; results of aspects and wordings are merged by rank fusion.
+    """Searches with a given method; results for aspects and wordings are merged by rank fusion.
 
-    Aspects are parts of a request; with them, the result has one passage per document. Wordings are
-    paraphrases of the query.
+    Aspects are parts of a request. If there are any, the result has one passage per document.
+    Wordings are paraphrases of the query.
     """
 
     name = "search"

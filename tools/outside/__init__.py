@@ -1,1 +1,1 @@
-"""External tools from MCP servers and HTTP APIs: configuration, schemas and calls."""
+"""Configuration, schemas, and calls of external tools, which MCP servers and HTTP APIs provide."""

@@ -1,10 +1,10 @@
-"""JSON schemas of external tools: compiled once, with limits on size and cost.
+"""JSON schemas of external tools, compiled once, with limits on size and cost.
 
-Patterns run in linear time (`jsonschema_rs.RegexOptions`), references are only followed inside the
-schema, and models only see the keywords in `_SHOWN`.
+Patterns run in linear time (`jsonschema_rs.RegexOptions`), references are followed only inside the
+schema, and models see only the keywords in `_SHOWN`.
 
-Recursive schemas with alternatives are rejected: validation takes exponential time in the depth of
-the value, which may come from the same server as the schema.
+Recursive schemas with alternatives are rejected, because their validation takes exponential time in
+the depth of the value, which may come from the same server as the schema.
 """
 
 import json
@@ -35,7 +35,7 @@ _SHOWN = frozenset(
 )  # fmt: skip
 _NO_LINKS = jsonschema_rs.RegexOptions(size_limit=1_000_000, dfa_size_limit=1_000_000)
 MOST_PARTS = 5_000
-"""Maximum parts of a schema after all references are expanded."""
+"""Maximum number of parts of a schema after all references are expanded."""
 _DEEPEST_CHECKED = 40
 _BRANCHING = frozenset(
     {
@@ -47,12 +47,14 @@ _BRANCHING = frozenset(
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
 """Keywords whose value maps arbitrary names to schemas."""
 _DATA = frozenset({"enum", "const", "default", "examples", "$defs", "definitions"})
-"""Keywords whose value is not a schema to apply; definitions apply only where referenced."""
+"""Keywords whose value is not a schema to apply. Definitions apply only where they are
+referenced.
+"""
 _DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef", "$id", "id"})
 MOST_DESCRIPTION = 1_000
 
 MOST_RESULT = 200_000
-"""Maximum characters of a result; the executor shortens it further for models."""
+"""Maximum number of characters of a result. The executor shortens it further for models."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -61,7 +63,7 @@ class ForeignSchema:
     """A third-party JSON schema; raises `InvalidSchema`.
 
     `is_input` is True for the arguments of a tool, which must be an object. `is_trusted` is True
-    for a schema that the operator provides, whose cost is not checked.
+    for a schema provided by the operator, whose cost is not checked.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class ForeignSchema:
         self._shown = _SchemaWriter(self.schema).show() if is_input else {}
 
     def find_problems(self, value: JsonValue) -> str:
-        """Return the validation errors of a value as one string, or "" if it is valid."""
+        """Return the validation errors for a value as one string, or "" if it is valid."""
         problems = []
         for error in self._validator.iter_errors(value):
             place = ".".join(str(part)[:80] for part in error.instance_path) or "arguments"
@@ -111,7 +113,7 @@ class ForeignSchema:
 class _SchemaWriter:
     """Inlines the references of a schema, up to `MOST_NODES` nodes and `_DEEPEST` levels.
 
-    The limits are needed because schemas may be recursive, and nested references can grow
+    The limits are needed because schemas may be recursive, and nested references can expand
     exponentially. Deeper levels accept any value.
     """
 
@@ -179,7 +181,7 @@ class _SchemaWriter:
 
 
 class _SchemaWalk:
-    """Visits the parts of a schema that a validation may visit."""
+    """Visits the parts of a schema that validation may reach."""
 
     def __init__(self, schema: Mapping[str, JsonValue]) -> None:
         self.is_recursive = False
@@ -260,7 +262,9 @@ def find_target(schema: Mapping[str, JsonValue], reference: str) -> JsonValue:
 
 
 def clean(text: str, longest: int) -> str:
-    """Return at most `longest` characters of a text, without control and invisible characters."""
+    """Return a text without control and invisible characters, and at most `longest` characters of
+    it.
+    """
     visible = remove_hidden_characters(_CONTROLS.sub("", text[: 2 * longest]))
     return visible if len(visible) <= longest else f"{visible[: longest - 1]}…"
 

@@ -1,14 +1,14 @@
-"""The connection to an MCP server: opened on demand, and reopened after a loss.
+"""The connection to an MCP server, which is opened on demand and reopened if it is lost.
 
 One task owns the connection (`serve`), because the tasks of a session must end in the task that
-started them; calls from any task use it. Reconnection uses exponential backoff.
+started them. Calls can be made from any task. Reconnection uses exponential backoff.
 
-A server is either a process, with one message per line, or an HTTP address. The transport of the
-`mcp` package passes parts of our environment to a process, and reads lines of any length. This one
-passes only the configured variables, and ends a server that sends too much. A process and its
-children form a process group, which is killed at the end. Over HTTP, bodies are bounded, and each
-address is checked like those of a crawl: private networks are only allowed if the configured
-address is in one.
+A server is either a process, with one message per line, or an HTTP URL. The transport in the `mcp`
+package passes parts of our environment to a process, and reads lines of any length. This transport
+passes only the configured variables, and ends a server that sends too much data. A process and its
+children form a process group, which is killed at the end. Over HTTP, body sizes are limited, and
+each address is checked in the same way as in a crawl: private networks are allowed only if the
+configured address is in one.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ from tools.outside.foreign_schemas import clean_line
 
 MOST_MESSAGE_BYTES = 4_000_000
 MOST_UNASKED = 1_000
-"""Maximum messages of a server between two responses."""
+"""Maximum number of messages that a server may send between two responses."""
 GRACE_SECONDS = 1.0
 _LAST_WORDS = 2_000
 _PIECE = 4_096
@@ -73,7 +73,7 @@ Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[Sess
 
 @dataclass(slots=True)
 class ServerEnd:
-    """How a server process ended; `reason` is empty while it runs."""
+    """How a server process ended; `reason` is empty while it is running."""
 
     reason: str = ""
     last_words: str = field(default="", repr=False)
@@ -84,13 +84,13 @@ MOST_BODY_BYTES = 4_000_000
 CONNECT_SECONDS = 10.0
 SESSION_HEADER = "mcp-session-id"
 SESSION_ENDED = -32_404
-"""The error code that replaces the body of a response that rejects a session."""
+"""The error code in the body that replaces a response rejecting a session."""
 OpenStreams = Callable[[ServerEnd], AbstractAsyncContextManager[Any]]
 Ask = Callable[[ClientSession], Awaitable[Any]]
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
 LISTING_SECONDS = 60.0
-"""After this time, the tools of a server are listed again before a call."""
+"""After this time, the tools of a server are listed again before the next call."""
 MOST_PAGES = 20
 _LONGEST_REASON = 200
 _SESSION_REFUSALS = frozenset({400, 401, 404})
@@ -121,16 +121,16 @@ class BoundedBody(httpx2.AsyncByteStream):
 
 
 class SessionEnded(ToolFailed):
-    """The server rejected a request, probably because its session has ended."""
+    """The server rejected a request, probably because the session has ended."""
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Sends requests to checked addresses only, and reads uncompressed bodies of bounded length.
+    """Sends requests only to checked addresses, and reads uncompressed bodies of limited length.
 
     A 404 response to a request in a session means that the session has ended (MCP specification,
     "Session Management"). Many servers respond with 400 or 401 instead, without the request id. The
-    client of the `mcp` package does not expose the status, so the body is replaced by an error with
-    the code `SESSION_ENDED`.
+    client in the `mcp` package does not expose the status, so the body is replaced with an error
+    with the code `SESSION_ENDED`.
     """
 
     def __init__(self, resolver: GuardedResolver) -> None:
@@ -162,7 +162,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
 
 class McpConnection:
-    """The connection to a server; `on_listed` is called with each list of its tools."""
+    """The connection to a server; `on_listed` is called with each list of the server's tools."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class McpConnection:
         self._is_idle = asyncio.Event()
         self._redact = redact
         self._was_asked = False
-        """Whether a call was sent; since then, the output of the server may contain arguments."""
+        """Whether a call was sent. Since then, the output of the server may contain arguments."""
 
     async def serve(self) -> None:
         """Open the connection on demand, until `stop` is called."""
@@ -234,7 +234,9 @@ class McpConnection:
         return result
 
     async def check(self) -> None:
-        """Connect if needed, and list the tools again if the list is old; raises `ToolFailed`."""
+        """Connect if needed, and list the tools again if the list is outdated; raises
+        `ToolFailed`.
+        """
         await self._connect()
         async with self._listing:
             now = self._clock()
@@ -264,7 +266,7 @@ class McpConnection:
         return await asyncio.shield(self._opening)
 
     async def _serve_once(self, opening: asyncio.Future[ClientSession]) -> None:
-        """Open the connection, and keep it until it is lost."""
+        """Open the connection, and keep it open until it is lost."""
         self._end, self._lost, self._fault = ServerEnd(), asyncio.Event(), "it was stopped"
         self._has_ended_session = False
         try:
@@ -295,9 +297,9 @@ class McpConnection:
         )
 
     async def _wait_for_requests(self) -> None:
-        """Give the other requests of an ended session a moment to be rejected, too.
+        """Give the other requests of an ended session a moment to be rejected as well.
 
-        If the connection closed first, it would be unknown whether they were processed.
+        If the connection were closed first, it would be unknown whether they were processed.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE_SECONDS):
@@ -315,7 +317,7 @@ class McpConnection:
         return session
 
     async def _list(self, session: ClientSession | None = None) -> None:
-        """List the tools, in `session` while it is being opened, or in the current session."""
+        """List the tools in `session`, which is being opened, or in the current session."""
         tools: list[Tool] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):
@@ -426,7 +428,7 @@ async def open_process(
 
 @asynccontextmanager
 async def open_address(url: str, headers: Mapping[str, str], seconds: float) -> AsyncIterator[Any]:
-    """Yield the streams of a server at an address; `seconds` limits each request."""
+    """Yield the streams of a server at a URL; `seconds` limits each request."""
     resolver = GuardedResolver()
     try:
         await resolver.start_at(*_read_host(httpx2.URL(url)))
@@ -473,7 +475,7 @@ async def _start(
 async def _read(
     process: asyncio.subprocess.Process, inward: MemoryObjectSendStream[Incoming], end: ServerEnd
 ) -> None:
-    """Forward the messages of the server, until it ends or exceeds a limit."""
+    """Forward the messages of the server until it ends or exceeds a limit."""
     output, unasked = _pipe(process.stdout), 0
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         async with inward:
@@ -518,7 +520,7 @@ async def _write(
 
 
 async def _listen(process: asyncio.subprocess.Process, end: ServerEnd) -> None:
-    """Read the standard error, so that the server does not block, and keep its end."""
+    """Read the standard error, so that the server does not block, and store the end of it."""
     errors, kept = _pipe(process.stderr), b""
     while piece := await errors.read(_PIECE):
         kept = (kept + piece)[-_LAST_WORDS:]
@@ -554,7 +556,7 @@ async def _list_page(
 
 
 async def _read_refusal(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-    """Return the rejection of a request, or replace it by a `SESSION_ENDED` error."""
+    """Return the rejection of a request, or replace it with a `SESSION_ENDED` error."""
     status, body = response.status_code, await response.aread()
     await response.aclose()
     if status == 404 or _read_id(body) != _read_id(request.content):
@@ -579,9 +581,9 @@ def _read_host(url: httpx2.URL) -> tuple[str, int]:
 
 
 def _describe(error: BaseException) -> str:
-    """Return the reason of a failure; of an exception group, that of its first exception.
+    """Return the reason for a failure; for an exception group, the reason for its first exception.
 
-    Errors of the server or of a library are described by type and code only, because their messages
+    Errors from the server or a library are described only by type and code, because their messages
     may contain parts of a request.
     """
     while isinstance(error, BaseExceptionGroup):

@@ -1,7 +1,7 @@
 """The tools of MCP servers. Their descriptions are shown to models, but not trusted.
 
 The operator configures which tools exist and their effect classes; see
-`tools.outside.outside_tool`. A tool is not called if its definition has changed since the start, or
+`tools.outside.outside_tool`. A tool is not called if its definition has changed since startup, or
 differs from its pin.
 """
 
@@ -74,7 +74,7 @@ class McpTool(OutsideTool):
         return self._schema
 
     def update(self, definition: Definition | None) -> None:
-        """Compare the definition, or None if there is none, with the first one or the pin."""
+        """Compare the definition, or None if there is none, with the first one or with the pin."""
         if definition is None:
             self._fault = f"expected a tool {self.remote!r} of its server, found none"
             return
@@ -156,9 +156,10 @@ class McpTool(OutsideTool):
 async def open_servers(
     servers: Mapping[str, McpServerEntry], *, clock: Callable[[], float] = time.monotonic
 ) -> AsyncIterator[list[McpTool]]:
-    """Yield the tools of servers, which are connected inside the context.
+    """Yield the tools of servers, which stay connected inside the context.
 
-    An unavailable server is logged; its tools are included, and each call tries to connect.
+    If a server is unavailable, this is logged. Its tools are included, and each call tries to
+    connect.
     """
     opened = [_make_server(name, entry, clock) for name, entry in servers.items()]
     try:
@@ -179,7 +180,7 @@ async def open_servers(
 
 
 def _read_content(content: Sequence[Any]) -> tuple[list[str], list[str]]:
-    """Return the texts of a result, and the kinds of its other content."""
+    """Return the texts in a result, and the types of its other content."""
     texts: list[str] = []
     left_out: list[str] = []
     for block in content:

@@ -1,9 +1,9 @@
 """Creates tools from the operations of OpenAPI 3 documents, and calls them.
 
-References are only followed inside a document. Servers in a document are ignored: requests go to
-the configured origin, without following redirects, and response bodies are bounded. Values in the
-path are percent-encoded, and addresses are checked like those of a crawl (`outbound.resolution`).
-Headers come from the operator only.
+References are followed only inside a document. Servers listed in a document are ignored: requests
+go to the configured origin, redirects are not followed, and the size of response bodies is limited.
+Values in the path are percent-encoded, and addresses are checked in the same way as in a crawl
+(`outbound.resolution`). Headers are set only by the operator.
 """
 
 import re
@@ -49,7 +49,7 @@ from tools.outside.outside_tool import (
 )
 
 BODY = "body"
-"""The argument for the request body."""
+"""The name of the argument for the request body."""
 _TEMPLATE = re.compile(r"\{([^{}/]{1,100})\}")
 _JSON_TYPE = re.compile(r"application/(?:[\w.-]{1,60}\+)?json")
 _SCHEMAS = "#/components/schemas/"
@@ -71,7 +71,7 @@ _MOST_DECODED = 4
 
 @dataclass(frozen=True, slots=True)
 class OperationParameter:
-    """A path or query parameter; with `explodes`, it is repeated for each item of a list."""
+    """A path or query parameter. If `explodes` is true, it is repeated for each item of a list."""
 
     name: str
     place: str
@@ -80,7 +80,7 @@ class OperationParameter:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation; `headers` has its required headers in lower case."""
+    """An operation; `headers` contains its required headers in lower case."""
 
     method: str
     path: str
@@ -321,7 +321,7 @@ class HttpApi:
         await self._client.aclose()
 
     async def _resolve(self) -> None:
-        """Resolve the configured host once; private networks are only allowed if it is in one."""
+        """Resolve the configured host once. Private networks are allowed only if it is in one."""
         if not self._is_resolved:
             _, host, port = self._origin
             await self._resolver.start_at(host, port)
@@ -351,7 +351,7 @@ class HttpApi:
         return make_output([text], [*left_out, "the rest of the body"] if is_cut else left_out)
 
     async def _read_text(self, response: httpx2.Response) -> tuple[str, bool]:
-        """Return at most `MOST_BODY_BYTES` of a body as text, and whether it was cut."""
+        """Return at most `MOST_BODY_BYTES` of a body as text, and whether it was truncated."""
         body = bytearray()
         async for piece in response.aiter_raw():
             body += piece
@@ -407,7 +407,7 @@ def _list_references(value: JsonValue, depth: int) -> Iterator[str]:
 
 
 def _convert_schema(value: Any) -> Any:
-    """Convert a schema of OpenAPI 3.0 to JSON Schema, which OpenAPI 3.1 uses."""
+    """Convert an OpenAPI 3.0 schema to JSON Schema, which OpenAPI 3.1 uses."""
     if isinstance(value, list):
         return [_convert_schema(item) for item in value]
     if not isinstance(value, dict):

@@ -48,22 +48,23 @@ from tools.tool import TIMEOUT_SECONDS, Tool
 
 START_SECONDS = 10.0
 ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
-"""A tool name that every model vendor accepts."""
+"""A tool name that is accepted by every model vendor."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}")
 _PIN = r"^[0-9a-f]{32}$"
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f]")
 HIDDEN = "[hidden]"
 _SHORTEST = 4
 _SHORTEST_INSIDE = 8
-"""Minimum length of a secret that is also redacted inside of words."""
+"""Minimum length of a secret that is redacted even within words."""
 _SHOWN_KIND = 60
 
 
 class OutsideEntry(BaseModel, frozen=True, extra="forbid"):
     """The operator's configuration of an external tool.
 
-    With `is_source`, answers may use the text of its results as a source. `timeout_seconds` is in
-    seconds, `most_cost_micros` in millionths of a USD, and `pin` is the digest of the definition.
+    If `is_source` is true, answers may use the text of its results as a source. `timeout_seconds`
+    is in seconds, `most_cost_micros` in millionths of a USD, and `pin` is the digest of the
+    definition.
     """
 
     name: ToolName | None = None
@@ -76,7 +77,7 @@ class OutsideEntry(BaseModel, frozen=True, extra="forbid"):
 
 
 class McpToolEntry(OutsideEntry):
-    """A tool of an MCP server; the effect class is required, because it cannot be derived."""
+    """A tool of an MCP server. The effect class is required, because it cannot be derived."""
 
     effect: EffectClass
 
@@ -84,7 +85,7 @@ class McpToolEntry(OutsideEntry):
 class OperationEntry(OutsideEntry):
     """An operation of an HTTP API.
 
-    The effect class defaults to `read` for GET and HEAD, else to `effect`.
+    The effect class defaults to `read` for GET and HEAD, and to `effect` for other methods.
     """
 
     effect: EffectClass | None = None
@@ -146,7 +147,7 @@ class OutsideInputs(BaseModel, frozen=True):
 
 
 class OutsideOutput(BaseModel, frozen=True):
-    """A result: its text, and the kinds of content that are not passed to models."""
+    """A result: its text, and the types of content that are not passed to models."""
 
     text: str
     left_out: tuple[str, ...] = ()
@@ -208,7 +209,7 @@ class OutsideTool(Tool[OutsideInputs, OutsideOutput]):
 def load_outside_tools(path: Path, environment: Mapping[str, str] | None = None) -> OutsideTools:
     """Load a configuration file; raises `InvalidToolSet`.
 
-    `environment` has the variables that the file may use, by default those of this process.
+    `environment` contains the variables that the file may use, by default those of this process.
     """
     try:
         content = tomllib.loads(path.read_text("utf-8"))
@@ -236,8 +237,8 @@ def check_address(value: str) -> str:
 def make_redaction(*configured: Mapping[str, str]) -> Callable[[str], str]:
     """Return a function that redacts the values of headers and environment variables.
 
-    The last word of a value such as `Bearer abc` is redacted, too, because a server may quote only
-    that.
+    The last word of a value such as `Bearer abc` is redacted as well, because a server may quote
+    only this word.
     """
     values = [value.strip() for mapping in configured for value in mapping.values()]
     words = {word for value in values for word in (value, value.rpartition(" ")[2])}
@@ -249,13 +250,13 @@ def make_redaction(*configured: Mapping[str, str]) -> Callable[[str], str]:
 
 
 def make_output(texts: Sequence[str], left_out: Sequence[str] = ()) -> OutsideOutput:
-    """Return a result with cleaned and shortened texts."""
+    """Return a result with cleaned and shortened text."""
     kinds = dict.fromkeys(clean_line(kind, _SHOWN_KIND) for kind in left_out)
     return OutsideOutput(text=clean("\n".join(texts), MOST_RESULT), left_out=tuple(kinds)[:20])
 
 
 def _fill(value: Any, variables: Mapping[str, str], source: str) -> Any:
-    """Return a value with `${NAME}` in its strings replaced by variables."""
+    """Return a value in which `${NAME}` in strings is replaced with variables."""
     if isinstance(value, dict):
         return {key: _fill(item, variables, source) for key, item in value.items()}
     if isinstance(value, list):

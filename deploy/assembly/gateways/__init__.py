@@ -1,1 +1,1 @@
-"""Composes the HTTP channel, the chat channels, and the sockets they listen on."""
+"""Assembles the HTTP channel, the chat channels, and the sockets on which they listen."""

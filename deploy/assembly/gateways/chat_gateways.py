@@ -1,4 +1,4 @@
-"""Assembles the chat channels: desk, memory and texts behind the ports of the gateway."""
+"""Assembles the chat channels, connecting desk, memory, and texts to the ports of the gateway."""
 
 import tomllib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 DRAFT_SECONDS = 1.0
-"""Slack and Telegram permit about one message per second in a chat, edits included."""
+"""Slack and Telegram allow about one message per second in a chat, including edits."""
 MakeUserGroups = Callable[[Iterable[str]], UserGroups]
-"""Returns the user groups of these ids."""
+"""Returns the user groups with these ids."""
 _TABLES = frozenset({"people", "places"})
 _USER_GROUPS = "user_groups"
 _WITH_USER_GROUPS = frozenset({"slack"})
@@ -42,7 +42,7 @@ _WITH_USER_GROUPS = frozenset({"slack"})
 
 @asynccontextmanager
 async def turns_of(runtime: Runtime, channel: str) -> AsyncIterator[RedisTurns]:
-    """Provide the rate limit of a channel's posts, shared by all its processes."""
+    """Provide the rate limit for a channel's posts, which is shared by all its processes."""
     client = runtime.endpoint.client()
     try:
         yield RedisTurns(client, channel)
@@ -52,7 +52,7 @@ async def turns_of(runtime: Runtime, channel: str) -> AsyncIterator[RedisTurns]:
 
 @asynccontextmanager
 async def duty_of(runtime: Runtime, channel: str, name: str) -> AsyncIterator[RedisDuty]:
-    """Provide the lease of a task that one process of a channel performs at a time."""
+    """Provide the lease for a task that only one process of a channel performs at a time."""
     client = runtime.endpoint.client()
     try:
         yield RedisDuty(client, channel, name, consumer_name())
@@ -71,8 +71,8 @@ async def run_chat_channel(
 ) -> AsyncIterator[ChatChannel]:
     """Run a chat channel that delivers replies; `secret` signs its buttons.
 
-    `make_user_groups` returns the user groups of the platform; None if it has none. `registry` has
-    the other metrics of the process.
+    `make_user_groups` returns the user groups of the platform; it is None if the platform has none.
+    `registry` contains the other metrics of the process.
     """
     settings = runtime.settings
     texts = load_texts(topic=settings.topic)
@@ -147,10 +147,11 @@ def person_limits(minute: int, day: int) -> PersonLimits:
 def read_chat_groups(
     file: Path | None, channel: str, make_user_groups: MakeUserGroups | None = None
 ) -> ChatGroups:
-    """Return the groups of a channel; raises `SettingsError` for a file that cannot be used.
+    """Return the groups of a channel; raises `SettingsError` if the file cannot be used.
 
-    The file has the tables `[slack.people]`, `[slack.places]` and so on: each line names an id and
-    its groups. `make_user_groups` is called if it names user groups of the platform.
+    The file contains the tables `[slack.people]`, `[slack.places]` and so on, in which each line
+    maps an ID to its groups. `make_user_groups` is called if the file contains user groups of the
+    platform.
     """
     if file is None:
         return ChatGroups()

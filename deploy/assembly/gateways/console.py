@@ -67,7 +67,7 @@ log = structlog.get_logger("gateway")
 
 @dataclass(frozen=True, slots=True)
 class ConsoleParts:
-    """The pages of the console and their dependencies; `gaps` is None if no records are kept."""
+    """The pages of the console and their dependencies; `gaps` is None if no records are stored."""
 
     frame: Frame
     pages: Sequence[ConsolePart]
@@ -78,8 +78,8 @@ class ConsoleParts:
 
 @asynccontextmanager
 async def operating(runtime: Runtime, catalog: OwnedCatalog) -> AsyncIterator[ConsoleOperations]:
-    """Provide the operations; a source that is being read when the process stops is read again
-    later.
+    """Provide the operations. If the process stops while a source is being ingested, the source is
+    ingested again later.
     """
     settings = {
         assistant.assistant_key: assistant for assistant in runtime.settings.of_assistants()
@@ -114,7 +114,7 @@ async def operating(runtime: Runtime, catalog: OwnedCatalog) -> AsyncIterator[Co
 
 
 def list_settings(settings: Settings) -> list[ShownSetting]:
-    """Return every setting with its value in force and where it comes from, without secrets."""
+    """Return every setting with its current value and its origin, without secrets."""
     file = find_env_file()
     held = {} if file is None else read_names(Settings, file)
     environment = {name.upper() for name in os.environ}
@@ -191,7 +191,7 @@ def make_gate(
 
 
 def list_roles(settings: Settings) -> Mapping[Assistant, Mapping[str, ConsoleRole]]:
-    """Return the highest role of each person, by served assistant."""
+    """Return the highest role of each person, by assistant."""
     roles: dict[Assistant, dict[str, ConsoleRole]] = {}
     for own in settings.of_assistants():
         assistant = own.assistant_key
@@ -202,7 +202,7 @@ def list_roles(settings: Settings) -> Mapping[Assistant, Mapping[str, ConsoleRol
 
 
 def make_provider(settings: Settings) -> OidcProvider | None:
-    """Return the identity provider for the sign-in; None if none is configured.
+    """Return the identity provider for the sign-in, or None if none is configured.
 
     Raises `CommandError` for invalid settings.
     """
@@ -244,7 +244,7 @@ def _describe_value(value: object, secrets: Sequence[str]) -> str:
 
 
 async def _publish_all(frame: Frame, pages: VerifiedPages, assistants: Iterable[Assistant]) -> None:
-    """Give all verified answers to the agents: Redis may have lost them."""
+    """Publish all verified answers to the agents, because Redis may have lost them."""
     try:
         await frame.query(lambda store: store.prepare())
         for assistant in assistants:

@@ -1,6 +1,4 @@
-"""Assembles the access of channels to the documents of assistants, for reading and changing
-them.
-"""
+"""Assembles the channels' access to the documents of assistants, for reading and changing them."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -33,7 +31,7 @@ log = structlog.get_logger("gateway")
 
 
 def documents_of(runtime: Runtime) -> IndexedDocuments | None:
-    """Return the documents of the opened index, or of an index on a server; else None."""
+    """Return the documents in the opened index or in an index on a server, or None."""
     settings = runtime.settings
     opened: dict[Name, Index] = {}
     if runtime.knowledge is not None:
@@ -52,7 +50,9 @@ def documents_of(runtime: Runtime) -> IndexedDocuments | None:
 def make_attachments(
     settings: Settings, client: "Redis", *, most_documents: int = MOST_ATTACHMENTS
 ) -> StoredAttachments:
-    """Return the store of the documents of conversations, which are read as in an ingestion."""
+    """Return the store for conversation documents, which are read in the same way as in an
+    ingestion.
+    """
 
     def make_reader(stack: ExitStack) -> "ReaderProcess":
         from knowledge.isolation.messages import ReadingLimits
@@ -86,7 +86,9 @@ def make_catalog(
     opened: IndexedDocuments | None,
     **changes: float,
 ) -> OwnedCatalog:
-    """Return the catalog of the assistants; `opened`: the indexes that this process can read."""
+    """Return the catalog of the assistants; `opened` contains the indexes that this process can
+    read.
+    """
     uploads = {
         assistant.assistant_key: Uploads(*assistant.data_place)
         for assistant in settings.of_assistants()

@@ -1,4 +1,6 @@
-"""Assembles the hand-over to a person: receivers of conversations, and storage of answers."""
+"""Assembles the hand-over to a person: the receivers of conversations, and the storage of
+answers.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -46,7 +48,7 @@ log = structlog.get_logger("gateway")
 
 MAIL_JOB, VISITOR_JOB = "mail_replies", "visitor_mail"
 MAIL_SECONDS, MAIL_MEMORY_MB = 5.0, 256
-"""The limits of parsing one e-mail."""
+"""The limits for parsing one email."""
 
 
 async def make_handover(
@@ -57,9 +59,9 @@ async def make_handover(
     *,
     journals_alone: bool = False,
 ) -> "StoredHandOver | None":
-    """Return the hand-over of conversations; None if the settings name no receiver.
+    """Return the hand-over of conversations, or None if no receiver is configured.
 
-    `journals_alone`: this process may not read the memory of conversations.
+    `journals_alone` is true if this process may not read the memory of conversations.
     """
     receivers = list_receivers(runtime.settings)
     if not receivers:
@@ -121,7 +123,7 @@ def make_stored_handover(
 
 
 def list_receivers(settings: Settings) -> list[Receiver]:
-    """Return the receivers of the settings; raises `CommandError` for incomplete settings."""
+    """Return the configured receivers; raises `CommandError` if the settings are incomplete."""
     _check_needs(settings)
     receivers: list[Receiver] = []
     mail = _make_mail(settings)
@@ -145,7 +147,7 @@ def list_receivers(settings: Settings) -> list[Receiver]:
 async def exchanging_mail(
     runtime: Runtime, client: "Redis", handover: HandOver | None
 ) -> AsyncIterator[None]:
-    """Send e-mail to visitors while inside, and read replies, as far as the settings allow it."""
+    """Send email to visitors and read their replies inside the context, where configured."""
     if not isinstance(handover, StoredHandOver) or not handover.mails_visitors:
         yield
         return
@@ -159,7 +161,7 @@ async def exchanging_mail(
 def make_mail_replies(
     settings: Settings, is_known: IsKnown, deliver: Deliver, report: Callable[[str], None]
 ) -> MailReplies:
-    """Return the reader of the mailbox of the settings."""
+    """Return the reader for the configured mailbox."""
     # Imported here: most installations read no mailbox.
     from knowledge.isolation.messages import ReadingLimits
     from knowledge.isolation.reader_process import ReaderProcess

@@ -1,4 +1,4 @@
-"""Assembles the HTTP channel: keys, memory and desks behind the ports of the gateway."""
+"""Assembles the HTTP channel, connecting keys, memory, and desks to the ports of the gateway."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -76,9 +76,9 @@ log = structlog.get_logger("deploy")
 
 KEPT_TURNS = 50
 STORES = (MemoryUnavailableError, KnowledgeError)
-"""Errors of stores that do not answer."""
+"""The errors of stores that do not respond."""
 MCP = "mcp"
-"""The channel of programs that call the desk as a tool."""
+"""The channel for programs that call the desk as a tool."""
 MINUTE_SECONDS = 60
 EXAMPLES = 3
 """The number of example questions on the start page."""
@@ -94,7 +94,9 @@ async def make_channel(
     has_reader: bool,
     hosts: AllowedHosts | None = None,
 ) -> HttpChannel:
-    """Return the parts that all routes use; `has_reader`: this server shows cited documents."""
+    """Return the parts used by all routes; `has_reader` is true if this server shows cited
+    documents.
+    """
     settings = runtime.settings
     if hosts is None:
         hosts = AllowedHosts(settings.allowed_hosts, public_url=settings.public_url)
@@ -157,8 +159,8 @@ async def open_http_app(
 ) -> AsyncIterator["ASGIApp"]:
     """Provide the application of the HTTP channel.
 
-    `/metrics` shows `registry`, to which the channel adds its own figures. `keyless`: requests need
-    no key until the first one is created.
+    `/metrics` shows `registry`, to which the channel adds its own metrics. If `keyless` is true,
+    requests do not need a key until the first one is created.
     """
     settings, meter = runtime.settings, HttpMeter(registry)
     client, opened = runtime.endpoint.client(), documents_of(runtime)
@@ -285,14 +287,14 @@ async def open_http_app(
 
 
 def find_public_path(public_url: str | None) -> str:
-    """Return the path of the public address, such as `/desk`; empty if it is only a host."""
+    """Return the path of the public URL, such as `/desk`, or an empty string if it has none."""
     return urlsplit(public_url or "").path.rstrip("/")
 
 
 def check_public_path(path: str, routes: Sequence[BaseRoute]) -> None:
     """Raise `CommandError` for a path that Refdesk itself uses.
 
-    Behind a proxy that strips it, requests below it could not be distinguished from others.
+    Behind a proxy that strips the path, requests below it could not be distinguished from others.
     """
     own = {str(getattr(route, "path", "")).split("/")[1] for route in routes} - {""}
     if path and path.split("/")[1] in own:
@@ -303,7 +305,7 @@ def check_public_path(path: str, routes: Sequence[BaseRoute]) -> None:
 
 
 def list_person_issuers(issuers: Mapping[str, PersonIssuer], tenant: str) -> list[TrustedIssuer]:
-    """Return the providers whose tokens state persons; raises `CommandError`."""
+    """Return the providers whose tokens identify people; raises `CommandError`."""
     return [
         TrustedIssuer(
             issuer,
@@ -321,7 +323,7 @@ def _make_find_contents(
 ) -> FindContents:
     """Return a function that determines the contents of the start page.
 
-    Titles of documents are shown only to callers who may ask without a key.
+    Document titles are shown only to callers who may ask without a key.
     """
 
     async def find_contents(request: Request) -> PageContents:
@@ -348,7 +350,9 @@ def _make_find_contents(
 def _find_mcp(
     channel: HttpChannel, library: SearchableLibrary, stopping: asyncio.Event
 ) -> MakeEndpoint | None:
-    """Return a factory of the MCP endpoint; None if the package of the protocol is missing."""
+    """Return a factory for the MCP endpoint, or None if the package for the protocol is not
+    installed.
+    """
     if find_spec("mcp") is None:
         return None
     from gateway.mcp.endpoint import make_endpoint

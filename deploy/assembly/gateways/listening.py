@@ -24,7 +24,7 @@ log = structlog.get_logger("gateway")
 
 LOCAL = "127.0.0.1"
 STUCK_DEADLINES = 2.0
-"""The event loop counts as dead if it is blocked for this many lifetimes of a question."""
+"""The event loop counts as dead if it is blocked for this multiple of a question's time limit."""
 
 
 def add_place(parser: argparse.ArgumentParser, port: int) -> None:
@@ -41,7 +41,7 @@ def add_place(parser: argparse.ArgumentParser, port: int) -> None:
 
 
 def require_secret(secret: SecretStr | None, name: str, what: str) -> str:
-    """Return a secret; raises `CommandError` when it is not set."""
+    """Return a secret; raises `CommandError` if it is not set."""
     value = "" if secret is None else secret.get_secret_value()
     if not value:
         raise CommandError(f"expected {what} in {name}, found nothing")
@@ -49,7 +49,7 @@ def require_secret(secret: SecretStr | None, name: str, what: str) -> str:
 
 
 def limits_of(settings: Settings) -> "ConnectionLimits":
-    """Return the limits of connections, within the number of files that the process may open."""
+    """Return the connection limits, reduced to the number of files that the process may open."""
     from gateway.connections.limits import ConnectionLimits
     from gateway.connections.server import raise_descriptor_limit
 
@@ -91,7 +91,7 @@ async def serve_app(
 
 @asynccontextmanager
 async def serve_probes(runtime: "Runtime", registry: "CollectorRegistry") -> AsyncIterator[None]:
-    """Answer probes and scrapes on `HEALTH_PORT` inside the context; on port 0 nothing listens."""
+    """Serve probes and scrapes on `HEALTH_PORT` inside the context, or nothing if the port is 0."""
     if not runtime.settings.health_port:
         yield
         return

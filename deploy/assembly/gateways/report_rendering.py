@@ -1,4 +1,4 @@
-"""Renders the reports of reviews in several forms, with links for their reader."""
+"""Renders review reports in several formats, with links for their readers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -28,21 +28,21 @@ from gateway.answer import Opens
 from gateway.review_ports import DocumentRefusedError, ReportForm
 
 Report = ReviewReport | PrintedReport
-"""A report; those of earlier versions are stored as printed."""
+"""A report; reports of earlier versions are stored as printed."""
 LinkOpener = Callable[[str], str]
-"""Returns the address of a link of a report for its reader, or an empty text."""
+"""Returns the URL of a link in a report for its reader, or an empty string."""
 ReadStored = Callable[[Question, str], Awaitable[bytes | None]]
-"""Returns a stored value of a question's conversation by its reference."""
+"""Returns a value stored with a question's conversation, by its reference."""
 PASSAGE = "#"
-"""With this, and the id of a passage, the links of a report are stored."""
+"""The prefix with which links in a report are stored, followed by the id of a passage."""
 _BASES = ("https://", "http://", "file://")
-"""Prefixes of the addresses that `open_links` inserts; all other links have been removed before."""
+"""The prefixes of the URLs that `open_links` inserts; all other links have been removed before."""
 
 
 class StoredReports:
     """A `gateway.review_ports.ReportRenderer`.
 
-    Large reports are stored with the conversation, small ones are part of the reply.
+    Large reports are stored with the conversation; small ones are part of the reply.
     """
 
     def __init__(self, read_stored: ReadStored) -> None:
@@ -66,7 +66,9 @@ class StoredReports:
             raise DocumentRefusedError(str(error), "unsupported_document") from error
 
     async def read(self, question: Question, reported: Mapping[str, JsonValue]) -> "Report | None":
-        """Return the report that a reply contains or refers to; None if it is no longer stored."""
+        """Return the report that a reply contains or refers to, or None if it is no longer
+        stored.
+        """
         own, reference = reported.get("report"), reported.get("reference")
         if isinstance(own, dict):
             return decode_report(own)
@@ -78,7 +80,7 @@ class StoredReports:
     async def read_checklist(
         self, question: Question, checklist: Mapping[str, JsonValue]
     ) -> bytes | None:
-        """Return the checklist of a reply as JSON; None if it is no longer stored."""
+        """Return the checklist in a reply as JSON, or None if it is no longer stored."""
         stored = await self._read_stored(question, str(checklist.get("reference") or ""))
         if stored is None:
             return None
@@ -88,7 +90,9 @@ class StoredReports:
 
 
 def read_passage(link: str) -> str:
-    """Return the id of the passage that a link of a report leads to; empty for other links."""
+    """Return the id of the passage to which a link in a report leads, or an empty string for other
+    links.
+    """
     return link.removeprefix(PASSAGE) if link.startswith(PASSAGE) else ""
 
 
@@ -108,7 +112,7 @@ def render_report(report: Report, form: ReportForm, open_link: LinkOpener) -> by
 
 
 def open_links(report: PrintedReport, open_link: LinkOpener) -> PrintedReport:
-    """Return a report with the addresses that its reader can open in place of its links."""
+    """Return a report with its links replaced by URLs that its reader can open."""
 
     def open_text(text: ReportText) -> ReportText:
         more = tuple(map(open_text, text.more))
@@ -130,7 +134,7 @@ def open_links(report: PrintedReport, open_link: LinkOpener) -> PrintedReport:
 
 
 def _write_json(report: Report, open_link: LinkOpener) -> bytes:
-    """Return a report as JSON, with the addresses that its reader can open."""
+    """Return a report as JSON, with URLs that its reader can open."""
 
     def open_value(value: object) -> object:
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The page of the HTTP API at `/docs`: Swagger UI for `/openapi.json`, served only from this
+"""The page for the HTTP API at `/docs`: Swagger UI for `/openapi.json`, served entirely from this
 server.
 """
 
@@ -22,7 +22,9 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-"""Scripts, styles and requests of this server only; icons of the style sheet are data."""
+"""Allows scripts, styles, and requests only from this server; the style sheet contains icons as
+data URLs.
+"""
 _SCRIPT, _STYLE = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
 _FILES = {
     "start.js": _SCRIPT,
@@ -33,7 +35,7 @@ _FILES = {
 
 
 def api_page_router() -> APIRouter:
-    """Return the routes of the page and its files; they need no key."""
+    """Return the routes of the page and its files, which do not need a key."""
     router = APIRouter(include_in_schema=False)
     methods = ["GET", "HEAD"]
 

@@ -1,4 +1,4 @@
-"""The routes of the documents of a conversation: give one, list them."""
+"""The routes for conversation documents: attach one, and list them."""
 
 from typing import Annotated
 
@@ -36,7 +36,7 @@ UPLOAD: dict[str, object] = {
 
 
 class ConversationDocument(BaseModel, frozen=True):
-    """A document of a conversation, or one of the index, without its text."""
+    """A document of a conversation, or of the index, without its text."""
 
     id: str = Field(examples=["attached:0f3c1c8f3d6a4b7e9d2a5c6b7e8f9a0b"])
     title: str
@@ -71,8 +71,9 @@ class AttachmentRoutes:
         async def give_document(
             access: Annotated[ConversationAccess, ask], request: Request, name: FileName
         ) -> ConversationDocument:
-            """Store the file of the body with the conversation, and return its id. The document is
-            in no index; it is erased with the conversation."""
+            """Store the file in the request body with the conversation, and return its id. The
+            document is not indexed, and it is erased with the conversation.
+            """
             refuse_visitors(access)
             question, groups = access.question(), access.caller.groups
             data = await read_upload(request)
@@ -85,7 +86,7 @@ class AttachmentRoutes:
         async def list_documents(
             access: Annotated[ConversationAccess, read],
         ) -> ConversationDocuments:
-            """Return the documents that were given to the conversation."""
+            """Return the documents that were attached to the conversation."""
             entries = await self._attachments.list_attached(access.question(), access.caller.groups)
             return ConversationDocuments(documents=[show_document(entry) for entry in entries])
 
@@ -93,13 +94,13 @@ class AttachmentRoutes:
 
 
 def refuse_visitors(access: ConversationAccess) -> None:
-    """Raise `ForbiddenError` for a public key: every reader of a page would have it."""
+    """Raise `ForbiddenError` for a public key, because every reader of a web page has it."""
     if access.caller.public:
         raise visitors_refused()
 
 
 async def read_upload(request: Request) -> bytes:
-    """Return the bytes of a file that is the body; raises `InvalidRequestError` for a form."""
+    """Return the bytes of the file in the request body; raises `InvalidRequestError` for a form."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind.startswith("multipart/") or kind == "application/x-www-form-urlencoded":
         raise InvalidRequestError(

@@ -1,6 +1,6 @@
-"""The routes for the owner's programs: the documents of an index, and their gaps.
+"""The routes for the owner's programs: the documents of an index, and the gaps in them.
 
-The reader of cited documents is another module: `gateway.http.routes.documents`.
+The reader for cited documents is in a different module: `gateway.http.routes.documents`.
 """
 
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ class RemovedDocuments(BaseModel):
 
 
 class FailedFile(BaseModel):
-    """A file, or a document of it, that was not written."""
+    """A file, or a document in it, that was not written."""
 
     source: str
     reason: str
@@ -98,7 +98,7 @@ class WrittenDocuments(BaseModel):
 
 
 class Catalog:
-    """Lists, writes and removes the documents of the assistants that a caller may use."""
+    """Lists, writes, and removes the documents of the assistants that a caller may use."""
 
     def __init__(self, channel: HttpChannel, documents: DocumentWriter) -> None:
         self._channel = channel
@@ -125,8 +125,9 @@ class Catalog:
             name: FileName,
             assistant: AssistantName = None,
         ) -> WrittenDocuments:
-            """Keep the file of the body under its name, which may have folders, and index it.
-            A file of the same name is replaced."""
+            """Store the file in the request body under its name, which may include folders, and
+            index it. It replaces a file with the same name.
+            """
             own = self._name(caller, assistant)
             data = await read_upload(request)
             result = await self._documents.write(*own, name, data)
@@ -147,7 +148,7 @@ class Catalog:
             after: Annotated[str, Query(max_length=LONGEST_ID)] = "",
             limit: Annotated[int, Query(ge=1, le=MOST_PER_PAGE)] = PER_PAGE,
         ) -> DocumentPage:
-            """Return the documents of an assistant, of every group, in pages."""
+            """List the documents of an assistant, for all groups, in pages."""
             selection = _by_patterns(pattern)
             name = self._name(caller, assistant)
             entries, total = await self._documents.find(
@@ -182,7 +183,7 @@ class Catalog:
             assistant: AssistantName = None,
             pattern: Patterns = None,
         ) -> RemovedDocuments:
-            """Remove all documents that the patterns select from the index; files stay."""
+            """Remove all documents that match the patterns from the index. Files are kept."""
             if not pattern:
                 raise InvalidRequestError(
                     "expected at least one pattern of the documents to remove",
@@ -201,13 +202,15 @@ class Catalog:
             document_id: DocumentId,
             assistant: AssistantName = None,
         ) -> Response:
-            """Remove a document from the index if it is there; its file stays."""
+            """Remove a document from the index if it exists. Its file is kept."""
             name = self._name(caller, assistant)
             await self._documents.remove(*name, CatalogSelection(ids=(document_id,)))
             return Response(status_code=204)
 
     def _name(self, caller: Principal, assistant: str | None) -> tuple[str, str]:
-        """Return tenant and assistant; raises `InvalidRequestError`."""
+        """Return the tenant and the assistant. Raises `InvalidRequestError` if the name is
+        invalid.
+        """
         question = self._channel.desk(caller, assistant).name_question("-", "-")
         return question.tenant, question.assistant
 
@@ -221,8 +224,9 @@ def gaps_router(channel: HttpChannel, gaps: GapFinder) -> APIRouter:
     async def list_gaps(
         caller: Annotated[Principal, operator], assistant: AssistantName = None, state: State = ""
     ) -> GapList:
-        """Return the questions that were refused, asked back without a later answer, or rated down,
-        grouped by what they mean."""
+        """Return the questions that were refused, ended with an unanswered clarification, or were
+        rated as not helpful, grouped by meaning.
+        """
         question = channel.desk(caller, assistant).name_question("-", "-")
         listed = await gaps.find((question.tenant, question.assistant))
         return GapList(gaps=[report_gap(gap) for gap in listed if state in ("", gap.state)])

@@ -1,8 +1,8 @@
 """The supported part of OpenAI's chat completions: requests and responses.
 
-After a clarification a client sends the whole history again, with the reply at its end. The history
-is recognised by a digest, under which the conversation with the pause is stored. Every request is a
-separate conversation, so that clients with equal histories never share one.
+After a clarification, a client sends the whole history again, with the reply at the end. The
+history is recognized by a digest, under which the conversation with the pause is stored. Every
+request is a separate conversation, so that clients with equal histories never share one.
 """
 
 import hashlib
@@ -27,7 +27,9 @@ from gateway.text import clean_text
 _BRACKET = re.compile(r"[\[\]]")
 _CITED = re.compile(r"\[(\d{1,4})\]", re.ASCII)
 MODEL_CREATED = 1767225600
-"""Clients expect a date of every model: that of this interface, 2026-01-01."""
+"""The creation date of this interface, 2026-01-01, because clients expect every model to have
+one.
+"""
 _CHOICE = re.compile(r"\d{1,2}", re.ASCII)
 _OPTION = re.compile(r"(\d{1,2})\. (\S.{0,500})", re.ASCII)
 SPEAKERS = frozenset({"user", "assistant"})
@@ -35,14 +37,14 @@ LONGEST_TURN = 8_000
 
 
 class ContentPart(BaseModel, frozen=True, extra="ignore"):
-    """A part of a message; only text can be read."""
+    """A part of a message. Only text is supported."""
 
     type: str
     text: str = ""
 
 
 class ChatMessage(BaseModel, frozen=True, extra="ignore"):
-    """One message of a history."""
+    """A message in a history."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | Annotated[list[ContentPart], Field(max_length=100)] | None = None
@@ -55,9 +57,10 @@ class StreamOptions(BaseModel, frozen=True, extra="ignore"):
 
 
 class CompletionRequest(BaseModel, frozen=True, extra="ignore"):
-    """A request; parameters of a model (temperature, system messages) have no effect.
+    """A request. Model parameters (temperature, system messages) have no effect.
 
-    Tools of the caller are refused: an answer that ignored them would look as if none was needed.
+    Tools of the caller are rejected, because an answer that ignored them would look as if no tool
+    had been needed.
     """
 
     model: str = Field(max_length=64, examples=["default"])
@@ -105,7 +108,7 @@ class Completion(BaseModel, extra="allow"):
 
 
 class ModelCard(BaseModel):
-    """An assistant, as a model."""
+    """An assistant, presented as a model."""
 
     id: str
     object: Literal["model"] = "model"
@@ -114,7 +117,7 @@ class ModelCard(BaseModel):
 
 
 class ModelList(BaseModel):
-    """The assistants of a key."""
+    """The assistants that a key can use."""
 
     object: Literal["list"] = "list"
     data: list[ModelCard]
@@ -122,19 +125,21 @@ class ModelList(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class RequestHistory:
-    """The turns before, and the present message; `shown` is empty before the first answer."""
+    """The previous turns, and the current message; `shown` is empty before the first answer."""
 
     turns: tuple[Turn, ...]
     text: str
     shown: tuple[tuple[str, str], ...]
 
     def digest(self, key_id: str, *more: tuple[str, str]) -> str:
-        """Return the digest of the history that this key's client received, with the next turns."""
+        """Return the digest of the history, including the next turns, that this key's client
+        received.
+        """
         return _digest(key_id, (*self.shown, *more))
 
 
 def find_foreign_tools(request: CompletionRequest) -> str | None:
-    """Return the parameter with which a caller offers tools; None if it offers none."""
+    """Return the parameter with which a caller offers tools, or None if it offers none."""
     offered = {
         "tools": request.tools,
         "functions": request.functions,
@@ -145,7 +150,9 @@ def find_foreign_tools(request: CompletionRequest) -> str | None:
 
 
 def content_of(answer: Answer) -> str:
-    """Return the text as a plain client shows it: with options, and links to the nearest pages."""
+    """Return the text as a plain client shows it, including options and links to the closest
+    pages.
+    """
     answer = answer.model_copy(update={"text": _link_pages(answer)})
     listed = {line.strip() for line in answer.text.splitlines()}
     options = [action.label for action in answer.suggested_actions if action.kind == "option"]
@@ -155,10 +162,10 @@ def content_of(answer: Answer) -> str:
 
 
 def annotations_of(answer: Answer, *, offset: int = 0) -> list[JsonValue]:
-    """Return the citations in the text as `url_citation`s; their positions count characters.
+    """Return the citations in the text as `url_citation`s, whose positions count characters.
 
-    `offset` is the number of characters of the content before the answer's text. Within a passage
-    of a document, a number in brackets is the document's own.
+    `offset` is the number of characters in the content before the answer's text. Within a passage
+    of a document, a number in brackets belongs to the document.
     """
     sources = {source.number: source for source in answer.sources}
     return [
@@ -177,7 +184,7 @@ def annotations_of(answer: Answer, *, offset: int = 0) -> list[JsonValue]:
 
 
 def extensions_of(answer: Answer) -> Fields:
-    """Return the attributes that OpenAI's form does not have; its clients ignore them."""
+    """Return the attributes that are not part of OpenAI's format, which its clients ignore."""
     shown = answer.model_dump(mode="json", exclude_none=True)
     sources = shown.pop("sources")
     shown.pop("text")
@@ -185,7 +192,7 @@ def extensions_of(answer: Answer) -> Fields:
 
 
 def usage_of(journal: Sequence[JournalEntry]) -> CompletionUsage:
-    """Return the sum of the tokens of all model calls; `offline` uses none."""
+    """Return the total tokens of all model calls; `offline` uses none."""
     calls = [entry.fields for entry in journal if entry.kind == "model_call"]
     prompt = sum(read_whole(call.get("input_tokens")) for call in calls)
     completion = sum(read_whole(call.get("output_tokens")) for call in calls)
@@ -217,7 +224,7 @@ def history_of(messages: Sequence[ChatMessage], *, turns: int) -> RequestHistory
 
 
 def clean_turn(text: str) -> str:
-    """Return a text as the desk reads it; an empty one stays empty."""
+    """Return a text as the desk reads it; an empty text stays empty."""
     try:
         return clean_text(text, longest=len(text))
     except MessageError:
@@ -225,7 +232,7 @@ def clean_turn(text: str) -> str:
 
 
 def _link_pages(answer: Answer) -> str:
-    """Return the text with the listed pages as links, where they have one."""
+    """Return the text with the listed pages as links, if they have a link."""
     links = {
         f"- {action.label}": f"- [{_BRACKET.sub('', action.label)}]({action.link})"
         for action in answer.suggested_actions
@@ -250,7 +257,9 @@ def _find_citations(answer: Answer) -> Iterator[tuple[int, int, int]]:
 
 
 def _find_option(asked: str, text: str) -> str | None:
-    """Return the option that a number chose from the list at the end of a question back."""
+    """Return the option that a number selects from the list at the end of a clarifying question, or
+    None.
+    """
     if _CHOICE.fullmatch(text) is None:
         return None
     for line in reversed(asked.split("\n")):
@@ -263,7 +272,7 @@ def _find_option(asked: str, text: str) -> str | None:
 
 
 def _in_turns(messages: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Join successive messages of one speaker; leave out empty ones."""
+    """Join consecutive messages of the same speaker, and omit empty ones."""
     turns: list[tuple[str, str]] = []
     for role, text in messages:
         if text and turns and turns[-1][0] == role:

@@ -31,7 +31,7 @@ CHUNK = "chat.completion.chunk"
 
 
 class Completions:
-    """Answers in OpenAI's form."""
+    """Answers in the format of OpenAI."""
 
     def __init__(self, channel: HttpChannel, questions: OpenAiQuestions) -> None:
         self._channel = channel
@@ -49,7 +49,7 @@ class Completions:
             wanted: CompletionRequest,
             idempotency_key: IdempotencyKey = None,
         ) -> Response:
-            """Answer the last message; the history is the request's `messages`."""
+            """Answer the last message. The history consists of the `messages` in the request."""
             asked = await self._questions.admit(caller, request, _read(wanted, idempotency_key))
             if wanted.stream:
                 return await self._questions.stream(asked, ChunkForm(asked, wanted))
@@ -57,7 +57,7 @@ class Completions:
 
         @router.get("/v1/models", summary="List the assistants")
         async def list_models(caller: Annotated[Principal, ask]) -> ModelList:
-            """Return the assistants that the key may ask."""
+            """Return the assistants that the key may use."""
             return ModelList(data=[ModelCard(id=name) for name in self._channel.assistants(caller)])
 
         @router.get("/v1/models/{model}", summary="Read an assistant")
@@ -110,7 +110,7 @@ def _read(wanted: CompletionRequest, idempotency_key: str | None) -> WantedAnswe
 
 
 def _head(asked: AdmittedRequest) -> Fields:
-    """Return the attributes that every answer and every chunk begins with."""
+    """Return the attributes at the beginning of every response and every chunk."""
     name = f"chatcmpl-{asked.question.message_id}"
     return {"id": name, "created": asked.created, "model": asked.model}
 

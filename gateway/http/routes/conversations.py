@@ -1,4 +1,4 @@
-"""The routes that open, read, forget and rate conversations."""
+"""The routes that open, read, delete, and rate conversations."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -78,7 +78,7 @@ class NewFeedback(BaseModel, frozen=True, extra="forbid"):
 
 
 class NewestPause(BaseModel):
-    """The newest open pause of a person: answer it with a message of its conversation."""
+    """The newest open pause of a person, which is answered with a message in its conversation."""
 
     conversation_id: str
     pause_id: str
@@ -87,7 +87,7 @@ class NewestPause(BaseModel):
 
 
 class Reading:
-    """Reads, forgets and rates conversations."""
+    """Reads, deletes, and rates conversations."""
 
     def __init__(self, channel: HttpChannel) -> None:
         self._channel = channel
@@ -136,7 +136,7 @@ class Reading:
             message_id: MessageId,
             given: NewFeedback,
         ) -> Response:
-            """Store a rating and a reason; the last one given counts."""
+            """Store a rating and a reason, replacing an earlier one."""
             await self._rate(access, message_id, given)
             return Response(status_code=204)
 
@@ -189,7 +189,7 @@ class Reading:
         raise unknown("pause")
 
     async def _forget(self, access: ConversationAccess) -> None:
-        """Erase the conversation, and with it the visitor's access to it."""
+        """Erase the conversation, and with it the visitor's access."""
         question = access.question()
         await erase(self._channel.eraser, self._channel.conversations, question)
         await self._channel.conversations.end_session(question)
@@ -219,8 +219,9 @@ def opening_router(channel: HttpChannel) -> APIRouter:
         response: Response,
         assistant: AssistantName = None,
     ) -> Opened:
-        """Return a new id. With a secret key you may also choose the ids yourself; with a public
-        key this is the only way, and the conversation gets a separate token."""
+        """Return a new id. With a secret key, you can also choose the ids yourself. With a public
+        key, this is the only way, and the conversation gets a separate token.
+        """
         access = channel.enter(caller, assistant, f"c-{uuid4().hex}")
         await channel.guard.admit_opening(caller)
         token = await open_session(channel, access) if caller.public else None
@@ -250,7 +251,7 @@ def _message(
 
 
 def _earlier(turns: Sequence[Turn], messages: Sequence[RecentMessage]) -> list[Turn]:
-    """Return the turns that are not among the messages: compared from the newest back."""
+    """Return the turns that are not among the messages, comparing from the newest backwards."""
     left = list(turns)
     for message in reversed(messages):
         if len(left) >= 2 and left[-2].text == message.first.fields.get("text"):

@@ -1,9 +1,9 @@
-"""The route where people read a cited document at the cited heading.
+"""The route where people read a cited document, opened at the cited heading.
 
-The text of documents is data. Only blocks and inline code of Markdown are rendered, so that a
-document contains no HTML; the page's policy would block it as well. An address on a host that the
-owner trusts is a link, also behind the label of a link. Pictures come only from the index of this
-server.
+The text of documents is treated as data. Only Markdown blocks and inline code are rendered, so that
+a document cannot contain HTML; the page's policy would block it as well. An address on a host that
+the owner trusts becomes a link, also if it is the target of a labelled link. Pictures are loaded
+only from the index of this server.
 """
 
 import base64
@@ -77,7 +77,7 @@ _PICTURES: dict[int | str, dict[str, object]] = {
 
 
 class _TicketConvertor(Convertor[str]):
-    """Matches tickets of earlier links, but no ids of documents at the same address."""
+    """Matches tickets in earlier links, but no document ids at the same path."""
 
     regex = TICKET_FORM
 
@@ -90,17 +90,17 @@ class _TicketConvertor(Convertor[str]):
 
 register_url_convertor("ticket", _TicketConvertor())
 MOST_CHARACTERS = 400_000
-"""A longer document is cut, because a browser would not display it well."""
+"""A longer document is truncated, because browsers would not display it well."""
 LONGEST_LINE = 20_000
 """A longer line is shown without formatting."""
 RIGHT_TO_LEFT = frozenset({"ar", "fa", "he", "ur", "yi"})
 _READ = ("backticks", "blockquote", "code", "fence", "hr", "list", "table")
 REGION = '<div class="table" tabindex="0" role="region" aria-label="{}">{}'
-"""Wide tables scroll, also by keys; a screen reader announces the table."""
+"""Wide tables can be scrolled, also with the keyboard, and are announced by screen readers."""
 
 
 class _Renderer(RendererHTML):
-    """Makes scrolling elements reachable by keys."""
+    """Makes scrollable elements accessible with the keyboard."""
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
         return super().fence(tokens, idx, options, env).replace("<pre>", PRE, 1)
@@ -150,7 +150,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPart:
-    """A section of the page; `id` is empty if another part has it already."""
+    """A section of the page; `id` is empty if another section already uses it."""
 
     id: str
     headings: tuple[Heading, ...]
@@ -167,11 +167,11 @@ def reader_router(
     reports: ReportRenderer | None = None,
     unavailable: Sequence[type[Exception]] = (),
 ) -> APIRouter:
-    """Return the route; a link contains its authorization, see `gateway.http.links`.
+    """Return the route. A link contains its own authorization, see `gateway.http.links`.
 
-    A link is opened by a person, so that errors are shown as a page. `attachments` has the
-    documents of conversations, `reports` renders those of reviews; `unavailable` are errors of
-    stores that do not answer.
+    Links are opened by people, so errors are shown as a page. `attachments` provides the documents
+    of conversations, and `reports` renders those of reviews; `unavailable` are the errors of stores
+    that do not respond.
     """
     router = APIRouter(tags=["documents"])
     gone: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
@@ -186,7 +186,7 @@ def reader_router(
         summary="Read a cited document",
     )
     async def read_document(request: Request, ticket: Ticket) -> Response:
-        """Show the document that a source's `link` opens, the cited part marked."""
+        """Show the document that a source's `link` opens, with the cited part marked."""
         citation = channel.links.read(ticket)
         document: ReadableDocument | None = None
         try:
@@ -218,7 +218,9 @@ def add_picture_route(
     documents: Documents | None,
     gone: tuple[type[Exception], ...],
 ) -> None:
-    """Add the route of the pictures of documents; their links are those of the documents."""
+    """Add the route for pictures in documents, whose links are authorized like those of the
+    documents.
+    """
 
     @router.get(
         f"{EARLIER_PATH}{{ticket:ticket}}/{{picture}}",
@@ -232,7 +234,7 @@ def add_picture_route(
         summary="See a picture of a cited document",
     )
     async def see_picture(request: Request, ticket: Ticket, picture: PictureId) -> Response:
-        """Show a picture that a source's `pictures` name, to whoever may read its document."""
+        """Show a picture from a source's `pictures` to everybody who may read its document."""
         try:
             stored_picture = await _find_picture(channel, documents, request, ticket, picture)
         except LimitedError as error:
@@ -251,10 +253,10 @@ def document_page(
     ticket: str = "",
     link_hosts: Collection[str] = (),
 ) -> bytes:
-    """Return the page of a document; the label `cited` is above the cited part.
+    """Return the page of a document, with the label `cited` above the cited part.
 
-    Its pictures have addresses below the one of the page, which ends with the `ticket`. Its
-    addresses on `link_hosts` are links.
+    Its pictures have URLs below the URL of the page, which ends with the `ticket`. Addresses on
+    `link_hosts` become links.
     """
     return _fill_template(
         title=document.title,
@@ -296,7 +298,7 @@ def document_style() -> str:
 async def _find_picture(
     channel: HttpChannel, documents: Documents | None, request: Request, ticket: str, picture: str
 ) -> StoredPicture | None:
-    """Return a picture of the document of a link, if its caller may still read that."""
+    """Return a picture in the document of a link, if its caller may still read the document."""
     citation = channel.links.read(ticket)
     if citation is None or documents is None or citation.message_id or citation.conversation_id:
         return None
@@ -308,7 +310,9 @@ async def _find_picture(
 
 
 def _show_picture(picture: StoredPicture) -> Response:
-    """Return a picture that websites with the widget may show, and that no program can be."""
+    """Return a picture in a response that pages with the widget may display, and that browsers
+    never execute.
+    """
     headers = {
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "X-Content-Type-Options": "nosniff",
@@ -326,7 +330,7 @@ async def _find_document(
     request: Request,
     citation: Citation,
 ) -> ReadableDocument | None:
-    """Return the document if the link's caller may still read it; raises `LimitedError`."""
+    """Return the document if the caller of the link may still read it; raises `LimitedError`."""
     caller = await _admit_holder(channel, request, citation)
     if caller is None:
         return None
@@ -346,7 +350,7 @@ async def _find_document(
 async def _admit_holder(
     channel: HttpChannel, request: Request, citation: Citation
 ) -> Principal | None:
-    """Return the caller of a link whose key is still valid; raises `LimitedError`."""
+    """Return the caller of a link if their key is still valid; raises `LimitedError`."""
     try:
         caller = await channel.guard.link_holder(request, citation.key_id, citation.groups)
     except (UnauthorizedError, ForbiddenError):
@@ -362,7 +366,7 @@ async def _admit_holder(
 async def _render_report(
     channel: HttpChannel, reports: ReportRenderer | None, request: Request, citation: Citation
 ) -> bytes | None:
-    """Return the page of a report whose message the link's caller may still see."""
+    """Return the page of a report if the caller of the link may still see its message."""
     caller = await _admit_holder(channel, request, citation)
     if caller is None or reports is None:
         return None
@@ -424,7 +428,9 @@ def _link(address: str) -> str:
 
 
 def _headings(path: tuple[str, ...], above: tuple[str, ...]) -> Iterator[Heading]:
-    """Yield the headings that were not shown yet: one without text has no separate section."""
+    """Yield the headings that were not shown yet; a heading without text has no separate
+    section.
+    """
     known = 0
     while known < min(len(path), len(above)) and path[known] == above[known]:
         known += 1

@@ -1,7 +1,8 @@
-"""The routes that hand a conversation over to a person, and where the person answers.
+"""The routes that hand a conversation over to a person, and on which the person answers.
 
-The person has no key: the address of the page is signed and names the conversation. Everybody who
-has the address may answer until it expires, or until the conversation is erased.
+The person does not need a key, because the URL of the page is signed and identifies the
+conversation. Everybody who has the URL can answer until it expires, or until the conversation is
+erased.
 """
 
 from collections.abc import Sequence
@@ -44,7 +45,7 @@ PATH = "/v1/handover/"
 LONGEST_NOTE = 2_000
 ADDRESS = r"^([A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,253})?$"
 MOST_FIELDS = 5
-"""Fields of the form of an answer."""
+"""Maximum number of fields in the form for an answer."""
 Ticket = Annotated[str, Path(max_length=2_000, description="part of the address that was sent")]
 GONE = "This address is no longer valid: it has expired, or the conversation was erased."
 UNSENT = (
@@ -54,7 +55,7 @@ UNSENT = (
 
 
 class HandOverRequest(BaseModel, frozen=True, extra="forbid"):
-    """A request of a visitor for a person."""
+    """A visitor's request to talk to a person."""
 
     message_id: str = Field(
         pattern=ID, description="the last message, with its answer", examples=["m-1"]
@@ -80,14 +81,16 @@ class HandedOver(BaseModel):
 
 
 def is_reply_path(handover: HandOver | None, path: str) -> bool:
-    """Return whether a path is that of a page where a person answers, with a valid signature."""
+    """Return whether this is the path, with a valid signature, of a page on which a person
+    answers.
+    """
     if handover is None or not path.startswith(PATH):
         return False
     return handover.is_ticket(path.removeprefix(PATH))
 
 
 def handover_router(channel: HttpChannel, sender: QuestionSender) -> APIRouter:
-    """Return the routes; without receivers nothing is handed over."""
+    """Return the routes; without receivers, conversations cannot be handed over."""
     router = APIRouter(tags=["conversations"])
     _add_request(router, channel, sender)
     _add_reply(router, channel)
@@ -101,7 +104,9 @@ def _add_request(router: APIRouter, channel: HttpChannel, sender: QuestionSender
         request: Request,
         wanted: HandOverRequest,
     ) -> HandedOver:
-        """Send the conversation to a person, whose answer appears in it. Counts as a question."""
+        """Send the conversation to a person, whose answer will appear in it. Counts as a
+        question.
+        """
         question = access.question(wanted.message_id)
         handover = channel.handover
         if handover is None or not handover.hands_over(question.tenant, question.assistant):
@@ -166,12 +171,14 @@ def _add_request(router: APIRouter, channel: HttpChannel, sender: QuestionSender
 
 
 def _name_request(message_id: str, *results: str) -> str:
-    """Return the id of a request as a message: one with the same results has the same id."""
+    """Return the message id of a request; requests with the same result have the same id."""
     return f"person-{digest_of(' '.join((message_id, *results)))[:32]}"
 
 
 def _name_visitor(caller: Principal, question: Question) -> str:
-    """Return the owner of the limit: a person, the network of a public key, or a conversation."""
+    """Return the owner of the limit, which is a person, the network of a public key, or a
+    conversation.
+    """
     if caller.person_id:
         return f"person/{caller.person_id}"
     return caller.visitor.owner if caller.public else f"conversation/{question.conversation_id}"
@@ -189,7 +196,7 @@ def _add_reply(router: APIRouter, channel: HttpChannel) -> None:
 
     @router.post(f"{PATH}{{ticket}}", include_in_schema=False)
     async def answer_case(request: Request, ticket: Ticket) -> Response:
-        """Show the answer of the form in the conversation."""
+        """Show the submitted answer in the conversation."""
         channel.guard.check_host(request)
         if language := _read_confirmation(channel, ticket):
             return await _confirm(channel, ticket, language)
@@ -225,7 +232,9 @@ async def _confirm(channel: HttpChannel, ticket: str, language: str) -> Response
 def _page_of_visitor(
     channel: HttpChannel, language: str, key: str, *, status: int = 200, button: bool = False
 ) -> Response:
-    """Return the page on which a visitor confirms an address, by a button: links are prefetched."""
+    """Return the page on which a visitor confirms an address with a button, because links may be
+    prefetched.
+    """
     title = channel.words("visitor_confirm_title", language)
     return _page(
         title=title,
@@ -241,7 +250,7 @@ def _find_language(request: Request, known: object) -> str:
 
 
 def _read_text(body: bytes) -> str:
-    """Return the text of a form; raises `MessageError`."""
+    """Return the text submitted in a form; raises `MessageError`."""
     try:
         fields = parse_qs(body.decode(errors="replace"), max_num_fields=MOST_FIELDS)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Follows, reads and cancels accepted messages, in the same way for messages and reviews."""
+"""Follows, reads, and cancels accepted messages, in the same way for messages and reviews."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ class JobProgress(BaseModel, frozen=True):
 
 
 class MessageStatus(BaseModel, frozen=True):
-    """An accepted message: `answer` is there as soon as its status is `ended`."""
+    """An accepted message; `answer` is present once its status is `ended`."""
 
     conversation_id: str
     message_id: str
@@ -50,7 +50,7 @@ class MessageStatus(BaseModel, frozen=True):
 
 
 class MessageTrajectory(BaseModel, frozen=True):
-    """Thoughts, calls and observations of a message so far, and the totals of its agents."""
+    """The thoughts, calls, and observations of a message so far, and the totals of its agents."""
 
     steps: tuple[TrajectoryStep, ...]
     metrics: TrajectoryMetrics
@@ -58,10 +58,9 @@ class MessageTrajectory(BaseModel, frozen=True):
 
 
 class MessageFollower:
-    """Shows the progress of messages; a message that a caller may not follow does not exist for
-    them.
+    """Shows the progress of messages. For a caller who may not follow a message, it does not exist.
 
-    When `stopping` is set, streams end so that clients continue at another process.
+    When `stopping` is set, streams end, so that clients continue at another process.
     """
 
     def __init__(self, channel: HttpChannel, stopping: asyncio.Event) -> None:
@@ -71,7 +70,9 @@ class MessageFollower:
     async def read_journal(
         self, access: ConversationAccess, message_id: str
     ) -> Sequence[JournalEntry]:
-        """Return the journal of a message that the caller may follow, else raise 404."""
+        """Return the journal of a message if the caller may follow it; raises a 404 error
+        otherwise.
+        """
         journal = await self._channel.replies.read_journal(access.question(message_id))
         if not journal or not may_follow(access.caller, journal[0]):
             raise unknown("message")
@@ -98,7 +99,9 @@ class MessageFollower:
     async def read_trajectory(
         self, access: ConversationAccess, message_id: str
     ) -> MessageTrajectory:
-        """Return the trajectory of a message; visitors are refused, as for its model usage."""
+        """Return the trajectory of a message. Visitors are rejected, as they are for its model
+        usage.
+        """
         if access.caller.public:
             raise ForbiddenError(
                 "expected a secret key: a trajectory contains results of tools",
@@ -113,7 +116,7 @@ class MessageFollower:
         )
 
     async def cancel(self, access: ConversationAccess, message_id: str, language: str) -> Response:
-        """End a message if it runs, and return its one outcome."""
+        """End a message if it is running, and return its outcome."""
         question = access.question(message_id)
         await self.read_journal(access, message_id)
         if await access.desk.cancel(question, reason=STOPPED):
@@ -124,7 +127,9 @@ class MessageFollower:
         return answer_response(access.shows(reply, language), message_id)
 
     async def replace(self, access: ConversationAccess, message_id: str) -> None:
-        """End a message that a newer one replaces; one that has ended keeps its outcome."""
+        """End a message that is replaced by a newer one. If it has already ended, it keeps its
+        outcome.
+        """
         await self.read_journal(access, message_id)
         if await access.desk.cancel(access.question(message_id)):
             log.info("message_superseded", message_id=message_id)
@@ -160,7 +165,7 @@ class MessageFollower:
         admission: Admission | None = None,
         deadline_seconds: float | None = None,
     ) -> EventStream:
-        """Return the stream of a message from a place in its journal."""
+        """Return the stream of a message, starting at a position in its journal."""
         return EventStream(
             access.desk,
             question,
@@ -177,7 +182,7 @@ class MessageFollower:
 
 
 def answer_response(answer: Answer, message_id: str) -> Response:
-    """Return the response with an answer."""
+    """Return the response that contains an answer."""
     return JSONResponse(
         answer.model_dump(mode="json", exclude_none=True), headers={"X-Message-Id": message_id}
     )
@@ -186,7 +191,7 @@ def answer_response(answer: Answer, message_id: str) -> Response:
 def count_progress(events: Iterable[Event]) -> JobProgress:
     """Return the last stage, and the number of its finished branches.
 
-    The branches of a branch, such as the calls of a worker, do not count as parts of the stage.
+    Nested branches, such as the calls of a worker, do not count as parts of the stage.
     """
     stage, begun, ended = None, frozenset[str](), set[str]()
     for event in events:

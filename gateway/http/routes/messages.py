@@ -1,4 +1,4 @@
-"""The routes of messages: send one, follow it, resume following it, cancel it."""
+"""The routes of messages: send a message, follow it, resume following it, and cancel it."""
 
 import asyncio
 import hashlib
@@ -43,7 +43,7 @@ STRATEGY = r"^(?:[a-z][a-z0-9_]{0,39})?$"
 EVENT_STREAM = "text/event-stream"
 RESPOND_ASYNC = "respond-async"
 WIDGET = "widget"
-"""The client name recorded for public keys, which every visitor of a website has."""
+"""The client name recorded for public keys, which are used by the visitors of a website."""
 EXAMPLE = """\
 id: 1763716000000-0.0
 event: stage
@@ -93,7 +93,7 @@ _EVENTS: dict[int | str, dict[str, object]] = {
 
 
 class NewMessage(BaseModel, frozen=True, extra="forbid"):
-    """A message: a question, an answer to a question back, or a command such as `/help`."""
+    """A message: a question, an answer to a clarifying question, or a command such as `/help`."""
 
     text: str = Field(
         min_length=1, max_length=LONGEST_CHARACTERS, examples=["How do I configure routing rules?"]
@@ -169,9 +169,10 @@ class Messages:
             idempotency_key: IdempotencyKey = None,
             prefer: Preference = None,
         ) -> Response:
-            """Answer with the message's one outcome, or with `Accept: text/event-stream` with
-            everything that happens until then. With `Prefer: respond-async` answer at once with
-            the status of the message."""
+            """Return the outcome of the message or, with `Accept: text/event-stream`, stream
+            everything that happens until then. With `Prefer: respond-async`, return the status of
+            the message immediately.
+            """
             message = _message(access, request, sent, idempotency_key)
             replaced = sent.supersedes
             if prefers_async(prefer):
@@ -187,7 +188,9 @@ class Messages:
         async def read_message(
             access: Annotated[ConversationAccess, ask], request: Request, message_id: MessageId
         ) -> MessageStatus:
-            """Return whether a message is still being answered, and its answer otherwise."""
+            """Return whether a message is still being answered or, once it has ended, its
+            answer.
+            """
             return await self._follower.read(access, message_id, choose_language(request))
 
         @router.get(
@@ -202,7 +205,7 @@ class Messages:
             message_id: MessageId,
             last_event_id: LastEventId = None,
         ) -> Response:
-            """Stream what happened after `Last-Event-ID`, else from the beginning."""
+            """Stream the events after `Last-Event-ID` or, without it, from the beginning."""
             language = choose_language(request)
             return await self._follower.follow(access, message_id, last_event_id, language)
 
@@ -214,8 +217,9 @@ class Messages:
         async def read_message_trajectory(
             access: Annotated[ConversationAccess, ask], message_id: MessageId
         ) -> MessageTrajectory:
-            """Return the thoughts, calls and observations so far, and what each agent took; for
-            secret keys."""
+            """Return the thoughts, calls, and observations so far, and the usage of each agent.
+            Requires a secret key.
+            """
             return await self._follower.read_trajectory(access, message_id)
 
         @router.post(
@@ -224,8 +228,9 @@ class Messages:
         async def cancel_message(
             access: Annotated[ConversationAccess, ask], request: Request, message_id: MessageId
         ) -> Response:
-            """End a message that is being answered, and return its one outcome: `superseded`, or
-            the outcome that it already had. Clients that follow the message receive the same."""
+            """End a message that is being answered, and return its outcome, which is `superseded`
+            or the outcome that it already had. Clients that follow the message receive the same.
+            """
             return await self._follower.cancel(access, message_id, choose_language(request))
 
         return router
@@ -233,7 +238,7 @@ class Messages:
     async def _admit(
         self, access: ConversationAccess, question: Question, replaced: str | None
     ) -> None:
-        """Admit a message; only then end the one that it replaces."""
+        """Admit a message, and only then end the message that it replaces."""
         await self._sender.admit(access.caller, question)
         if replaced is not None and replaced != question.message_id:
             await self._follower.replace(access, replaced)
@@ -241,7 +246,7 @@ class Messages:
     async def _start(
         self, access: ConversationAccess, message: Message, replaced: str | None
     ) -> Response:
-        """Accept a job, and return its status with the addresses at which it is followed."""
+        """Accept a job, and return its status with the URLs at which it can be followed."""
         order = replace(message.order, deadline_seconds=self._channel.job_seconds)
         message = replace(message, order=order)
         question = access.desk.question(message)
@@ -299,7 +304,9 @@ class Messages:
 
 
 def choose_way(access: ConversationAccess, caller: Principal, way: str | None) -> str | None:
-    """Return the way that a request names; raises for an unknown one, and for visitors."""
+    """Return the way of answering that a request names; raises an error if it is unknown, and for
+    visitors.
+    """
     if way is None:
         return None
     if caller.public:
@@ -315,7 +322,7 @@ def choose_way(access: ConversationAccess, caller: Principal, way: str | None) -
 
 
 def prefers_async(header: str | None) -> bool:
-    """Return whether a `Prefer` header asks for an answer before the work is done."""
+    """Return whether a `Prefer` header requests a response before the work is done."""
     wanted = (header or "").lower().replace(";", ",").split(",")
     return RESPOND_ASYNC in {preference.strip() for preference in wanted}
 

@@ -1,6 +1,6 @@
-"""Answers the questions of OpenAI's API, for both chat completions and responses. A request is
-admitted and answered, with or without streaming; a history whose last answer offered a choice is
-recognised when the client sends it again. The route determines the format of the answer.
+"""Answers questions sent through OpenAI's API, both chat completions and responses. A request is
+admitted and answered, with or without streaming. A history whose last answer offered options is
+recognized when the client sends it again. The route determines the format of the answer.
 """
 
 import asyncio
@@ -39,16 +39,17 @@ from gateway.http.sse import HEADERS, Admission, EventStream
 from gateway.text import clean_text
 
 OPENAI = "openai"
-"""The client in records of requests in the format of OpenAI."""
+"""The client name recorded for requests in the format of OpenAI."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedAnswer:
     """The content of a request, independent of its route.
 
-    `kind` names the route in ids. `messages` are a history that ends with the question, unless the
-    desk keeps the conversation: `conversation_id`, or a new one if `is_kept` and nothing was
-    answered before. `foreign_tool` is the parameter by which a caller offers tools.
+    `kind` identifies the route in IDs. `messages` is a history that ends with the question, unless
+    the desk stores the conversation. In that case, it is `conversation_id`, or a new one if
+    `is_kept` is true and there was no answer before. `foreign_tool` is the parameter with which a
+    caller offers tools.
     """
 
     kind: str
@@ -64,7 +65,9 @@ class WantedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AdmittedRequest:
-    """One request, counted against its limits; `is_kept`: the desk keeps its conversation."""
+    """A request that was counted against its limits; `is_kept` is true if the desk stores its
+    conversation.
+    """
 
     model: str
     desk: Desk
@@ -90,23 +93,25 @@ class StreamForm(Protocol):
         ...
 
     def add(self, text: str) -> str:
-        """Return the lines that add a text to the answer."""
+        """Return the lines that add text to the answer."""
         ...
 
     def end(self, answer: Answer, begins: int, usage: CompletionUsage) -> str:
-        """Return the last lines; the text of `answer` begins behind `begins` characters."""
+        """Return the last lines; the text of `answer` begins after `begins` characters."""
         ...
 
 
 @dataclass(slots=True)
 class ShownText:
-    """The text of a draft that a client was sent; nothing of it can be replaced."""
+    """The text of a draft that was sent to a client. No part of it can be replaced."""
 
     text: str = ""
     _draft: str = ""
 
     def extend(self, draft: Fields) -> str:
-        """Return the text that a draft adds; empty if it does not continue the text."""
+        """Return the text that a draft adds, or an empty string if it does not continue the
+        text.
+        """
         offset = draft.get("offset")
         kept = self._draft[: offset if isinstance(offset, int) else 0]
         self._draft = f"{kept}{draft.get('text')}"
@@ -118,7 +123,7 @@ class ShownText:
 
 
 class OpenAiQuestions:
-    """Admits and answers requests; `turns` of a request's history are read."""
+    """Admits and answers requests; at most `turns` turns of a request's history are read."""
 
     def __init__(
         self, channel: HttpChannel, stopping: asyncio.Event, sender: QuestionSender, *, turns: int
@@ -181,7 +186,7 @@ class OpenAiQuestions:
         return self._channel.desk(caller, model)
 
     async def find_conversation(self, caller: Principal, desk: Desk, response_id: str) -> str:
-        """Return the id of the kept conversation of a response; raises `InvalidRequestError`."""
+        """Return the id of the stored conversation of a response; raises `InvalidRequestError`."""
         here = desk.name_question("-", "-")
         digest = _digest_response(caller.key_id, response_id)
         conversation = await self._channel.conversations.thread(here, digest)
@@ -198,7 +203,7 @@ class OpenAiQuestions:
     async def answer(
         self, asked: AdmittedRequest, response_id: str = ""
     ) -> tuple[Answer, CompletionUsage]:
-        """Return the answer, and the tokens that it took."""
+        """Return the answer, and the tokens that it used."""
         reply = await self._sender.ask(asked.caller, asked.desk, asked.message)
         answer = asked.shows(reply, asked.language)
         self._channel.meter.count_outcome(answer.outcome.value)
@@ -265,13 +270,13 @@ class OpenAiQuestions:
         return "".join([*lines, form.end(answer, begins, await self._count_usage(asked))])
 
     def _correct(self, answer: Answer, shown: ShownText) -> str:
-        """Return the lines above an answer that does not continue the draft; empty otherwise."""
+        """Return the lines above an answer that does not continue the draft, or an empty string."""
         if answer.text.startswith(shown.text):
             return ""
         return f"\n\n{self._channel.words('retracted', answer.language)}\n\n"
 
     async def _find_pause(self, desk: Desk, history: RequestHistory, key_id: str) -> Pause | None:
-        """Return the clarification that this history ends with, if it does."""
+        """Return the clarification at the end of this history, if there is one."""
         if not history.shown:
             return None
         here = desk.name_question("-", "-")
@@ -284,9 +289,7 @@ class OpenAiQuestions:
         return usage_of(await self._channel.replies.read_journal(asked.question))
 
     async def _keep(self, asked: AdmittedRequest, answer: Answer, response_id: str) -> None:
-        """Store a digest by which the client's next request is recognised as part of the
-        conversation.
-        """
+        """Store a digest that identifies the client's next request as part of the conversation."""
         threads = self._channel.conversations
         if asked.is_kept and response_id:
             digest = _digest_response(asked.caller.key_id, response_id)

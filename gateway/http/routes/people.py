@@ -1,4 +1,4 @@
-"""The routes for the desk's data about a person: preferences, statistics, erasure."""
+"""The routes for the desk's data about a person: preferences, statistics, and erasure."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -26,14 +26,16 @@ UserId = Annotated[
 
 
 class ChosenPreferences(BaseModel):
-    """What the person chose for all their conversations, in the chat or by a command."""
+    """The preferences that the person set for all of their conversations, in the chat or with a
+    command.
+    """
 
     language: str | None = Field(None, description="ISO 639-1", examples=["de"])
     style: AnswerStyle | None = Field(None, description="form of the answers", examples=["shorter"])
 
 
 class PersonStatistics(BaseModel):
-    """How the recorded questions of the person ended, and how they rated the answers."""
+    """The outcomes of the person's recorded questions, and their ratings of the answers."""
 
     questions: int = 0
     conversations: int = 0
@@ -48,21 +50,21 @@ class PersonStatistics(BaseModel):
 
 
 class Person(BaseModel):
-    """A person as an assistant knows them."""
+    """A person as known to an assistant."""
 
     preferences: ChosenPreferences
     statistics: PersonStatistics
 
 
 class ListedPerson(PersonStatistics):
-    """A person in the list of the owner."""
+    """A person in the owner's list."""
 
     person: str = Field(description="pseudonym, as in the console and in `refdesk forget`")
     name: str = Field("", description="as the channel names the person, if names are recorded")
 
 
 class PersonList(BaseModel):
-    """The people who asked, the most recent first."""
+    """The people who asked questions, with the most recent first."""
 
     people: list[ListedPerson]
     has_more: bool
@@ -88,7 +90,9 @@ def people_router(channel: HttpChannel, people: PersonalData) -> APIRouter:
         user_id: UserId = None,
         assistant: AssistantName = None,
     ) -> Person:
-        """Return what a person chose, and how their recorded questions to an assistant ended."""
+        """Return a person's preferences, and the outcomes of their recorded questions to an
+        assistant.
+        """
         person, own = _find_person(caller, user_id), _name(channel, caller, assistant)
         chosen = await people.read_choice(own, person)
         person_figures = await people.list_figures([own], person=person, limit=1)
@@ -105,8 +109,9 @@ def people_router(channel: HttpChannel, people: PersonalData) -> APIRouter:
         user_id: UserId = None,
         assistant: AssistantName = None,
     ) -> ForgottenData:
-        """Erase what a person chose, and every recorded conversation of theirs with an
-        assistant."""
+        """Erase a person's preferences, and all of their recorded conversations with an
+        assistant.
+        """
         person, own = _find_person(caller, user_id), _name(channel, caller, assistant)
         done = await people.forget([own], person)
         return ForgottenData(conversations=done.conversations, has_more=done.has_more)
@@ -117,7 +122,7 @@ def people_router(channel: HttpChannel, people: PersonalData) -> APIRouter:
         assistant: AssistantName = None,
         page: Annotated[int, Query(ge=1, le=10_000)] = 1,
     ) -> PersonList:
-        """Return the people of an assistant under their pseudonyms, with their statistics."""
+        """Return the people who use an assistant, under their pseudonyms, with their statistics."""
         own = _name(channel, caller, assistant)
         offset = (page - 1) * PAGE
         person_figures = await people.list_figures([own], offset=offset, limit=PAGE + 1)

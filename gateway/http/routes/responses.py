@@ -1,7 +1,8 @@
-"""The route of OpenAI's responses: answers as items, streamed as events.
+"""The route for OpenAI's responses, with answers as items that are streamed as events.
 
-The first response of a conversation is kept by the desk, unless `store` is false: the next request
-names it as `previous_response_id`. A client that sends its history keeps the conversation itself.
+The desk stores the first response of a conversation, unless `store` is false, so that the next
+request can refer to it as `previous_response_id`. A client that sends its history stores the
+conversation itself.
 """
 
 import json
@@ -31,11 +32,11 @@ from gateway.http.routes.openai_questions import AdmittedRequest, OpenAiQuestion
 from gateway.person_tokens import LONGEST_PERSON
 
 TEXTS = {"input_text": "text", "output_text": "text"}
-"""Kinds of content, as chat completions name them."""
+"""Content types, mapped to their names in chat completions."""
 
 
 class InputMessage(BaseModel, frozen=True, extra="ignore"):
-    """A message of the input; items of another `type` are refused."""
+    """A message in the input; items with any other `type` are rejected."""
 
     type: str = "message"
     role: Literal["system", "developer", "user", "assistant"] = "user"
@@ -43,13 +44,13 @@ class InputMessage(BaseModel, frozen=True, extra="ignore"):
 
 
 class NamedConversation(BaseModel, frozen=True, extra="ignore"):
-    """A conversation that the desk keeps."""
+    """A conversation that the desk stores."""
 
     id: str = Field(pattern=ID)
 
 
 class ResponseRequest(BaseModel, frozen=True, extra="ignore"):
-    """A request; parameters of a model (temperature, instructions) have no effect."""
+    """A request. Model parameters (temperature, instructions) have no effect."""
 
     model: str = Field(max_length=64, examples=["default"])
     input: str | Annotated[list[InputMessage], Field(min_length=1, max_length=500)] = Field(
@@ -81,7 +82,7 @@ class ResponseObject(BaseModel, extra="allow"):
 
 
 class Responses:
-    """Answers in the form of OpenAI's responses."""
+    """Answers in the format of OpenAI's responses."""
 
     def __init__(self, channel: HttpChannel, questions: OpenAiQuestions) -> None:
         self._channel = channel
@@ -150,7 +151,7 @@ class EventForm:
     _place: Fields = field(init=False)
 
     def __post_init__(self) -> None:
-        """Name the one item of the output and its one content."""
+        """Set the id of the single output item and of its single content part."""
         item_id = f"msg_{self.asked.question.message_id}"
         self._place = {"item_id": item_id, "output_index": 0, "content_index": 0}
 
@@ -281,7 +282,7 @@ def _content(text: str, annotations: list[JsonValue]) -> Fields:
 
 
 def _list_annotations(answer: Answer, begins: int) -> list[JsonValue]:
-    """Return the citations as responses have them: without the level of chat completions."""
+    """Return the citations in the format of responses, without the nesting of chat completions."""
     listed = annotations_of(answer, offset=begins)
     annotations = [citation["url_citation"] for citation in listed if isinstance(citation, dict)]
     return [

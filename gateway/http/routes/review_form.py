@@ -1,4 +1,4 @@
-"""The forms of a review: the request and the answer."""
+"""The request and response formats of a review."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ LONGEST_FOCUS = 2_000
 JSON_FORM = "application/json"
 _LONGEST_SHOWN = 300
 _MARK = "~"
-"""Separates conversation and message in the id of a review; our message ids do not have it."""
+"""Separates conversation and message in the id of a review; our message ids do not contain it."""
 
 DocumentName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
 RuleNames = Annotated[
@@ -47,7 +47,7 @@ Specialists = Annotated[
 
 
 class NewReview(BaseModel, frozen=True, extra="forbid"):
-    """A review of documents against rules; both are named by id, file or title."""
+    """A review of documents against rules; both are specified by id, file, or title."""
 
     document: DocumentName | None = Field(
         None, description="the document to review: one of the conversation, or one of the index"
@@ -86,13 +86,13 @@ class NewReview(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def names(self) -> list[str]:
-        """The documents to review, by the names of the request."""
+        """The documents to review, as named in the request."""
         own = [] if self.document is None else [self.document]
         return list(dict.fromkeys((*own, *self.documents)))
 
 
 class ReviewCounts(BaseModel, frozen=True, extra="ignore"):
-    """How many requirements have which verdict."""
+    """The number of requirements with each verdict."""
 
     requirements: int
     compliant: int
@@ -105,7 +105,7 @@ class ReviewCounts(BaseModel, frozen=True, extra="ignore"):
 
 
 class ReviewSection(BaseModel, frozen=True, extra="ignore"):
-    """Whether a part of a review was made: an empty list alone does not say it."""
+    """Whether a part of a review was completed, which an empty list alone does not show."""
 
     state: str = Field(
         description="result, nothing (it ran and had nothing to report), incomplete, failed, "
@@ -116,7 +116,7 @@ class ReviewSection(BaseModel, frozen=True, extra="ignore"):
 
 
 class ReviewEstimate(BaseModel, frozen=True):
-    """What a review takes about: the calls of models, their tokens, their price, and the time."""
+    """Estimates for a review: the number of model calls, their tokens and price, and the time."""
 
     model: str
     calls: int
@@ -128,7 +128,7 @@ class ReviewEstimate(BaseModel, frozen=True):
 
 
 class EstimatedReview(BaseModel, frozen=True):
-    """A review that has not begun: its documents, and what it would take."""
+    """A review that has not begun: its documents, and estimates for it."""
 
     documents: list[ConversationDocument]
     against: list[ConversationDocument]
@@ -136,7 +136,7 @@ class EstimatedReview(BaseModel, frozen=True):
 
 
 class Review(BaseModel):
-    """A review: a job with events, which ends with one answer and a report."""
+    """A review, which is a job with events that ends with one answer and a report."""
 
     id: str = Field(description="id of the review, used in its addresses")
     conversation_id: str
@@ -197,7 +197,9 @@ class ReviewName(BaseModel, frozen=True):
 
 
 def read_review_id(review_id: str) -> ReviewName:
-    """Return the conversation and message of a review's id; an impossible one is unknown."""
+    """Return the conversation and message in a review's id; an impossible id is treated as
+    unknown.
+    """
     conversation_id, mark, message_id = review_id.rpartition(_MARK)
     if not mark or not conversation_id or not message_id:
         raise unknown("review")
@@ -207,7 +209,9 @@ def read_review_id(review_id: str) -> ReviewName:
 def digest_request(
     documents: Sequence[DocumentEntry], against: Sequence[DocumentEntry], review: NewReview
 ) -> str:
-    """Return a digest of all that a review depends on, so that one id names one review."""
+    """Return a digest of everything that a review depends on, so that one id identifies one
+    review.
+    """
     asked = [
         [document.id for document in documents],
         [entry.id for entry in against],
@@ -220,7 +224,7 @@ def digest_request(
 
 
 def refuse_empty(review: NewReview) -> None:
-    """Raise `InvalidRequestError` for a review of nothing."""
+    """Raise `InvalidRequestError` for a review without documents."""
     if not review.names:
         raise InvalidRequestError(
             "expected a document to review in `document`, or its bytes as the body with `name` "
@@ -231,9 +235,9 @@ def refuse_empty(review: NewReview) -> None:
 
 
 async def read_form(request: Request, stated: Mapping[str, object]) -> NewReview:
-    """Return the review that a body describes, with the fields that the address states.
+    """Return the review described in a request body, with the fields in the URL.
 
-    Raises `InvalidRequestError`, also for a field that both state.
+    Raises `InvalidRequestError`, also for a field that is in both.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON_FORM:
@@ -257,13 +261,13 @@ async def read_form(request: Request, stated: Mapping[str, object]) -> NewReview
 
 
 def split_names(given: list[str] | None) -> list[str]:
-    """Return the names of a parameter that may be repeated, and may have commas."""
+    """Return the names in a parameter that may be repeated, and may contain commas."""
     parts = (name.strip() for value in given or [] for name in value.split(","))
     return [part for part in parts if part]
 
 
 def validate_review(fields: object) -> NewReview:
-    """Return the review of these fields; raises `InvalidRequestError`."""
+    """Return the review with these fields; raises `InvalidRequestError`."""
     try:
         return NewReview.model_validate(fields)
     except ValidationError as error:
@@ -278,7 +282,7 @@ def validate_review(fields: object) -> NewReview:
 
 
 def name_review(caller: Principal, review: NewReview, idempotency_key: str | None) -> ReviewName:
-    """Return the names of a review: equal keys of one caller name one review."""
+    """Return the name of a review; equal keys of one caller identify the same review."""
     if idempotency_key is None:
         message_id = uuid4().hex
         own = f"review-{message_id}"
@@ -290,6 +294,6 @@ def name_review(caller: Principal, review: NewReview, idempotency_key: str | Non
 
 
 def list_titles(documents: Sequence[DocumentEntry]) -> str:
-    """Return the titles of documents in one line."""
+    """Return the titles of documents on one line."""
     listed = ", ".join(document.title for document in documents)
     return listed if len(listed) <= _LONGEST_SHOWN else f"{listed[: _LONGEST_SHOWN - 1]}…"

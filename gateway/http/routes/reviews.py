@@ -1,7 +1,7 @@
-"""The routes of reviews: start one, follow it, read it, cancel it, get its report.
+"""The routes of reviews: start, follow, read, and cancel a review, and get its report.
 
-A review is a message like any other, with more time: its events, its one outcome and its erasure
-are those of messages.
+A review is a message like any other, but with a longer time limit. Its events, its outcome, and its
+erasure work as for other messages.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ from gateway.review_ports import (
 
 WAY = "specialists"
 _NOT_MADE = frozenset({"failed", "not_requested", "not_judged"})
-"""States of a section without a result from its specialist."""
+"""States of a section for which its specialist produced no result."""
 BASE = "/v1/reviews"
 ReviewId = Annotated[str, Path(max_length=300, description="`id` of a review")]
 _BODIES: dict[str, object] = {
@@ -88,12 +88,12 @@ _REPORT: dict[int | str, dict[str, object]] = {
     }
 }
 EstimateReview = Callable[[int, int], Awaitable[ReviewEstimate | None]]
-"""Returns the estimate of a review from the numbers of passages in the rules and documents."""
+"""Returns the estimate for a review, given the numbers of passages in the rules and documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """The file of a request that sends one instead of naming a document."""
+    """The file in a request that uploads a document instead of naming one."""
 
     name: str
     data: bytes
@@ -101,13 +101,13 @@ class Upload:
 
 
 async def estimate_nothing(_rules: int, _documents: int) -> ReviewEstimate | None:
-    """Return no estimate: no model is in use."""
+    """Return no estimate, because no model is in use."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewParts:
-    """The dependencies of reviews besides the channel."""
+    """The dependencies of reviews in addition to the channel."""
 
     attachments: StoredAttachments
     documents: NamedDocumentFinder
@@ -170,10 +170,11 @@ class ReviewRoutes:
             ] = False,
             idempotency_key: IdempotencyKey = None,
         ) -> Response:
-            """Accept a review and answer at once. The body is JSON that names documents, or the
-            bytes of one file, which then belongs to the conversation of the review alone. Each
-            field of the JSON may stand in the address instead. With `estimate_only` nothing begins,
-            and the answer (200) says what the review would take."""
+            """Accept a review and respond immediately. The body is JSON that names documents, or
+            the bytes of one file, which then belongs only to the conversation of the review. Each
+            JSON field can be passed in the URL instead. With `estimate_only`, the review is not
+            started, and the response (200) contains an estimate.
+            """
             stated: dict[str, object] = {
                 "against": against,
                 "conversation_id": conversation_id,
@@ -204,8 +205,9 @@ class ReviewRoutes:
             review_id: ReviewId,
             assistant: AssistantName = None,
         ) -> Review:
-            """Return whether a review still runs, and how far it is; its answer once it has
-            ended."""
+            """Return whether a review is still running, and its progress, or its answer once it has
+            ended.
+            """
             access, name = await self._enter(caller, assistant, review_id)
             return await self._read(access, name, choose_language(request))
 
@@ -222,7 +224,9 @@ class ReviewRoutes:
             assistant: AssistantName = None,
             last_event_id: LastEventId = None,
         ) -> Response:
-            """Stream the events of a review after `Last-Event-ID`, as those of a message."""
+            """Stream the events of a review after `Last-Event-ID`, in the same way as those of a
+            message.
+            """
             access, name = await self._enter(caller, assistant, review_id)
             language = choose_language(request)
             return await self._follower.follow(access, name.message_id, last_event_id, language)
@@ -239,7 +243,7 @@ class ReviewRoutes:
             review_id: ReviewId,
             assistant: AssistantName = None,
         ) -> Review:
-            """End a review that runs; one that has ended stays as it is."""
+            """End a running review. A review that has already ended is not changed."""
             access, name = await self._enter(caller, assistant, review_id)
             language = choose_language(request)
             await self._follower.cancel(access, name.message_id, language)
@@ -259,8 +263,10 @@ class ReviewRoutes:
                 Literal["md", "html", "pdf", "docx", "json"], Query(alias="format")
             ] = "md",
         ) -> Response:
-            """Return the report as Markdown, as one HTML page, as PDF, as DOCX, or as JSON: each
-            requirement with its verdict, and the words and places of both sides."""
+            """Return the report as Markdown, as a single HTML page, as PDF, as DOCX, or as JSON,
+            which contains each requirement with its verdict, and the text and location on both
+            sides.
+            """
             access, name = await self._enter(caller, assistant, review_id)
             return await self._render(access, name, ReportForm(form))
 
@@ -326,7 +332,7 @@ class ReviewRoutes:
     async def _collect(
         self, access: ConversationAccess, given: NewReview | Upload
     ) -> Sequence[DocumentEntry]:
-        """Return the documents to review, one of which may be part of the request."""
+        """Return the documents to review, one of which may be uploaded in the request."""
         if isinstance(given, Upload):
             question, groups = access.question(), access.caller.groups
             attached = await self._parts.attachments.attach(
@@ -389,8 +395,8 @@ class ReviewRoutes:
     async def _drop_unused(
         self, question: Question, documents: Sequence[DocumentEntry], *, is_new: bool
     ) -> None:
-        """Erase the file that came with a review that was not accepted, and a conversation in which
-        nothing else has begun.
+        """Erase the uploaded file of a review that was not accepted, and the conversation if it
+        contains nothing else.
         """
         for document in documents:
             if document.is_new:
@@ -425,7 +431,9 @@ class ReviewRoutes:
     async def _read_findings(
         self, access: ConversationAccess, name: ReviewName, reported: Mapping[str, JsonValue]
     ) -> dict[str, object]:
-        """Return counts and findings of a report; only the counts if it is no longer stored."""
+        """Return the counts and findings of a report, or only the counts if it is no longer
+        stored.
+        """
         question = access.question(name.message_id)
         opens = self._channel.links.of(access.caller, question)
         report = await self._parts.reports.render(question, reported, ReportForm.JSON, opens)

@@ -1,4 +1,4 @@
-"""The routes with which programs add, list, remove and read the sources of documents."""
+"""The routes with which programs add, list, remove, and sync document sources."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -54,7 +54,7 @@ def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
     async def list_sources(
         caller: Annotated[Principal, writer], assistant: AssistantName = None
     ) -> SourceList:
-        """Return the sources of an assistant with their state."""
+        """Return the sources of an assistant with their states."""
         states = await run_in_threadpool(keeper.list_sources, _name(channel, caller, assistant))
         return SourceList(sources=[_show(source_state) for source_state in states])
 
@@ -62,7 +62,7 @@ def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
     async def add_source(
         caller: Annotated[Principal, writer], wanted: NewSource, assistant: AssistantName = None
     ) -> SourceEntry:
-        """Add a source, or change its schedule. It is read by its schedule, or by `sync`."""
+        """Add a source, or change its schedule. It is ingested on its schedule, or with `sync`."""
         own = _name(channel, caller, assistant)
         try:
             return _show(await keeper.add_source(own, wanted))
@@ -73,7 +73,7 @@ def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
     async def remove_source(
         caller: Annotated[Principal, writer], source_id: SourceId, assistant: AssistantName = None
     ) -> Response:
-        """Read a source no more. Its documents stay until they are removed."""
+        """Stop ingesting a source. Its documents are kept until they are removed."""
         own = _name(channel, caller, assistant)
         place = (await _find(keeper, own, source_id)).place
         await run_in_threadpool(keeper.forget_source, own, place)
@@ -83,7 +83,9 @@ def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
     async def sync_source(
         caller: Annotated[Principal, writer], source_id: SourceId, assistant: AssistantName = None
     ) -> SourceEntry:
-        """Begin to read a source, unless it is being read; the list shows how it goes."""
+        """Start ingesting a source, unless it is already being ingested. The list shows the
+        progress.
+        """
         own = _name(channel, caller, assistant)
         keeper.read_again(own, (await _find(keeper, own, source_id)).place)
         return _show(await _find(keeper, own, source_id))
@@ -92,7 +94,9 @@ def sources_router(channel: HttpChannel, keeper: SourceKeeper) -> APIRouter:
     async def stop_source(
         caller: Annotated[Principal, writer], source_id: SourceId, assistant: AssistantName = None
     ) -> SourceEntry:
-        """Stop reading a source, if it is being read; the next reading goes on where it stopped."""
+        """Stop the current ingestion of a source, if any. The next ingestion continues where it
+        stopped.
+        """
         own = _name(channel, caller, assistant)
         keeper.stop_reading(own, (await _find(keeper, own, source_id)).place)
         return _show(await _find(keeper, own, source_id))

@@ -1,1 +1,1 @@
-"""The edges between passages, which ingestion writes and `graph_search` follows."""
+"""The edges between passages, which are written during ingestion and followed by `graph_search`."""

@@ -1,7 +1,7 @@
-"""The names with which texts refer to documents: titles, and the codes at the beginning of titles.
+"""The names by which texts refer to documents: titles, and the codes at the beginning of titles.
 
-Names are compared by their words, without case and punctuation: "AC-2 (10)" names the document
-whose title begins with "AC-2(10)", "Article 6(2)" the one that begins with "Article 6".
+Names are compared by words, ignoring case and punctuation: "AC-2 (10)" refers to the document whose
+title begins with "AC-2(10)", and "Article 6(2)" to the one that begins with "Article 6".
 """
 
 import re
@@ -20,7 +20,7 @@ Words = tuple[str, ...]
 
 
 class NameTable:
-    """Names by their first words: finds all of them in a text, those that overlap too."""
+    """Names by their first words, which finds all names in a text, including overlapping ones."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._lengths: dict[str, set[int]] = {}
@@ -33,7 +33,7 @@ class NameTable:
         return len(self._names)
 
     def find_all(self, text: str) -> list[str]:
-        """Return the names in a text, each once."""
+        """Return the names in a text, without duplicates."""
         words = split_words(text)
         names: dict[str, None] = {}
         for start, word in enumerate(words):
@@ -50,14 +50,16 @@ def split_words(text: str) -> list[str]:
 
 
 def list_called_names(title: str) -> list[str]:
-    """Return the names of a document with a title, in lower case with single spaces, each once."""
+    """Return the names of a document with this title, in lower case with single spaces, without
+    duplicates.
+    """
     return list(dict.fromkeys(" ".join(name) for name in _list_names(title)))
 
 
 def list_word_runs(text: str, most_words: int) -> list[str]:
-    """Return the runs of words of a text that may be names, each once.
+    """Return the sequences of words in a text that may be names, without duplicates.
 
-    `most_words` bounds the part of the text that is read.
+    `most_words` limits the part of the text that is read.
     """
     words = split_words(text)[:most_words]
     runs = (

@@ -1,6 +1,7 @@
-"""Finds the names mentioned in a text: runs of capitalised words, codes, quoted phrases.
+"""Finds the names mentioned in a text: sequences of capitalized words, codes, and quoted phrases.
 
-It works for scripts with capital letters; in others only codes and quoted phrases are found.
+It works for scripts with capital letters. In other scripts, only codes and quoted phrases are
+found.
 """
 
 import re
@@ -28,14 +29,16 @@ _OPENING = frozenset(
         "new", "also", "both", "each", "all", "no", "not", "see", "note", "such", "under",
     }
 )  # fmt: skip
-"""Words that begin a sentence and are not part of a name."""
+"""Words that begin a sentence and do not belong to a name."""
 _JOINING = frozenset("'\u2019.-&")
 _LONGEST_TEXT = 20_000
 _MOST_WORDS = 10
 
 
 def find_mentioned_names(text: str) -> dict[str, int]:
-    """Return the names in a text, in lower case with single spaces, and how often each occurs."""
+    """Return the names in a text, in lower case with single spaces, and the number of their
+    occurrences.
+    """
     mentioned_names: dict[str, int] = {}
     for name in _list_names(text[:_LONGEST_TEXT]):
         mentioned_names[name] = mentioned_names.get(name, 0) + 1
@@ -56,7 +59,7 @@ def _list_names(text: str) -> Iterator[str]:
 
 
 def _list_runs(text: str) -> Iterator[list[str]]:
-    """Yield runs of capitalised words, which may contain words such as `of`."""
+    """Yield sequences of capitalized words, which may contain words such as `of`."""
     run: list[str] = []
     pending: list[str] = []
     for token in _TOKEN.findall(text):

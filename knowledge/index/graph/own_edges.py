@@ -1,8 +1,8 @@
 """Finds the edges of a passage within its own document.
 
-These are the names that it mentions, the passages of its document that it refers to ("see Section
-4", "as described in 'Fees'"), and the passage above it: the first one of the section that encloses
-its own.
+These are the names that it mentions, the passages in its document that it refers to ("see Section
+4", "as described in 'Fees'"), and the passage above it, which is the first one in the enclosing
+section.
 """
 
 import re
@@ -33,7 +33,7 @@ _LEAST_HEADING = 4
 
 @dataclass(frozen=True, slots=True)
 class OwnEdges:
-    """The edges of a passage; `references` and `parent` are ordinals of its document."""
+    """The edges of a passage; `references` and `parent` are ordinals within its document."""
 
     mentioned: tuple[str, ...]
     references: tuple[int, ...] = ()
@@ -41,7 +41,7 @@ class OwnEdges:
 
 
 def find_own_edges(title: str, chunks: Sequence[Chunk]) -> list[OwnEdges]:
-    """Return the edges of each chunk of a document, in their order."""
+    """Return the edges of each chunk of a document, in order."""
     leads: dict[tuple[str, ...], int] = {}
     for chunk in chunks:
         leads.setdefault(chunk.heading_path, chunk.ordinal)
@@ -59,7 +59,7 @@ def find_own_edges(title: str, chunks: Sequence[Chunk]) -> list[OwnEdges]:
 def _index_headings(
     leads: Mapping[tuple[str, ...], int],
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the first passages below headings, by their numbers and by their words."""
+    """Return the first passages below headings, by the headings' numbers and by their words."""
     numbers: dict[str, int] = {}
     names: dict[str, int] = {}
     for path, ordinal in leads.items():

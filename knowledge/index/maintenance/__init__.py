@@ -1,1 +1,1 @@
-"""Keeps an index complete after a kill, and small in memory while it grows."""
+"""Keeps an index complete after a kill, and its memory usage low while it grows."""

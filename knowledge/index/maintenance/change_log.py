@@ -1,8 +1,9 @@
 """Records which documents are being changed, so that a restart after a kill checks only these.
 
-The first line of the file identifies the boot of the machine, each further line the documents of
-one change. A flush makes earlier changes durable: the file then keeps only the last change. After a
-restart of the machine, unflushed changes may be lost, so the incomplete documents are unknown.
+The first line of the file identifies the boot of the machine, and each further line contains the
+documents of one change. A flush makes earlier changes durable, after which the file contains only
+the last change. After a restart of the machine, unflushed changes may be lost, so the incomplete
+documents are unknown.
 """
 
 import json
@@ -16,8 +17,8 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 class ChangeLog:
     """The changes since the last flush, in a file that exists until the index is closed.
 
-    `was_interrupted`: the previous process was killed after a change. `documents` are those that it
-    may have left incomplete; None if unknown.
+    `was_interrupted` is true if the previous process was killed after a change. `documents`
+    contains those that it may have left incomplete, or is None if they are unknown.
     """
 
     def __init__(self, path: Path) -> None:
@@ -28,7 +29,7 @@ class ChangeLog:
         self.documents: Collection[str] | None = _read(path) if self.was_interrupted else ()
 
     def begin(self, documents: Collection[str]) -> None:
-        """Record documents before the first of their points changes."""
+        """Record documents before the first of their points is changed."""
         self._last = documents
         if self._is_new and not self.was_interrupted:
             self._replace()
@@ -38,7 +39,7 @@ class ChangeLog:
         self._is_new = False
 
     def keep_last(self) -> None:
-        """Forget the changes before the last one, after they were flushed."""
+        """Remove the changes before the last one, after they were flushed."""
         if not self._is_new and not self.was_interrupted:
             self._replace()
 
@@ -50,7 +51,7 @@ class ChangeLog:
         self.close()
 
     def close(self) -> None:
-        """Remove the file after everything was flushed, unless something is to be repaired."""
+        """Remove the file after everything was flushed, unless something has to be repaired."""
         if not self.was_interrupted:
             self._path.unlink(missing_ok=True)
             self._is_new = True
@@ -72,7 +73,9 @@ def _read(path: Path) -> Collection[str] | None:
 
 
 def _read_boot() -> str:
-    """Return the identity of this boot of the machine; empty if the system provides none."""
+    """Return an identifier for this boot of the machine, or an empty string if the system provides
+    none.
+    """
     return _BOOT.read_text("ascii").strip() if _BOOT.exists() else ""
 
 

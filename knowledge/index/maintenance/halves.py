@@ -1,4 +1,4 @@
-"""Removes incomplete documents of a killed process; they are ingested again."""
+"""Removes documents that a killed process left incomplete; they are ingested again."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -7,15 +7,15 @@ from knowledge.index.engine import Engine
 from knowledge.index.points import layout
 
 LONGEST_WRITE_SECONDS = 3600.0
-"""Nobody writes one document for so long."""
+"""Longer than writing a single document takes."""
 _AT_ONCE = 50
 
 
 async def remove_halves(engine: Engine, documents: Collection[str] | None) -> None:
     """Remove chunks without their document, and documents with missing chunks.
 
-    Reads only the points of these documents; if they are unknown, those of all documents, page by
-    page.
+    Reads only the points of these documents or, if they are unknown, those of all documents, page
+    by page.
     """
     if documents is None:
         await _check(engine, {})
@@ -26,9 +26,10 @@ async def remove_halves(engine: Engine, documents: Collection[str] | None) -> No
 
 
 async def remove_orphans(engine: Engine, before: float) -> None:
-    """Remove chunks that no document names: a killed writer left them before a time.
+    """Remove chunks that do not belong to a document and that a killed writer left before a given
+    time.
 
-    Younger ones may be those of a writer that is about to name them.
+    Newer ones may come from a writer that is about to write their document.
     """
     documents = await engine.scroll({"kind": "document"}, fields=["version", "chunks"])
     named = {document.payload["version"] for document in documents}

@@ -1,8 +1,9 @@
-"""Opens the files of an embedded index, and decides which of them are held in memory.
+"""Opens the files of an embedded index, and determines which of them are held in memory.
 
-Vectors, texts, lists of words and of values are on disk and mapped; eight-bit copies of vectors are
-in memory. A segment is built as a whole, in memory: therefore its size is limited, and a large
-index has several. Each costs a search about half a millisecond of processor time.
+Vectors, texts, and lists of words and values are on disk and memory-mapped; eight-bit copies of
+vectors are in memory. A segment is built as a whole in memory. Therefore, its size is limited, and
+a large index has several segments. Each of them costs a search about half a millisecond of
+processor time.
 """
 
 import json
@@ -19,12 +20,13 @@ from knowledge.index.points import layout
 POINTS_PER_SEGMENT = 50_000
 _BYTES_OF_NUMBER = 4
 _INCOMPLETE = "incomplete"
-"""A file that exists while an empty index is created; the remains of a killed process are
-removed."""
+"""A file that exists while an empty index is being created, so that the remains of a killed process
+can be removed.
+"""
 
 
 def open_shard(folder: Path, dimensions: int) -> edge.EdgeShard:
-    """Open the index in a folder, or make an empty one; raises `IndexUnavailable`."""
+    """Open the index in a folder, or create an empty one; raises `IndexUnavailable`."""
     shard, incomplete = folder / "shard", folder / _INCOMPLETE
     try:
         if (shard / "edge_config.json").exists() and not incomplete.exists():
@@ -49,7 +51,7 @@ def index_fields(shard: edge.EdgeShard, fields: Sequence[str]) -> None:
 
 
 def _create(folder: Path, dimensions: int) -> edge.EdgeShard:
-    """Make an empty index and open it."""
+    """Create an empty index and open it."""
     folder.mkdir(parents=True)
     shard = edge.EdgeShard.create(str(folder), _configuration(dimensions))
     index_fields(shard, (*layout.INDEXED, *layout.NAMED))
@@ -58,10 +60,12 @@ def _create(folder: Path, dimensions: int) -> edge.EdgeShard:
 
 
 def _configuration(dimensions: int) -> edge.EdgeConfig:
-    """Return the settings of a new index: vectors and texts stay on disk, small copies in memory.
+    """Return the settings for a new index: vectors and texts are on disk, and small copies in
+    memory.
 
-    The eight-bit copies of vectors find candidates, whose scores then come from the vectors of 16
-    bits a number: pages of their file are in memory as often as searches look at them.
+    The eight-bit copies of vectors are used to find candidates, which are then scored with vectors
+    of 16 bits per number. How much of the vector file is in memory depends on how often searches
+    read it.
     """
     small = edge.ScalarQuantizationConfig(edge.ScalarType.Int8, quantile=0.99)
     dense = edge.EdgeVectorParams(
@@ -80,9 +84,9 @@ def _configuration(dimensions: int) -> edge.EdgeConfig:
 
 
 def _adapt_configuration(shard: Path, dimensions: int) -> edge.EdgeConfig:
-    """Return the settings of an existing index with the size limit of its next segments.
+    """Return the settings of an existing index, with the size limit for its further segments.
 
-    Its vectors, which may be those of another model or an earlier format, are not changed.
+    Its vectors, which may come from a different model or an earlier format, are not changed.
     """
     present = json.loads((shard / "edge_config.json").read_text("utf-8"))["sparse_vectors"]
     return edge.EdgeConfig(
@@ -96,7 +100,7 @@ def _sparse_vectors(names: Iterable[str]) -> dict[str, edge.EdgeSparseVectorPara
 
 
 def _limit_segments(dimensions: int) -> edge.EdgeOptimizersConfig:
-    """Return settings with which as few segments are made as their size allows.
+    """Return settings that result in as few segments as their size limit allows.
 
     The size is that of the vectors in kB. It has room for the points of one additional flush.
     """

@@ -1,7 +1,7 @@
 """Copies the files of an index without their holes.
 
-The engine reserves 32 MB for each of its files and writes a few kB of them: `shutil.copyfile` would
-write some 370 MB for an index of 40 pages.
+The engine reserves 32 MB for each of its files but writes only a few kB; `shutil.copyfile` would
+write about 370 MB for an index of 40 pages.
 """
 
 import errno
@@ -13,7 +13,7 @@ _BYTES_AT_ONCE = 1 << 20
 
 
 def copy_sparse(source: str, target: str) -> str:
-    """Copy a file with its holes: a `copy_function` of `shutil.copytree`."""
+    """Copy a file while preserving its holes; usable as `copy_function` of `shutil.copytree`."""
     with Path(source).open("rb") as given, Path(target).open("wb") as copy:
         size = os.fstat(given.fileno()).st_size
         begin = _find_data(given.fileno(), 0)
@@ -27,7 +27,7 @@ def copy_sparse(source: str, target: str) -> str:
 
 
 def _find_data(file: int, offset: int) -> int:
-    """Return where data begins at or after an offset; the size of the file if there is none."""
+    """Return the offset at which the next data begins, or the size of the file if there is none."""
     try:
         return os.lseek(file, offset, os.SEEK_DATA)
     except OSError as error:

@@ -1,1 +1,1 @@
-"""The points that an index consists of: their layout, and documents as points and back."""
+"""The points of an index: their layout, and the conversion of documents to points and back."""

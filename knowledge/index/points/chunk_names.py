@@ -1,8 +1,8 @@
-"""The names of a chunk that a question may use.
+"""The names by which a question may refer to a chunk.
 
-These are the heading of its section and the terms that it defines; for a page's first chunk also
-the keywords stated by the source, and the page's folder with its title. A heading that begins with
-a number (`Article 4 Scope`, `2.1 Limits`) is a name with and without it.
+These are the heading of its section and the terms that it defines. For the first chunk of a page,
+they include the keywords stated by the source, and the page's folder with its title. A heading that
+begins with a number (`Article 4 Scope`, `2.1 Limits`) is a name both with and without the number.
 """
 
 import re
@@ -20,7 +20,7 @@ _NUMBERING = re.compile(r"^(?:[^\W\d]+\s+)?(?:\d+(?:\.\d+)*[a-z]?|[IVXLC]+)[.):]
 
 
 def list_names(document: Document, chunk: Chunk, numbers: TermNumbers) -> list[list[int]]:
-    """Return the numbers of the terms of each name of a chunk."""
+    """Return the numbers of the terms in each name of a chunk."""
     names = (
         np.unique(numbers.of_all(terms(name, document.language))).tolist()
         for name in _list_texts(document, chunk)
@@ -29,13 +29,15 @@ def list_names(document: Document, chunk: Chunk, numbers: TermNumbers) -> list[l
 
 
 def list_defined(document: Document, chunk: Chunk) -> list[str]:
-    """Return the names of a chunk besides its heading: for the first one, the stated keywords."""
+    """Return the names of a chunk except its heading; for the first chunk, they include the stated
+    keywords.
+    """
     stated = document.stated_keywords if chunk.ordinal == 0 else ()
     return list(dict.fromkeys((*definitions(chunk.text), *stated)))
 
 
 def encode_names(names: Sequence[Sequence[int]]) -> SparseText:
-    """Return the terms of all names of a chunk; a term of a shorter name weighs more."""
+    """Return the terms in all names of a chunk; terms in shorter names have a higher weight."""
     weights: dict[int, float] = {}
     for name in names:
         for term in name:

@@ -1,4 +1,4 @@
-"""Converts points, filters and queries to the values of the embedded engine, and back."""
+"""Converts points, filters, and queries to the values of the embedded engine, and back."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from knowledge.index.queries import HNSW_EF, SparseText, VectorQuery, read_id, r
 def make_filter(
     match: Mapping[str, str | Sequence[str]], groups: Collection[str] | None
 ) -> edge.Filter:
-    """Return the filter for points with these values that a person of these groups may read."""
+    """Return the filter for points with these values that a person in these groups may read."""
     must: list[Any] = [has_value(key, value) for key, value in match.items()]
     if groups is not None:
         public = edge.IsEmptyCondition(layout.GROUPS)
@@ -23,7 +23,7 @@ def make_filter(
 
 
 def make_request(query: VectorQuery, groups: Collection[str] | None) -> edge.QueryRequest:
-    """Return the request of a query that finds only points which these groups may read."""
+    """Return a query request that finds only points which these groups may read."""
     vector: Any = query.vector
     if isinstance(vector, SparseText):
         vector = edge.SparseVector(vector.terms.tolist(), vector.weights.tolist())
@@ -56,7 +56,7 @@ def make_request(query: VectorQuery, groups: Collection[str] | None) -> edge.Que
 
 
 def has_value(key: str, value: str | Sequence[str]) -> edge.FieldCondition:
-    """Return the condition that a field has this value, or one of these."""
+    """Return the condition that a field has this value, or one of these values."""
     field, located = layout.locate(key, value)
     match: Any = (
         edge.MatchValue(located) if isinstance(located, str) else edge.MatchAny(list(located))
@@ -76,7 +76,7 @@ def make_vectors(point: Point) -> Any:
 
 
 def read_point(record: edge.Record) -> Point:
-    """Return a point as the engine holds it."""
+    """Return a point as stored in the engine."""
     vectors: Any = record.vector
     if not vectors:
         return Point(read_id(record.id), record.payload or {})

@@ -1,10 +1,10 @@
-"""The layout of an index in Qdrant: one point per chunk, one per document, one for the index.
+"""The layout of an index in Qdrant: one point per chunk, one per document, and one for the index.
 
-The point of a document names its present version. A change writes the chunks of the new version,
-then replaces the point of the document, then deletes the chunks of the version that it replaced.
-The replacement of that point makes the change atomic. On a server it succeeds only if the document
-is as it was read: of several writers at once, each replaces the version of the one before, and
-deletes that version alone. A version is never used again.
+The point of a document contains its current version. A change first writes the chunks of the new
+version, then replaces the point of the document, then deletes the chunks of the version that it
+replaced. Replacing that point makes the change atomic. On a server, this succeeds only if the
+document has not changed since it was read. Of several concurrent writers, each replaces the version
+of the previous one, and deletes only that version. A version is never reused.
 """
 
 import hashlib
@@ -18,7 +18,9 @@ from typing import Any
 from knowledge.index.queries import PointId, SparseText
 
 FORMAT = 2
-"""The version of this layout, part of every point's id; a program reads only its format."""
+"""The version of this layout, which is part of every point's id; a program reads only its own
+format.
+"""
 SEMANTIC = "semantic"
 """The vector of a chunk's text."""
 KEYWORDS = "keywords"
@@ -26,53 +28,60 @@ NAMES = "names"
 SUMMARY = "summary"
 LABELS = "labels"
 GROUPS = "groups"
-"""The field with the groups that may read a document; empty or absent: everybody."""
+"""The field with the groups that may read a document; if it is empty or absent, everybody may."""
 PATH = "path"
-"""The field with the file of a document whose source is another label."""
+"""The field with the file of a document whose source is a different label."""
 CHOSEN = "groups_chosen"
-"""The field of a document whose groups the owner chose; those of its source do not count."""
+"""The field of a document whose groups were set by the owner; those of its source are ignored."""
 CHOICE = "choice"
-"""The field of a document that every choice of its groups changes."""
+"""The field of a document that changes each time its groups are set."""
 STATE = ("version", CHOICE)
-"""The fields by which a writer sees whether another one changed a document meanwhile."""
+"""The fields by which a writer detects that another one has changed a document in the meantime."""
 MENTIONED = "mentioned"
 """The field of a chunk with the names that it mentions."""
 REFERENCES = "references"
-"""The field of a chunk with the ordinals of the chunks of its document that it refers to."""
+"""The field of a chunk with the ordinals of those chunks in its document to which it refers."""
 PARENT = "parent"
-"""The field of a chunk with the ordinal of the first chunk of the section above it."""
+"""The field of a chunk with the ordinal of the first chunk in the section above it."""
 LINKS = "links"
-"""The field of a point of links with the names of documents that chunks mention, by ordinal.
+"""The field of a link point with the names of documents that chunks mention, by ordinal.
 
-In an index of an earlier version, a chunk has the field itself, with its own names."""
+In an index from an earlier version, a chunk has this field itself, with its own names.
+"""
 ADDRESSES = "addresses"
-"""The field of a chunk with the labels and addresses of its links to the web."""
+"""The field of a chunk with the labels and URLs of its web links."""
 CALLED = "called"
 """The field of a document with the names that texts use for it."""
 CONNECTED = "connected"
-"""The field of the first point of links of a document, with the format and its version."""
+"""The field of the first link point of a document, with the format of the edges and the document
+version.
+"""
 GRAPH_FORMAT = 2
-"""The version of the edges; documents with edges of another one get them at the next ingestion."""
+"""The version of the edges; edges in other versions are replaced at the next ingestion."""
 VERSION = "stated_version"
 """The field with the version that a document states."""
 VOCABULARY = "vocabulary"
 PICTURES = "pictures"
-"""The field of a chunk with the ids and captions of its pictures."""
+"""The field of a chunk with the IDs and captions of its pictures."""
 KINDS_OF_CHUNKS = ("chunk", "links", "picture")
-"""The points of a version of a document that are deleted with it."""
+"""The points of a document version that are deleted with it."""
 CHUNKS_OF_LINKS = 64
-"""Chunks whose links are in one point; the points of chunks never change for a link."""
+"""The number of chunks whose links are stored in one point; the points of chunks never change
+because of a link.
+"""
 SPARSE = (KEYWORDS, NAMES, SUMMARY, LABELS, VOCABULARY)
-"""The sparse vectors: of a chunk its terms and those of its names; of a document the terms of its
-summary, those of its stated metadata, and the words of its chunks as they are spelled."""
+"""The sparse vectors: for a chunk, its terms and those of its names; for a document, the terms of
+its summary, those of its stated metadata, and the words of its chunks as they are spelled.
+"""
 TAGS = "tags"
-"""The field with texts such as `kind=chunk`: one indexed field for all values used in filters,
-because each indexed field costs an empty index 0.02 s of processor time and two files."""
+"""The field with tags such as `kind=chunk`. It is a single indexed field for all values used in
+filters, because each indexed field costs an empty index 0.02 s of processor time and two files.
+"""
 TAGGED = frozenset(("kind", "document", "root", "page", "title_key", "labelled", "versioned"))
-"""The names of values that are tags; other values are fields."""
+"""The names of values that are stored as tags; other values are fields."""
 INDEXED = (TAGS, "language", GROUPS)
 NAMED = (MENTIONED, CALLED)
-"""The indexed fields with very many values, whose indexes are on disk."""
+"""The indexed fields with a very large number of values, whose indexes are on disk."""
 POPULATIONS = {
     KEYWORDS: ("kind", "chunk"),
     NAMES: ("kind", "chunk"),
@@ -80,12 +89,12 @@ POPULATIONS = {
     VOCABULARY: ("kind", "document"),
     LABELS: ("labelled", "yes"),
 }
-"""The points that have a sparse vector, by a value of their payload."""
+"""The points that have a sparse vector, identified by a value in their payload."""
 LISTED = (
     "document", "title", "source", "root", "language", "chunks", "hash", "kind_of_page", "url",
     GROUPS, VERSION, PATH, CHOSEN,
 )  # fmt: skip
-"""The fields of a document's point that a list needs."""
+"""The fields of a document's point that are needed for a list."""
 
 _NAMESPACE = uuid.UUID("3f0c2d52-6a0e-5d0b-9d57-0d6f1b0f6c11")
 _SLUG = re.compile(r"[^a-z0-9]+")
@@ -104,7 +113,7 @@ class Point:
 def namespace(tenant: str, assistant: str) -> str:
     """Return a name for files and collections that is unique for each pair.
 
-    Only ASCII letters, digits and hyphens; at most 60 characters.
+    It consists of at most 60 ASCII letters, digits, and hyphens.
     """
     slug = _SLUG.sub("-", f"{tenant}-{assistant}".lower()).strip("-")[:40]
     digest = hashlib.sha256(f"{len(tenant)}:{tenant}{assistant}".encode()).hexdigest()
@@ -112,33 +121,39 @@ def namespace(tenant: str, assistant: str) -> str:
 
 
 def make_version() -> str:
-    """Return a new version of a document: the time of its writing, and a random number."""
+    """Return a new version of a document, which consists of the time of writing and a random
+    number.
+    """
     return f"{int(time.time()):x}-{uuid.uuid4().hex}"
 
 
 def is_older(version: str, seconds: float) -> bool:
-    """Return whether a version was made before a time; earlier releases state none."""
+    """Return whether a version was created before a given time; those of earlier releases contain
+    no time.
+    """
     made, mark, _ = version.partition("-")
     return not mark or int(made, 16) < seconds
 
 
 def document_identity(document_id: str) -> PointId:
-    """Return the name of a document's own point."""
+    """Return the id of a document's own point."""
     return _identity("document", document_id)
 
 
 def chunk_identity(document_id: str, version: str, ordinal: int) -> PointId:
-    """Return the name of the point of a chunk in one version of its document."""
+    """Return the id of the point of a chunk in one version of its document."""
     return _identity("chunk", document_id, version, str(ordinal))
 
 
 def links_identity(document_id: str, ordinal: int = 0) -> PointId:
-    """Return the name of the point with the links of a chunk and of those around it."""
+    """Return the id of the point with the links of a chunk and the chunks around it."""
     return _identity("links", document_id, str(ordinal // CHUNKS_OF_LINKS))
 
 
 def picture_identity(document_id: str, picture: str) -> PointId:
-    """Return the name of the point with the bytes of a picture, whatever the document's version."""
+    """Return the id of the point with the bytes of a picture, independently of the document's
+    version.
+    """
     return _identity("picture", document_id, picture)
 
 
@@ -148,7 +163,7 @@ def make_tag(name: str, value: str | int) -> str:
 
 
 def locate(name: str, values: str | Sequence[str]) -> tuple[str, str | Sequence[str]]:
-    """Return the field of points that has these values, and how it has them."""
+    """Return the field in which points store these values, and how they are stored."""
     if name not in TAGGED:
         return name, values
     if isinstance(values, str):
@@ -157,17 +172,17 @@ def locate(name: str, values: str | Sequence[str]) -> tuple[str, str | Sequence[
 
 
 def make_word_term(word: str) -> str:
-    """Return the term of a word as spelled, which differs from all terms of a text."""
+    """Return the term for a word as spelled, which differs from all terms of a text."""
     return f"={word}"
 
 
 def manifest_identity(layout_format: int = FORMAT) -> PointId:
-    """Return the id of the point that describes an index of a format."""
+    """Return the id of the point that describes an index in this format."""
     return _identity("manifest", layout_format=layout_format)
 
 
 def calibration_identity() -> PointId:
-    """Return the id of the point that has the calibrations."""
+    """Return the id of the point that contains the calibrations."""
     return _identity("calibrations")
 
 

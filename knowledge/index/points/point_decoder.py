@@ -33,7 +33,7 @@ _EMPTY = SparseText(np.zeros(0, np.uint32), np.zeros(0, np.float32))
 
 
 def read_calibrations(point: Point) -> Calibrations:
-    """Return the calibrations of their point; earlier releases stored plain numbers."""
+    """Return the calibrations in their point; earlier releases stored plain numbers."""
     return {
         language: Calibration(**{name: _read_number(value) for name, value in fields.items()})
         for language, fields in point.payload["languages"].items()
@@ -41,7 +41,7 @@ def read_calibrations(point: Point) -> Calibrations:
 
 
 def read_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | None:
-    """Return the document of a point and its chunks; None when not all of them are there."""
+    """Return the document from a point and its chunks, or None if not all of them exist."""
     payload = point.payload
     present = [chunk for chunk in chunks if chunk.payload["version"] == payload["version"]]
     if len(present) != payload["chunks"]:
@@ -64,7 +64,7 @@ def read_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | Non
 
 
 def read_written(point: Point, chunks: Sequence[Point]) -> WrittenDocument | None:
-    """Return the written parts of a document; None when not all of its chunks are there."""
+    """Return the written parts of a document, or None if not all of its chunks exist."""
     payload = point.payload
     present = [chunk for chunk in chunks if chunk.payload["version"] == payload["version"]]
     if len(present) != payload["chunks"]:
@@ -89,7 +89,7 @@ def read_stored(point: Point) -> StoredPoint:
 
 
 def list_document(point: Point) -> ListedDocument:
-    """Return the document of a point for a list; the point has the fields `LISTED`."""
+    """Return the document from a point, for a list; the point has the fields `LISTED`."""
     payload = point.payload
     return ListedDocument(
         id=payload["document"],
@@ -109,7 +109,7 @@ def list_document(point: Point) -> ListedDocument:
 
 
 def read_passage(point: Point) -> IndexedPassage:
-    """Return the passage of a chunk's point."""
+    """Return the passage from a chunk's point."""
     payload = point.payload
     return IndexedPassage(
         point=point.id,
@@ -134,7 +134,7 @@ def read_passage(point: Point) -> IndexedPassage:
 
 
 def read_chunk(point: Point) -> StoredChunk:
-    """Return the chunk of a point."""
+    """Return the chunk from a point."""
     vector: Floats = np.asarray(point.dense, dtype=np.float32)
     return StoredChunk(
         point=point.id,

@@ -57,7 +57,7 @@ _NEAREST_CRUMBS = 3
 class PointEncoder:
     """Encodes documents as points.
 
-    Chunks in languages other than the `known` ones also get the parts of their words.
+    For chunks in languages other than the `known` ones, parts of words are added.
     """
 
     def __init__(self, known: Callable[[str], bool] = lambda _language: True) -> None:
@@ -70,7 +70,7 @@ class PointEncoder:
     def points_of(
         self, document: Document, vectors: Sequence[Sequence[float]], version: str, root: str
     ) -> tuple[list[Point], Point]:
-        """Return the points of a document's chunks, and its own."""
+        """Return the points of a document's chunks, and the document's own point."""
         chunks = [
             self._chunk_point(document, chunk, vector, version, {**place, **encode_edges(edges)})
             for chunk, vector, place, edges in zip(
@@ -99,10 +99,11 @@ class PointEncoder:
         )
 
     def _encode_keywords(self, document: Document, chunk: Chunk) -> SparseText:
-        """Return the terms of a chunk; the first one of a page has its stated metadata too.
+        """Return the terms of a chunk; for the first chunk of a page, they include its stated
+        metadata.
 
         The metadata is encoded separately, so that it does not make the text longer and thereby
-        weaker. The same holds for the parts of words.
+        reduce its weights. The same applies to parts of words.
         """
         language, searched = document.language, _text_to_search(document, chunk)
         text = self._chunk.encode(searched, language)
@@ -144,7 +145,7 @@ def encode_picture(document: Document, picture: PictureFile, version: str) -> Po
 
 
 def encode_edges(edges: OwnEdges) -> dict[str, Any]:
-    """Return the fields of a chunk with the edges that its document decides."""
+    """Return the fields of a chunk with the edges within its document."""
     return {
         MENTIONED: list(edges.mentioned),
         **({REFERENCES: list(edges.references)} if edges.references else {}),
@@ -153,9 +154,10 @@ def encode_edges(edges: OwnEdges) -> dict[str, Any]:
 
 
 def calibration_point(calibrations: Calibrations) -> Point:
-    """Return the point that has the calibrations.
+    """Return the point that contains the calibrations.
 
-    Their numbers are hexadecimal texts: the engine may return another last bit of a number.
+    Their numbers are stored as hexadecimal strings, because the engine may change the last bit of a
+    number.
     """
     languages = {
         language: {
@@ -169,12 +171,12 @@ def calibration_point(calibrations: Calibrations) -> Point:
 
 
 def _join_stated(document: Document) -> str:
-    """Return the metadata that the source states: an author's words, not those of a rule."""
+    """Return the metadata stated by the source, which comes from an author instead of a rule."""
     return " ".join((*document.stated_keywords, document.stated_text)).strip()
 
 
 def _list_added(document: Document) -> list[str]:
-    """Return the terms of the stated metadata's words that the page's own text does not have."""
+    """Return the terms in the stated metadata that do not occur in the page's own text."""
     stated = _join_stated(document)
     if not stated:
         return []

@@ -1,8 +1,8 @@
 """The collections of an assistant's index on a Qdrant server.
 
-One collection answers questions. Another one, of another embedding model, may be written to replace
-it: then an alias moves to it, at once for every process that asks the server. Without the alias,
-the first collection answers.
+One collection serves questions. Another one, for a different embedding model, may be written to
+replace it. An alias is then moved to the new collection, which takes effect immediately for every
+process that uses the server. Without the alias, the first collection is used.
 """
 
 import hashlib
@@ -36,20 +36,22 @@ class ServerCollections:
         self._replaced = f"{self._first}-replaced"
 
     async def find_serving(self) -> str:
-        """Return the name of the collection that answers."""
+        """Return the name of the serving collection."""
         return (await self._read_aliases()).get(self._serving, self._first)
 
     def name_replacement(self, vectors: VectorIdentity) -> str:
-        """Return the name of the collection in which an index of such vectors is written."""
+        """Return the name of the collection in which an index with such vectors is written."""
         digest = hashlib.sha256(repr(tuple(vectors)).encode()).hexdigest()
         return f"{self._first}-{digest[:12]}"
 
     async def has(self, name: str) -> bool:
-        """Return whether there is a collection of that name."""
+        """Return whether there is a collection with this name."""
         return await self._ask(self._client.collection_exists(name))
 
     async def switch(self, name: str) -> None:
-        """Let the collection of this name answer; the earlier one is marked as replaced."""
+        """Let the collection with this name serve questions; the earlier one is marked as
+        replaced.
+        """
         await self.remove_replaced()
         aliases = await self._read_aliases()
         earlier = aliases.get(self._serving, self._first)
@@ -69,7 +71,9 @@ class ServerCollections:
         await self._ask(self._client.update_collection_aliases(changes))
 
     async def remove_replaced(self) -> None:
-        """Remove the collection that was replaced last; by now, processes use the new one."""
+        """Remove the collection that was replaced last; by this time, all processes use the new
+        one.
+        """
         replaced = (await self._read_aliases()).get(self._replaced)
         if replaced is not None:
             await self._ask(self._client.delete_collection(replaced))
@@ -83,7 +87,7 @@ class ServerCollections:
 
 
 async def await_answer(asked: Awaitable[T], location: str) -> T:
-    """Return the answer of the server at a location; raises `IndexUnavailable`."""
+    """Return the response of the server at a location; raises `IndexUnavailable`."""
     try:
         return await asked
     except _CLIENT_ERRORS as error:

@@ -1,6 +1,6 @@
-"""The server index: a Qdrant server that several processes share.
+"""The server index, which uses a Qdrant server that several processes share.
 
-A client of `qdrant-client` is handed in or made from a URL; its local mode runs the same code.
+A client from `qdrant-client` is passed in or created from a URL; its local mode runs the same code.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
@@ -76,10 +76,12 @@ class ServerEngine:
         await self.prepare_fields()
 
     async def begin_change(self, documents: Collection[str]) -> None:
-        """Do nothing: a search leaves out chunks that their document does not name."""
+        """Do nothing, because a search ignores chunks that are not part of their document's current
+        version.
+        """
 
     async def end_repair(self) -> None:
-        """Do nothing: no process repairs points that others may be writing."""
+        """Do nothing, because no process repairs points that other processes may be writing."""
 
     async def upsert(self, points: Sequence[Point]) -> None:
         made = [_make_struct(point) for point in points]
@@ -240,7 +242,7 @@ class ServerEngine:
         return False
 
     async def optimize(self) -> None:
-        """Do nothing: a server optimizes its collections itself."""
+        """Do nothing, because a server optimizes its collections itself."""
 
     async def close(self) -> None:
         await self._client.close()
@@ -267,7 +269,9 @@ class ServerEngine:
                 return
 
     async def _create(self) -> bool:
-        """Make the collection: vectors and texts on disk, eight-bit copies of vectors in memory."""
+        """Create the collection, with vectors and texts on disk and eight-bit copies of vectors in
+        memory.
+        """
         sparse = models.SparseVectorParams(
             modifier=models.Modifier.IDF, index=models.SparseIndexParams(on_disk=True)
         )
@@ -294,7 +298,7 @@ class ServerEngine:
 
 
 def connect_server(url: str, *, api_key: str | None = None) -> AsyncQdrantClient:
-    """Return a client of the server at a URL, which asks it nothing yet."""
+    """Return a client for the server at a URL, without sending a request."""
     return AsyncQdrantClient(
         url=url, api_key=api_key, timeout=TIMEOUT_SECONDS, check_compatibility=False
     )
@@ -303,7 +307,7 @@ def connect_server(url: str, *, api_key: str | None = None) -> AsyncQdrantClient
 async def open_server(
     url: str, identity: Identity, *, api_key: str | None = None, collection: str | None = None
 ) -> QdrantIndex:
-    """Open the index on the server at a URL; raises as `open_client`."""
+    """Open the index on the server at a URL; raises the same errors as `open_client`."""
     client = connect_server(url, api_key=api_key)
     return await open_client(client, identity, location=url, collection=collection)
 
@@ -315,10 +319,11 @@ async def open_client(
     location: str,
     collection: str | None = None,
 ) -> QdrantIndex:
-    """Open the index behind a client, creating it if there is none; closing it closes the client.
+    """Open the index behind a client, and create it if it does not exist; closing the index closes
+    the client.
 
-    `collection` is by default the one in use. Raises `IndexUnavailable` if the server does not
-    answer, `IndexMismatch` if another embedding model wrote the index.
+    By default, `collection` is the one in use. Raises `IndexUnavailable` if the server does not
+    respond, and `IndexMismatch` if a different embedding model wrote the index.
     """
     engine = ServerEngine(client, identity, location, collection)
     index = QdrantIndex(engine, identity)
@@ -334,7 +339,7 @@ async def open_client(
 def _select(
     match: Mapping[str, str | Sequence[str]], groups: Collection[str] | None
 ) -> models.Filter:
-    """Return the filter for points with these values that a person of these groups may read."""
+    """Return the filter for points with these values that a person in these groups may read."""
     must: list[models.Condition] = [_match(key, value) for key, value in match.items()]
     if groups is not None:
         public = models.IsEmptyCondition(is_empty=models.PayloadField(key=layout.GROUPS))
@@ -394,7 +399,7 @@ def _select_id(point: PointId) -> models.Filter:
 
 
 def _select_unchanged(before: Point) -> models.Filter:
-    """Return the filter for a document that is as it was read."""
+    """Return the filter for a document that has not changed since it was read."""
     must: list[models.Condition] = [
         models.FieldCondition(key=name, match=models.MatchValue(value=before.payload[name]))
         if before.payload.get(name)

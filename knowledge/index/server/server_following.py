@@ -1,4 +1,4 @@
-"""Switches running processes to another index of a Qdrant server, without a restart."""
+"""Switches running processes to a different index on a Qdrant server, without a restart."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,18 +10,18 @@ import structlog
 from knowledge.index.server.server_collections import ServerCollections
 
 CHECK_SECONDS = 2.0
-"""How long a process may answer from an index that was replaced."""
+"""How long a process may continue to use an index that was replaced."""
 log = structlog.get_logger("knowledge")
 
 Opened = TypeVar("Opened")
 
 
 class ServerFollower(Generic[Opened]):
-    """Asks the server at most every `CHECK_SECONDS` which collection is in use.
+    """Checks at most once every `CHECK_SECONDS` which collection is in use.
 
-    `serving` is the collection in use when the index was opened, `open_serving` opens the current
-    one. Searches that run during a replacement end in the earlier collection, which exists until
-    the next replacement.
+    `serving` is the collection that was in use when the index was opened, and `open_serving` opens
+    the current one. Searches that run during a replacement finish in the earlier collection, which
+    exists until the next replacement.
     """
 
     def __init__(
@@ -40,7 +40,9 @@ class ServerFollower(Generic[Opened]):
         self._following = asyncio.Lock()
 
     async def follow(self, adopt: Callable[[Opened], None]) -> None:
-        """Have the index that answers now adopted; raises `KnowledgeError`."""
+        """Pass the index that is now serving to `adopt`, if it has changed; raises
+        `KnowledgeError`.
+        """
         if self._clock() < self._due:
             return
         async with self._following:

@@ -1,4 +1,4 @@
-"""Questions that the owner marked as tests, and the last check of each source."""
+"""Add the questions that the owner marked as tests, and the last check of each source."""
 
 import sqlalchemy as sa
 from alembic import op

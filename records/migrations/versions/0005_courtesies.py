@@ -1,4 +1,4 @@
-"""Give greetings and commands their own ways."""
+"""Give greetings and commands separate ways."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Set the way of earlier greetings and commands, according to their traces."""
+    """Set the way of earlier greetings and commands, based on their traces."""
     messages = sa.table("messages", sa.column("way"), sa.column("steps"))
     for way, row in (("courtesy", ".courtesy"), ("command", "start.command")):
         is_such = messages.c.steps.contains(f'{row}"', autoescape=True)

@@ -269,10 +269,10 @@ async def test_without_other_documents_the_desks_own_are_asked(library: Path, da
 
 async def test_documents_that_another_process_owns_are_not_asked(library: Path, data: Path) -> None:
     async with open_knowledge(settings_of(library)):
-        with pytest.raises(CommandError, match="name the documents with --documents"):
+        with pytest.raises(CommandError, match="specify the documents with --documents"):
             await run(settings_of(library), data, documents=())
 
 
 async def test_a_desk_without_documents_is_not_asked(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="there are no documents: name some with --documents"):
+    with pytest.raises(CommandError, match="there are no documents: specify them with --documents"):
         await run(settings_of(tmp_path / "desk"), data, documents=())
