@@ -14,6 +14,10 @@ from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult, SourceReference
 
+READ_AGAIN = 5
+"""The best sources of the first search, which a writer reads once more with those of the second: a
+rule may stand in one, its consequence in another."""
+
 
 class Reads(BaseModel, frozen=True):
     """The results of the search, and the question."""
@@ -40,7 +44,8 @@ class Writes(MayAsk, frozen=True):
 class AugmentationAgent(Agent[Reads, Writes]):
     """Numbers every result that has a text, in the order of the texts.
 
-    A writer whom no source answered reads only those that a further search found.
+    A writer whom no source answered reads those that a further search found, and of the earlier
+    ones only the best: the new ones may answer together with them.
     """
 
     role = Role.AUGMENTATION
@@ -101,11 +106,15 @@ def _prompt(reads: Reads, references: tuple[SourceReference, ...]) -> str:
 def _choose_read(
     reads: Reads, references: tuple[SourceReference, ...]
 ) -> tuple[SourceReference, ...]:
-    """Return the references that the writer reads: without those that answered nothing before."""
+    """Return the references that the writer reads: of those that answered nothing before, only the
+    best.
+    """
     if not reads.searches_again or reads.quality_analysis:
         return references
+    best = sorted(reads.source_references, key=lambda reference: reference.number)[:READ_AGAIN]
     known = {reference.chunk_id for reference in reads.source_references}
-    return tuple(one for one in references if one.chunk_id not in known) or references
+    left_out = known - {reference.chunk_id for reference in best}
+    return tuple(one for one in references if one.chunk_id not in left_out)
 
 
 def _source_block(reference: SourceReference, context: str) -> str:

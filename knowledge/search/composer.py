@@ -120,12 +120,13 @@ class _Documents:
 class _Section:
     """The chunks of one section that were read, by their numbers, and the selected ones.
 
-    `goes_on`: the section has further chunks. `best` and `score` are those of its best chunk;
-    `tokens` is the size of the selected text, with the place.
+    `begins_before`, `goes_on`: the section has further chunks before or after. `best` and `score`
+    are those of its best chunk; `tokens` is the size of the selected text, with the place.
     """
 
     first: int
     last: int
+    begins_before: bool = False
     goes_on: bool = False
     given: set[int] = field(default_factory=set)
     best: int = 0
@@ -341,7 +342,7 @@ class _Composer:
             total += self._sizes[chunk] + 1
             if chunk - 1 in chunks:
                 total -= self._count_shared(chunk)
-        return total + _MARK_TOKENS * (gaps + section.goes_on)
+        return total + _MARK_TOKENS * (gaps + section.begins_before + section.goes_on)
 
     def _count_shared(self, chunk: int) -> int:
         """Return the tokens that a chunk shares with the one before it."""
@@ -365,6 +366,7 @@ class _Composer:
                 position - section.first: self._passages[position].chunk.links
                 for position in sorted(section.given)
             },
+            begins_before=section.begins_before,
             goes_on=section.goes_on,
         )
 
@@ -395,15 +397,21 @@ async def compose(
         for candidate in _choose_candidates(pages, asked.tokens // PASSAGE_TOKENS)
     ]
     near = {chunk for candidate in chosen for chunk in _list_near(candidate, _READ_OF_SECTION)}
-    wanted = {candidate for candidate in near if not documents.is_excluded(candidate)}
-    points = {candidate: documents.find_point(candidate) for candidate in sorted(wanted)}
+    wanted = sorted(chunk for chunk in near if not documents.is_excluded(chunk))
+    points = {chunk: documents.find_point(chunk) for chunk in wanted}
     texts = await read(list(points.values()))
     passages = {chunk: texts[point] for chunk, point in points.items() if point in texts}
     sections = list(_split_sections(passages))
-    ends = {end for candidate in chosen for end in _list_ends(candidate)} - wanted
-    unread = {candidate for candidate in ends if not documents.is_excluded(candidate)}
+    begins = {
+        chunk: candidate.first
+        for candidate in chosen
+        for chunk in _list_near(candidate, _READ_OF_SECTION + 1)
+    }
     for section in sections:
-        section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
+        # Chunks that were not read have a place before or after the section, but no text.
+        begin = begins[section.first]
+        section.begins_before = begins.get(section.first - 1) == begin
+        section.goes_on = begins.get(section.last + 1) == begin
     composer = _Composer(passages, sections, asked, documents.changelogs)
     composer.select(chosen, {hit.chunk_id for hit in hits[:KEPT]})
     return tuple(composer.write(hits))
@@ -454,13 +462,6 @@ def _find_least(ranked: Sequence[RankedChunk] | Sequence[_Candidate]) -> float:
 def _list_near(one: _Candidate, reach: int) -> range:
     """Return a chunk with those around it in its section."""
     return range(max(one.first, one.chunk - reach), min(one.last, one.chunk + reach) + 1)
-
-
-def _list_ends(one: _Candidate) -> Iterator[int]:
-    """Yield the chunks of a section next to those that are read, one on either side."""
-    near = _list_near(one, _READ_OF_SECTION)
-    more = _list_near(one, _READ_OF_SECTION + 1)
-    yield from (end for end in (more[0], more[-1]) if end not in near)
 
 
 def _split_sections(passages: Mapping[int, IndexedPassage]) -> Iterator[_Section]:

@@ -105,10 +105,7 @@ RESPOND = Task(
 
 
 class JudgedSource(BaseModel, frozen=True):
-    """A source that was available for the answer, with its number in the answer.
-
-    Sources that the answer does not cite are numbered after the cited ones.
-    """
+    """A source that was available for the answer, with its number in the writer's prompt."""
 
     number: int = Field(ge=1)
     place: str = Field(description="title, crumbs and headings, joined")
