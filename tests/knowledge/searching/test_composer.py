@@ -146,6 +146,16 @@ async def test_excluded_chunks_are_not_given_again(fake_documents: Index) -> Non
     assert "steps#2" in given
 
 
+async def test_a_section_without_its_excluded_chunks_is_a_part(fake_documents: Index) -> None:
+    found = await compose(
+        fake_documents, "How do I add a rule?", STEPS, *OTHERS, exclude=("steps#0", "steps#1")
+    )
+
+    own = {section.text: section.is_cut for section in found.context if "rule" in section.text}
+    assert own["[... more left out]\n\nThe rule is active at once."]
+    assert not own["A rule costs nothing."]
+
+
 async def test_an_old_release_note_comes_after_the_page_that_says_how_it_is_now(
     fake_documents: Index,
 ) -> None:
