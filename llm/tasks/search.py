@@ -145,7 +145,7 @@ class Verdict(BaseModel, frozen=True):
     reason: str = Field(default="", description="in at most ten words, before the verdict")
     supported: bool
     source: int = Field(
-        default=0, ge=0, description="the source that says it instead of the cited one; else 0"
+        default=0, ge=0, description="the source that says it and is not cited for it; else 0"
     )
 
 
