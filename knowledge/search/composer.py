@@ -11,8 +11,9 @@ order while there is room:
 The best hits are never cut out of a section: worse sections make room for them.
 
 A changelog that is not the best page comes after all others. Each section is one text, the best
-section first; sections of equal score are in the order of their document. Cuts are marked. Chunks
-far below the best one are left out unless they are among the best hits: the size is only a limit.
+section first, with the pages around it below the same heading; sections of equal score are in the
+order of their document. Cuts are marked. Chunks far below the best one are left out unless they are
+among the best hits: the size is only a limit.
 
 `docs/internal/measurements/evaluation.md` contains the figures behind the constants.
 """
@@ -262,9 +263,23 @@ class _Composer:
             )
 
     def _order_sections(self) -> list[_Section]:
-        """Return the selected sections, best first, changelogs last."""
-        given = (section for section in self._sections if section.given)
-        return sorted(given, key=lambda one: (self._is_later(one.first), -one.score))
+        """Return the selected sections, best first, changelogs last.
+
+        Pages of one chapter stay beside the next better one: a sentence or a list goes on there.
+        """
+        given = {section.first: section for section in self._sections if section.given}
+        best = sorted(given.values(), key=lambda one: (self._is_later(one.first), -one.score))
+        ordered = dict.fromkeys(one.first for section in best for one in self._list_around(section))
+        return [given[first] for first in ordered if first in given]
+
+    def _list_around(self, section: _Section) -> Iterator[_Section]:
+        """Yield a section with those before and after it below the same heading."""
+        path = self._passages[section.first].chunk.heading_path
+        before = self._section_of.get(section.first - 1)
+        after = self._section_of.get(section.last + 1)
+        for near in (before, section, after):
+            if near is not None and self._passages[near.first].chunk.heading_path == path:
+                yield near
 
     def _is_later(self, chunk: int) -> bool:
         """Return whether a chunk belongs to a changelog that is not the best page."""

@@ -98,6 +98,30 @@ async def test_the_best_section_comes_before_an_earlier_one_of_its_page(
     assert own.index(("Price",)) < own.index(("Begin",))
 
 
+async def test_pages_on_which_a_chapter_goes_on_stay_together_in_their_order(
+    fake_documents: Index,
+) -> None:
+    chapter = document(
+        "manual",
+        (("Modes",), "A mode of a rule is one of these: 0 is slow,"),
+        (("Modes",), "1 is the highest speed of a rule."),
+    )
+    paged = tuple(
+        chunk.model_copy(update={"anchor": f"page-{at}"})
+        for at, chunk in enumerate(chapter.chunks, start=1)
+    )
+    manual = chapter.model_copy(update={"chunks": paged})
+    rules = document("rules", (("Rules",), "The speed of a rule matters."))
+
+    found = await compose(fake_documents, "What is the highest speed of a rule?", manual, rules)
+
+    assert [section.chunk_ids for section in found.context] == [
+        ("manual#0",),
+        ("manual#1",),
+        ("rules#0",),
+    ]
+
+
 async def test_sections_far_below_the_best_one_are_left_out(fake_documents: Index) -> None:
     many = [document(f"page{n}", (("Part",), f"A rule of page {n}.")) for n in range(200)]
 
