@@ -21,6 +21,8 @@ from tools.calls import CHANGES, CitedPassage, PassageText, ToolErrorType, ToolR
 from tools.passages import LINKED, FoundPassage
 
 MOST_PASSAGES = 30
+MOST_TEXT_BYTES = 64_000
+"""The bytes of a worker's text; a longer one is not cut, but left out as a whole."""
 _SUBJECT_WEIGHT = 6.0
 """A passage that has all words of the subject is worth this much score more than one with none."""
 _NAMED_SHARE = 0.5
@@ -251,7 +253,8 @@ def open_worker(worker: WorkerPlan, tools: Sequence[ToolDescription]) -> ToolCon
 def fit_output(output: WorkerOutput, most_bytes: int = MOST_BYTES) -> WorkerOutput:
     """Return an output with its whole text and the first passages that fit; the first always does.
 
-    Instructions to an assistant are removed. `left_out` counts the passages that are not returned.
+    Instructions to an assistant are removed, and a text above `MOST_TEXT_BYTES`, which `error`
+    states. `left_out` counts the passages that are not returned.
     """
     kept: list[FoundPassage] = []
     room = most_bytes
@@ -262,9 +265,13 @@ def fit_output(output: WorkerOutput, most_bytes: int = MOST_BYTES) -> WorkerOutp
         if room < 0 and kept:
             break
         kept.append(passage)
+    size, text, error = len(output.text.encode()), output.text, output.error
+    if size > MOST_TEXT_BYTES:
+        text, error = "", f"expected a text of at most {MOST_TEXT_BYTES:,} bytes, found {size:,}"
     return output.model_copy(
         update={
-            "text": "" if is_order_to_assistant(output.text) else output.text,
+            "text": "" if is_order_to_assistant(text) else text,
+            "error": error,
             "passages": tuple(kept),
             "left_out": output.left_out + len(output.passages) - len(kept),
         }
