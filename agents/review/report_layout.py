@@ -143,9 +143,9 @@ class _Layout:
             items.append(ReportText(f"{self._name('gap', gap.kind)}: {gap.summary}"))
             items += [self._cite_gap(place) for place in gap.places]
         lines = self._explain("findings") if not items or report.undecided else []
-        if report.is_judged and self._is_lacking("gaps"):
+        if report.is_judged and "gaps" in report.sections:
             lines += self._explain("gaps")
-        return ReportPart(self.say("findings"), tuple(lines), tuple(items))
+        return ReportPart(self.say("findings"), tuple(dict.fromkeys(lines)), tuple(items))
 
     def _is_lacking(self, name: str) -> bool:
         """Return whether a section is missing or incomplete."""

@@ -232,6 +232,18 @@ def test_a_section_without_entries_says_whether_it_was_made(
     assert printed.parts[0].paragraphs[0].text.startswith("Parts of this review: risks: ")
 
 
+def test_a_part_that_is_called_empty_in_the_first_line_says_why_below(
+    report: ReviewReport,
+) -> None:
+    section = ReportedSection(state=SectionState.NOTHING, specialist="gap_synthesizer")
+    printed = lay_out(report.model_copy(update={"gaps": (), "sections": {"gaps": section}}))
+
+    assert "further gaps: nothing to report" in printed.parts[0].paragraphs[0].text
+    assert "No contradiction and no outdated or partly covered point was found." in [
+        paragraph.text for paragraph in printed.parts[1].paragraphs
+    ]
+
+
 def test_a_report_is_read_again_from_its_json(report: ReviewReport) -> None:
     assert decode_report(encode_report(report)) == report
 
