@@ -58,9 +58,13 @@ class _Layout:
         if not report.is_judged:
             lines = [self.say("no_model_counts", **report.counts)]
         else:
-            lines = [*self._list_states(), self.say("counts", **report.counts), *report.summary]
-            lines.append(self._print_confidence())
-            lines.append(self.say("by_models", models=", ".join(report.judges)))
+            # Without any verdict, zero violations would read like a result.
+            has_verdicts = len(report.undecided) < len(report.requirements)
+            counts = self.say("counts", **report.counts)
+            lines = [*self._list_states(), *([counts] if has_verdicts else []), *report.summary]
+            if has_verdicts:
+                lines.append(self._print_confidence())
+                lines.append(self.say("by_models", models=", ".join(report.judges)))
         return ReportPart(
             self.say("summary"),
             tuple(map(ReportText, lines)),

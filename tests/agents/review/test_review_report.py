@@ -232,6 +232,25 @@ def test_a_section_without_entries_says_whether_it_was_made(
     assert printed.parts[0].paragraphs[0].text.startswith("Parts of this review: risks: ")
 
 
+def test_a_report_without_any_verdict_counts_none_and_names_no_judge(report: ReviewReport) -> None:
+    open_ones = tuple(
+        requirement.model_copy(update={"status": Status.UNDECIDED.value, "reason": "status 500"})
+        for requirement in report.requirements
+    )
+    section = ReportedSection(
+        state=SectionState.FAILED, specialist="compliance", reason="status 500"
+    )
+    lost = report.model_copy(
+        update={"requirements": open_ones, "summary": (), "sections": {"findings": section}}
+    )
+    summary = lay_out(lost).parts[0]
+
+    assert [paragraph.text for paragraph in summary.paragraphs] == [
+        "Parts of this review: findings: failed."
+    ]
+    assert summary.items[0].text.startswith("Not judged: 1, 2, 3, 4 ")
+
+
 def test_a_part_that_is_called_empty_in_the_first_line_says_why_below(
     report: ReviewReport,
 ) -> None:
