@@ -230,6 +230,20 @@ def read_specialists(names: str) -> tuple[SpecialistName, ...]:
     return tuple(map(SpecialistName, given))
 
 
+def explain_no_report(chosen: argparse.Namespace, reply: Mapping[str, JsonValue]) -> str:
+    """Return why a review has verdicts and no report."""
+    name = SpecialistName.REPORT_GENERATOR
+    if chosen.specialists and name not in read_specialists(chosen.specialists):
+        return f"because --specialists leaves out {name}"
+    errors = reply.get("errors")
+    texts = [
+        str(error.get("text"))
+        for error in (errors if isinstance(errors, list) else ())
+        if isinstance(error, dict) and error.get("specialist") == name
+    ]
+    return f"because {name} failed: {'; '.join(texts) or 'it had no result in time'}"
+
+
 def _count_requirements(label: str) -> int:
     """Return the number of requirements that a part judges, from a label such as `REQ-003 -
     REQ-010`; 0 for other labels.
@@ -359,20 +373,6 @@ async def _ask(desk: "Desk", message: Message, deadline_seconds: float) -> dict[
 
 def _write_report(path: Path, local: "LocalReview", report: "Report", form: ReportForm) -> None:
     path.write_bytes(local.render(report, form))
-
-
-def explain_no_report(chosen: argparse.Namespace, reply: Mapping[str, JsonValue]) -> str:
-    """Return why a review has verdicts and no report."""
-    name = SpecialistName.REPORT_GENERATOR
-    if chosen.specialists and name not in read_specialists(chosen.specialists):
-        return f"because --specialists leaves out {name}"
-    errors = reply.get("errors")
-    texts = [
-        str(error.get("text"))
-        for error in (errors if isinstance(errors, list) else ())
-        if isinstance(error, dict) and error.get("specialist") == name
-    ]
-    return f"because {name} failed: {'; '.join(texts) or 'it had no result in time'}"
 
 
 def _print(chosen: argparse.Namespace, reply: dict[str, JsonValue], report: "Report | None") -> int:
