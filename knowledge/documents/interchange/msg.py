@@ -1,4 +1,6 @@
-"""Reads messages that Outlook saved (.msg): their properties make an e-mail, which `mail` reads."""
+"""Reads messages saved by Outlook (.msg): converts their properties to an e-mail, which `mail`
+reads.
+"""
 
 import io
 from datetime import UTC, datetime
@@ -80,7 +82,7 @@ def _read_text(file: Any, number: str, folder: str = "") -> str:  # as above
 
 
 def _read_date(file: Any) -> str:  # as above
-    """Return when the message was sent: a number of 100 ns since 1601 among its properties."""
+    """Return when the message was sent, stored as a number of 100 ns intervals since 1601."""
     properties = file.openstream("__properties_version1.0").read(MAX_BYTES)
     for at in range(_PROPERTIES_BEGIN, len(properties) - 15, 16):
         tag, ticks = int.from_bytes(properties[at : at + 4], "little"), properties[at + 8 : at + 16]

@@ -1,7 +1,7 @@
-"""Takes the articles out of an export of a Zendesk help centre: JSON as its API gives it.
+"""Extracts the articles from an export of a Zendesk help centre, in the JSON of the Zendesk API.
 
 `articles` have `id`, `title`, `body` (HTML) and `html_url`; `sections` and `categories` in the same
-file give them their crumbs. Drafts are left out.
+file provide their breadcrumbs. Drafts are left out.
 """
 
 import json
