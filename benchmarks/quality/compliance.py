@@ -156,5 +156,5 @@ def _read_labels(folder: Path) -> dict[str, dict[str, list[int]]]:
 def _need(row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
     if not isinstance(value, str) or not value:
-        raise UnknownFormatError(f"expected a text under {key!r}, found {value!r:.60}")
+        raise UnknownFormatError(f"expected a string under {key!r}, found {value!r:.60}")
     return value

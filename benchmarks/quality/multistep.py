@@ -133,7 +133,7 @@ _READERS = {
 def _need(row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
     if not isinstance(value, str) or not value:
-        raise UnknownFormatError(f"expected a text under {key!r}, found {value!r:.60}")
+        raise UnknownFormatError(f"expected a string under {key!r}, found {value!r:.60}")
     return value
 
 

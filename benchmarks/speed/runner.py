@@ -58,7 +58,7 @@ def _reason(error_output: str) -> str:
     """Return the line of a traceback that names the error."""
     lines = [line.strip(" |+-") for line in error_output.splitlines()]
     named = [line for line in lines if "Error" in line.split(":")[0]] or lines
-    return named[-1] if named else "ended without a word"
+    return named[-1] if named else "ended without output"
 
 
 def measure_speed(row: Row, system: System, payload: Payload, number: int, spans: Spans) -> None:

@@ -218,7 +218,7 @@ class Confluence:
             f"{restriction.what}: {', '.join(restriction.groups) or 'people only'}"
             for restriction in restricting
         )
-        return Readers(reason=f"no group may read it, so that nobody does here ({shown})")
+        return Readers(reason=f"no group may read it, so nobody can read it here ({shown})")
 
     async def fetch(self, item: Listed) -> Fetched:
         if item.id.startswith("att"):
@@ -249,7 +249,7 @@ class Confluence:
             raise ConnectorError(
                 self._client.address,
                 f"expected {what} at {self._client.address}, found none that the account may read: "
-                "check the key of the space and the permissions of the account",
+                "check the space key and the permissions of the account",
             )
         return spaces
 

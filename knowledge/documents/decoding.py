@@ -51,7 +51,9 @@ def decode(data: bytes, stated: str | None = None) -> tuple[str, tuple[str, ...]
     `stated` is the encoding that the document declares. It is used only if the bytes are not UTF-8.
     """
     if len(data) > MAX_BYTES:
-        raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
+        raise TooLargeError(
+            f"a document can have at most {MAX_BYTES} bytes; this one has {len(data)}"
+        )
     text, warnings = _decode(data, stated)
     text = clean_text(text)
     if any(len(line) > LONG_LINE_CHARACTERS for line in text.split("\n")):

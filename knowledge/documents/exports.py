@@ -63,12 +63,14 @@ class ZipArchive:
         self.members = self._archive.infolist()
         if len(self.members) > MOST_MEMBERS:
             raise TooLargeError(
-                f"an archive may have {MOST_MEMBERS} files, this one has {len(self.members)}"
+                f"an archive can have at most {MOST_MEMBERS} files; this one has "
+                f"{len(self.members)}"
             )
         size = sum(member.file_size for member in self.members)
         if size > MOST_UNPACKED_BYTES:
             raise TooLargeError(
-                f"an archive may have {MOST_UNPACKED_BYTES} bytes unpacked, this one has {size}"
+                f"an archive can have at most {MOST_UNPACKED_BYTES} bytes unpacked; this one has "
+                f"{size}"
             )
         self._left = MOST_UNPACKED_BYTES
         self._lock = threading.Lock()
@@ -82,9 +84,9 @@ class ZipArchive:
             raise WrongFormatError(f"it is damaged in the archive: {error}") from error
         self._left -= len(data)
         if len(data) > MAX_BYTES:
-            raise TooLargeError(f"a file may have {MAX_BYTES} bytes, this one has more")
+            raise TooLargeError(f"a file can have at most {MAX_BYTES} bytes; this one has more")
         if self._left < 0:
-            raise TooLargeError(f"an archive may have {MOST_UNPACKED_BYTES} bytes unpacked")
+            raise TooLargeError(f"an archive can have at most {MOST_UNPACKED_BYTES} bytes unpacked")
         return data
 
 
@@ -236,7 +238,7 @@ def _list_members(
         path = root.joinpath(*(display_name(part) for part in parts))
         reason = _find_fault(member, parts)
         if not reason and path in known:
-            reason = "the archive has another file of this name"
+            reason = "the archive contains another file with this name"
         if reason:
             listing.skipped.append((root / display_name(member.filename.strip("/")), reason))
             continue
@@ -256,7 +258,7 @@ def _find_fault(member: zipfile.ZipInfo, parts: list[str]) -> str:
     if len(parts) > DEEPEST_FOLDER:
         return f"it is deeper than {DEEPEST_FOLDER} folders"
     if stat.S_ISLNK(member.external_attr >> 16):
-        return "a link in an archive is not followed"
+        return "links in an archive are not followed"
     if member.flag_bits & _LOCKED:
         return "it is protected by a password"
     packed = max(1, member.compress_size)

@@ -65,7 +65,9 @@ class FoundFile:
             self._refuse_outside(file.fileno())
             if status.st_size > MAX_BYTES:
                 size = status.st_size
-                raise TooLargeError(f"a file may have {MAX_BYTES} bytes, this one has {size}")
+                raise TooLargeError(
+                    f"a file can have at most {MAX_BYTES} bytes; this one has {size}"
+                )
             return file.read(MAX_BYTES + 1)
 
     def _refuse_outside(self, descriptor: int) -> None:
@@ -256,7 +258,7 @@ def _intersect(restrictions: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _describe_conflict(restricting: Sequence[tuple[PurePosixPath, tuple[str, ...]]]) -> str:
-    shown = dict.fromkeys(f"{name} is for {', '.join(groups)}" for name, groups in restricting)
+    shown = dict.fromkeys(f"{name} allows only {', '.join(groups)}" for name, groups in restricting)
     listed = "; ".join(list(shown)[:_MOST_SHOWN])
     return (
         f"it was skipped, because its access rules have no group in common, so nobody could "

@@ -100,7 +100,7 @@ def _read_rules(file: Path) -> tuple[FolderRule, ...]:
             data = opened.read(_MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as error:
         if file.is_symlink():
-            raise WrongFormatError(f"{file} is a link that leads nowhere") from error
+            raise WrongFormatError(f"{file} is a broken link") from error
         return ()
     except OSError as error:
         raise WrongFormatError(f"{file} cannot be read: {error.strerror}") from error

@@ -54,21 +54,21 @@ MOST_NAMED = 5
 _REASONS: Mapping[str, str] = {
     "a picture; it is shown with the pages that refer to it":
         "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
-    "this format of text documents is not read; open it and save it as .docx or .pdf":
+    "this text document format is not supported; open it and save it as .docx or .pdf":
         "doc dot rtf pages wpd wps one pub",
-    "this format of workbooks is not read; open it and save it as .xlsx": "xlsb numbers",
-    "this format of slides is not read; open it and save it as .pptx or .pdf":
+    "this workbook format is not supported; open it and save it as .xlsx": "xlsb numbers",
+    "this slide format is not supported; open it and save it as .pptx or .pdf":
         "ppt pps pot key",
-    "this format of drawings is not read; open it and save it as .pdf": "vsd vsdx",
+    "this drawing format is not supported; open it and save it as .pdf": "vsd vsdx",
     "an archive; unpack it first": "tar gz tgz bz2 xz 7z rar zst",
-    "archives are opened at most one in another; unpack the outer one first": "zip",
-    "a recording; speech is not read":
+    "archives nested more than once are not opened; unpack the outer one first": "zip",
+    "a recording; speech is not supported":
         "mp3 wav ogg flac m4a aac mp4 m4v mov avi mkv webm",
     "part of a website, without text": "css scss less js mjs cjs map woff woff2 ttf otf eot",
     "source code, configuration or data":
         "py pyi ts tsx jsx java kt go rs c h cc cpp hpp cs rb php sh bash bat ps1 sql toml "
         "ini cfg conf env lock xml xsd proto graphql parquet sqlite db tf vue svelte swift",
-    "a log that a program wrote; copy what people should find into a .txt file": "log",
+    "a log file; copy what people should find into a .txt file": "log",
 }  # fmt: skip
 _BY_SUFFIX = {
     f".{suffix}": reason for reason, suffixes in _REASONS.items() for suffix in suffixes.split()
@@ -117,8 +117,7 @@ def refuse_other_data(data: bytes) -> None:
     marks = (*_MARKS_OF_INTERFACES, zendesk.MARK)
     if not any(mark in data for mark in marks) and not json_lines.may_hold_records(data):
         raise NoDocumentError(
-            "it contains data, but neither prepared documents nor a description of an interface "
-            "(OpenAPI)"
+            "it contains data, but neither prepared documents nor an API description (OpenAPI)"
         )
 
 

@@ -75,7 +75,9 @@ def read_inner_file(
         left_out.add(what, "its format is not read inside other files", name=name)
         return ()
     if _depth.get() >= DEEPEST_FILES:
-        left_out.add(what, f"files are read at most {DEEPEST_FILES} deep in each other", name=name)
+        left_out.add(
+            what, f"embedded files are read at most {DEEPEST_FILES} levels deep", name=name
+        )
         return ()
     before = _depth.set(_depth.get() + 1)
     try:

@@ -128,7 +128,7 @@ def load_recogniser() -> Recognise | str:
     except MemoryError:
         return TOO_LITTLE_MEMORY
     except (ImportError, RuntimeError) as error:
-        return f"what recognises text could not be loaded ({_describe(error)})"
+        return f"the text recognition could not be loaded ({_describe(error)})"
 
 
 def recognise_page(page: "PdfPage", recognise: Recognise) -> tuple[str, str]:
@@ -149,7 +149,7 @@ def recognise_picture(picture: Any, recognise: Recognise) -> tuple[str, str]:
         return "", TOO_LITTLE_MEMORY
     except Exception as error:  # noqa: BLE001 - the runtime of the models has no class of its own
         # A failed allocation of the runtime is one of its errors, recognisable only by its text.
-        return "", f"recognising it failed ({_describe(error)})"
+        return "", f"the text recognition failed ({_describe(error)})"
     return text, "" if text else _NO_TEXT
 
 

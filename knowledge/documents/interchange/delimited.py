@@ -74,7 +74,7 @@ def read(data: bytes, source: str) -> Page:
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=_find_delimiter(text))
         for number, cells in enumerate(lines, start=1):
             if number > _MOST_ROWS:
-                raise TooLargeError(f"a table may have {_MOST_ROWS} rows")
+                raise TooLargeError(f"a table can have at most {_MOST_ROWS} rows")
             table.append(cells[:MOST_COLUMNS])
     except csv.Error as error:
         raise WrongFormatError(f"expected a table as text, found {error}") from error

@@ -125,7 +125,9 @@ def read(line: bytes, source: str) -> Page:
 
 def _record(line: bytes) -> Record:
     if len(line) > _MOST_LINE_BYTES:
-        raise TooLargeError(f"a line may have {_MOST_LINE_BYTES} bytes, this one has {len(line)}")
+        raise TooLargeError(
+            f"a line can have at most {_MOST_LINE_BYTES} bytes; this one has {len(line)}"
+        )
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -157,7 +159,7 @@ def _plain_page(record: Record, source: str, key: str) -> Page:
 def _with_claims(page: Page, record: Record, key: str) -> Page:
     name = _label(_text(record, key))
     if not name:
-        raise WrongFormatError(f"expected a text under {key!r}, found {record[key]!r:.60}")
+        raise WrongFormatError(f"expected a string under {key!r}, found {record[key]!r:.60}")
     crumbs = tuple(_label(crumb) for crumb in _texts(record, "crumbs"))
     title = _label(_text(record, "title")) or page.title
     version = parse_stated_version(record.get("version")) or page.version
@@ -216,7 +218,7 @@ def _key(heading: str) -> str:
 def _body(record: Record, key: str) -> str:
     text = _text(record, key)
     if not text:
-        raise NoTextError(f"expected a text under {key!r}, found {record[key]!r:.60}")
+        raise NoTextError(f"expected a string under {key!r}, found {record[key]!r:.60}")
     return text
 
 

@@ -54,7 +54,7 @@ _COPIED_DATE = re.compile(
 _LONGEST_FURNITURE = 600
 _SHOWN_HEADERS = ("From", "To", "Cc")
 _SIGNATURE = "-- "
-_REPEATED = ("repeated paragraph", "the same file has it before")
+_REPEATED = ("repeated paragraph", "it occurs earlier in the same file")
 _EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "STATUS", "DESCRIPTION")
 _FOLD = re.compile(r"\n[ \t]")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?")
@@ -86,14 +86,16 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
     are read from other files.
     """
     if len(data) > MAX_BYTES:
-        raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
+        raise TooLargeError(
+            f"a document can have at most {MAX_BYTES} bytes; this one has {len(data)}"
+        )
     seen: set[str] = set()
     blocks: list[Block] = []
     left_out = LeftOutCounts()
     title = ""
     for number, raw in enumerate(_split_box(data), start=1):
         if number > _MOST_MESSAGES:
-            raise TooLargeError(f"a box may have {_MOST_MESSAGES} messages")
+            raise TooLargeError(f"a mailbox can have at most {_MOST_MESSAGES} messages")
         mail = parse_mail(raw)
         subject = mail.read_header("Subject")
         title = title or _REPLY.sub("", subject, count=1).strip()
@@ -232,7 +234,7 @@ def _write_plain(
             author = _find_author(joined)
             continue
         if paragraph.depth and is_answer_first and not keeps_quotations:
-            left_out.add("quotation", "another message of the source has it")
+            left_out.add("quotation", "it is in another message of the source")
             continue
         block = _write_paragraph(paragraph.lines, joined, seen)
         if block is None:

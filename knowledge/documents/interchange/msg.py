@@ -14,7 +14,7 @@ from knowledge.documents.errors import TooLargeError, WrongFormatError
 from knowledge.documents.interchange import mail
 from knowledge.documents.page import Page
 
-_EXPECTED = "a message of Outlook (.msg)"
+_EXPECTED = "an Outlook message (.msg)"
 _HEADER = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 # The numbers of properties are those of [MS-OXPROPS]; text is in Unicode or in 8 bits.
 _SUBJECT, _BODY, _HTML, _HEADERS = "0037", "1000", "1013", "007D"
@@ -32,7 +32,9 @@ def read(data: bytes, source: str) -> Page:
     import olefile
 
     if len(data) > MAX_BYTES:
-        raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
+        raise TooLargeError(
+            f"a document can have at most {MAX_BYTES} bytes; this one has {len(data)}"
+        )
     if not data.startswith(_HEADER):
         raise WrongFormatError(f"expected {_EXPECTED}, found another format")
     try:

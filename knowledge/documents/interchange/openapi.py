@@ -32,12 +32,12 @@ def split_operations(data: bytes, source: str, *, is_json: bool) -> Iterator[Pag
     """
     document, warnings = parse_structured(data, is_json=is_json)
     if not isinstance(document, dict) or not ("openapi" in document or "swagger" in document):
-        raise NoDocumentError("it contains data and is not a description of an interface (OpenAPI)")
+        raise NoDocumentError("it contains data, but is not an API description (OpenAPI)")
     references = References(document)
     yield replace(_write_overview(document, source), warnings=warnings)
     for count, (method, path, operation) in enumerate(list_operations(document)):
         if count == _MOST_OPERATIONS:
-            raise TooLargeError(f"an interface may have {_MOST_OPERATIONS} operations")
+            raise TooLargeError(f"an API can have at most {_MOST_OPERATIONS} operations")
         yield _write_operation(document, references, method, path, operation, source)
 
 
@@ -348,7 +348,7 @@ _DatelessLoader.add_multi_constructor("", _ignore_tag)
 def parse_structured(data: bytes, *, is_json: bool) -> tuple[Any, tuple[str, ...]]:
     """Return the value of a JSON or YAML text, and warnings; raise a `ReadingError`."""
     if len(data) > _MOST_BYTES:
-        raise TooLargeError(f"a file of data may have {_MOST_BYTES} bytes, found {len(data)}")
+        raise TooLargeError(f"a data file can have at most {_MOST_BYTES} bytes, found {len(data)}")
     text, warnings = decode(data)
     kind = "JSON" if is_json else "YAML"
     try:

@@ -29,7 +29,7 @@ def split_articles(data: bytes, source: str) -> Iterator[Page]:
         raise WrongFormatError(f"expected JSON, found {error}") from error
     articles = _read_entries(export, "articles")
     if not any("body" in article and "title" in article for article in articles):
-        raise NoDocumentError("it holds data and no articles with title and body")
+        raise NoDocumentError("it contains data, but no articles with title and body")
     sections = {entry.get("id"): entry for entry in _read_entries(export, "sections")}
     categories = {entry.get("id"): entry for entry in _read_entries(export, "categories")}
     for article in articles[:_MOST_ARTICLES]:

@@ -246,7 +246,7 @@ def _read_row(
             text = values.read(cell)
             yield column, f"{text} [{note}]".strip() if note else text
         else:
-            values.left_out.add("cell", f"a table may have {MOST_COLUMNS} columns")
+            values.left_out.add("cell", f"a table can have at most {MOST_COLUMNS} columns")
 
 
 def _find_filtered(root: "Element") -> range:

@@ -54,7 +54,9 @@ class ZippedXml:
             raise WrongFormatError(f"expected {expected}, found no zip archive") from error
         self._sizes = {info.filename: info.file_size for info in self._archive.infolist()}
         if len(self._sizes) > MOST_PARTS:
-            raise TooLargeError(f"a document may have {MOST_PARTS} parts, found {len(self._sizes)}")
+            raise TooLargeError(
+                f"a document can have at most {MOST_PARTS} parts, found {len(self._sizes)}"
+            )
         self._left = MOST_UNPACKED_BYTES
         self._pictures_left = 2 * MOST_PICTURES
 
@@ -79,7 +81,8 @@ class ZippedXml:
         self._left -= len(data)
         if len(data) > MAX_BYTES or self._left < 0:
             raise TooLargeError(
-                f"a part may have {MAX_BYTES} bytes unpacked and all parts {MOST_UNPACKED_BYTES}"
+                f"a part can have at most {MAX_BYTES} bytes unpacked and all parts "
+                f"{MOST_UNPACKED_BYTES}"
             )
         return data
 
@@ -251,8 +254,7 @@ def _explain_old_file(data: bytes, expected: str) -> str:
     # The names in such a file are in UTF-16, in sectors of their own.
     if "EncryptedPackage".encode("utf-16-le") in data:
         return (
-            "a password protects it: open it with the password, save it without one and ingest it "
-            "again"
+            "it is protected by a password: open it, save it without a password and ingest it again"
         )
     return (
         f"expected {expected}, found a file in the format of an old Office program: open it there "

@@ -85,7 +85,9 @@ class _PageReader:
             seen.add(whole)
             left -= len(whole)
             if left < 0:
-                raise TooLargeError(f"a document may have {_MOST_CHARACTERS} characters of text")
+                raise TooLargeError(
+                    f"a document can have at most {_MOST_CHARACTERS} characters of text"
+                )
             taken = take_text(page, text_page)
             written, comments = take_annotations(self._document, page, taken[0].segments)
             taken[0].segments += written
@@ -141,7 +143,9 @@ def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
     from pypdfium2 import PdfDocument, PdfiumError
 
     if len(data) > MAX_BYTES:
-        raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
+        raise TooLargeError(
+            f"a document can have at most {MAX_BYTES} bytes; this one has {len(data)}"
+        )
     _refuse_other_kinds(data)
     try:
         document = PdfDocument(data)
@@ -167,7 +171,9 @@ def _refuse_other_kinds(data: bytes) -> None:
 
 def _read_document(document: "PdfDocument", source: str, recognise: Recognise | None) -> Page:
     if len(document) > MOST_PAGES:
-        raise TooLargeError(f"a document may have {MOST_PAGES} pages, this one has {len(document)}")
+        raise TooLargeError(
+            f"a document can have at most {MOST_PAGES} pages; this one has {len(document)}"
+        )
     if not len(document):
         raise WrongFormatError("expected a PDF, found a damaged one: it has no pages")
     reading = _PageReader(document, recognise)

@@ -83,7 +83,7 @@ def test_links_and_programs_of_a_repository_do_nothing(
 
     copied = copy_revision(repository.folder, "", "", tmp_path / "copy")
 
-    assert copied.skipped == [("passwd.md", "a link in a repository is not followed")]
+    assert copied.skipped == [("passwd.md", "links in a repository are not followed")]
     assert list_files(tmp_path / "copy") == [".gitattributes"]
     assert not proof.exists()
 
