@@ -1,4 +1,4 @@
-"""Reads workbooks of old versions of Excel (.xls) by xlrd, written as the sheets show them."""
+"""Reads workbooks of old Excel versions (.xls) with xlrd; values are written as displayed."""
 
 from typing import Any
 from urllib.parse import quote

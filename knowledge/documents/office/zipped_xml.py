@@ -1,4 +1,4 @@
-"""Opens office files: a zip of XML parts, within bounds of size and without entities."""
+"""Opens office files, which are zipped XML, with limits on size and without entities."""
 
 import io
 import posixpath
@@ -34,14 +34,14 @@ _NAME_OF_A_FILE = re.compile(r"\S+\.(?:docx?|pptx?|xlsx?|pdf|odt|rtf|tex|dvi|ind
 
 @dataclass(frozen=True, slots=True)
 class Relationship:
-    """A part's relation to another: the last word of its type, and the name of the other part."""
+    """A relationship of a part: the last word of its type, and the name of the other part."""
 
     kind: str
     target: str
 
 
 class ZippedXml:
-    """The parts of an archive; reading counts the unpacked bytes, and refuses too many."""
+    """The parts of an archive; unpacked bytes are counted and limited."""
 
     def __init__(self, data: bytes, expected: str) -> None:
         """Open an archive; raise `WrongFormatError`, which names the `expected` format."""

@@ -1,7 +1,8 @@
-"""Reads PDF files: headings, paragraphs, tables and code by their layout, a place for each page.
+"""Reads PDF files by their layout: headings, paragraphs, tables and code, with an anchor for each
+page.
 
-PDFium finds the text with its places, sizes and typefaces. The text of pages that are pictures is
-recognised if the extra `ocr` is installed, else they are named.
+PDFium extracts the text with positions, sizes and typefaces. The text of scanned pages is
+recognised if the extra `ocr` is installed; if not, these pages are listed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,10 +48,10 @@ _SIGNATURES = {
 
 
 class _PageReader:
-    """Reads the pages of a document, and remembers those without text.
+    """Reads the pages of a document, and records those without text.
 
-    `recognised` contains the texts of scanned pages, by their numbers; `reason` states why other
-    scans have none. `shown` are the figures beside the text.
+    `recognised` contains the texts of scanned pages by page number; `reason` states why other scans
+    have none. `shown` are the figures on pages with text.
     """
 
     def __init__(self, document: "PdfDocument", recognise: Recognise | None) -> None:

@@ -102,7 +102,7 @@ async def test_keys_are_listed_without_their_secrets(owner: Owner) -> None:
 
     shown = (
         mine.id, "the website", "ask, feedback, forget, read", "groups: hr",
-        "groups of persons: sales", "2026-09-21", "withdrawn", "https://www.acme.com",
+        "person groups: sales", "2026-09-21", "withdrawn", "https://www.acme.com",
         "refdesk keys create",
     )  # fmt: skip
     for part in shown:
