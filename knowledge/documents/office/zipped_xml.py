@@ -68,7 +68,7 @@ class ZippedXml:
         return (name for name in self._sizes if name.startswith(folder))
 
     def read(self, name: str) -> bytes:
-        """Return a part; raise `WrongFormatError` when it is missing or damaged."""
+        """Return a part; raise `WrongFormatError` if it is missing or damaged."""
         if name not in self._sizes:
             raise WrongFormatError(f"expected {self._expected}, found none: {name} is missing")
         try:
@@ -87,7 +87,9 @@ class ZippedXml:
         return data
 
     def read_picture(self, name: str, caption: str = "") -> Picture | None:
-        """Return a part as a picture; None for a missing, large or damaged one, or one too many."""
+        """Return a part as a picture; None if it is missing, large or damaged, or exceeds the
+        number of pictures.
+        """
         self._pictures_left -= 1
         if not 0 < self._sizes.get(name, 0) <= LARGEST_PICTURE or self._pictures_left < 0:
             return None
@@ -97,11 +99,11 @@ class ZippedXml:
             return None
 
     def parse(self, name: str) -> "Element":
-        """Return the root of a part in XML; raise `WrongFormatError`."""
+        """Return the root of an XML part; raise `WrongFormatError`."""
         return parse_xml(self.read(name), self._expected)
 
     def relationships(self, name: str) -> Mapping[str, Relationship]:
-        """Return the relationships of a part by their ids; links to the outside are left out."""
+        """Return the relationships of a part by id; external links are left out."""
         folder, _, file = name.rpartition("/")
         path = f"{folder}/_rels/{file}.rels" if folder else f"_rels/{file}.rels"
         if path not in self._sizes:
@@ -117,7 +119,7 @@ class ZippedXml:
         return by_id
 
     def web_links(self, name: str) -> Mapping[str, str]:
-        """Return the web addresses to which a part links, by the ids of their relationships."""
+        """Return the URLs to which a part links, by relationship id."""
         folder, _, file = name.rpartition("/")
         path = f"{folder}/_rels/{file}.rels"
         return {
@@ -127,7 +129,7 @@ class ZippedXml:
         }
 
     def find_related(self, name: str, kind: str) -> str | None:
-        """Return the part of a kind that a part relates to, if the archive has it."""
+        """Return the name of a related part of a kind, if the archive contains it."""
         relations = self.relationships(name).values()
         targets = (relation.target for relation in relations if relation.kind == kind)
         return next((target for target in targets if target in self._sizes), None)
@@ -143,7 +145,7 @@ class Properties:
 
 
 def parse_xml(data: bytes, expected: str) -> "Element":
-    """Return the root of an XML text; definitions of entities are refused."""
+    """Return the root of an XML document; entity definitions are rejected."""
     from xml.etree.ElementTree import ParseError
 
     from defusedxml.common import DefusedXmlException
@@ -167,7 +169,7 @@ def local_name(tag: object) -> str:
 
 
 def get_attribute(element: "Element", name: str) -> str | None:
-    """Return an attribute by its name without a namespace."""
+    """Return an attribute by its name without namespace."""
     value = element.get(name)
     if value is not None:
         return value
@@ -184,13 +186,13 @@ def find_child(element: "Element | None", *names: str) -> "Element | None":
 
 
 def find_children(element: "Element | None", name: str) -> "Iterator[Element]":
-    """Yield the children of a name without its namespace."""
+    """Yield the children with a name, regardless of namespaces."""
     if element is not None:
         yield from (child for child in element if local_name(child.tag) == name)
 
 
 def find_all(element: "Element | None", name: str) -> "Iterator[Element]":
-    """Yield the descendants of a name without its namespace."""
+    """Yield the descendants with a name, regardless of namespaces."""
     if element is not None:
         yield from (child for child in element.iter() if local_name(child.tag) == name)
 
@@ -202,7 +204,7 @@ def get_value(element: "Element | None", *names: str) -> str | None:
 
 
 def to_number(stated: str | None, default: int = 0) -> int:
-    """Return a stated number; the default for none, a negative one, and any other text."""
+    """Return a stated number, or the default if it is missing, negative or not a number."""
     return int(stated) if stated and stated.isdecimal() and len(stated) < 8 else default
 
 
@@ -213,7 +215,7 @@ def is_on(properties: "Element | None", name: str) -> bool:
 
 
 def find_drawn(parent: "Element", archive: ZippedXml, part: str) -> "Iterator[Picture]":
-    """Yield the pictures of a drawing in a part, each with the text that describes it."""
+    """Yield the pictures of a drawing in a part, each with its alternative text."""
     described = (find_all(parent, name) for name in ("docPr", "cNvPr"))
     texts = [child.get("descr") or "" for names in described for child in names]
     relations = archive.relationships(part)
@@ -244,7 +246,7 @@ def read_properties(archive: ZippedXml) -> Properties:
 
 
 def choose_title(stated: str) -> str:
-    """Return a stated title; empty for a default title of a word processor, such as `untitled`."""
+    """Return a stated title; empty for a default title such as `untitled`."""
     title = " ".join(clean_text(stated).split()).strip("() ")
     match = _LEFT_BY_PROGRAMS.match(title) or _NAME_OF_A_FILE.match(title)
     return "" if match else title

@@ -136,10 +136,10 @@ class _PageReader:
 
 
 def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
-    """Return the page; raises `WrongFormatError` for damaged, locked and other files.
+    """Return the page; raises `WrongFormatError` if the file is damaged, locked or not a PDF.
 
-    `recognise` recognises the text of pictures; by default the extra `ocr`, if it is installed.
-    Raises `PicturesError` if all pages are pictures without recognised text.
+    `recognise` recognises the text of pictures; by default the extra `ocr` is used, if it is
+    installed. Raises `PicturesError` if all pages are pictures without recognised text.
     """
     from pypdfium2 import PdfDocument, PdfiumError
 
@@ -201,9 +201,10 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
 
 
 def _find_title(blocks: tuple[Block, ...], pages: Sequence[LaidOutPage]) -> str:
-    """Return the first heading if it is also the highest; others head only a part.
+    """Return the first heading if it is also the highest one, or a larger line on its page.
 
-    Otherwise a larger line on its page is the title: outlines name the first page "Front cover".
+    Without the larger line, outlines that name the first page "Front cover" would determine the
+    title.
     """
     highest = first_heading(blocks)
     first = next((block for block in blocks if block.level), None)
@@ -219,7 +220,7 @@ def _find_title(blocks: tuple[Block, ...], pages: Sequence[LaidOutPage]) -> str:
 
 
 def _insert_recognised(blocks: Iterable[Block], recognised: Mapping[int, str]) -> Iterator[Block]:
-    """Yield blocks in the order of their pages, the recognised texts among them."""
+    """Yield the blocks in page order, with the recognised texts inserted."""
     waiting = sorted(recognised)
     for block in blocks:
         number = (block.anchor or "").removeprefix("page=")
@@ -240,7 +241,7 @@ def _name_pages(numbers: list[int]) -> str:
 
 
 def _read_outline(document: "PdfDocument") -> Outline:
-    """Return for each page the headings that the outline places there."""
+    """Return the outline headings of each page."""
     from pypdfium2 import PdfiumError
 
     outline: dict[int, dict[str, int]] = {}
