@@ -208,8 +208,10 @@ class ClarificationAgent(Agent[Reads, Writes]):
     def _make_inputs(
         self, reason: ClarificationReason, reads: Reads, actions: tuple[SuggestedAction, ...]
     ) -> ClarifyInputs:
+        options = tuple(a.label for a in actions if a.kind in {"option", "source"})
+        key = _choose_text(reason, reads)
         fixed_text = self._texts.text(
-            _choose_text(reason, reads),
+            key,
             reads.reply_language,
             topic=self._topic,
             question=plain_line(_choose_quoted(reads))[:LONGEST_QUESTION],
@@ -219,11 +221,15 @@ class ClarificationAgent(Agent[Reads, Writes]):
                 for document in reads.unknown_documents or ()
             ),
         )
+        if key == "ask_ambiguous" and options:
+            # The only one of these texts that states and does not ask: it may precede no list.
+            asked = self._texts.text("ask_choice", reads.reply_language)
+            fixed_text = f"{fixed_text}\n{asked}"
         return ClarifyInputs(
             reason=reason,
             message=reads.clarification_message,
             question=reads.canonical_question,
-            options=tuple(a.label for a in actions if a.kind in {"option", "source"}),
+            options=options,
             history=reads.history,
             language=reads.reply_language,
             topic=self._topic,
@@ -302,11 +308,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         pages = [action for action in actions if action.kind == "source"]
         if options:
             listed = [f"{number}. {option}" for number, option in enumerate(options, 1)]
-            # This is the only fixed text that is not a question, so it can also precede an empty
-            # list.
-            states = lead == self._texts.text("ask_ambiguous", language)
-            asked = (self._texts.text("ask_choice", language),) if states else ()
-            return "\n".join((lead, *asked, *listed))
+            return "\n".join((lead, *listed))
         if pages and lead.rstrip().endswith((":", "\uff1a")):
             # The text of the model already introduces the list.
             return "\n".join((lead.rstrip(), *(f"- {page.label}" for page in pages)))

@@ -14,6 +14,10 @@ from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult, SourceReference
 
+READ_AGAIN = 5
+"""The best sources of the first search, which a writer reads once more with those of the second: a
+rule may stand in one, its consequence in another."""
+
 
 class Reads(BaseModel, frozen=True):
     """The results of the search, and the question."""
@@ -40,8 +44,8 @@ class Writes(MayAsk, frozen=True):
 class AugmentationAgent(Agent[Reads, Writes]):
     """Numbers every result that has a text, in the order of the texts.
 
-    If no source answered the question in an earlier attempt, the writer reads only the sources that
-    a further search found.
+    If no source answered the question in an earlier attempt, the writer reads the sources that a
+    further search found, and the best of the earlier sources, which may complement them.
     """
 
     role = Role.AUGMENTATION
@@ -102,13 +106,15 @@ def _prompt(reads: Reads, references: tuple[SourceReference, ...]) -> str:
 def _choose_read(
     reads: Reads, references: tuple[SourceReference, ...]
 ) -> tuple[SourceReference, ...]:
-    """Return the references that the writer reads, without those that did not answer the question
-    before.
+    """Return the references that the writer reads. Of those that did not answer the question
+    before, only the best are included.
     """
     if not reads.searches_again or reads.quality_analysis:
         return references
+    best = sorted(reads.source_references, key=lambda reference: reference.number)[:READ_AGAIN]
     known = {reference.chunk_id for reference in reads.source_references}
-    return tuple(one for one in references if one.chunk_id not in known) or references
+    left_out = known - {reference.chunk_id for reference in best}
+    return tuple(one for one in references if one.chunk_id not in left_out)
 
 
 def _source_block(reference: SourceReference, context: str) -> str:

@@ -6,7 +6,7 @@ uncited source, the correct source for a wrong citation, or a contradiction.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from math import log
 
@@ -15,7 +15,7 @@ from citations.citing import claims_something
 from citations.claims import sentences
 from citations.faults import CheckedAnswer, references_by_number, text_of
 from citations.marking import remove_marks
-from envelope.sources import SourceReference, SourceUsed
+from envelope.sources import SourceReference
 from knowledge.index.terms import terms
 from llm.tasks.search import JudgedSource
 
@@ -27,29 +27,15 @@ CANDIDATES = 3
 """The number of sources, for each sentence, that have the most in common with it."""
 
 
-def number_sources(
-    used: Sequence[SourceUsed], references: Sequence[SourceReference]
-) -> dict[int, SourceReference]:
-    """Return all sources in the prompt, by the numbers that the judge sees.
-
-    Cited sources keep their numbers from the answer; the other sources are numbered after them.
-    """
-    numbered = references_by_number(used, references)
-    cited = {reference.chunk_id for reference in numbered.values()}
-    others = [
-        source_reference
-        for source_reference in references
-        if source_reference.chunk_id not in cited
-    ]
-    return numbered | dict(enumerate(others, start=max(numbered, default=0) + 1))
-
-
 def select_sources(answer: CheckedAnswer) -> tuple[JudgedSource, ...]:
-    """Return the sources that the judge reads, with those cited in the answer first."""
-    numbered = number_sources(answer.used, answer.references)
+    """Return the sources that the judge reads, numbered as in the writer's prompt, with those cited
+    in the answer first.
+    """
+    numbered = {reference.number: reference for reference in answer.references}
     texts = {number: _write(reference, answer.context) for number, reference in numbered.items()}
-    cited = set(references_by_number(answer.used, answer.references))
-    leading = sorted(numbered, key=lambda number: numbered[number].number)[:LEADING]
+    used = references_by_number(answer.used, answer.references).values()
+    cited = {reference.number for reference in used}
+    leading = sorted(numbered)[:LEADING]
     chosen = {*cited, *leading, *_find_neighbours(numbered, cited)}
     chosen.update(_find_candidates(answer, numbered, texts))
     return tuple(
@@ -60,7 +46,7 @@ def select_sources(answer: CheckedAnswer) -> tuple[JudgedSource, ...]:
             is_cut=numbered[number].is_cut,
             is_cited=number in cited,
         )
-        for number in sorted(chosen)
+        for number in sorted(chosen, key=lambda number: (number not in cited, number))
     )
 
 

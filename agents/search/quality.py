@@ -12,12 +12,13 @@ fault, and states that it was not judged.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Literal, Self
 
 from pydantic import Field, JsonValue
 
 from agents.agent import Agent, AgentParts, MayAsk, ProgressStep, ReadsLanguage
-from agents.search.judged_sources import number_sources, select_sources
+from agents.search.judged_sources import select_sources
 from citations.blocks import remove_cells
 from citations.citing import (
     MovedMark,
@@ -34,9 +35,11 @@ from citations.faults import (
     locate,
     mark_addresses,
     own_words,
+    references_by_number,
     text_of,
 )
 from citations.links import keep_links
+from citations.marking import map_marks
 from citations.sources import cite_reference
 from citations.wording import check_missing, list_notices
 from envelope.conversation import ClarificationReason, Turn
@@ -216,7 +219,7 @@ class QualityAgent(Agent[Reads, Writes]):
             question=reads.canonical_question,
             language=reads.language,
             language_name=self._name_language(reads.reply_language),
-            answer=answer.text,
+            answer=_number_as_written(answer),
             passages=tuple(
                 PromptPassage(number=number, text=fault.quote, note=fault.reason)
                 for number, fault in enumerate(faults, start=1)
@@ -320,24 +323,34 @@ def _read(reads: Reads) -> tuple[CheckedAnswer, tuple[Fault, ...]]:
     return answer, find_faults(answer)
 
 
+def _number_as_written(answer: CheckedAnswer) -> str:
+    """Return the answer with the numbers that its writer used: the judge's words about "source 3"
+    mean the same source to both.
+    """
+    cited = references_by_number(answer.used, answer.references)
+    numbers = {number: reference.number for number, reference in cited.items()}
+    return map_marks(answer.text, numbers.get)
+
+
 def _move_marks(answer: CheckedAnswer, output: JudgeOutput | None) -> CheckedAnswer:
-    """Return the answer in which wrong sources are replaced with those named by the judge."""
-    numbered = number_sources(answer.used, answer.references)
-    moves = [
-        MovedMark(place[0], verdict.quote, verdict.source)
-        for verdict in (() if output is None else output.verdicts)
-        if verdict.supported and verdict.source in numbered
-        if (place := locate(answer.blocks, verdict.quote)) is not None
-        and verdict.source not in answer.covering[place[0]]
-    ]
+    """Return the answer in which the sources named by the judge replace wrong ones."""
+    by_number = {reference.number: reference for reference in answer.references}
+    cited = references_by_number(answer.used, answer.references)
+    shown = {reference.number: number for number, reference in cited.items()}
+    free = count(1 + max((source.number for source in answer.used), default=0))
+    added: list[SourceUsed] = []
+    moves: list[MovedMark] = []
+    for verdict in () if output is None else output.verdicts:
+        place = locate(answer.blocks, verdict.quote)
+        if not verdict.supported or verdict.source not in by_number or place is None:
+            continue
+        if verdict.source not in shown:
+            shown[verdict.source] = next(free)
+            added.append(cite_reference(by_number[verdict.source], shown[verdict.source]))
+        if shown[verdict.source] not in answer.covering[place[0]]:
+            moves.append(MovedMark(place[0], verdict.quote, shown[verdict.source]))
     if not moves:
         return answer
-    cited = {source_used.number for source_used in answer.used}
-    added = [
-        cite_reference(numbered[number], number)
-        for number in dict.fromkeys(move.number for move in moves)
-        if number not in cited
-    ]
     text = move_marks(answer.text, moves)
     return replace(answer, text=text, used=(*answer.used, *added))
 

@@ -11,9 +11,9 @@ in this order while there is room:
 The best hits are never cut out of a section; less relevant sections make room for them.
 
 A changelog that is not the best page comes after all others. Each section is one text, the best
-section first; sections of equal score are in the order of their document. Cuts are marked. Chunks
-with a score far below the best one are omitted unless they are among the best hits, because the
-size is only a limit.
+section first, with the adjacent pages below the same heading; sections of equal score are in the
+order of their document. Cuts are marked. Chunks with a score far below the best one are omitted
+unless they are among the best hits, because the size is only a limit.
 
 `docs/internal/measurements/evaluation.md` contains the measurements behind the constants.
 """
@@ -125,12 +125,14 @@ class _Documents:
 class _Section:
     """The chunks of one section that were read, by number, and the selected ones.
 
-    `goes_on` is true if the section has further chunks. `best` and `score` refer to its best chunk;
-    `tokens` is the size of the selected text, including the location.
+    `begins_before` and `goes_on` are true if the section has further chunks before or after these.
+    `best` and `score` refer to its best chunk; `tokens` is the size of the selected text, including
+    the location.
     """
 
     first: int
     last: int
+    begins_before: bool = False
     goes_on: bool = False
     given: set[int] = field(default_factory=set)
     best: int = 0
@@ -270,9 +272,23 @@ class _Composer:
             )
 
     def _order_sections(self) -> list[_Section]:
-        """Return the selected sections, best first, with changelogs last."""
-        given = (section for section in self._sections if section.given)
-        return sorted(given, key=lambda one: (self._is_later(one.first), -one.score))
+        """Return the selected sections, best first, with changelogs last.
+
+        Pages of a chapter stay next to the best one, because a sentence or list may continue there.
+        """
+        given = {section.first: section for section in self._sections if section.given}
+        best = sorted(given.values(), key=lambda one: (self._is_later(one.first), -one.score))
+        ordered = dict.fromkeys(one.first for section in best for one in self._list_around(section))
+        return [given[first] for first in ordered if first in given]
+
+    def _list_around(self, section: _Section) -> Iterator[_Section]:
+        """Yield a section and the adjacent sections below the same heading, in order."""
+        path = self._passages[section.first].chunk.heading_path
+        before = self._section_of.get(section.first - 1)
+        after = self._section_of.get(section.last + 1)
+        for near in (before, section, after):
+            if near is not None and self._passages[near.first].chunk.heading_path == path:
+                yield near
 
     def _is_later(self, chunk: int) -> bool:
         """Return whether a chunk belongs to a changelog that is not the best page."""
@@ -352,7 +368,7 @@ class _Composer:
             total += self._sizes[chunk] + 1
             if chunk - 1 in chunks:
                 total -= self._count_shared(chunk)
-        return total + _MARK_TOKENS * (gaps + section.goes_on)
+        return total + _MARK_TOKENS * (gaps + section.begins_before + section.goes_on)
 
     def _count_shared(self, chunk: int) -> int:
         """Return the number of tokens that a chunk shares with the previous one."""
@@ -376,6 +392,7 @@ class _Composer:
                 position - section.first: self._passages[position].chunk.links
                 for position in sorted(section.given)
             },
+            begins_before=section.begins_before,
             goes_on=section.goes_on,
         )
 
@@ -407,15 +424,21 @@ async def compose(
         for candidate in _choose_candidates(pages, asked.tokens // PASSAGE_TOKENS)
     ]
     near = {chunk for candidate in chosen for chunk in _list_near(candidate, _READ_OF_SECTION)}
-    wanted = {candidate for candidate in near if not documents.is_excluded(candidate)}
-    points = {candidate: documents.find_point(candidate) for candidate in sorted(wanted)}
+    wanted = sorted(chunk for chunk in near if not documents.is_excluded(chunk))
+    points = {chunk: documents.find_point(chunk) for chunk in wanted}
     texts = await read(list(points.values()))
     passages = {chunk: texts[point] for chunk, point in points.items() if point in texts}
     sections = list(_split_sections(passages))
-    ends = {end for candidate in chosen for end in _list_ends(candidate)} - wanted
-    unread = {candidate for candidate in ends if not documents.is_excluded(candidate)}
+    begins = {
+        chunk: candidate.first
+        for candidate in chosen
+        for chunk in _list_near(candidate, _READ_OF_SECTION + 1)
+    }
     for section in sections:
-        section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
+        # Chunks that were not read have a place before or after the section, but no text.
+        begin = begins[section.first]
+        section.begins_before = begins.get(section.first - 1) == begin
+        section.goes_on = begins.get(section.last + 1) == begin
     composer = _Composer(passages, sections, asked, documents.changelogs)
     composer.select(chosen, {hit.chunk_id for hit in hits[:KEPT]})
     return tuple(composer.write(hits))
@@ -468,15 +491,6 @@ def _find_least(ranked: Sequence[RankedChunk] | Sequence[_Candidate]) -> float:
 def _list_near(one: _Candidate, reach: int) -> range:
     """Return a chunk with the chunks around it in its section."""
     return range(max(one.first, one.chunk - reach), min(one.last, one.chunk + reach) + 1)
-
-
-def _list_ends(one: _Candidate) -> Iterator[int]:
-    """Yield the chunks of a section that are adjacent to those that are read, one on either
-    side.
-    """
-    near = _list_near(one, _READ_OF_SECTION)
-    more = _list_near(one, _READ_OF_SECTION + 1)
-    yield from (end for end in (more[0], more[-1]) if end not in near)
 
 
 def _split_sections(passages: Mapping[int, IndexedPassage]) -> Iterator[_Section]:

@@ -101,23 +101,33 @@ def _join_hits(results: Sequence[Findings]) -> Iterator[Hit]:
             yield hit
 
 
-def _divide_context(results: Sequence[Findings], tokens: int) -> Iterator[ContextSection]:
-    """Yield sections from all searches up to a number of tokens, without duplicates.
+def _divide_context(results: Sequence[Findings], tokens: int) -> list[ContextSection]:
+    """Return sections from all searches up to a number of tokens, without duplicates.
 
-    The next section always comes from the search that has the fewest tokens so far.
+    The next section always comes from the search that has the fewest tokens so far. A section that
+    contains earlier ones replaces the first of them.
     """
     waiting = [list(reversed(findings.context)) for findings in results]
     used = [0] * len(results)
-    seen: set[str] = set()
+    chosen: list[ContextSection] = []
     while any(waiting):
         at = min((at for at, sections in enumerate(waiting) if sections), key=used.__getitem__)
         section = waiting[at].pop()
-        size = _count_section(section)
-        if seen.issuperset(section.chunk_ids) or sum(used) + size > tokens:
+        if any(_contains(other, section) for other in chosen):
             continue
-        seen.update(section.chunk_ids)
+        within = [other for other in chosen if _contains(section, other)]
+        size = _count_section(section) - sum(map(_count_section, within))
+        if sum(used) + size > tokens:
+            continue
         used[at] += size
-        yield section
+        place = chosen.index(within[0]) if within else len(chosen)
+        chosen.insert(place, section)
+        chosen = [other for other in chosen if other not in within]
+    return chosen
+
+
+def _contains(section: ContextSection, other: ContextSection) -> bool:
+    return set(section.chunk_ids).issuperset(other.chunk_ids)
 
 
 def _count_section(section: ContextSection) -> int:

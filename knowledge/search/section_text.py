@@ -3,12 +3,14 @@
 | in the section                 | in the text                                             |
 |--------------------------------|---------------------------------------------------------|
 | omitted chunks                 | `[... 1,240 words left out]`                            |
-| omitted chunks with table rows | `[... 310 words left out; 4 of 31 rows]`                |
+| omitted chunks with table rows | `[... 310 words left out, with 27 rows of the table]`   |
+| chunks that were not read      | `[... more left out]`                                   |
 | the label of a web link        | the label, followed by the URL in brackets              |
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from knowledge.link_places import find_label
 from knowledge.sections import DELIMITER_ROW, count_overlap, count_table_header, join_texts
@@ -17,6 +19,7 @@ MARK = "[... "
 """The beginning of a line that marks a cut. It is written for a model, and is not text from a
 document.
 """
+_MORE = f"{MARK}more left out]"
 _BETWEEN = "\n\n"
 _FENCE = "```"
 
@@ -51,15 +54,20 @@ def write_section(
     given: Collection[int],
     links: Mapping[int, Sequence[tuple[str, str]]] | None = None,
     *,
+    begins_before: bool = False,
     goes_on: bool,
 ) -> SectionText:
     """Given the texts of all chunks of a section, return the text of those at the positions in
     `given`.
 
-    `links` contains the labels and URLs of the links in each given chunk. `goes_on` is true if the
-    section has more chunks that were not read.
+    `links` contains the labels and URLs of the links in each given chunk. `begins_before` and
+    `goes_on` are true if the section has unread chunks before or after these.
     """
     written = _Text()
+    given = {*given, *_find_repeated(texts, given)}
+    if begins_before and 0 in given:
+        written.append(_MORE)
+        written.is_cut = True
     for is_given, first, last in _list_runs(len(texts), given):
         if is_given:
             joined = join_texts(texts[first : last + 1])
@@ -67,17 +75,13 @@ def write_section(
             for position, (begin, end) in enumerate(joined.spans, start=first):
                 written.spans[position] = start + begin, start + end
         else:
-            written.append(_mark_gap(texts, given, first, last, goes_on=goes_on))
+            is_more = (begins_before and not first) or (goes_on and last + 1 == len(texts))
+            written.append(_mark_gap(texts, first, last, is_more=is_more))
             written.is_cut = True
     if goes_on and len(texts) - 1 in given:
-        written.append(f"{MARK}more left out]")
+        written.append(_MORE)
         written.is_cut = True
-    added: set[tuple[str, str]] = set()
-    for position, own in (links or {}).items():
-        for link in own:
-            if link not in added:
-                added.add(link)
-                _add_address(written, position, *link)
+    _add_addresses(written, links or {})
     return SectionText(written.text, written.spans, written.is_cut)
 
 
@@ -90,33 +94,41 @@ def _list_runs(count: int, given: Collection[int]) -> Iterator[tuple[bool, int, 
             first = position
 
 
-def _mark_gap(
-    texts: Sequence[str], given: Collection[int], first: int, last: int, *, goes_on: bool
-) -> str:
+def _find_repeated(texts: Sequence[str], given: Collection[int]) -> Iterator[int]:
+    """Yield the positions that are not given, but whose words the given chunks around them have."""
+    for is_given, first, last in _list_runs(len(texts), given):
+        if not is_given and not _count_words(texts, first, last):
+            yield from range(first, last + 1)
+
+
+def _mark_gap(texts: Sequence[str], first: int, last: int, *, is_more: bool) -> str:
+    more = "more than " if is_more else ""
+    count = _count_rows(texts, first, last)
+    rows = f", with {count} row{'s' * (count > 1)} of the table" if count else ""
+    return f"{MARK}{more}{_count_words(texts, first, last):,} words left out{rows}]"
+
+
+def _count_words(texts: Sequence[str], first: int, last: int) -> int:
+    """Return the words of a gap that the chunks around it do not have."""
     gap = join_texts(texts[first : last + 1]).text
     before = count_overlap(texts[first - 1], texts[first]) if first else 0
     after = count_overlap(texts[last], texts[last + 1]) if last + 1 < len(texts) else 0
-    words = len(gap[before : len(gap) - after if after else None].split())
-    more = "more than " if goes_on and last + 1 == len(texts) else ""
-    rows = _count_rows(texts, given, first, last)
-    return f"{MARK}{more}{words:,} words left out{rows}]"
+    return len(gap[before : len(gap) - after if after else None].split())
 
 
-def _count_rows(texts: Sequence[str], given: Collection[int], first: int, last: int) -> str:
-    """Return how many rows of a table that is cut are given, or an empty string if there is no
-    table.
+def _count_rows(texts: Sequence[str], first: int, last: int) -> int:
+    """Return the number of omitted rows of the tables that a gap cuts.
+
+    The total number of rows is unknown if not all chunks of a table were read.
     """
-    for one, other in ((first - 1, first), (last, last + 1)):
-        if one >= 0 and other < len(texts) and count_table_header(texts[one], texts[other]):
-            start, end = one, other
-            while start and count_table_header(texts[start - 1], texts[start]):
-                start -= 1
-            while end + 1 < len(texts) and count_table_header(texts[end], texts[end + 1]):
-                end += 1
-            rows = {at: _rows_of(texts, at, is_first=at == start) for at in range(start, end + 1)}
-            own = sum(count for at, count in rows.items() if at in given)
-            return f"; {own} of {sum(rows.values())} rows"
-    return ""
+
+    def is_continued(at: int) -> bool:
+        return 0 <= at < len(texts) - 1 and bool(count_table_header(texts[at], texts[at + 1]))
+
+    above = list(takewhile(lambda at: is_continued(at - 1), range(first, last + 1)))
+    below = list(takewhile(is_continued, range(last, first - 1, -1)))
+    cut = {*above, *below}
+    return sum(_rows_of(texts, at, is_first=not is_continued(at - 1)) for at in cut)
 
 
 def _rows_of(texts: Sequence[str], at: int, *, is_first: bool) -> int:
@@ -124,6 +136,15 @@ def _rows_of(texts: Sequence[str], at: int, *, is_first: bool) -> int:
     blocks = texts[at].split(_BETWEEN)
     lines = (blocks[-1] if is_first else blocks[0]).split("\n")
     return len(lines) - (2 if len(lines) > 1 and DELIMITER_ROW.match(lines[1]) else 1)
+
+
+def _add_addresses(written: _Text, links: Mapping[int, Sequence[tuple[str, str]]]) -> None:
+    added: set[tuple[str, str]] = set()
+    for position, own in links.items():
+        for link in own:
+            if link not in added:
+                added.add(link)
+                _add_address(written, position, *link)
 
 
 def _add_address(written: _Text, position: int, label: str, address: str) -> None:

@@ -105,10 +105,7 @@ RESPOND = Task(
 
 
 class JudgedSource(BaseModel, frozen=True):
-    """A source that was available for the answer, with its number in the answer.
-
-    Sources that are not cited in the answer are numbered after the cited ones.
-    """
+    """A source that was available for the answer, with its number in the writer's prompt."""
 
     number: int = Field(ge=1)
     place: str = Field(description="title, crumbs and headings, joined")
@@ -150,7 +147,7 @@ class Verdict(BaseModel, frozen=True):
     reason: str = Field(default="", description="in at most ten words, before the verdict")
     supported: bool
     source: int = Field(
-        default=0, ge=0, description="the source that says it instead of the cited one; else 0"
+        default=0, ge=0, description="the source that says it and is not cited for it; else 0"
     )
 
 

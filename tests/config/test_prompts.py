@@ -8,9 +8,12 @@ from pydantic import BaseModel
 
 from config.errors import PromptError
 from config.prompts import FOLDER, PromptFiles, data
+from envelope import conversation
+from envelope.conversation import ClarificationReason, Pause
 from llm.prompts import OWN_PROMPTS, REPAIR, Prompts, RepairInputs, prompt_inputs
 from llm.tasks.all_tasks import TASKS
 from llm.tasks.descriptions import DESCRIBE, DescribeInputs
+from llm.tasks.question import ESSENCE, UNDERSTAND, EssenceInputs, UnderstandInputs
 from llm.tasks.search import (
     JUDGE,
     RESPOND,
@@ -320,3 +323,32 @@ def test_no_invisible_character_reaches_a_model() -> None:
 
     assert rendered == "<data name=\"question\">\nabc &lt;data name='x'>\n</data>"
     assert data([hidden], "questions").isascii()
+
+
+@pytest.mark.parametrize("said", ["Which?\n1. Tray\n2. Toner", "Hello."], ids=["last", "earlier"])
+def test_what_the_desk_asked_stands_once_in_the_prompts_that_read_the_reply(said: str) -> None:
+    asked = "Which?\n1. Tray\n2. Toner"
+    reason = ClarificationReason.AMBIGUOUS_QUERY
+    pause = Pause(
+        pause_id="p",
+        original_question="How?",
+        original_text="How?",
+        reason=reason,
+        asked=asked,
+        options=("Tray", "Toner"),
+    )
+    history = (conversation.Turn(speaker="assistant", text=said),)
+    essence = EssenceInputs(text="2", open_pause=pause, history=history)
+    understand = UnderstandInputs(
+        text="2", language="en", domain_name="Printer", open_pause=pause, history=history
+    )
+
+    files = PromptFiles(prompt_inputs([ESSENCE, UNDERSTAND]))
+    users = [
+        files.render("essence", essence).user,
+        files.render("understand", understand).user,
+    ]
+
+    for user in users:
+        assert user.count("1. Tray") == 1
+        assert ('["Tray", "Toner"]' in user) is (said != asked)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
+from itertools import takewhile
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -39,7 +40,10 @@ _ATTRIBUTE = r"(?:[#.][\w:.-]{1,60}|[\w-]{1,30}=(?:\"[^\"\n]{0,100}\"|[\w%.-]{1,
 _ATTRIBUTES = re.compile(
     rf"[ \t]?\{{:?[ \t]{{0,3}}{_ATTRIBUTE}(?:[ \t]{{1,3}}{_ATTRIBUTE}){{0,9}}[ \t]{{0,3}}\}}"
 )
-_ICON = re.compile(r":(?:material|octicons|fontawesome|simple)-[\w-]{1,60}:[ \t]?")
+_ICON = re.compile(r":(?:material|octicons|fontawesome|simple)-([\w-]{1,60}):[ \t]?")
+_BREAKS = frozenset({"softbreak", "hardbreak"})
+_NEAR = 20
+_ENDS_OF_LISTS = frozenset({"bullet_list_close", "ordered_list_close"})
 _FOOTNOTE_MARK = re.compile(r"\[\^([^\[\]\s]{1,60})\]")
 _ROLE = re.compile(r"\{([A-Za-z][\w:.-]{0,40})\}\Z")
 _REFERENCE_ROLES = frozenset({"ref", "doc", "term", "numref", "any"})
@@ -129,9 +133,9 @@ class _Writer(RendererHTML):
         content = tokens[idx].content
         if _find_role(tokens, idx):
             content = content[: content.rindex("{")]
-        for pattern in (_FOOTNOTE_MARK, _ICON, _ATTRIBUTES):
+        for pattern in (_FOOTNOTE_MARK, _ATTRIBUTES):
             content = pattern.sub("", content)
-        return escape(content)
+        return escape(_write_icons(content, is_last=_ends_line(tokens, idx)))
 
     def code_inline(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env
@@ -158,7 +162,12 @@ class _Writer(RendererHTML):
         return _write_directive(directive[1], directive[2].strip(), content, env)
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
-        return _write_code("", tokens[idx].content)
+        content, depth = tokens[idx].content, env.get("depth", 0)
+        follows_list = idx > 0 and tokens[idx - 1].type in _ENDS_OF_LISTS
+        if follows_list and _ITEM.match(content) and depth < _DEEPEST_DIRECTIVE:
+            # Items of `*    *   text`, which some generators nest although the list needs one more.
+            return _write_html(content, {**env, "depth": depth + 1})
+        return _write_code("", content)
 
     def html_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
         return _close_tags(tokens[idx].content, env)
@@ -277,6 +286,25 @@ def _split(text: str) -> Iterator[str]:
         yield text[start:end]
         start = end
     yield text[start:]
+
+
+def _ends_line(tokens: Sequence[Token], idx: int) -> bool:
+    """Return whether nothing follows a token on its line."""
+    rest = takewhile(lambda token: token.type not in _BREAKS, tokens[idx + 1 : idx + _NEAR])
+    return not any(token.content.strip() for token in rest)
+
+
+def _write_icons(content: str, *, is_last: bool) -> str:
+    """Return a text without icons before words; those that stand for words are named."""
+    if ":" not in content:
+        return content
+    parts = _ICON.split(content)
+    for at in range(len(parts) - 1, -1, -1):
+        if at % 2:
+            parts[at] = f"{parts[at].replace('-', ' ')} " if is_last else ""
+        else:
+            is_last = is_last and not any(map(str.isalnum, parts[at]))
+    return "".join(parts)
 
 
 def _find_role(tokens: Sequence[Token], idx: int) -> str:

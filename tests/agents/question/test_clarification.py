@@ -533,3 +533,16 @@ def test_a_secret_that_the_question_is_about_may_be_named() -> None:
     inputs = INPUTS.model_copy(update={"question": "How do I reset a password?"})
 
     assert find_fault("Do you mean the password of your account?", inputs) == ""
+
+
+async def test_the_text_that_stands_for_the_wording_of_a_model_asks_where_there_are_options() -> (
+    None
+):
+    model = ScriptedModel([ClarifyOutput(text="Which limits do you mean?")])
+    reads = Reads(clarification_reason=Reason.AMBIGUOUS_QUERY, search_results=RESULTS)
+
+    await word_question(reads, model)
+
+    inputs = model.calls[0].inputs
+    assert isinstance(inputs, ClarifyInputs)
+    assert inputs.fixed_text.endswith("\nWhich of these do you mean?")

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from agents.search.augmentation import AugmentationAgent, Reads, Writes
+from agents.search.augmentation import READ_AGAIN, AugmentationAgent, Reads, Writes
 from envelope.outcome import GaveUp, Wrote
 from envelope.sources import SearchResult
 
@@ -130,26 +130,33 @@ async def test_a_span_outside_the_context_is_given_up_with_the_chunk_named() -> 
 
 
 @pytest.mark.parametrize(
-    ("analysis", "numbers"),
-    [("", ["2"]), ("The writer missed the limit.", ["1", "2"])],
+    ("analysis", "read"),
+    [
+        ("", [*range(1, READ_AGAIN + 1), READ_AGAIN + 3]),
+        ("The writer missed the limit.", [*range(1, READ_AGAIN + 4)]),
+    ],
     ids=["no source answered", "an answer was judged"],
 )
-async def test_who_writes_once_more_reads_no_source_again_that_answered_nothing(
-    analysis: str, numbers: list[str]
+async def test_who_writes_once_more_reads_the_new_sources_and_the_best_of_the_first_search(
+    analysis: str, read: list[int]
 ) -> None:
+    before = tuple(result(f"{at}#0", (6 * at, 6 * at + 4)) for at in range(READ_AGAIN + 2))
+    further = result("further#0", (6 * len(before), 6 * len(before) + 4))
     first = Reads(
         canonical_question="How many?",
-        search_context="one.\n\ntwo.",
-        search_results=(result("a#0", (0, 4)),),
+        search_context="\n\n".join(["one."] * (len(before) + 1)),
+        search_results=before,
     )
     known = (await augment(first)).source_references
 
-    results = (*first.search_results, result("b#0", (6, 10)))
-    again = {"search_results": results, "searches_again": True, "source_references": known}
+    again = {
+        "search_results": (*before, further),
+        "searches_again": True,
+        "source_references": known,
+    }
     writes = await augment(first.model_copy(update={**again, "quality_analysis": analysis}))
 
-    assert [reference.number for reference in writes.source_references] == [1, 2]
-    assert re.findall(r"^Source (\d)", writes.augmented_prompt, re.MULTILINE) == numbers
+    assert [int(number) for number in re.findall(r"Source (\d+)", writes.augmented_prompt)] == read
 
 
 async def test_sources_are_numbered_in_the_order_of_their_texts() -> None:

@@ -2,6 +2,7 @@ import pytest
 
 from agents.search.quality import JudgeWhen, QualityAgent, Reads, Writes
 from citations.claims import parse_unsupported
+from citations.marking import remove_marks
 from envelope.conversation import ClarificationReason
 from envelope.outcome import Wrote
 from envelope.sources import SourceReference, SourceUsed
@@ -138,9 +139,9 @@ async def test_an_answer_with_a_fault_is_written_once_more_and_then_loses_the_bl
 async def test_the_mark_moves_to_the_source_that_the_judge_names() -> None:
     answer = f"All of them must match. {GOOD} Run refresh. [1]\n\nThe Team plan costs 20 EUR. [1]"
     verdicts = (
-        # Of the sources of the answer there is one: the others follow in their order.
-        Verdict(passage=0, quote="Run refresh.", supported=True, source=4),
-        Verdict(passage=1, quote="The Team plan costs 20 EUR.", supported=True, source=5),
+        # The judge names sources by the numbers that the writer knew.
+        Verdict(passage=0, quote="Run refresh.", supported=True, source=14),
+        Verdict(passage=1, quote="The Team plan costs 20 EUR.", supported=True, source=15),
         Verdict(passage=0, quote=GOOD, supported=True, source=99),
     )
     model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": verdicts})])
@@ -159,10 +160,21 @@ async def test_the_mark_moves_to_the_source_that_the_judge_names() -> None:
     ]
 
 
+async def test_the_judge_reads_answer_and_sources_under_the_numbers_of_the_writer() -> None:
+    model = ScriptedModel([APPROVAL])
+
+    await judge(model, reads("Run refresh. [4]"))
+
+    inputs = inputs_of(model)
+    assert inputs.answer == "Run refresh. [14]"
+    assert [source.number for source in inputs.sources if source.is_cited] == [14]
+    assert inputs.sources[0].text == CHUNKS[3]
+
+
 async def test_sentences_that_shared_a_mark_that_moves_keep_it() -> None:
     answer = "All of them must match. Run refresh. Up to 8 conditions. [1]\n\n1. Open it. [1]"
-    item = Verdict(passage=0, quote="Open it.", supported=True, source=4)
-    moved = Verdict(passage=0, quote="Run refresh", supported=True, source=4)
+    item = Verdict(passage=0, quote="Open it.", supported=True, source=14)
+    moved = Verdict(passage=0, quote="Run refresh", supported=True, source=14)
     model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": (moved, item)})])
 
     writes = await judge(model, reads(answer))
@@ -434,7 +446,7 @@ async def test_what_only_introduces_needs_no_verdict_of_its_own(written: str) ->
     await judge(model, reads(written))
 
     assert inputs_of(model).passages == ()
-    assert inputs_of(model).answer == written
+    assert remove_marks(inputs_of(model).answer) == remove_marks(written)
 
 
 async def test_where_the_judge_names_nothing_the_search_gets_what_the_writer_misses() -> None:

@@ -182,3 +182,36 @@ def test_statements_in_front_are_text_and_settings_of_the_website_are_counted() 
     assert [(part.what, part.names) for part in page.left_out] == [
         ("field of the front matter", ("layout",))
     ]
+
+
+def test_icons_that_stand_for_words_are_named_and_those_before_words_are_left_out() -> None:
+    supported, start, table = blocks(
+        "_Supported on:_ :material-android: :material-apple:\n\n"
+        ":material-rocket: Start with the :material-dots: menu.\n\n"
+        "| Key | Yes |\n|---|---|\n| a | :material-check:{ .green } |\n| b | :material-close: |"
+    )
+
+    assert supported.text == "Supported on: android apple"
+    assert start.text == "Start with the menu."
+    assert table.text == "| Key | Yes |\n|---|---|\n| a | check |\n| b | close |"
+
+
+def test_items_that_are_indented_less_than_their_list_needs_are_no_code() -> None:
+    written = "*    *   Height\n\n    *   Area\n\n*    *   up to 50\n\n    *   6\n\n2.  Then."
+
+    found = blocks(written)
+
+    assert {block.kind for block in found} == {BlockKind.ITEM}
+    assert [block.text.strip("- ") for block in found] == [
+        "Height",
+        "Area",
+        "up to 50",
+        "6",
+        "2. Then.",
+    ]
+
+
+def test_indented_code_after_a_list_and_a_paragraph_is_code() -> None:
+    *_, code = blocks("1. Open it.\n2. Add this.\n\nThe file:\n\n    - name: rule")
+
+    assert code.kind is BlockKind.CODE

@@ -98,6 +98,30 @@ async def test_the_best_section_comes_before_an_earlier_one_of_its_page(
     assert own.index(("Price",)) < own.index(("Begin",))
 
 
+async def test_pages_on_which_a_chapter_goes_on_stay_together_in_their_order(
+    fake_documents: Index,
+) -> None:
+    chapter = document(
+        "manual",
+        (("Modes",), "A mode of a rule is one of these: 0 is slow,"),
+        (("Modes",), "1 is the highest speed of a rule."),
+    )
+    paged = tuple(
+        chunk.model_copy(update={"anchor": f"page-{at}"})
+        for at, chunk in enumerate(chapter.chunks, start=1)
+    )
+    manual = chapter.model_copy(update={"chunks": paged})
+    rules = document("rules", (("Rules",), "The speed of a rule matters."))
+
+    found = await compose(fake_documents, "What is the highest speed of a rule?", manual, rules)
+
+    assert [section.chunk_ids for section in found.context] == [
+        ("manual#0",),
+        ("manual#1",),
+        ("rules#0",),
+    ]
+
+
 async def test_sections_far_below_the_best_one_are_left_out(fake_documents: Index) -> None:
     many = [document(f"page{n}", (("Part",), f"A rule of page {n}.")) for n in range(200)]
 
@@ -144,6 +168,16 @@ async def test_excluded_chunks_are_not_given_again(fake_documents: Index) -> Non
     given = {identifier for section in found.context for identifier in section.chunk_ids}
     assert given.isdisjoint({"steps#0", "steps#1"})
     assert "steps#2" in given
+
+
+async def test_a_section_without_its_excluded_chunks_is_a_part(fake_documents: Index) -> None:
+    found = await compose(
+        fake_documents, "How do I add a rule?", STEPS, *OTHERS, exclude=("steps#0", "steps#1")
+    )
+
+    own = {section.text: section.is_cut for section in found.context if "rule" in section.text}
+    assert own["[... more left out]\n\nThe rule is active at once."]
+    assert not own["A rule costs nothing."]
 
 
 async def test_an_old_release_note_comes_after_the_page_that_says_how_it_is_now(

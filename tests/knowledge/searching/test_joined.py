@@ -77,6 +77,20 @@ async def test_every_search_for_a_message_has_its_share_of_the_context() -> None
     assert list_pages(short) == ["a", "c"]
 
 
+async def test_a_section_that_contains_one_of_another_search_takes_its_place() -> None:
+    part, other = make_section("a"), make_section("b")
+    whole = replace(part, text="text of a, and more", chunk_ids=("a", "a2"))
+    library = Library(one=make_findings(part, other), two=make_findings(make_section("c"), whole))
+
+    found = await search_all(library, ask("one", "two"))
+
+    assert [section.text for section in found.context] == [
+        "text of a, and more",
+        "text of c",
+        "text of b",
+    ]
+
+
 async def test_a_search_that_matches_nothing_takes_no_part_of_the_context() -> None:
     library = Library(
         one=make_findings(make_section("a"), make_section("b"), coverage=0.0, answerability=0.0),

@@ -1,5 +1,7 @@
 """The text of a section's given chunks: what is left out is marked, what is given is unchanged."""
 
+import re
+
 import pytest
 
 from knowledge.search.section_text import SectionText, write_section
@@ -45,15 +47,33 @@ def test_a_section_that_nobody_read_to_its_end_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "rows"), [((0,), "2 of 5 rows"), ((1,), "2 of 5 rows"), ((0, 1), "4 of 5 rows")]
+    ("given", "rows"),
+    [((0,), ["3 rows"]), ((1,), ["2 rows", "1 row"]), ((0, 1), ["1 row"]), ((0, 2), ["2 rows"])],
 )
-def test_a_part_of_a_table_says_how_many_of_its_rows_it_has(
-    given: tuple[int, ...], rows: str
+def test_a_cut_in_a_table_says_how_many_rows_it_leaves_out(
+    given: tuple[int, ...], rows: list[str]
 ) -> None:
     written = write(TABLE, *given).text
 
-    assert f"; {rows}]" in written
-    assert written.count(HEADER) == 1
+    assert re.findall(r"left out, with (.*) of the table]", written) == rows
+
+
+def test_a_chunk_whose_words_its_neighbours_have_leaves_no_gap_and_no_repetition() -> None:
+    costs = ("Costs:\n- staff;", "- staff;\n- paper.", "- staff;\n- paper.\n\nAll are counted.")
+
+    written = write(costs, 0, 2)
+
+    assert written.text == "Costs:\n- staff;\n- paper.\n\nAll are counted."
+    assert not written.is_cut
+
+
+def test_a_section_that_nobody_read_from_its_beginning_says_so() -> None:
+    whole = write_section(PROSE, {0, 1, 2}, begins_before=True, goes_on=False)
+    end = write_section(PROSE, {2}, begins_before=True, goes_on=False)
+
+    assert whole.text.startswith("[... more left out]\n\nOne two three.")
+    assert whole.is_cut
+    assert end.text.startswith("[... more than 7 words left out]")
 
 
 def test_spans_show_where_each_given_chunk_stands() -> None:
