@@ -136,7 +136,7 @@ def test_a_revision_with_two_files_of_one_name_is_refused(
     ).stdout.decode().strip()  # fmt: skip
     commit = repository.run("commit-tree", "-m", "two", tree)
 
-    with pytest.raises(RepositoryError, match="several files of one name"):
+    with pytest.raises(RepositoryError, match="several files with the same name"):
         copy_revision(repository.folder, commit, "", tmp_path / "copy")
 
 
