@@ -58,7 +58,7 @@ class Ledger:
         if not self._is_first(identity, source):
             return False
         if identity in self._present and identity not in self._own:
-            self.warn(source, f"it replaces {identity!r}, which was ingested from another place")
+            self.warn(source, f"it replaces {identity!r}, which was ingested from another location")
         return True
 
     def wrote(self, document: Document) -> None:

@@ -336,7 +336,7 @@ def make_route_class(
                     return await refuse(request, refusal)
                 except RecordRefusedError:
                     # PostgreSQL keeps no text with a NUL character.
-                    text = "The database refuses a character of the request."
+                    text = "The database does not accept a character in the request."
                     return await refuse(request, ConsoleRefusedError(400, "Not a text", text))
                 except RecordsUnavailableError as error:
                     title = "The database of the records does not answer"

@@ -296,7 +296,9 @@ class Confluence:
         while node.parent_id is not None:
             parent = node.parent_id
             if parent in above or parent == identity or len(above) >= _DEEPEST:
-                raise ItemError(self._client.address, "the pages above it have no end")
+                raise ItemError(
+                    self._client.address, "it has too many ancestor pages, or they form a loop"
+                )
             above.append(parent)
             if parent not in self._nodes:
                 self._nodes[parent] = await self._fetch_place(parent, node.parent_type)

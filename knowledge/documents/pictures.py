@@ -100,7 +100,9 @@ def collect_pictures(page: Page, beside: Mapping[str, bytes]) -> Page:
     blocks += _stand_alone(waiting)
     left_out = LeftOutCounts()
     left_out.take(page.left_out)
-    left_out.add("picture", "a document may have fewer or smaller ones", collection.left_out)
+    left_out.add(
+        "picture", "the document has too many pictures, or too large ones", collection.left_out
+    )
     return replace(
         page,
         blocks=tuple(blocks),
