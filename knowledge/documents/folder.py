@@ -258,7 +258,7 @@ def _intersect(restrictions: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _describe_conflict(restricting: Sequence[tuple[PurePosixPath, tuple[str, ...]]]) -> str:
-    shown = dict.fromkeys(f"{name} allows only {', '.join(groups)}" for name, groups in restricting)
+    shown = dict.fromkeys(f"{name} is for {', '.join(groups)}" for name, groups in restricting)
     listed = "; ".join(list(shown)[:_MOST_SHOWN])
     return (
         f"it was skipped, because its access rules have no group in common, so nobody could "
