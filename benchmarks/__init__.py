@@ -1,1 +1,3 @@
-"""Measurements, side by side in one run: of speed, of size, and of the quality of answers."""
+"""Benchmarks of speed, size, and the quality of answers; alternatives are compared in the same
+run.
+"""

@@ -1,12 +1,12 @@
-"""Plans a deployment: simulates the flow of questions with the costs that are measured here.
+"""Plans a deployment by simulating the flow of questions with measured costs.
 
 `python -m benchmarks.capacity measure` runs one and two worker processes on one Redis, and four
-shards on a Redis Cluster of six local processes, and compares them with the simulation.
-`python -m benchmarks.capacity plan` prints the tables of `docs/capacity.md`.
+shards on a Redis Cluster of six local processes, and compares them with the simulation. `python -m
+benchmarks.capacity plan` prints the tables of `docs/capacity.md`.
 
 The simulation: every hop waits for a worker, which takes the waiting hops of a shard in batches,
-and for the Redis of its shard, which stores the results of a batch in one request. A worker
-process and a Redis each use one thread. A burst of work takes a processor for as long as it lasts.
+and for the Redis of its shard, which stores the results of a batch in one request. A worker process
+and a Redis each use one thread. A burst of work occupies a processor until it ends.
 """
 
 import heapq
@@ -33,14 +33,20 @@ from benchmarks.speed.systems.port import SYSTEMS, Setting
 from benchmarks.speed.tables import table
 
 HOPS = 17
-"""The manager, then eight times a role and the manager again."""
+"""Number of hops of a question: the manager first, then eight times a role and the manager
+again.
+"""
 BATCH = 25
-"""Most hops that a worker reads and settles together: 0.08 round trips a hop (benchmarks.md)."""
+"""Maximum number of hops that a worker reads and settles together: 0.08 round trips per hop
+(benchmarks.md).
+"""
 OTHER_MS = 0.2
-"""How long another program runs at a time."""
+"""How long another program runs at a time, in milliseconds."""
 SHARDS = 4
 CASES = ((1, 1), (1, 20), (1, 200), (2, 200))
-"""Worker processes, and questions in flight in each; the first and the third give the costs."""
+"""Worker processes, and questions in flight in each; the costs are derived from the first and
+third.
+"""
 WARM_SECONDS = 1.5
 WINDOW_SECONDS = 3.0
 HEAD = (
@@ -52,7 +58,9 @@ _RESTED = object()
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run: questions a second, processor milliseconds a question, processors of others."""
+    """One run: questions per second, processor milliseconds per question, processors used by
+    others.
+    """
 
     rate: float = 0.0
     worker_ms: float = 0.0
@@ -63,9 +71,9 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Milliseconds of processor time: of each hop, and of each batch of hops of one shard.
+    """Milliseconds of processor time, for each hop and for each batch of hops of one shard.
 
-    `replica` is what a replica needs for what its master needs 1 for.
+    `replica` is the processor time of a replica relative to that of its master.
     """
 
     worker_hop: float
@@ -76,14 +84,16 @@ class Costs:
 
 
 ONE_REDIS = Costs(0.096, 0.201, 0.050, 0.075)
-"""Measured by `measure` on the machine of `docs/capacity.md`."""
+"""As measured by `measure` on the machine described in `docs/capacity.md`."""
 CLUSTER = Costs(0.150, 2.335, 0.089, 0.522, replica=0.36)
-"""The same on a cluster: a process waits for 36 streams, each by a call of its own."""
+"""The same on a cluster, where a process waits for 36 streams with a separate call for each."""
 LONG_PAYLOAD = 1.4
-"""The time of Redis for a long conversation, times that for 4 kB (benchmarks.md)."""
+"""The processor time of Redis for a long conversation, relative to that for 4 kB
+(benchmarks.md).
+"""
 MOST_BUSY = 0.6
 WORK_MS = {"without a model": 45.0, "with a model": 155.0}
-"""Processor time of the agents for a question: see `docs/capacity.md`."""
+"""Processor time of the agents per question, in milliseconds: see `docs/capacity.md`."""
 RATES = (10, 100, 1_000, 10_000)
 ROUNDS = 3
 PLAN_HEAD = (
@@ -94,7 +104,7 @@ PLAN_HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """What a simulation found; `busy` are the means of the workers and of the masters."""
+    """The results of a simulation; `busy` are the mean loads of the workers and of the masters."""
 
     rate: float
     p50_ms: float
@@ -126,7 +136,7 @@ class _Station:
 
 
 class _Worker(_Station):
-    """Takes hops of one shard after the other; `shards` are those with waiting hops."""
+    """Processes hops of one shard after another; `shards` are those with waiting hops."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,7 +152,7 @@ class _Worker(_Station):
 
 
 class _Redis(_Station):
-    """A master or its replica; it serves one worker's results after the other."""
+    """A master or its replica; it processes the results of one worker after another."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,7 +165,7 @@ class _Redis(_Station):
 
 
 class _Replica(_Station):
-    """Repeats what its master did."""
+    """Repeats the work of its master."""
 
     def take(self, costs: Costs) -> tuple[float, int]:
         hops = self.waiting.popleft()
@@ -163,7 +173,7 @@ class _Replica(_Station):
 
 
 class _Other(_Station):
-    """Another program, which has a processor for a share of the time."""
+    """Another program, which uses a processor for a share of the time."""
 
     def take(self, costs: Costs) -> tuple[float, None]:
         # It makes up for the time that it waited.
@@ -171,9 +181,10 @@ class _Other(_Station):
 
 
 class Simulation:
-    """A closed system with `at_once` questions for each worker, or an open one with `rate`.
+    """A closed system with `at_once` questions per worker, or an open one with `rate`.
 
-    Without `processors` every thread has its own. `others` are processors that other programs want.
+    Without `processors`, every thread has its own processor. `others` is the number of processors
+    that other programs use.
     """
 
     def __init__(
@@ -204,7 +215,7 @@ class Simulation:
         self._hops = 0
 
     def run(self, seconds: float) -> Predicted:
-        """Return what happens in that time, after as much time that is not counted."""
+        """Simulate that time after a warm-up of the same length, and return the results."""
         for worker in self._workers:
             for _ in range(self._at_once):
                 self._ask(worker)
@@ -311,7 +322,7 @@ class Simulation:
 
 
 def find_costs(alone: Measured, many: Measured) -> Costs:
-    """Return the costs that explain one question alone, and many at once in one process."""
+    """Return the costs that explain the measurements of one question alone and of many at once."""
 
     def split(single: float, crowded: float) -> tuple[float, float]:
         batch = max(0.0, (single - crowded) / (HOPS * (1 - 1 / BATCH)))
@@ -339,7 +350,7 @@ def _single() -> Iterator[tuple[str, Sequence[Redis], int]]:
 
 
 def measure(workers: int, at_once: int, *, is_cluster: bool) -> Measured:
-    """Return what workers do with `at_once` questions in flight in each."""
+    """Return the measurements of workers with `at_once` questions in flight in each."""
     with ExitStack() as stack:
         url, servers, masters = stack.enter_context(_cluster() if is_cluster else _single())
         shards = SHARDS if is_cluster else 1
@@ -369,7 +380,7 @@ def measure(workers: int, at_once: int, *, is_cluster: bool) -> Measured:
 
 
 def _read_busy() -> float:
-    """Return the seconds in which any processor of this machine was busy."""
+    """Return the sum of the seconds in which the processors of this machine were busy."""
     ticks = [int(one) for one in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
     return (sum(ticks) - sum(ticks[3:5])) / os.sysconf("SC_CLK_TCK")
 
@@ -380,7 +391,7 @@ def _read_used(servers: Sequence[Redis]) -> list[float]:
 
 
 def validate(rounds: int) -> str:
-    """Return a table of what was measured and what the simulation predicts."""
+    """Return a table that compares measurements with the predictions of the simulation."""
     rows = []
     for is_cluster in (False, True):
         runs = {
@@ -416,7 +427,7 @@ def _middle(runs: Sequence[Measured]) -> Measured:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What carries a rate of questions, and what the simulation says about it."""
+    """A deployment for a rate of questions, and its simulation."""
 
     rate: float
     workers: int
@@ -425,7 +436,8 @@ class Plan:
 
 
 def plan(rate: float, work_ms: float) -> Plan:
-    """Return how many workers and masters are busy for about `MOST_BUSY` of the time.
+    """Return how many workers and masters are needed so that they are busy for about `MOST_BUSY` of
+    the time.
 
     `work_ms` is the processor time of all agents for a question.
     """

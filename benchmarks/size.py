@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def print_starting(environment: Mapping[str, str]) -> None:
-    """Time a question and the loading of the model alone, alternately."""
+    """Measure the time of a question and of loading the model alone, alternately."""
     load = [sys.executable, "-c", LOADING, str(MODEL)]
     ask = refdesk("ask", QUESTION)
     for command in (load, ask):
@@ -64,7 +64,9 @@ def print_starting(environment: Mapping[str, str]) -> None:
 
 
 def print_memory(environment: Mapping[str, str]) -> None:
-    """Measure the memory of workers that share a desk's work with others, after some questions."""
+    """Measure the memory of workers that serve a desk together with others, after some
+    questions.
+    """
     with ExitStack() as stack:
         light = {roles: stack.enter_context(worker(roles, environment)) for roles in LIGHT}
         stack.enter_context(worker(REST, environment))
@@ -92,7 +94,7 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> float:
 def worker(
     roles: Sequence[str], environment: Mapping[str, str]
 ) -> Iterator["subprocess.Popen[str]"]:
-    """Have a worker of these roles while inside."""
+    """Run a worker of these roles within the context."""
     command = refdesk("worker", "--role", *roles)
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         if process.stdout is None or not process.stdout.readline().startswith("working as"):

@@ -64,8 +64,8 @@ _DAMAGES = (ArithmeticError, AttributeError, EOFError, LookupError, OSError, Rec
             TypeError, ValueError, tarfile.TarError, zlib.error)  # fmt: skip
 """Errors raised when reading an archive with missing, broken or foreign parts."""
 _NOT_CHECKED = (
-    "this Redis does not permit CONFIG SET sanitize-dump-payload, so that it did not check the "
-    "values of the file, which can crash it: restore only files that you trust"
+    "this Redis does not permit CONFIG SET sanitize-dump-payload, so it did not check the values "
+    "in the file. Malformed values can crash it: restore only files that you trust"
 )
 _READERS: dict[str, Callable[[Any], Any]] = {
     "cost_usd": lambda value: None if value is None else Decimal(value),
@@ -312,7 +312,7 @@ def _check(archive: tarfile.TarFile, shards: int) -> None:
     if manifest.get("shards") != shards:
         raise CommandError(
             f"the backup has SHARDS={manifest.get('shards')}, and this installation "
-            f"{shards}: set SHARDS as in the backup"
+            f"{shards}: set SHARDS to the value of the backup"
         )
 
 
@@ -430,7 +430,7 @@ def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
         raise CommandError(f"the backup contains a file with an unsafe name: {entry.name!r}")
     # Redis, for example, executes the content of its files when it starts.
     if place.parts[1] != INDEX and _is_left_out(place.parts[1]):
-        raise CommandError(f"the backup contains a file that no backup has: {entry.name!r}")
+        raise CommandError(f"the backup contains an unexpected file: {entry.name!r}")
     return PurePosixPath(*place.parts[1:])
 
 

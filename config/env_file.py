@@ -61,7 +61,7 @@ def find_env_file(environment: Mapping[str, str] = os.environ) -> EnvFile | None
     status = path.stat()
     if status.st_uid not in (os.getuid(), 0) or status.st_mode & stat.S_IWOTH:
         raise SettingsError(
-            f"{path} was not read, because other users own it or may write to it; set "
+            f"{path} was not read, because other users own it or can write to it; set "
             f"{VARIABLE}={path} to read it nevertheless, or {VARIABLE}= to read no file"
         )
     return EnvFile(path, is_named=False)

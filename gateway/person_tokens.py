@@ -111,7 +111,7 @@ def read_person_token(token: str, key: Key) -> StatedPerson:
 
     if not key.person_secret:
         raise PersonTokenError(
-            "this key does not accept tokens of persons; create one that does "
+            "this key does not accept person tokens; create one that does "
             "with: refdesk keys create --person-groups"
         )
     if len(token) > LONGEST_TOKEN:
@@ -159,5 +159,5 @@ def _read_id(stated: object) -> str:
     if stated is None:
         return ""
     if not isinstance(stated, str) or not 0 < len(stated) <= LONGEST_PERSON:
-        raise PersonTokenError(f"expected `sub`, a text of 1 to {LONGEST_PERSON} characters")
+        raise PersonTokenError(f"expected `sub`, a string of 1 to {LONGEST_PERSON} characters")
     return stated

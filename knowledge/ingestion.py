@@ -395,7 +395,7 @@ class _Ingestion:
             root,
             f"{names} files to which {len({page for page, _ in missing})} pages refer were not "
             f"found, such as {name!r} in {page}: their text is missing there. Ingest the folder "
-            "that holds both, or the repository: refdesk ingest git:REPOSITORY --folder DOCS",
+            "that contains both, or the repository: refdesk ingest git:REPOSITORY --folder DOCS",
         )
 
     async def _load(self, file: FoundFile) -> bytes:

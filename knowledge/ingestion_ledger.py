@@ -58,7 +58,7 @@ class Ledger:
         if not self._is_first(identity, source):
             return False
         if identity in self._present and identity not in self._own:
-            self.warn(source, f"it replaces {identity!r}, which was ingested from another place")
+            self.warn(source, f"it replaces {identity!r}, which was ingested from another location")
         return True
 
     def wrote(self, document: Document) -> None:
@@ -149,7 +149,7 @@ class Ledger:
         owner = self._owners.setdefault(identity, (self._root, source))
         if owner == (self._root, source):
             return True
-        self.fail(source, f"expected an id of its own, found {identity!r}, which {owner[1]} has")
+        self.fail(source, f"expected a unique id, found {identity!r}, which {owner[1]} has")
         return False
 
     def _is_kept(self, identity: str) -> bool:
@@ -184,7 +184,7 @@ class ReadingAllowance:
 
     def error(self) -> TooSlowError:
         """Return the error for documents that were not read because there was no time left."""
-        return TooSlowError(f"took longer than {self._all:.3g} s to read; its rest was left out")
+        return TooSlowError(f"took longer than {self._all:.3g} s to read; the rest was left out")
 
 
 def _one_line(text: str) -> str:

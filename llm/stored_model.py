@@ -319,7 +319,7 @@ class StoredModel:
         if count >= MOST_TIMEOUTS:
             raise ModelTimeout(
                 f"expected an answer of {self.name!r}, which exceeded its time limit {count} "
-                f"times in this question and is not asked again for it"
+                f"times for this question and is not called again"
             )
         try:
             yield

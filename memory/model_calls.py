@@ -114,7 +114,7 @@ class RedisCallStore:
             self._client.eval(_GET, len(keys), *keys, _field(key))
         )
         if isinstance(answer, int):
-            raise QuestionEndedError(f"expected an open question, found {key.question!r} ended")
+            raise QuestionEndedError(f"question {key.question!r} has already ended")
         return answer
 
     async def put(self, key: ModelCallKey, answer: bytes) -> None:

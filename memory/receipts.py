@@ -113,7 +113,7 @@ class RedisReceipts:
             )
         )
         if state_and_result == 1:
-            raise QuestionEndedError(f"expected an open question, found {self._question!r} ended")
+            raise QuestionEndedError(f"question {self._question!r} has already ended")
         return state_and_result[0].decode(), state_and_result[1]
 
     async def finish(self, key: ReceiptName, result: bytes) -> None:

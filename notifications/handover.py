@@ -205,7 +205,7 @@ class SlackReceiver:
             raise HandOverError(type(error).__name__) from error
         if not isinstance(reply, dict) or reply.get("ok") is not True:
             reason = reply.get("error") if isinstance(reply, dict) else None
-            raise HandOverError(f"Slack refuses it: {reason or answer.status_code}")
+            raise HandOverError(f"Slack rejected the message: {reason or answer.status_code}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -316,7 +316,7 @@ class ReadHandler:
         except KnowledgeError as error:
             return _fail(str(error))
         if prepared is None:
-            return _fail("its file had no time left")
+            return _fail("the time limit of its file was reached")
         parcel = await self._exchange.send(await asyncio.to_thread(encode_preparation, prepared))
         return _reply(ReadReply(order=name, seconds=spent.seconds, parcel=parcel))
 
@@ -431,7 +431,7 @@ def _make_submission(question: Question, role: Role, payload: Fields) -> Submiss
         last_resort={"outcome": "failed", "error": "it did not end before its time limit"},
         accepted={"role": role.value},
         keep_seconds=KEPT_SECONDS,
-        dead_letter_changes={"error": "the processes that worked on it ended each time"},
+        dead_letter_changes={"error": "each process that worked on it ended"},
     )
 
 

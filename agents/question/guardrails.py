@@ -309,7 +309,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     async def _judge_findings(self, reads: Reads, findings: Findings) -> Writes:
         covered = findings.coverage
-        analysis = f"nobody judged what it means; the documents cover it with {covered:.2f}"
+        analysis = f"its meaning was not judged; the coverage by the documents is {covered:.2f}"
         if covered >= _HARDLY_COVERED:
             return _accept(analysis)
         named = await self._describe_named(reads)
@@ -452,7 +452,7 @@ def _ask_whether(candidates: Sequence[VerifiedAnswer]) -> Writes:
     """Return a clarifying question that offers similar verified answers, if there are any."""
     return Writes(
         within_scope=True,
-        guardrails_analysis="questions that the owner has answered come near",
+        guardrails_analysis="the question is similar to some that the owner has answered",
         needs_clarification=True,
         clarification_reason=ClarificationReason.AMBIGUOUS_QUERY,
         clarification_message="The question may be one that the owner has answered.",

@@ -111,7 +111,7 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
     def _name_lost(self, lost: Sequence[str]) -> tuple[SpecialistError, ...]:
         if not lost:
             return ()
-        text = f"the model gave no classes of: {'; '.join(lost)}"
+        text = f"the model did not classify: {'; '.join(lost)}"
         return (self.toolbox.make_error(text, ErrorSeverity.MEDIUM),)
 
 

@@ -48,7 +48,7 @@ from llm.tasks.review import (
 
 _LONGEST_REASON = 300
 _NO_TEXT = "no text"
-INTRODUCTION = "it stands above the first heading, as an introduction"
+INTRODUCTION = "it is an introduction above the first heading"
 """The reason for a unit that is not listed if there is no model."""
 UNREAD = "the model did not state its requirement"
 """The reason for a unit that a model has neither listed nor set aside."""

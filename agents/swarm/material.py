@@ -17,7 +17,7 @@ from tools.passages import FoundPassage
 USUAL_ROOM = 24_000
 """Total number of characters for all sources if the context window of the model is unknown."""
 _ID = re.compile(r"\[([^\[\]\s]{1,300})\]")
-_UNFINISHED = "it did not finish, so nobody knows what the documents say about it"
+_UNFINISHED = "it did not finish, so it is unknown what the documents say about it"
 _NOTHING = "nothing was found"
 _WAITS = "it waits for the user"
 

@@ -150,7 +150,7 @@ class WorkAgent(Agent[Reads, Writes]):
         except ModelError as error:
             return _wait_or_give_up(error)
         if fault:
-            return GaveUp(f"it asks the user what nobody may be asked: {fault}")
+            return GaveUp(f"it asks the user for something that must not be asked: {fault}")
         if step.end is None:
             return Wrote(_go_on(task, dialogue, step.message))
         return Wrote(Writes(worker_outputs=_write(task, dialogue, step.message.text, step.end)))

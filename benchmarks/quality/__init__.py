@@ -1,4 +1,4 @@
-"""How good searches and decisions are, on data sets with known answers.
+"""Measures the quality of searches and decisions on data sets with known answers.
 
 `python -m benchmarks.quality SUITE --data FOLDER` prints the figures of a suite.
 """

@@ -1,4 +1,4 @@
-"""Ingests a folder's documents into a temporary index, with a searcher over it."""
+"""Ingests the documents of a folder into a temporary index and searches it."""
 
 import tempfile
 from collections.abc import AsyncIterator, Sequence

@@ -1,12 +1,13 @@
-"""Runs the suite `compliance`: whether the right clause is among those shown for a requirement.
+"""The suite `compliance`: measures whether the right clause is among those shown for a requirement.
 
-Two kinds of folders are read:
+Two kinds of folders are supported:
 
-- `contracts.jsonl`, `requirements.jsonl`, `labels.jsonl`: agreements, and where each says something
-  about a requirement;
-- `policies.jsonl`, `requirements.jsonl`, `labels.jsonl`: notices, and where each discloses what.
+- `contracts.jsonl`, `requirements.jsonl`, `labels.jsonl`: agreements, and where each of them
+  addresses a requirement;
+- `policies.jsonl`, `requirements.jsonl`, `labels.jsonl`: notices, and where each of them makes
+  the required disclosures.
 
-Without a model a review judges nothing, so there are no figures of verdicts.
+Reviews without a model make no judgements, so there are no figures for verdicts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,16 +23,16 @@ from knowledge.embedding import Embedder
 
 Figures = dict[str, object]
 SHOWN = 3
-"""How many passages a report without a model shows for a requirement."""
+"""Number of passages that a report without a model shows for a requirement."""
 _AGREEMENTS = ("contracts.jsonl", "requirements.jsonl", "labels.jsonl")
 _NOTICES = ("policies.jsonl", "requirements.jsonl", "labels.jsonl")
 Span = tuple[str, int, int]
-"""A unit, and the first and last character of a text in it."""
+"""A unit, and the first and last character of text in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledDocument:
-    """A document as units, and where people found evidence, by requirement."""
+    """A document as units, and the locations of labelled evidence by requirement."""
 
     units: tuple[RuleUnit, ...]
     evidence: Mapping[str, Sequence[Span]]
@@ -156,5 +157,5 @@ def _read_labels(folder: Path) -> dict[str, dict[str, list[int]]]:
 def _need(row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
     if not isinstance(value, str) or not value:
-        raise UnknownFormatError(f"expected a text under {key!r}, found {value!r:.60}")
+        raise UnknownFormatError(f"expected a string under {key!r}, found {value!r:.60}")
     return value

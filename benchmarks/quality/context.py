@@ -1,8 +1,8 @@
 """Measures the context of answers: the suite `context`.
 
-Each question is searched for as the agent does at its first attempt. A question counts as *found*
-if its context has any part of a section that answers it, as *whole* if it has the whole section.
-Where only the page is known, each section of the page answers.
+Each question is searched for in the same way as in the agent's first attempt. A question counts as
+*found* if its context contains any part of a section that answers it, and as *whole* if it contains
+the whole section. If only the page is known, every section of the page counts as an answer.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,9 +26,9 @@ _GOLD_TEXT_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class MeasuredContext:
-    """The context of one question; `tokens` counts sections with their places.
+    """The context of one question; `tokens` counts sections including their headings and locations.
 
-    `position` is that of the first section that answers, from 1; 0: none does.
+    `position` is the 1-based position of the first section that answers the question; 0: none does.
     """
 
     found: bool
@@ -41,7 +41,7 @@ class MeasuredContext:
 
 
 async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
-    """Return the figures of a folder; raises `UnknownFormatError` when it holds something else."""
+    """Return the figures of a folder; raises `UnknownFormatError` for another kind of folder."""
     corpus = corpus_of(data)
     settings = Settings(_env_file=None)
     questions = questions_of(data, limit=settings.search_results_limit)
@@ -96,7 +96,9 @@ def _count(section: ContextSection) -> int:
 def _find_sections(
     asked: GoldQuestion, pages: Mapping[str, Sequence[Chunk]]
 ) -> tuple[str, list[set[str]]]:
-    """Return how exactly the answer's place is known, and the chunks of each section there."""
+    """Return how exactly the location of the answer is known, and the chunks of each section
+    there.
+    """
     chunks = [chunk for name in sorted(asked.gold) for chunk in pages.get(name, ())]
     quoted = " ".join(asked.text.split())[:_GOLD_TEXT_CHARACTERS]
     if quoted:
@@ -118,7 +120,7 @@ def _split_sections(chunks: Iterable[Chunk]) -> Iterable[tuple[str | None, set[s
 
 
 async def _read_pages(index: Index, names: set[str]) -> dict[str, list[Chunk]]:
-    """Return the chunks of pages in order, those of every language."""
+    """Return the chunks of pages in order, in every language."""
     pages: dict[str, list[Chunk]] = {}
     for document in await index.load(sorted(await index.versions())):
         if document.page in names:

@@ -37,7 +37,7 @@ _LIMIT = 20
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, the pages that answer it, and the pages that are found, the best first."""
+    """A question, the pages that answer it, and the pages that the search found, the best first."""
 
     request: SearchRequest
     needs: frozenset[str]
@@ -46,7 +46,7 @@ class Asked:
 
 
 async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
-    """Return the figures of a folder; raises `UnknownFormatError` when it holds something else."""
+    """Return the figures of a folder; raises `UnknownFormatError` for another kind of folder."""
     corpus = [row for path in corpus_of(data) for row in rows(path)]
     pages = {_id_of(row): str(row.get("doc") or _id_of(row)) for row in corpus}
     chapters = {pages[_id_of(row)]: tuple(row.get("crumbs") or ())[:-1] for row in corpus}
@@ -91,7 +91,7 @@ async def _search(
     pages: Mapping[str, str],
     model: Embedder,
 ) -> list[tuple[str, ...]]:
-    """Return the pages that each question finds in an index of these rows."""
+    """Return the pages found for each question in an index of the given rows."""
     with tempfile.TemporaryDirectory(prefix="refdesk-gaps-") as folder:
         name = "passages.jsonl" if "passage_id" in corpus[0] else "pages.jsonl"
         path = Path(folder) / name
@@ -143,7 +143,7 @@ def _needed(group: Iterable[Asked]) -> str:
 
 
 def _rank(rankings: Iterable[Sequence[str]]) -> list[str]:
-    """Return pages by the sum of their reciprocal ranks, as the console does it."""
+    """Return pages ranked by the sum of their reciprocal ranks, as in the console."""
     scores: defaultdict[str, float] = defaultdict(float)
     for pages in rankings:
         for rank, page in enumerate(pages[:_SHOWN], start=1):
@@ -152,7 +152,9 @@ def _rank(rankings: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _stand_alone(request: SearchRequest) -> SearchRequest:
-    """Return a question with the one before it, in place of the canonical form of a model."""
+    """Return a question combined with the preceding one, instead of a canonical form written by a
+    model.
+    """
     text = " ".join((*request.related[:1], request.question))
     return SearchRequest(question=text, text=text, language=request.language, limit=_LIMIT)
 

@@ -1,8 +1,8 @@
-"""The suite `multistep`: what one search, the tool loop and the swarm find for multi-step
+"""The suite `multistep`: measures what one search, the tool loop and the swarm find for multi-step
 questions.
 
-The corpus is ingested into a temporary index. The number of passages that a way shows is limited
-over all of its steps, so that the ways are compared at the same number.
+The corpus is ingested into a temporary index. The total number of passages that a way shows over
+all of its steps is limited, so that the ways are compared at the same number.
 """
 
 import json
@@ -64,14 +64,14 @@ class MultistepTask:
 
 @dataclass(frozen=True, slots=True)
 class MultistepData:
-    """The tasks of a folder with the lines of its corpus, in a form that ingestion reads."""
+    """The tasks of a folder with the lines of its corpus, in a format supported by ingestion."""
 
     kind: Kind
     tasks: tuple[MultistepTask, ...]
     corpus: tuple[Mapping[str, Any], ...]
 
     def write_corpus(self, folder: Path) -> Path:
-        """Write the corpus as a file that ingestion reads, and return its path."""
+        """Write the corpus as a file that can be ingested, and return its path."""
         path = folder / "pages.jsonl"
         path.write_text("\n".join(json.dumps(row) for row in self.corpus), "utf-8")
         return path
@@ -133,12 +133,12 @@ _READERS = {
 def _need(row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
     if not isinstance(value, str) or not value:
-        raise UnknownFormatError(f"expected a text under {key!r}, found {value!r:.60}")
+        raise UnknownFormatError(f"expected a string under {key!r}, found {value!r:.60}")
     return value
 
 
 async def run_worker(worker: WorkerPlan, executor: ToolExecutor) -> WorkerOutput:
-    """Return what a worker finds with plain searches."""
+    """Return what a worker finds with simple searches."""
     caller = ToolCaller(agent=worker.id, allowed=frozenset(worker.tools))
     dialogue = Dialogue(open_worker(worker, ()))
     while calls := plan_worker_searches(worker, dialogue):
@@ -197,7 +197,7 @@ async def evaluate_multistep(
 
 @dataclass(frozen=True, slots=True)
 class FoundPages:
-    """The documents that a way shows, in order, at most k, and its costs."""
+    """The documents that a way shows, in order, at most k, and the costs of the way."""
 
     document_ids: tuple[str, ...]
     calls: int = 0
@@ -205,7 +205,7 @@ class FoundPages:
 
 
 class Way(Protocol):
-    """One way of finding the documents for a question."""
+    """A way of finding the documents for a question."""
 
     async def find(self, text: str, k: int) -> FoundPages:
         """Return at most `k` documents, over all steps."""
@@ -213,7 +213,7 @@ class Way(Protocol):
 
 
 async def measure_way(data: MultistepData, way: Way, parts: ToolParts, k: int) -> Figures:
-    """Return the figures of the kind of data."""
+    """Return the figures that apply to the kind of data."""
     pages = await _read_pages(parts)
     started = time.perf_counter()
     measured: list[Measured] = []
@@ -268,11 +268,11 @@ def _measure(
 
 
 _FURTHER_HITS = 5
-"""A page gives up to this number of hits: a search for pages asks for more hits than pages."""
+"""Maximum number of hits per page: a search for pages requests more hits than pages."""
 
 
 class SearchWay:
-    """One search for the whole text."""
+    """A single search for the whole text."""
 
     def __init__(self, searcher: Searcher) -> None:
         self._searcher = searcher
@@ -285,7 +285,7 @@ class SearchWay:
 
 
 def make_parts(index: Index, embedder: Embedder) -> ToolParts:
-    """Return the parts; a search on one level is made when a tool needs it."""
+    """Return the parts; the search on a single level is created when a tool needs it."""
     known: dict[str, Searcher] = {}
 
     def search_level(level: str) -> Searcher:
@@ -298,7 +298,9 @@ def make_parts(index: Index, embedder: Embedder) -> ToolParts:
 
 
 class ToolsWay:
-    """A search for each part that a question lists; for a single one, along its links."""
+    """A search for each part that a question lists; for a question with a single part, a search
+    along links.
+    """
 
     def __init__(self, parts: ToolParts) -> None:
         self._executor = ToolExecutor(make_builtin(parts))
@@ -360,9 +362,9 @@ class SwarmWay:
 def measure_parts(
     measured: Sequence[Measured], compute: Callable[[Sequence[Measured]], Figures]
 ) -> Figures:
-    """Return figures of all tasks and of each part, and of every other task.
+    """Return figures of all tasks, of each part, and of every second task.
 
-    Tasks at odd positions are those that nothing was fitted on.
+    Tasks at odd positions were not used for tuning.
     """
     parts = sorted({task_measure.part for task_measure in measured})
     figures: Figures = {"all": compute(measured)}
@@ -381,7 +383,9 @@ def measure_parts(
 
 
 def compute_retrieval(measured: Sequence[Measured], *, k: int) -> Figures:
-    """Return the number of tasks, mean recall, and the share with every correct page among k."""
+    """Return the number of tasks, the mean recall, and the share of tasks with every correct page
+    among the first k.
+    """
     asked = [
         task_measure
         for task_measure in measured
@@ -399,7 +403,7 @@ def compute_retrieval(measured: Sequence[Measured], *, k: int) -> Figures:
 
 
 def count_recall(gold: Collection[str], retrieved: Collection[str]) -> float:
-    """Return the share of `gold` in `found`."""
+    """Return the share of `gold` in `retrieved`."""
     return len(set(gold) & set(retrieved)) / len(gold)
 
 

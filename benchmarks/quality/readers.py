@@ -80,7 +80,7 @@ class Counts:
 
 
 def evaluate(data: Path, python: str | None = None, *, by_file: bool = False) -> dict[str, Any]:
-    """Return the figures of each reader by format; with `by_file` those of each file as well."""
+    """Return the figures of each reader by format; with `by_file`, also those of each file."""
     readers = {"refdesk": sys.executable}
     if python is not None:
         readers |= {name: python for name in _READERS if name != "refdesk" and _has(python, name)}
@@ -132,9 +132,7 @@ def read(reader: str, python: str, path: Path) -> Reading:
 
 
 def compare(expected: str, text: str, *, is_whole: bool = True) -> Counts:
-    """Return the share of an expected text that was read; with `is_whole` false, only of its
-    tables.
-    """
+    """Return how much of an expected text was read; with `is_whole` false, only of its tables."""
     rows = list(_list_rows(expected))
     indexed_rows = _IndexedRows(text)
     kept = sum(indexed_rows.has(row) for row in rows)
@@ -167,7 +165,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _list_rows(text: str) -> Iterator[list[str]]:
-    """Yield the rows of at least two filled cells."""
+    """Yield the rows with at least two non-empty cells."""
     for line in text.splitlines():
         if line.startswith("|") and not _RULE.match(line.strip()):
             cells = _cells(line)
@@ -176,7 +174,7 @@ def _list_rows(text: str) -> Iterator[list[str]]:
 
 
 class _IndexedRows:
-    """The lines of a text, to look up rows."""
+    """The lines of a text, indexed for looking up rows."""
 
     def __init__(self, text: str) -> None:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -201,7 +199,7 @@ class _IndexedRows:
 
 
 def _is_within(row: Sequence[str], other: Iterable[str]) -> bool:
-    """Return whether all cells of a row are cells of the other one, in this order."""
+    """Return whether all cells of a row are cells of the other row, in this order."""
     rest = iter(other)
     return all(cell in rest for cell in row)
 

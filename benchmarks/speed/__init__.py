@@ -1,3 +1,3 @@
-"""Measures the speed of the product, compared with others and in long runs; `make bench` prints the
-tables.
+"""Measures the speed of the product, compared with other systems and in long runs; `make bench`
+prints the tables.
 """

@@ -1,9 +1,10 @@
 """Compares Refdesk with other systems in the same run, and prints the tables.
 
-`python -m benchmarks.speed` takes at most a minute: it measures the throughput and the latency of
-single questions, with one process and 4 kB, or the payload that `--payload` names. `--quick` makes
-a short run of all measurements. `--full` makes all measurements with two payloads, and repeats
-those with one process and 4 kB. `--write` writes `docs/internal/measurements/benchmarks.md`.
+`python -m benchmarks.speed` takes at most a minute: it measures the throughput, and the latency of
+single questions, with one process and 4 kB, or with the payload given by `--payload`. `--quick`
+runs short versions of all measurements. `--full` runs all measurements with two payloads, and
+repeats those with one process and 4 kB. `--write` writes
+`docs/internal/measurements/benchmarks.md`.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Measures the search at several sizes of the index, and prints a table.
+"""Measures the search for several index sizes, and prints a table.
 
-`python -m benchmarks.speed.knowledge` makes indexes of 10,000 and 100,000 chunks in a temporary
+`python -m benchmarks.speed.knowledge` creates indexes of 10,000 and 100,000 chunks in a temporary
 folder, with synthetic texts, and vectors with the distribution of real ones. It measures each in a
 new process: the disk, the start, the memory above the empty process, searches without embedding,
 alone and 16 at once, and after a change. `--million` adds 1,000,000 chunks, `--sizes` chooses
-others, `--folder` keeps the indexes for the next run. `--measure FOLDER` is how it starts
-the process that measures one index.
+others, `--folder` keeps the indexes for the next run. `--measure FOLDER` is used internally to
+start the process that measures one index.
 """
 
 import argparse
@@ -40,7 +40,7 @@ _WORDS_OF_CHUNK = 60
 _WORDS = 120_000
 _PAGES = Path(__file__).parents[2] / "docs"
 _REAL = 500
-"""Passages of the pages that are embedded; each synthetic vector lies around one of them."""
+"""Number of passages that are embedded; each synthetic vector is near one of them."""
 _NOISE = 0.5
 _SHARES = np.cumsum(1 / np.arange(10, _WORDS + 10))
 _CONSONANTS = "bcdfghjklmnpqrstvwxz"
@@ -49,7 +49,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 class SyntheticEmbedder:
-    """Embeds a text by the subject that its first word has."""
+    """Embeds text according to the subject that its first word represents."""
 
     name = IDENTITY.embedding
     dimensions = DIMENSIONS
@@ -68,7 +68,7 @@ class SyntheticEmbedder:
 
 
 class Meanings:
-    """Draws vectors with the distribution of real ones: around them, along their own axes."""
+    """Draws vectors with the distribution of real ones, around them and along their axes."""
 
     def __init__(self, real: Vectors) -> None:
         self._mean = real.mean(axis=0)
@@ -86,7 +86,7 @@ class Meanings:
 
 
 async def embed_pages() -> Vectors:
-    """Return the vectors of passages of this project's pages by the shipped model."""
+    """Return the vectors of passages from this project's pages, computed by the default model."""
     pages = (page.read_text("utf-8") for page in sorted(_PAGES.rglob("*.md")))
     passages = [
         part for page in pages for part in page.split("\n\n") if len(part) > _WORDS_OF_CHUNK
@@ -96,13 +96,15 @@ async def embed_pages() -> Vectors:
 
 
 def draw_words(random: np.random.Generator, count: int) -> list[str]:
-    """Return words, frequent ones more often."""
+    """Return random words, frequent ones more often."""
     ranks = np.searchsorted(_SHARES, random.random(count) * _SHARES[-1])
     return [spell_word(int(rank)) for rank in ranks]
 
 
 def spell_word(rank: int) -> str:
-    """Return the word of a rank: consonants with vowels, no word of a language."""
+    """Return the word with a frequency rank, made of consonants and vowels; it is not a real
+    word.
+    """
     letters = ""
     while True:
         rank, digit = divmod(rank, len(_CONSONANTS))
@@ -138,7 +140,7 @@ def make_document(random: np.random.Generator, number: int, more: str = "") -> D
 
 
 async def fill_index(folder: Path, chunks: int) -> None:
-    """Make an index of this size in a folder, or continue an incomplete one."""
+    """Create an index of this size in a folder, or complete an existing one."""
     meanings = Meanings(await embed_pages())
     index = await open_embedded(folder, IDENTITY)
     index.optimize_regularly()
@@ -214,14 +216,14 @@ def make_questions(count: int) -> list[SearchRequest]:
 async def time_each(
     searcher: LevelSearcher, questions: Sequence[SearchRequest]
 ) -> tuple[list[float], float]:
-    """Return the milliseconds of searches one after the other, and the processor's of each."""
+    """Return the milliseconds of consecutive searches, and the processor milliseconds of each."""
     before = _processor_seconds()
     taken = [await _time(searcher, question) for question in questions]
     return taken, (_processor_seconds() - before) * 1000 / len(questions)
 
 
 async def time_together(searcher: LevelSearcher, questions: Sequence[SearchRequest]) -> list[float]:
-    """Return the milliseconds of searches of which `AT_ONCE` run at a time."""
+    """Return the milliseconds of searches, `AT_ONCE` of which run concurrently."""
     taken: list[float] = []
     for start in range(0, len(questions), AT_ONCE):
         batch = questions[start : start + AT_ONCE]
@@ -237,7 +239,7 @@ async def time_after_changes(
 ) -> tuple[list[float], list[float]]:
     """Return the milliseconds of the first searches after a change, and of those during changes.
 
-    Raises `AssertionError` when a search does not find the change before it.
+    Raises `AssertionError` if a search does not find the preceding change.
     """
     after: list[float] = []
     others: list[float] = []
@@ -261,7 +263,9 @@ async def time_after_changes(
 
 
 def read_memory() -> dict[str, float]:
-    """Return the megabytes of this process: `VmRSS` all, `RssAnon` without pages of files."""
+    """Return the memory of this process in megabytes: `VmRSS` is all, `RssAnon` excludes file
+    pages.
+    """
     lines = Path("/proc/self/status").read_text("utf-8").splitlines()
     pairs = (line.partition(":") for line in lines)
     return {
@@ -272,7 +276,7 @@ def read_memory() -> dict[str, float]:
 
 
 def measure_disk(folder: Path) -> float:
-    """Return the megabytes that the files of a folder take; the engine reserves more than that."""
+    """Return the megabytes used by the files of a folder; the engine reserves more than that."""
     return sum(path.stat().st_blocks for path in folder.rglob("*")) * 512 / 1_000_000
 
 
@@ -322,7 +326,7 @@ def main() -> None:
 
 
 def measure_size(folder: Path, size: int) -> dict[str, float]:
-    """Return the figures of an index of this size, which is made if it is missing."""
+    """Return the figures of an index of this size, which is created if it is missing."""
     began = time.monotonic()
     asyncio.run(fill_index(folder, size))
     print(f"{size:,} chunks were there after {time.monotonic() - began:.0f} s", file=sys.stderr)
@@ -333,9 +337,9 @@ def measure_size(folder: Path, size: int) -> dict[str, float]:
 
 
 def format_table(rows: Sequence[Mapping[str, float]]) -> str:
-    """Return a Markdown table; the last column is the processor's time relative to the first row.
+    """Return a Markdown table; the last column is processor time relative to the first row.
 
-    A search whose cost grows with the index would show the ratio of the sizes there.
+    If the cost of a search grew with the index, it would show the ratio of the sizes.
     """
     titles = ["chunks", *(title for title, _, _ in COLUMNS), "cost against size"]
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]

@@ -1,4 +1,5 @@
-"""Asks three times as much as the desk can do, and compares with a desk at ease.
+"""Sends three times as many questions as a desk can answer, and compares the results with a desk
+under normal load.
 
 `python -m benchmarks.speed.overload --minutes 10` prints the result; `--write` also writes
 `docs/internal/measurements/overload.md`.
@@ -56,7 +57,7 @@ WAITS = {
     "response": 0.5,
     "quality": 0.3,
 }
-"""Waiting times of a desk for models, in seconds."""
+"""How long the agents of a desk wait for models, in seconds."""
 PLACES = 128
 TIGHT = {"response": 25}
 TTL_SECONDS = 10.0
@@ -67,16 +68,16 @@ DEADLINE_SECONDS = 30.0
 PATIENCE_SECONDS = 5.0
 STOP_SECONDS = 30.0
 SPREAD = 0.1
-"""Handlers wait this share longer or shorter."""
+"""The relative variation of the waiting times of handlers."""
 READY = "overload:ready"
 TEXT = "How do I configure routing rules?"
 
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """How long, how much, and with which seed; `quiet` is a small tenant next to a noisy one.
+    """Duration, load and seed; `quiet` is a small tenant next to a noisy one.
 
-    `slower`: how many times longer handlers wait, for a machine that has more to do than this.
+    `slower` is a factor for the waiting times of handlers, for a busier machine.
     """
 
     seconds: float = 600.0
@@ -93,7 +94,7 @@ class Overload:
 
     @property
     def capacity(self) -> float:
-        """Questions a second that the one worker can answer."""
+        """The number of questions per second that the worker can answer."""
         return TIGHT["response"] / self.waits["response"]
 
 
@@ -164,7 +165,7 @@ def desk_of(broker: RedisBroker, tenant: str) -> Desk:
 
 @dataclass
 class Answers:
-    """The results of the questions of a period; seconds."""
+    """The results of the questions in a period, in seconds."""
 
     seconds: float = 0.0
     asked: Counter[str] = field(default_factory=Counter)
@@ -180,12 +181,12 @@ class Answers:
         self.in_the_time = self.outcomes["answered"]
 
     def p(self, share: float) -> float:
-        """Return the time below which this share of the accepted was answered."""
+        """Return the time within which this share of the accepted questions was answered."""
         return quantile(self.took, share)
 
     @property
     def answered_a_second(self) -> float:
-        """How many got a real answer, in this time, per second."""
+        """Return the number of questions per second that received an actual answer in this time."""
         return self.in_the_time / self.seconds
 
 
@@ -198,7 +199,9 @@ class Askers:
         self.asked = 0
 
     async def ask_for(self, seconds: float, rates: Mapping[str, float]) -> Answers:
-        """Ask for so long at these questions a second of each tenant; wait for every answer."""
+        """Ask for `seconds` at the rate of each tenant (questions per second); wait for every
+        answer.
+        """
         desks = {tenant: desk_of(self._broker, tenant) for tenant in rates}
         answers = Answers()
         began = time.perf_counter()
@@ -252,7 +255,7 @@ async def run(wanted: Overload) -> OverloadResult:
 
 
 def make_broker(url: str) -> RedisBroker:
-    """Return a broker as every process of a run uses it."""
+    """Return a broker configured like that of every process in a run."""
     return RedisBroker(
         connect(url),
         lease_seconds=LEASE_SECONDS,
@@ -264,7 +267,7 @@ def make_broker(url: str) -> RedisBroker:
 
 @dataclass
 class Gauges:
-    """The readings; `memory` are the bytes used by Redis, in order of time.
+    """Measurements over time; `memory` is the number of bytes used by Redis.
 
     `processors` is the share of all processors that the run used, `machine` that of all programs.
     """
@@ -275,7 +278,7 @@ class Gauges:
     machine: float = 0.0
 
     def growth(self) -> float:
-        """Return the memory of the last third of the time over that of the middle one."""
+        """Return the memory in the last third of the time, relative to that in the middle third."""
         third = len(self.memory) // 3
         if third == 0:
             return 1.0
@@ -332,7 +335,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @asynccontextmanager
 async def watching(url: str, pid: int, *, every: float = 0.5) -> AsyncIterator[Gauges]:
-    """Fill the gauges while inside."""
+    """Record measurements within the context."""
     gauges = Gauges()
     client: Any = connect(url)
     info = await client.info()
@@ -382,7 +385,7 @@ def _read_used_seconds(pids: Sequence[int]) -> float:
 
 
 class WaitingAgent(IdleAgent):
-    """Wait, as for a model, then write the stage's fixed attributes."""
+    """Wait as long as a model call takes, then write the fixed attributes of the stage."""
 
     def __init__(self, role: Role, seconds: float) -> None:
         super().__init__(role)
@@ -421,14 +424,14 @@ async def _work(url: str, wanted: Overload) -> None:
 
 
 def work(url: str, wanted: Overload) -> None:
-    """Work until SIGTERM."""
+    """Work until SIGTERM is received."""
     with suppress(KeyboardInterrupt):
         asyncio.run(_work(url, wanted))
 
 
 @asynccontextmanager
 async def run_worker(url: str, wanted: Overload) -> AsyncIterator[int]:
-    """Provide the id of a worker process of the whole flow."""
+    """Run a worker process of the whole flow, and yield its process id."""
     context = multiprocessing.get_context("forkserver")
     process = context.Process(target=work, args=(url, wanted), daemon=True)
     client = connect(url)
@@ -445,7 +448,7 @@ async def run_worker(url: str, wanted: Overload) -> AsyncIterator[int]:
 
 
 def main(words: list[str]) -> int:
-    """Run, print table and JSON, and return 1 when a goal was missed."""
+    """Run the measurement, print table and JSON, and return 1 if a goal was missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed.overload")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--ease-minutes", type=float, default=2.0)

@@ -10,7 +10,7 @@ from benchmarks.speed.tables import Report
 PAGE = Path(__file__).parents[2] / "docs" / "internal" / "measurements" / "benchmarks.md"
 COMMAND = "make bench"
 DISTURBED = 0.1
-"""From this share of waiting on, wall times are not reliable."""
+"""If the share of waiting is higher, wall times are not reliable."""
 
 
 def write(report: Report) -> None:
@@ -89,7 +89,7 @@ all other programs share the processors.
 
 
 def _describe_disturbance(report: Report) -> str:
-    """Warn of a run on a busy machine, whose wall times are not meaningful."""
+    """Return a warning about a run on a busy machine, whose wall times are not meaningful."""
     waited = [row.speeds[1].waited_share for row in report.rows if 1 in row.speeds]
     if not waited or max(waited) < DISTURBED:
         return ""

@@ -40,26 +40,26 @@ OUTCOME_WRITES: dict[str, Fields] = {
     Role.RESPONSE.value: {"response": "Open Routing and choose New rule [1]."},
     Role.QUALITY.value: {"quality_score": 0.9, "quality_decision": "approve"},
 }
-"""Writes that let a question pass a stage whose outcome depends on what is written."""
+"""The writes with which a question passes a stage whose outcome depends on them."""
 ROLES = tuple(stage.name for stage in SEARCH_FLOW.main_path[1:])
 
 
 def _plain_writes(role: str) -> Fields:
-    """Return writes for a stage that passes a question once something is written."""
+    """Return the writes for a stage that a question passes whatever is written."""
     return {min(SPECS[role].writes): "-"}
 
 
 IDLE_WRITES = {
     role: OUTCOME_WRITES[role] if role in OUTCOME_WRITES else _plain_writes(role) for role in ROLES
 }
-"""The minimal writes that let a question pass each stage."""
+"""The minimal writes with which a question passes each stage."""
 FOUND_WRITES = {
     **IDLE_WRITES,
     Role.SEARCH.value: {**IDLE_WRITES[Role.SEARCH.value], "search_context": "A passage. " * 5_500},
 }
-"""As `IDLE_WRITES`, with the passages that a search found: later frames have 60 kB."""
+"""Like `IDLE_WRITES`, with the passages of a search, so that later frames have 60 kB."""
 HOPS = 2 * len(ROLES) + 1
-"""Every role is followed by the manager, which also comes first."""
+"""Number of hops: the manager first, and again after every role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Payload:
         return {"name": name, "step": 0, "text": self.text, "history": list(self.history)}
 
     def size(self) -> int:
-        """Return the bytes of the message once every role has written."""
+        """Return the size of the message in bytes after every role has written."""
         message = self.opening("name")
         for writes in self.writes.values():
             message |= writes
@@ -104,7 +104,7 @@ QUESTIONS = EXAMPLES / "sms_platform_questions.jsonl"
 
 
 async def record(folder: Path) -> Fields:
-    """Return text, history and writes of the conversation's last question."""
+    """Return the text, history and writes of the last question in the conversation."""
     settings = load_settings(_env_file=None, refdesk_data=folder)
     await run_ingestion(settings, [DOCUMENTS], PlainReport(lambda _line: None))
     async with (

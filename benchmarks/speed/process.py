@@ -1,9 +1,8 @@
 """One process of a system; reads requests from standard input and answers on standard output.
 
 `python -m benchmarks.speed.process SYSTEM SETTING` reads lines of JSON: `["alone", {...}]`,
-`["crowd", {...}]` and `["window", {...}]` name the methods of `Questions` in
-`benchmarks.speed.process`, and their figures are the responses. It prints `"ready"` first and ends
-when its standard input ends.
+`["crowd", {...}]` and `["window", {...}]` call the methods of `Questions`, whose results are the
+responses. It prints `"ready"` first and ends when its standard input ends.
 """
 
 import asyncio
@@ -33,16 +32,16 @@ class Alone:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """How often a role had worked when the crowd was there."""
+    """How often a role had worked when the number of questions in flight was reached."""
 
     worked: int
 
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """The work of one process while a window was open, in seconds.
+    """The work of one process during a time window, in seconds.
 
-    `answered` counts questions in eighths: one for every role that worked. Questions that started
+    `answered` counts questions in eighths, one for each role that worked. Questions that started
     together often end together, so whole questions would be counted in bursts. `waited_seconds` is
     the time in which the process was ready to run but had no processor.
     """
@@ -55,7 +54,7 @@ class Many:
 
 @dataclass
 class Questions:
-    """Asks questions and records when the system picked up and ended each."""
+    """Asks questions and records when the system starts and completes each."""
 
     prefix: str
     tasks: asyncio.TaskGroup
@@ -71,11 +70,13 @@ class Questions:
 
     @property
     def watch(self) -> Watch:
-        """What the system is given."""
+        """Return the callbacks for the system."""
         return Watch(self._record_started, self._record_worked, self._record_finished)
 
     async def alone(self, questions: int, seconds: float) -> Alone:
-        """Ask one after the other until that many were answered or so much time has passed."""
+        """Ask questions one after the other until `questions` were answered or `seconds` have
+        passed.
+        """
         until = time.perf_counter() + seconds
         answered: list[float] = []
         self._picked_up.clear()
@@ -86,12 +87,12 @@ class Questions:
         return Alone(answered, [seconds * 1000 for seconds in self._picked_up])
 
     async def crowd(self, at_once: int, seconds: float) -> Crowd:
-        """Put `at_once` questions in flight, and keep as many there from now on.
+        """Start `at_once` questions, and keep that number in flight from now on.
 
-        They come few at a time, so that connections are not all made at once. Every question that
-        ends starts the next, in the process where it ended: the number in flight stays the same
-        over all processes. Returns after `seconds`, once as many roles have worked here as there
-        are questions: by then the crowd moves. It is not waited for beyond `LONGEST_SECONDS`.
+        They are started a few at a time, so that connections are not all opened at once. Every
+        question that ends starts the next one, in the process where it ended, so that the number in
+        flight over all processes stays constant. Returns after `seconds`, when as many roles have
+        worked here as there are questions, or at the latest after `LONGEST_SECONDS`.
         """
         worked, self._asking = self._worked, True
         self._moves_at = worked + at_once
@@ -106,7 +107,7 @@ class Questions:
         return Crowd(self._worked - worked)
 
     async def window(self, seconds: float) -> Many:
-        """Count the work that is done here in that many seconds."""
+        """Count the work done by this process in that many seconds."""
         worked, began, used = self._worked, time.perf_counter(), time.process_time()
         waited = _read_waited_seconds()
         await asyncio.sleep(seconds)
@@ -163,7 +164,9 @@ MEASUREMENTS: dict[str, Callable[..., Awaitable[Any]]] = {
 
 
 def find_system(module: str) -> OpenSystem:
-    """Return the system of a module of `speed.systems`; raises `ImportError` without it."""
+    """Return the system in a module of `speed.systems`; raises `ImportError` if it cannot be
+    imported.
+    """
     name, _, function = module.partition(":")
     imported = importlib.import_module(f"benchmarks.speed.systems.{name}")
     opened: OpenSystem = getattr(imported, function or "harness")
@@ -195,7 +198,7 @@ async def _standard_input() -> asyncio.StreamReader:
 
 
 def _own_output() -> IO[str]:
-    """Keep standard output for figures; whatever else is printed goes to standard error."""
+    """Reserve standard output for figures; redirect all other output to standard error."""
     figures = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return figures
@@ -209,7 +212,7 @@ SCHEDULED = Path("/proc/self/schedstat")
 
 
 def _read_waited_seconds() -> float:
-    """Return how long the main thread has waited for a processor; 0 where it is not known."""
+    """Return how long the main thread has waited for a processor; 0 if unknown."""
     try:
         return int(SCHEDULED.read_text("ascii").split()[1]) / 1e9
     except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""How long the work of a killed worker lies, on an idle queue, in leases.
+"""Measures how long it takes until the work of a killed worker is taken over, in lease times.
 
-`python -m benchmarks.speed.recovery MODULE LEASE SECONDS LANES` prints one line of JSON. In
-every lane, on a separate Redis, two workers wait. A question is submitted, the worker that holds it
-in the first role gets `SIGKILL`, another one starts in its place, and the lane records the time
-until the role starts again anywhere. Workers are forked, so that starting one costs little.
+`python -m benchmarks.speed.recovery MODULE LEASE SECONDS LANES` prints one line of JSON. In every
+lane, on a separate Redis, two workers wait. A question is submitted, the worker that holds it in
+the first role gets `SIGKILL`, another one starts in its place, and the lane records the time until
+the role starts again anywhere. Workers are forked, so that starting one costs little.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ PAYLOAD = "4 kB"
 
 @dataclass
 class Lane:
-    """Kills one worker after the other on one Redis."""
+    """Repeatedly kills a worker on one Redis."""
 
     harness: OpenSystem
     server: Server
@@ -48,7 +48,7 @@ class Lane:
         return self.server.folder / "ledger"
 
     def kills(self, until: float) -> Generator[None]:
-        """Kill until then; yields whenever there is nothing to do for the moment."""
+        """Kill workers until that time; yields whenever there is nothing to do."""
         self.ledger.touch()
         asking, asked = os.pipe()
         client = self._fork(self._ask(asking))

@@ -92,7 +92,7 @@ class _Client(_Side):
 
 @contextmanager
 def counting_proxy(listen: str, target: str) -> Iterator[Count]:
-    """Pass on between two Unix sockets, from a separate thread, and count."""
+    """Forward data between two Unix sockets in a separate thread, and count round trips."""
     count = Count()
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()
@@ -135,18 +135,18 @@ async def _serve(
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running Redis on a Unix socket, with a folder that goes when it goes."""
+    """A Redis on a Unix socket, whose folder is deleted when it stops."""
 
     folder: Path
     socket: Path
 
     @property
     def url(self) -> str:
-        """Where clients reach it."""
+        """The URL for clients."""
         return f"unix://{self.socket}"
 
     def processor_seconds(self) -> float:
-        """Return the processor time that Redis has used."""
+        """Return the processor time that Redis has used, in seconds."""
         used = self._info("cpu")
         return float(used["used_cpu_user"]) + float(used["used_cpu_sys"])
 
@@ -161,14 +161,14 @@ class Server:
 
 @contextmanager
 def private_redis() -> Iterator[str]:
-    """Have an empty server while inside; yield its URL."""
+    """Run an empty server within the context; yield its URL."""
     with private_server() as server:
         yield server.url
 
 
 @contextmanager
 def private_server() -> Iterator[Server]:
-    """Have an empty server with an append-only file, synced every second."""
+    """Run an empty server with an append-only file that is synced every second."""
     program = find_server()
     if program is None:
         raise SystemExit("expected a redis-server of 6.2 or newer, found none")

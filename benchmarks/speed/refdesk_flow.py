@@ -1,4 +1,6 @@
-"""Agents that do nothing, and Refdesk put together with them, as `deploy` puts it together."""
+"""Provides agents without work, and Refdesk assembled with them in the same way as `deploy`
+does.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -42,7 +44,9 @@ def process(
     lease_seconds: float = 15.0,
     watched: Callable[[Handler], Handler] = lambda handler: handler,
 ) -> WorkerProcess:
-    """Return a process of the manager and these agents; `own` makes the renewal's broker."""
+    """Return a process of the manager and these agents; `own` creates the broker that renews
+    leases.
+    """
     manager = ManagerAgent(FLOWS, memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
     specs = [WorkerSpec(watched(manager), 4 * PLACES)]
     for agent in agents:
@@ -54,7 +58,7 @@ def process(
 
 
 WRITES: dict[Role, Fields] = {Role(role): writes for role, writes in IDLE_WRITES.items()}
-"""The minimal writes that let a question pass each stage."""
+"""The minimal writes with which a question passes each stage."""
 
 
 def ignore_work() -> None:
@@ -62,13 +66,13 @@ def ignore_work() -> None:
 
 
 class Reads(BaseModel, frozen=True):
-    """Every idle agent reads the text."""
+    """Every idle agent reads the text of the question."""
 
     text: str
 
 
 class IdleAgent(Agent[Reads, BaseModel]):
-    """Write the stage's fixed attributes at once."""
+    """Write the fixed attributes of a stage immediately."""
 
     reads = Reads
 

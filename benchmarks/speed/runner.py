@@ -1,4 +1,4 @@
-"""Runs the parts of the benchmark for every system, side by side, and gathers the report."""
+"""Runs the parts of the benchmark for every system, side by side, and returns the report."""
 
 import json
 import os
@@ -21,11 +21,12 @@ from benchmarks.speed.systems.port import Setting, System, is_installed, version
 from benchmarks.speed.tables import Alone, Recovery, Report, Row, Speed, Trips, quantile
 
 AT_ONCE = 200
-"""Questions in flight, of each process."""
+"""Number of questions in flight per process."""
 LEASE_SECONDS = 2.0
 SETTLING_SECONDS = 9.0
-"""Time before a process counts as idle: as long as its first blocking reads, one after another per
-role."""
+"""Time before a process counts as idle: the duration of its first blocking reads, one per role in
+sequence.
+"""
 SPARSE = 50
 WARMING = 3
 SPARSE_SECONDS = 4.0
@@ -55,10 +56,10 @@ def record_error(row: Row) -> Iterator[None]:
 
 
 def _reason(error_output: str) -> str:
-    """Return the line of a traceback that names the error."""
+    """Return the line of a traceback that states the error."""
     lines = [line.strip(" |+-") for line in error_output.splitlines()]
     named = [line for line in lines if "Error" in line.split(":")[0]] or lines
-    return named[-1] if named else "ended without a word"
+    return named[-1] if named else "ended without output"
 
 
 def measure_speed(row: Row, system: System, payload: Payload, number: int, spans: Spans) -> None:
@@ -78,13 +79,15 @@ class SilentProcessError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ControlledProcess:
-    """A process that measures itself."""
+    """A process that runs the measurements on itself."""
 
     process: "subprocess.Popen[str]"
     journal: IO[str]
 
     def request(self, name: str, **arguments: object) -> None:
-        """Ask for a measurement; several processes may be asked before the first answers."""
+        """Request a measurement; further processes can receive requests before the first one
+        responds.
+        """
         if self.process.stdin is None:
             raise RuntimeError("expected a pipe")
         try:
@@ -202,7 +205,7 @@ def _saturate(process: ControlledProcess, count: Count, spans: Spans) -> float:
 
 
 def start_recovery(system: System, spans: Spans) -> "subprocess.Popen[str]":
-    """Begin to kill; several systems may be killed at once, for they mostly wait."""
+    """Start killing workers; several systems can be measured at once, because they mostly wait."""
     arguments = (system.module, str(LEASE_SECONDS), str(spans.recovery), str(spans.lanes))
     command = [sys.executable, "-m", "benchmarks.speed.recovery", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -225,7 +228,7 @@ def read_recovery(killing: "subprocess.Popen[str]") -> Recovery | None:
 def processes(
     system: System, setting: Setting, number: int = 1
 ) -> Iterator[Sequence[ControlledProcess]]:
-    """Run processes of the system while inside; they are ready for requests."""
+    """Run processes of the system within the context; they are ready for requests."""
     settings = json.dumps({**asdict(setting), "payload": setting.payload.name})
     command = [sys.executable, "-m", "benchmarks.speed.process", system.module, settings]
     with ExitStack() as stack:
@@ -253,13 +256,14 @@ def _end(process: "subprocess.Popen[str]") -> None:
 
 Pair = tuple[Row, System]
 COMPARED = frozenset({"refdesk", "faststream", "raw limit"})
-"""Systems whose ratios are goals; interleaved turns compensate for the changing speed of a shared
-machine."""
+"""Systems whose ratios have goals; alternating turns compensate for the varying speed of a shared
+machine.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """The amount and duration of measurements, and the number of turns with one process and the
+    """The number and duration of measurements, and the number of turns with one process and the
     first payload.
 
     `more_turns` applies only to systems with goals for their ratios: see `COMPARED`.
@@ -296,7 +300,9 @@ MODES = {
 
 
 def run(mode: Mode, systems: Sequence[System]) -> Report:
-    """Measure; systems take turns within each part, so that a busy minute meets all of them."""
+    """Run the measurements; systems take turns within each part, so that a busy minute affects all
+    of them.
+    """
     known = payloads()
     report = _report(mode, [known[name] for name in mode.payloads])
     for name in mode.payloads:
@@ -338,7 +344,7 @@ def _rows(report: Report, systems: Sequence[System], payload: str) -> list[Pair]
 
 
 def _queue(report: Report, systems: Sequence[System], payload: str) -> list[Pair]:
-    """Return the systems on Redis whose speed could be measured."""
+    """Return the Redis-based systems whose speed could be measured."""
     pairs = ((report.row(system.name, payload), system) for system in systems if system.broker)
     return [(row, system) for row, system in pairs if row is not None and row.speeds]
 

@@ -13,10 +13,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Many questions at once, by that many processes; milliseconds of processor a question.
+    """Many questions at once, with that many processes; processor milliseconds per question.
 
-    `redis_share` is the part of one processor that Redis used, `waited_share` the part of the time
-    that the clients had work and no processor: how much the machine was disturbed.
+    `redis_share` is the share of one processor that Redis used, `waited_share` the share of the
+    time in which the clients were ready to run but had no processor, which shows the load of the
+    machine.
     """
 
     processes: int
@@ -30,7 +31,9 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """One question after the other, milliseconds; pick-up is from handing in to the manager."""
+    """One question after the other, in milliseconds; pick-up is the time from submission to the
+    manager.
+    """
 
     questions: int
     p50: float
@@ -40,7 +43,7 @@ class Alone:
 
 @dataclass(frozen=True, slots=True)
 class Trips:
-    """Round trips of the workers: for a single question, among many, and for a second without
+    """Round trips of the workers: for a single question, for one of many, and per second without
     questions.
     """
 
@@ -51,7 +54,9 @@ class Trips:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Leases from `SIGKILL` until the work starts again; `missed` did not in six leases."""
+    """Lease times from `SIGKILL` until the work starts again; `missed` counts those of more than
+    six.
+    """
 
     kills: int
     missed: int
@@ -87,19 +92,19 @@ class Row:
             self.alone = _middle(self.turns_alone, lambda turn: turn.p50)
 
     def turns_of(self, processes: int) -> list[Speed]:
-        """Return all turns with that many processes, in their order."""
+        """Return all turns with that many processes, in order."""
         known = self.speeds.get(processes)
         return self.turns.get(processes) or ([] if known is None else [known])
 
     def rate(self, processes: int = 1) -> float | None:
-        """Return the questions a second of that many processes, if measured."""
+        """Return the questions per second with that many processes, if measured."""
         speed = self.speeds.get(processes)
         return None if speed is None else speed.questions_a_second
 
 
 @dataclass(slots=True)
 class Report:
-    """One run: the rows, and where and how it was made."""
+    """One run: the rows, and the conditions under which they were measured."""
 
     mode: str
     date: str
@@ -114,7 +119,7 @@ class Report:
         return asdict(self)
 
     def row(self, system: str, payload: str) -> Row | None:
-        """Return a row by its names."""
+        """Return the row of a system and a payload."""
         return next((r for r in self.rows if (r.system, r.payload) == (system, payload)), None)
 
 
@@ -123,7 +128,7 @@ def _middle(turns: list[T], key: Callable[[T], float]) -> T:
 
 
 def quantile(values: list[float], share: float) -> float:
-    """Return the smallest value that so great a share of them does not exceed."""
+    """Return the smallest value that this share of the values does not exceed."""
     if not values:
         raise ValueError("expected values, found none")
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
@@ -134,7 +139,7 @@ RAW = "raw limit"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table with columns of even width."""
+    """Return a Markdown table with aligned columns."""
     widths = [max(len(row[n]) for row in (head, *rows)) for n in range(len(head))]
     lines = [_line(head, widths), _line(["-" * width for width in widths], widths)]
     lines += [_line(row, widths) for row in rows]
@@ -223,7 +228,7 @@ def _broker(row: Row) -> list[str]:
 
 
 def limit(report: Report, payload: str) -> str:
-    """Return the table of how near Redis is to its limit, for each number of processes."""
+    """Return the table of the load of Redis for each number of processes."""
     head = [
         "system",
         "processes",
@@ -256,7 +261,7 @@ def limit(report: Report, payload: str) -> str:
 
 
 def guarantees(report: Report) -> str:
-    """Return the table of the systems' guarantees, with the versions in which they were read."""
+    """Return the table of the systems' guarantees, with the versions to which they apply."""
     named = {row.system: row.versions for row in report.rows}
     rows = [
         [system.name, named[system.name], *(system.guarantees[column] for column in COLUMNS)]
@@ -267,7 +272,7 @@ def guarantees(report: Report) -> str:
 
 
 def goals(report: Report, payload: str) -> str:
-    """Return the table of the ratios that are to be reached, as they were in this run."""
+    """Return the table of the ratios that have goals, as measured in this run."""
     refdesk, raw = report.row("refdesk", payload), report.row(RAW, payload)
     peer = report.row("faststream", payload)
     if refdesk is None:
@@ -310,7 +315,7 @@ def _scaling(row: Row) -> float | None:
 def _ratio(
     one: Row | None, other: Row | None, figure: Callable[[Row], list[float]]
 ) -> tuple[str, str]:
-    """Return the median of the ratios of adjacent turns, the least and the greatest."""
+    """Return the median, the minimum and the maximum of the ratios of adjacent turns."""
     pairs = zip(figure(one), figure(other), strict=False) if one and other else ()
     ratios = [above / below for above, below in pairs if below]
     if not ratios:

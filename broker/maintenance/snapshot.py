@@ -61,8 +61,8 @@ class RedisSnapshot:
                     if time.monotonic() - paused_at > PAUSE_SECONDS / 2:
                         if time.monotonic() - paused_at > PAUSE_SECONDS:
                             raise SnapshotError(
-                                "the copy took too long, so that Redis may have changed meanwhile: "
-                                "run the command again"
+                                "the copy took too long, so Redis may have "
+                                "changed in the meantime: run the command again"
                             )
                         paused_at = await self._pause(nodes)
                     for key in await self._dump(node, names):

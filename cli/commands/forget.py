@@ -114,7 +114,7 @@ async def _forget_person(chosen: argparse.Namespace, settings: Settings) -> int:
         say_json({"person": chosen.person, "conversations": count, "choice": had_choice})
     else:
         print_line(f"{count} conversations of this person with {tenant}/{assistant} are erased,")
-        print_line("and what they chose for it (language and form of answers)")
+        print_line("and their preferences for it (language and form of answers)")
     return 0 if count or had_choice else EXIT_NOTHING
 
 

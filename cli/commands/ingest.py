@@ -410,7 +410,7 @@ async def _announce(settings: Settings, source: str, failure: str) -> None:
         async with connect_runtime(settings) as runtime:
             await announce_failed_source(runtime, source, failure)
     except BrokerError as error:
-        print_line(f"the webhooks could not be told of it: {error}")
+        print_line(f"the webhooks could not be notified: {error}")
 
 
 def _match(known: Sequence[RegisteredSource], text: str) -> list[RegisteredSource]:

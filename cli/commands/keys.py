@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="GROUP",
-        help="groups that tokens of persons may contain; they are signed with a secret that is "
+        help="groups that person tokens may contain; the tokens are signed with a secret that is "
         "shown once; separated by blanks or commas; repeatable",
     )
     create.add_argument("--note", default="", help="a note that `keys list` shows")
@@ -128,7 +128,7 @@ async def _open_key_admin() -> AsyncIterator[_KeyAdmin]:
     async with connect_runtime(load_settings()) as runtime:
         if not runtime.endpoint.durable:
             raise CommandError(
-                "keys need a Redis server that runs longer than this command: install "
+                "keys require a Redis server that keeps running after this command: install "
                 "redis-server, or set REDIS_URL"
             )
         client = runtime.endpoint.client()
@@ -151,7 +151,7 @@ async def _create(chosen: argparse.Namespace) -> None:
     print_line(token)
     sys.stderr.write(f"{key.kind} key {key.id} of tenant {key.tenant}. {SHOWN_ONCE}\n")
     if key.person_secret:
-        print_line(f"secret for the tokens of persons, shown only now: {key.person_secret}")
+        print_line(f"secret for person tokens, shown only now: {key.person_secret}")
 
 
 def _create_key(chosen: argparse.Namespace, tenant: str) -> tuple[Key, str]:

@@ -82,11 +82,11 @@ class GoldenCase:
     @model_validator(mode="after")
     def _measures_something(self) -> "GoldenCase":
         if self.expect == "answer" and self.reason:
-            raise ValueError("expected no reason of a refusal where expect is 'answer'")
+            raise ValueError("expected no refusal reason if expect is 'answer'")
         if self.expect == "answer" and not (self.must_say or self.facts or self.pages):
             raise ValueError("expected must_say, facts or page, or expect = 'refuse', found none")
         if self.expect != "answer" and (self.pages or self.facts):
-            raise ValueError(f"expected no page and no facts where expect is {self.expect!r}")
+            raise ValueError(f"expected no page and no facts if expect is {self.expect!r}")
         return self
 
 
@@ -116,7 +116,7 @@ def load_golden_cases(data: Path, file: Path | None = None) -> tuple[GoldenCase,
             faults += _describe(place, error)
             continue
         if case.id in cases:
-            faults.append(f"{place}: id: expected each id once, found {case.id!r} again")
+            faults.append(f"{place}: id: expected unique ids, found {case.id!r} again")
         cases[case.id] = case
     if faults:
         left = len(faults) - MOST_FAULTS

@@ -166,7 +166,7 @@ def _find_verdict(
     if case.reason and find_reason(reply) != case.reason:
         return "wrong reason"
     if forbidden:
-        return "contains a forbidden text"
+        return "contains forbidden text"
     language = str(reply.get("language") or "")
     if case.language and case.language not in (language, primary_of(language)):
         return "wrong language"

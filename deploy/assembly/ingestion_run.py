@@ -181,8 +181,8 @@ async def _switch(place: IndexPlace, wanted: VectorIdentity) -> str:
         async with open_collections(place) as collections:
             await collections.switch(collections.name_replacement(wanted))
         return (
-            f"the index of {_describe(wanted)} answers from now on, in processes that run too; the "
-            "earlier collection is removed by the next replacement"
+            f"the index of {_describe(wanted)} is used for answers from now on, also in running "
+            "processes; the earlier collection is removed by the next replacement"
         )
     folders = place.folders
     folders.switch(folders.name_replacement(wanted))

@@ -202,8 +202,8 @@ async def run_desk(
         if not empty and not await knowledge.has_documents():
             place = settings.qdrant_url or settings.refdesk_data.resolve()
             raise CommandError(
-                f"there are no documents in {place} yet (REFDESK_DATA or QDRANT_URL chooses the "
-                "place); read some with: refdesk ingest PATH..."
+                f"there are no documents in {place} yet (REFDESK_DATA or QDRANT_URL determines the "
+                "location); read some with: refdesk ingest PATH..."
             )
         await stack.enter_async_context(runtime.jobs.running("warm_index", knowledge.warm))
         await stack.enter_async_context(run_workers(runtime, ROLES, knowledge, meter=meter))

@@ -72,7 +72,9 @@ def find_vulnerable(locks: Sequence[Path], *options: str) -> AuditResult:
         try:
             done = _run(command)
         except subprocess.TimeoutExpired:
-            return AuditResult(unchecked=[f"vulnerabilities: no end within {LIMIT_SECONDS:g} s"])
+            return AuditResult(
+                unchecked=[f"vulnerabilities: not finished within {LIMIT_SECONDS:g} s"]
+            )
         if not output.exists():
             reason = (done.stderr.strip() or "pip-audit printed nothing").splitlines()[-1]
             return AuditResult(unchecked=[f"vulnerabilities: {reason}"])

@@ -1,1 +1,3 @@
-"""The console: web pages for the owner about questions, gaps, documents and operation."""
+"""The console: web pages on which the owner sees questions, gaps, documents and operational
+data.
+"""

@@ -1,7 +1,7 @@
 """Access control of the console: the signed-in users and their permissions.
 
-Each route of the console declares its demand: `require` a role, or `admit_visitors`. A route
-without a declaration cannot be added. The demand is verified before the body of a request is read.
+Each route of the console declares who may use it, with `require` or `admit_visitors`. A route
+without a declaration cannot be added. Access is checked before the body of a request is read.
 """
 
 import hashlib
@@ -36,9 +36,9 @@ Assistant = tuple[str, str]
 class SignedInIdentity(BaseModel, frozen=True):
     """A signed-in person, as stored in a session.
 
-    `subject` is unique. `names` are those to which settings can assign a role: the verified e-mail
-    address, `group:NAME`, `subject:ID`. An operator signed in with a one-time link of this machine.
-    `signed_in_at` (Unix seconds) is the time of the last authentication.
+    `subject` is unique. `names` are the names to which settings can assign a role: the verified
+    e-mail address, `group:NAME`, `subject:ID`. An operator signed in with a one-time link created
+    on this machine. `signed_in_at` (Unix seconds) is the time of the last authentication.
     """
 
     subject: str
@@ -56,26 +56,26 @@ class ConsoleRole(IntEnum):
     """The permissions of a person for an assistant; each role includes the preceding ones."""
 
     VIEWER = 1
-    """Read what happened."""
+    """View questions, answers and figures."""
     EDITOR = 2
-    """Change the content of answers: documents, gaps, verified answers."""
+    """Change what determines answers: documents, gaps, verified answers."""
     OWNER = 3
-    """Everything: people, keys, dead letters, settings, erasure."""
+    """Full access: people, keys, dead letters, settings, erasure."""
 
 
 class ConsoleSessions(Protocol):
     """Stores the sessions of the console, and the codes of one-time links."""
 
     async def redeem(self, code: str) -> bool:
-        """Return whether the code of a one-time link is valid; it is used up."""
+        """Return whether the code of a one-time link is valid; a code is valid only once."""
         ...
 
     async def open(self, subject: str, person: str) -> str:
-        """Return the token of a new session of a person, whose `subject` is unique."""
+        """Create a session for a person, whose `subject` is unique, and return its token."""
         ...
 
     async def read(self, token: str) -> str | None:
-        """Return the person of a session that is open, and count this as its use."""
+        """Return the person of an open session, and record that the session was used."""
         ...
 
     async def end(self, token: str) -> None:
@@ -88,7 +88,7 @@ class ConsoleSessions(Protocol):
 
 
 class ConsoleRefusedError(GatewayError):
-    """A request that the console does not carry out."""
+    """The console rejects a request."""
 
     def __init__(self, status: int, title: str, text: str) -> None:
         super().__init__(title)
@@ -96,7 +96,7 @@ class ConsoleRefusedError(GatewayError):
 
 
 class NotSavedError(ConsoleRefusedError):
-    """A form whose content cannot be stored; the text states what to change."""
+    """The content of a form cannot be stored; the message states what to change."""
 
     def __init__(self, text: str) -> None:
         super().__init__(400, "Not saved", text)
@@ -106,8 +106,8 @@ class NotSavedError(ConsoleRefusedError):
 class ConsoleUser:
     """A user of the console with a role for each visible assistant.
 
-    `forgery_token` belongs to the session: each form contains it in the field `csrf`. An owner of
-    every assistant also sees the pages about the whole desk.
+    `forgery_token` is the CSRF token of the session, which each form contains in the field `csrf`.
+    Owners of all assistants also see the pages about the whole desk.
     """
 
     identity: SignedInIdentity
@@ -120,18 +120,22 @@ class ConsoleUser:
         return tuple(assistant for assistant, own in self.roles.items() if own >= role)
 
     def may(self, role: ConsoleRole, assistant: Assistant | None = None) -> bool:
-        """Return whether the person has at least this role, for any assistant if none is named."""
+        """Return whether the person has at least this role for the assistant, or for any if none is
+        named.
+        """
         if assistant is None:
             return bool(self.list_assistants(role))
         return self.roles.get(assistant, 0) >= role
 
     def choose(self, tenant: str, assistant: str) -> Assistant:
-        """Return the named assistant; without a name the first that the person may edit."""
+        """Return the named assistant or, if none is named, the first one that the person may
+        edit.
+        """
         return (tenant, assistant) if assistant else self.list_assistants(ConsoleRole.EDITOR)[0]
 
     def require(self, role: ConsoleRole, assistant: Assistant) -> None:
-        """Raise `ConsoleRefusedError` without the role; invisible assistants are treated as
-        nonexistent.
+        """Raise `ConsoleRefusedError` if the person lacks the role; assistants that the person
+        cannot see are treated as nonexistent.
         """
         if assistant not in self.roles:
             raise ConsoleRefusedError(
@@ -143,9 +147,9 @@ class ConsoleUser:
 
 @dataclass(frozen=True, slots=True)
 class RoleDemand:
-    """What a route demands, and its method and path below the console.
+    """The role that a route requires, with its method and its path below the console.
 
-    Without a `role` everybody may use it.
+    Without a `role`, everybody can use the route.
     """
 
     role: ConsoleRole | None
@@ -156,10 +160,10 @@ class RoleDemand:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Verifies sessions, roles and the origin of changes.
+    """Checks sessions, roles and the origin of changes.
 
-    `roles` has for each served assistant the role of each name of an identity. `origin` is that of
-    the public address of the server, if it has one.
+    `roles` maps each served assistant to the roles of identity names. `origin` is that of the
+    public URL of the server, if it has one.
     """
 
     sessions: ConsoleSessions
@@ -205,11 +209,11 @@ class Gate:
         return ConsoleUser(identity, roles, forgery_token, owns_all)
 
     async def has_session(self, request: Request) -> bool:
-        """Return whether a request has an open session, before its body is read."""
+        """Return whether a request belongs to an open session, before its body is read."""
         return await self.find_user(request) is not None
 
     def roles_of(self, identity: SignedInIdentity) -> dict[Assistant, ConsoleRole]:
-        """Return the roles of a person, by the settings in force."""
+        """Return the roles of a person according to the current settings."""
         if identity.is_operator:
             return dict.fromkeys(self.assistants, ConsoleRole.OWNER)
         roles = {}
@@ -221,7 +225,7 @@ class Gate:
         return roles
 
     async def admit(self, request: Request, demand: RoleDemand) -> None:
-        """Record the user of a request; raises `ConsoleRefusedError`."""
+        """Check the access of a request and record its user; raises `ConsoleRefusedError`."""
         if demand.role is None:
             return
         user = await self.find_user(request)
@@ -245,7 +249,7 @@ class Gate:
             raise _missing_role(demand.role, everywhere=demand.everywhere)
 
     def _check_origin(self, request: Request) -> None:
-        """Refuse a change that a page of another website asks for."""
+        """Reject a change that is requested by a page of another website."""
         if not self.is_own_origin(request):
             raise ConsoleRefusedError(
                 403, "Not changed", "The request did not come from a page of this console."
@@ -255,23 +259,23 @@ class Gate:
 def require(
     role: ConsoleRole, *, get: str = "", post: str = "", everywhere: bool = False
 ) -> Callable[[Handler], Handler]:
-    """Demand a role for a route of the console, which has the path `get` or `post` below it.
+    """Require a role for a console route with the path `get` or `post`.
 
-    A request that names `tenant` and `assistant`, in its query or form, needs the role for this
-    assistant; any other request needs it for one assistant at least, and the handler must restrict
-    what it shows to `user_of(request).list_assistants(role)`. `everywhere`: for all assistants.
-    Requests that change something also need the forgery token of their session.
+    A request that names `tenant` and `assistant`, in its query or form, requires the role for this
+    assistant. Any other request requires it for at least one assistant, and the handler must
+    restrict what it shows to `user_of(request).list_assistants(role)`. `everywhere`: for all
+    assistants. Requests that change something also require the CSRF token of their session.
     """
     return _state(RoleDemand(role, everywhere, "POST" if post else "GET", get or post))
 
 
 def admit_visitors(handler: Handler) -> Handler:
-    """Let everybody use a route of the console, such as the sign-in."""
+    """Allow everybody to use a console route, such as the sign-in."""
     return _state(RoleDemand(None))(handler)
 
 
 def demand_of(handler: Callable[..., Any]) -> RoleDemand:
-    """Return the demand of a handler; raises `TypeError` if it declares none."""
+    """Return the access rule of a handler; raises `TypeError` if it declares none."""
     demand = getattr(handler, "console_demand", None)
     if not isinstance(demand, RoleDemand):
         raise TypeError(f"expected `require` or `admit_visitors` on {handler!r}")
@@ -279,7 +283,7 @@ def demand_of(handler: Callable[..., Any]) -> RoleDemand:
 
 
 def user_of(request: Request) -> ConsoleUser:
-    """Return the user of a request to a route that demands a role."""
+    """Return the user of a request to a route that requires a role."""
     user = request.state.console_user
     if not isinstance(user, ConsoleUser):
         raise TypeError("expected a route that demands a role")
@@ -287,7 +291,7 @@ def user_of(request: Request) -> ConsoleUser:
 
 
 def fields_of(assistant: Assistant) -> dict[str, str]:
-    """Return the fields by which addresses and forms name an assistant."""
+    """Return the fields that identify an assistant in URLs and forms."""
     return {"tenant": assistant[0], "assistant": assistant[1]}
 
 
@@ -311,7 +315,9 @@ def make_route_class(
     refuse: Callable[[Request, ConsoleRefusedError], Awaitable[Response]],
     unavailable: tuple[type[Exception], ...],
 ) -> type[APIRoute]:
-    """Return the class of the routes of a console; `refuse` returns the page of a refusal."""
+    """Return the class of the routes of a console; `refuse` returns the page for a rejected
+    request.
+    """
 
     class ConsoleRoute(APIRoute):
         def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
@@ -330,7 +336,7 @@ def make_route_class(
                     return await refuse(request, refusal)
                 except RecordRefusedError:
                     # PostgreSQL keeps no text with a NUL character.
-                    text = "The database refuses a character of the request."
+                    text = "The database does not accept a character in the request."
                     return await refuse(request, ConsoleRefusedError(400, "Not a text", text))
                 except RecordsUnavailableError as error:
                     title = "The database of the records does not answer"
@@ -375,7 +381,9 @@ def _check_forgery_token(request: Request, user: ConsoleUser, form: Mapping[str,
 
 
 def _find_assistant(fields: "Sequence[tuple[str, str]] | Any") -> Assistant | None:
-    """Return the assistant that a request names; raises `ConsoleRefusedError` for several."""
+    """Return the assistant that a request names; raises `ConsoleRefusedError` if it names
+    several.
+    """
     named = [(name, value) for name, value in fields if name in ("tenant", "assistant")]
     assistant = dict(named)
     if len(assistant) != len(named):

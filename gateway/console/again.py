@@ -23,8 +23,8 @@ _MOST_TURNS = 6
 class Again:
     """Repeats a question in a separate conversation, which the person does not see.
 
-    The question has the groups of the person, so that it finds the same documents, and the
-    preceding turns. `desks` are those of the channel `console`.
+    The question is asked with the groups of the person, so that the search finds the same
+    documents, and with the preceding turns. `desks` belong to the channel `console`.
     """
 
     def __init__(self, desks: Mapping[Assistant, Desk], replies: ReplyReader) -> None:
@@ -68,13 +68,13 @@ class Again:
 
 
 def find_repeated(store: RecordStore, record: Record) -> Sequence[Record]:
-    """Return the times that a question was asked again, the last one first."""
+    """Return the records of the times that a question was asked again, the newest first."""
     records = store.find_conversation(copy_question(record.id, CONSOLE), limit=200)
     return [candidate for candidate in reversed(records) if _is_asked_again(candidate, record)]
 
 
 def _is_asked_again(record: Record, original: Record) -> bool:
-    """Return whether a record of the console repeats the question of another one."""
+    """Return whether a record of the console repeats the question of another record."""
     return record.message_id.startswith(f"{original.message_id[:_LONGEST_ID]}{_MARK}")
 
 

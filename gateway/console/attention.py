@@ -1,4 +1,4 @@
-"""The concerns that need the owner's attention, shown at the top of the overview."""
+"""Lists what needs the owner's attention, for the top of the overview."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from memory.job_reports import JobReport
 from records.record import Record
 
 ISOLATE, END = "\u2068", "\u2069"
-"""Keep a title that runs from right to left from turning the sentence around it."""
+"""Isolate a title, so that right-to-left text does not reverse the sentence around it."""
 NO_MODEL = "no_model"
-"""The reason of passages if no model is configured, which is not a fault."""
+"""The reason why passages are shown if no model is configured, which is not a fault."""
 ListJobReports = Callable[[], Awaitable[Sequence[JobReport]]]
 """Returns the reports of the live processes on their background jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """One concern; `place` is a page of the console, where `action` can be taken."""
+    """One item that needs attention; `place` is the console page on which `action` can be taken."""
 
     title: str
     text: str
@@ -31,7 +31,7 @@ class Concern:
 
 @dataclass(frozen=True, slots=True)
 class SetupStep:
-    """One step of a new desk; `code` is the command for the operator, `place` a page of the
+    """A step in setting up a desk; `code` is the command for the operator, `place` a page of the
     console.
     """
 
@@ -45,7 +45,7 @@ class SetupStep:
 
 FindConcerns = Callable[[ConsoleUser], Awaitable[Sequence[Concern]]]
 FindSetup = Callable[[ConsoleUser], Awaitable[Sequence[SetupStep]]]
-"""Returns the steps until a desk answers everybody with a model."""
+"""Returns the remaining steps until the desk answers everybody with a model."""
 
 
 def find_steps(
@@ -93,7 +93,7 @@ def find_steps(
 def find_turned_away(
     began_at: float, count_turned_away: Callable[[], int], zone: tzinfo = UTC
 ) -> FindConcerns:
-    """Return a check for the requests that this process rejected, which have no record.
+    """Return a check for requests that this process rejected, which are not recorded.
 
     They are counted since `began_at` (Unix seconds).
     """
@@ -105,8 +105,8 @@ def find_turned_away(
         began = f"{datetime.fromtimestamp(began_at, zone):%Y-%m-%d %H:%M}"
         text = (
             f"{count} since {began}, when this server started: Redis did not answer, or too many "
-            "questions waited. The callers were told to try again. No record has these requests; "
-            "the log has the time of each (status 503)."
+            "questions waited. The callers were told to try again. These requests are not "
+            "recorded; the log contains the time of each (status 503)."
         )
         return [Concern("Requests were turned away while the desk was busy", text, "")]
 
@@ -132,7 +132,7 @@ def find_in_jobs(list_reports: ListJobReports) -> FindConcerns:
 
 
 def find_in_figures(figures: PeriodFigures, days: int, down: Sequence[Record]) -> list[Concern]:
-    """Return the outages visible in the questions of a period, and the answers rated `down`."""
+    """Return the outages that the questions of a period reveal, and the answers rated `down`."""
     concerns = []
     if down:
         title = f"{figures.down} answer{'' if figures.down == 1 else 's'} rated as not helpful"

@@ -1,4 +1,4 @@
-"""Draws the charts of the console as SVG, which needs no script."""
+"""Draws the charts of the console as SVG, without scripts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from gateway.console.figures import OUTCOMES, DayFigures
 
 _HEIGHT, _GAP, _FOOT = 160, 4, 18
 _CHART_WIDTH, _MOST_STEP = 720, 72
-"""Of a chart in pixels, at most, and of the bar of one day."""
+"""The width of a chart, and the maximum width of the bar of one day, in pixels."""
 _LANE_HEIGHT, _LANE_WIDTH, _LABEL_WIDTH = 22, 1000, 190
 _LEAST_WIDTH = 2.0
 _DAY_WIDTH = 36
-"""Of the label of a day."""
+"""The width of the label of a day, in pixels."""
 _MOST_LANES = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One line of a trace: the step, its branch, and its time (seconds since acceptance)."""
+    """One row of a trace: the step, its branch, and its time (seconds since acceptance)."""
 
     label: str
     detail: str
@@ -32,7 +32,7 @@ class Lane:
 
 
 def draw_days(days: Sequence[DayFigures]) -> Markup:
-    """Return a bar for each day, divided by outcome; the numbers are in its title."""
+    """Return a bar chart with a bar for each day, divided by outcome; tooltips show the numbers."""
     most = max((day.total for day in days), default=0) or 1
     bars = []
     for day in days:
@@ -44,14 +44,14 @@ def draw_days(days: Sequence[DayFigures]) -> Markup:
 
 
 def draw_amounts(days: Sequence[tuple[str, Decimal]], label: str) -> Markup:
-    """Return a bar for each day, as high as its amount in US dollars."""
+    """Return a bar chart with a bar for each day, whose height is an amount in US dollars."""
     most = max((amount for _, amount in days), default=Decimal(0)) or Decimal(1)
     bars = [(day, f"${amount:.4f}", [("amount", float(amount / most))]) for day, amount in days]
     return _draw_bars(bars, f"${most:.2f}", f"{label}, at most ${most:.2f}")
 
 
 def list_lanes(steps: Sequence[Mapping[str, Any]]) -> list[Lane]:
-    """Return the lanes of a recorded trace: runs of agents and calls of models, in time."""
+    """Return the rows of a recorded trace: agent runs and model calls, in order of time."""
     lanes = []
     for step in steps:
         took = float(step.get("seconds") or 0.0)
@@ -75,7 +75,7 @@ def list_lanes(steps: Sequence[Mapping[str, Any]]) -> list[Lane]:
 
 
 def draw_lanes(lanes: Sequence[Lane], seconds: float) -> Markup:
-    """Return the lanes as bars on one time axis of `seconds`; no more than fit on a page."""
+    """Return the rows as bars on one time axis of `seconds`, limited to what fits on a page."""
     shown, whole = lanes[:_MOST_LANES], max(seconds, 0.001)
     height = max(1, len(shown)) * _LANE_HEIGHT
     parts = [
@@ -111,9 +111,9 @@ def draw_lanes(lanes: Sequence[Lane], seconds: float) -> Markup:
 def _draw_bars(
     bars: Sequence[tuple[str, str, Sequence[tuple[str, float]]]], most: str, label: str
 ) -> Markup:
-    """Return bars of days: title, and the classes and shares of the height of their parts.
+    """Return the bars of days: for each, its title, and the class and relative height of each part.
 
-    The text keeps its size, however many days there are.
+    The text has the same size for any number of days.
     """
     step = min(_MOST_STEP, _CHART_WIDTH // max(1, len(bars))) or 1
     wide, high = max(1, step * len(bars)), _HEIGHT + _FOOT

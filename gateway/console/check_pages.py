@@ -1,4 +1,4 @@
-"""The pages of checks: the last one of each source, and the questions that the owner marked."""
+"""The pages of checks: the latest check of each source, and the questions that the owner marked."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -40,7 +40,9 @@ ListSources = Callable[[Assistant], Sequence[SourceState]]
 
 @dataclass(frozen=True, slots=True)
 class AssistantChecks:
-    """The last checks of an assistant, those with broken questions first, and its questions."""
+    """The latest checks of an assistant, those with broken questions first, and its marked
+    questions.
+    """
 
     assistant: Assistant
     checks: Sequence[StoredCheck]
@@ -48,7 +50,7 @@ class AssistantChecks:
 
 
 class CheckPages(ConsolePart):
-    """Shows the checks, and marks questions as tests."""
+    """Shows the checks, and marks questions as test questions."""
 
     def __init__(self, frame: Frame, list_sources: ListSources = lambda _: ()) -> None:
         self._frame = frame
@@ -56,7 +58,7 @@ class CheckPages(ConsolePart):
 
     @require(ConsoleRole.VIEWER, get="checks")
     async def list_checks(self, request: Request) -> Response:
-        """Show the last check of each source, and the marked questions."""
+        """Show the latest check of each source, and the marked questions."""
         user = user_of(request)
         return self._frame.show(
             request,
@@ -88,7 +90,7 @@ class CheckPages(ConsolePart):
 
     @require(ConsoleRole.EDITOR, post="checks/mark")
     async def mark(self, request: Request) -> Response:
-        """Mark a recorded question as a test, in the words and with the facts of the form."""
+        """Mark a recorded question as a test question, with the wording and facts in the form."""
         form = await receive(request, ConsoleRole.EDITOR)
         text = form.read("question", most=LONGEST_QUESTION)
         lines = form.read("facts", most=_LONGEST_FACTS).splitlines()
@@ -117,13 +119,13 @@ class CheckPages(ConsolePart):
         return lead("checks", said="removed")
 
     def _name_sources(self, assistants: Sequence[Assistant]) -> dict[str, str]:
-        """Return readable names for the places of sources."""
+        """Return readable names for the locations of sources."""
         return {
             source.place: source.name for name in assistants for source in self._list_sources(name)
         }
 
     async def find(self, user: ConsoleUser) -> list[AssistantChecks]:
-        """Return the checks and the marked questions of a person's assistants."""
+        """Return the checks and marked questions of the assistants that a person can see."""
         return [
             await self._frame.query(partial(_read_all, name=name))
             for name in user.list_assistants()

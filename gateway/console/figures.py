@@ -1,4 +1,4 @@
-"""Computes the figures of a period for the console: counts, shares, times, costs, by day and
+"""Computes the figures of a period for the console: counts, shares, times and costs, by day and
 group.
 """
 
@@ -14,7 +14,7 @@ from records.record import COMMAND, COURTESY
 from records.store import OUT_OF_SCOPE, SEARCH, UNRESOLVED
 
 OUTCOMES = ("answered", "passages", "clarification", "refused", "failed", "superseded")
-"""How a message can end for the owner: `passages` are shown where no model wrote an answer."""
+"""Outcomes of a message as shown to the owner; `passages`: no model wrote an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class DayFigures:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """The questions with one value, for example those of one channel. Known cost in US dollars."""
+    """The questions that share a value, such as their channel. Known cost in US dollars."""
 
     name: str
     total: int
@@ -47,8 +47,9 @@ class PeriodFigures:
     """The figures of a period; times are seconds from acceptance to the outcome.
 
     Greetings, thanks and commands are not questions. `resolved` questions have a written answer
-    without a negative rating; `unresolved` ones are about the topic and have no answer, or one that
-    was rated down. Passages shown without a model belong to neither, because they were not judged.
+    without a negative rating; `unresolved` ones are within the scope and have no answer, or one
+    that was rated down. Passages shown without a model count as neither, because they were not
+    judged.
     """
 
     total: int
@@ -60,20 +61,20 @@ class PeriodFigures:
     down: int
     median_seconds: float | None
     slow_seconds: float | None
-    """95 of 100 questions ended within this time."""
+    """95 % of the questions ended within this time."""
     cost_usd: Decimal
     unknown_costs: int
-    """Questions with a model call whose price is not known; `cost_usd` is without them."""
+    """Number of questions with a model call of unknown price; `cost_usd` does not include it."""
     mean_cost_usd: Decimal | None
-    """Of the questions whose price is known; None if there are none."""
+    """Mean over the questions whose cost is known; None if there are none."""
     days: Sequence[DayFigures]
     reasons: Sequence[tuple[str, str, int]]
-    """Outcome, reason and number, the most frequent first."""
+    """Outcome, reason and count, the most frequent first."""
     groups: Mapping[str, Sequence[GroupFigures]]
 
     @property
     def resolution(self) -> float | None:
-        """The share of resolved questions among those that could be resolved."""
+        """The share of resolved questions among the resolved and unresolved ones."""
         judged = self.resolved + self.unresolved
         return self.resolved / judged if judged else None
 
@@ -81,7 +82,9 @@ class PeriodFigures:
 def compute_figures(
     rows: Iterable[Mapping[str, Any]], *, since: float, until: float, zone: tzinfo = UTC
 ) -> PeriodFigures:
-    """Return the figures of a period (Unix seconds); `rows` are of `RecordStore.read_figures`."""
+    """Return the figures of a period (Unix seconds); `rows` come from
+    `RecordStore.read_figures`.
+    """
     rows = [
         row
         for row in rows
@@ -114,7 +117,7 @@ def compute_figures(
 
 
 def outcome_of(row: Mapping[str, Any]) -> str:
-    """Return the outcome for the owner, which distinguishes passages of the search from written
+    """Return the outcome as shown to the owner, which distinguishes passages from written
     answers.
     """
     outcome = str(row["outcome"])
@@ -134,7 +137,7 @@ def sum_by_day(rows: Sequence[Mapping[str, Any]], days: Sequence[str], zone: tzi
 
 
 def day_of(moment: float, zone: tzinfo) -> str:
-    """Return the day of a moment (Unix seconds)."""
+    """Return the day of a time (Unix seconds)."""
     return f"{datetime.fromtimestamp(moment, zone):%Y-%m-%d}"
 
 

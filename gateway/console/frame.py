@@ -1,4 +1,4 @@
-"""The common parts of the pages that read records."""
+"""The common parts of the pages that show records."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,25 +31,25 @@ NOTICES = {
     "removed": "Removed.",
     "missing": "Nothing was changed: the document or source does not exist, or it is being read.",
     "restricted": "Saved. Searches and answers respect it from now on.",
-    "as_stated": "Saved. Its source decides who may read it, from its next reading on.",
-    "added": "Added. It is read by its schedule.",
+    "as_stated": "Saved. From the next sync on, its source decides who may read it.",
+    "added": "Added. It is read on its schedule.",
     "syncing": "The source is being read. Reload this page to see the result.",
-    "stopped": "Reading was stopped. What was read stays; the next reading goes on from there.",
+    "stopped": "Reading was stopped. What was read is kept; the next run continues from there.",
     "reading": "The document is being read. Reload this page to see the result.",
     "written": "The page was read, and is used in answers from now on.",
     "ask": "The page was read. Ask the questions again to see what is answered now.",
-    "revoked": "The key was withdrawn. Whoever uses it is refused from now on.",
+    "revoked": "The key was revoked. Requests with this key are rejected from now on.",
     "answered": "Your answer is in the conversation, and is sent to a confirmed address.",
     "sent": "The question was sent again, from its start, as a new message.",
 }
-"""Notices after a form was sent, by the value of `said` in the address."""
+"""Notices shown after a form was sent, by the value of `said` in the URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
     """Reads records and renders pages; `store` is None if no records are kept.
 
-    Times are shown, and days begin, in the time zone `zone`.
+    Times and the beginning of days are in the time zone `zone`.
     """
 
     store: RecordStore | None
@@ -72,7 +72,7 @@ class Frame:
         refusal: ConsoleRefusedError | None = None,
         **values: Any,
     ) -> Response:
-        """Return a page, which has the status of a refusal that it shows."""
+        """Return a page, with the status of `refusal` if it shows one."""
         user = user_of(request)
         return show_page(
             request,
@@ -87,7 +87,7 @@ class Frame:
         )
 
     def missing(self) -> ConsoleRefusedError:
-        """Return the refusal of a page about something that does not exist."""
+        """Return the error for a page about something that does not exist."""
         return ConsoleRefusedError(
             404,
             "Not here",
@@ -97,7 +97,7 @@ class Frame:
 
 
 class ConsolePart:
-    """Pages of the console: its handlers state their paths and the roles that they require."""
+    """A group of console pages, whose handlers declare their paths and the required roles."""
 
     def add_to(self, router: APIRouter) -> None:
         """Add the routes."""
@@ -117,7 +117,7 @@ class SentForm:
     assistant: Assistant
 
     def read(self, name: str, *, most: int = 200) -> str:
-        """Return a field without the space around it; empty if it is missing."""
+        """Return a field without surrounding whitespace; empty if it is missing."""
         value = self.fields.get(name, "").strip()
         if len(value) > most:
             raise NotSavedError(f"{name.capitalize()}: at most {most} characters are stored.")
@@ -132,14 +132,14 @@ class SentForm:
 
 
 def no_question() -> ConsoleRefusedError:
-    """Return the refusal of a form about a message that has no record."""
+    """Return the error for a form about a message that has no record."""
     return ConsoleRefusedError(
         404, "This question does not exist", "Its record has expired or was erased."
     )
 
 
 def name_message(tenant: str, assistant: str, conversation: str, message: str) -> Question | None:
-    """Return the message with these names; None if none can have them."""
+    """Return the message with these names; None if the names are not valid."""
     try:
         return Question(
             tenant=tenant, assistant=assistant, conversation_id=conversation, message_id=message
@@ -149,7 +149,7 @@ def name_message(tenant: str, assistant: str, conversation: str, message: str) -
 
 
 async def receive(request: Request, role: ConsoleRole) -> SentForm:
-    """Return the form of a request, which must name an assistant for which the sender has a
+    """Return the form of a request, which must name an assistant for which the user has the
     role.
     """
     fields = await read_form(request)
@@ -159,7 +159,7 @@ async def receive(request: Request, role: ConsoleRole) -> SentForm:
 
 
 def lead(page: str, assistant: Assistant | None = None, /, **query: object) -> Response:
-    """Send the browser to a page of the console, perhaps of an assistant, after a form."""
+    """Redirect the browser to a console page, optionally of an assistant, after a form."""
     named = {} if assistant is None else fields_of(assistant)
     place = f"{PATH}/{page}".rstrip("/") + f"?{urlencode({**named, **query})}"
     return RedirectResponse(place, status_code=303, headers=HEADERS)

@@ -1,4 +1,4 @@
-"""Gaps as programs read them: over HTTP, as JSON, as CSV."""
+"""Exports gaps over HTTP, as JSON and as CSV."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ _BEGIN_FORMULAS = frozenset("=+-@＝＋－＠")
 
 
 class GapReport(BaseModel):
-    """Questions with about the same meaning that were not resolved."""
+    """Questions with a similar meaning that were not resolved."""
 
     id: str
     title: str = Field(description="the most typical question")
@@ -24,20 +24,20 @@ class GapReport(BaseModel):
     week_before: int = Field(description="questions of the 7 days before")
     since_change: int = Field(description="questions since the state was set")
     refused: int
-    unanswered: int = Field(description="asked back, without a later answer")
+    unanswered: int = Field(description="asked for clarification, without a later answer")
     down: int = Field(description="rated down")
     pages: list[str] = Field(description="the places of the documents that the search found")
     examples: list[str] = Field(description="different questions, the most typical first")
 
 
 class GapList(BaseModel):
-    """The gaps of an assistant, the greatest first."""
+    """The gaps of an assistant, the largest first."""
 
     gaps: list[GapReport]
 
 
 def report_gap(gap: Gap) -> GapReport:
-    """Return a gap as programs read it."""
+    """Return a gap in its exported form."""
     return GapReport(
         id=gap.id,
         title=gap.title,
@@ -60,7 +60,7 @@ def write_json(gaps: Iterable[Gap]) -> bytes:
 
 
 def write_csv(gaps: Iterable[Gap]) -> bytes:
-    """Return gaps as CSV, without texts that a spreadsheet would run as a formula."""
+    """Return gaps as CSV, without text that a spreadsheet would execute as a formula."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(GapReport.model_fields)
@@ -74,7 +74,9 @@ def write_csv(gaps: Iterable[Gap]) -> bytes:
 
 
 def _make_inert(text: str) -> str:
-    """Return a text in which no cell can be read as a formula, wherever a program splits it."""
+    """Return text in which no cell can be interpreted as a formula, wherever a program splits
+    it.
+    """
     for mark in _BEGIN_FORMULAS:
         for end in _END_CELLS:
             text = text.replace(f"{end}{mark}", f"{end}'{mark}")

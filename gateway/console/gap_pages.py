@@ -26,19 +26,19 @@ from records.record import Record
 from records.store import RecordStore
 
 MOST_AGAIN = 10
-"""Questions of a gap that are asked again at once, the most typical first."""
+"""Maximum number of questions of a gap that are asked again at once, the most typical first."""
 _MOST_CONCERNS = 5
 LABELS = {"open": "open", "writing": "being written", "done": "done"}
 WHY = {
     "refused": "not answered",
-    "unanswered": "asked back, without a later answer",
+    "unanswered": "asked for clarification, without a later answer",
     "down": "rated as not helpful",
 }
 Text = Annotated[str, Query(max_length=200)]
 
 
 class GapPages(ConsolePart):
-    """Shows gaps, keeps their states, asks their questions again, exports them."""
+    """Shows gaps, stores their states, asks their questions again and exports them."""
 
     def __init__(self, frame: Frame, gaps: GapFinder, again: Again) -> None:
         self._frame = frame
@@ -47,7 +47,7 @@ class GapPages(ConsolePart):
 
     @require(ConsoleRole.VIEWER, get="gaps")
     async def list_gaps(self, request: Request, state: Text = "") -> Response:
-        """List the gaps of every assistant of the visitor, the greatest first."""
+        """List the gaps of all assistants that the user can see, the largest first."""
         gaps = await self.find(user_of(request))
         return self._frame.show(
             request,
@@ -61,7 +61,7 @@ class GapPages(ConsolePart):
 
     @require(ConsoleRole.VIEWER, get="gap")
     async def show_gap(self, request: Request, tenant: Text, assistant: Text, id: Text) -> Response:  # noqa: A002 - as the address has it
-        """Show one gap with all its questions, and the results of those that were repeated."""
+        """Show one gap with all its questions, and the results of those that were asked again."""
         gap = await self._find_gap((tenant, assistant), id)
         return self._frame.show(
             request,
@@ -87,7 +87,7 @@ class GapPages(ConsolePart):
 
     @require(ConsoleRole.EDITOR, post="gap/again")
     async def ask_gap_again(self, request: Request) -> Response:
-        """Ask the most typical questions of a gap again, each once."""
+        """Ask the most typical questions of a gap again, without duplicates."""
         form = await receive(request, ConsoleRole.EDITOR)
         gap = await self._find_gap(form.assistant, form.read("id"))
         different = {question.text: question.record for question in reversed(gap.questions)}
@@ -97,7 +97,7 @@ class GapPages(ConsolePart):
 
     @require(ConsoleRole.EDITOR, post="question/again")
     async def ask_again(self, request: Request) -> Response:
-        """Ask one question again, and lead to both answers."""
+        """Ask one question again, and redirect to the comparison of both answers."""
         form = await receive(request, ConsoleRole.EDITOR)
         asked = form.read_message()
         record = await self._frame.query(partial(_get, asked))
@@ -116,7 +116,7 @@ class GapPages(ConsolePart):
         message: Text,
         again: Text,
     ) -> Response:
-        """Show the old answer beside the new one, for which the page waits a while."""
+        """Show the old answer next to the new one, for which the page waits a limited time."""
         asked = name_message(tenant, assistant, conversation, message)
         before = None if asked is None else await self._frame.query(partial(_get, asked))
         if asked is None or before is None:
@@ -128,7 +128,7 @@ class GapPages(ConsolePart):
 
     @require(ConsoleRole.VIEWER, get="gaps.csv")
     async def export_csv(self, request: Request) -> Response:
-        """Return all gaps as a table."""
+        """Return all gaps as CSV."""
         return _export(write_csv(await self.find(user_of(request))), "text/csv", "gaps.csv")
 
     @require(ConsoleRole.VIEWER, get="gaps.json")
@@ -138,7 +138,7 @@ class GapPages(ConsolePart):
         return _export(write_json(gaps), "application/json", "gaps.json")
 
     async def find(self, user: ConsoleUser) -> list[Gap]:
-        """Return the gaps of the assistants that a person may see, the greatest first."""
+        """Return the gaps of the assistants that a person can see, the largest first."""
         await self._frame.query(lambda _: None)
         gap_lists = [await self._gaps.find(name) for name in user.list_assistants()]
         return sorted((gap for gaps in gap_lists for gap in gaps), key=lambda gap: -gap.size)
@@ -162,14 +162,14 @@ class GapPages(ConsolePart):
 
 
 def _count_different(gap: Gap) -> list[tuple[GapQuestion, int]]:
-    """Return the different questions of a gap, each with the number of times it was asked."""
+    """Return the distinct questions of a gap, each with the number of times it was asked."""
     counts = Counter(question.text for question in gap.questions)
     different = {question.text: question for question in reversed(gap.questions)}
     return [(question, counts[question.text]) for question in reversed(different.values())]
 
 
 def _find_repeated(gap: Gap, store: RecordStore) -> dict[str, Record]:
-    """Return the last time that each question was asked again, by the id of its message."""
+    """Return the latest repetition of each question, by the id of its message."""
     repeated: dict[str, Record] = {}
     for question in gap.questions:
         again = find_repeated(store, question.record)

@@ -31,14 +31,14 @@ _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 @dataclass(frozen=True, slots=True)
 class LoginAttempt:
-    """The state of a sign-in that the browser keeps while the person is at the provider."""
+    """The state of a sign-in, stored in the browser while the person is at the provider."""
 
     state: str
     nonce: str
     verifier: str
-    """The secret of the authorization code (RFC 7636)."""
+    """The PKCE code verifier (RFC 7636)."""
     target: str
-    """The page of the console to which the sign-in leads."""
+    """The console page to open after the sign-in."""
 
     @classmethod
     def make(cls, target: str) -> "LoginAttempt":
@@ -47,12 +47,12 @@ class LoginAttempt:
         return cls(state, nonce, verifier, target)
 
     def encode(self) -> str:
-        """Return the value of a cookie."""
+        """Return the attempt as a cookie value."""
         return urlsafe_b64encode(json.dumps(asdict(self)).encode()).decode()
 
     @classmethod
     def decode(cls, value: str) -> "LoginAttempt | None":
-        """Return the attempt of a cookie's value; None if it has none."""
+        """Return the attempt in a cookie value; None if it contains none."""
         try:
             fields = json.loads(urlsafe_b64decode(value))
             return cls(**{name: str(fields[name]) for name in cls.__slots__})
@@ -66,9 +66,9 @@ class SignInError(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class OidcClient:
-    """How this desk is registered with its provider. Without a secret it is a public client.
+    """The registration of this desk with its provider. Without a secret it is a public client.
 
-    `names` are those that have a role: of the groups of a person only these are kept.
+    `names` are those that have a role; only these groups of a person are kept.
     """
 
     issuer: str
@@ -97,7 +97,7 @@ class OidcProvider:
         self._keys = SigningKeys(self._find_keys_address, fetch, clock)
 
     async def find_address(self, attempt: LoginAttempt, *, is_fresh: bool = False) -> str:
-        """Return the address of the provider's sign-in page; `is_fresh` requests a new
+        """Return the URL of the provider's sign-in page; `is_fresh` requests a new
         authentication.
         """
         address = (await self._discover())["authorization_endpoint"]
@@ -137,7 +137,7 @@ class OidcProvider:
         return self._read_identity(claims)
 
     async def _exchange(self, code: str, attempt: LoginAttempt) -> str:
-        """Return the ID token for a code."""
+        """Exchange a code for an ID token."""
         metadata, client = await self._discover(), self._client
         form = {
             "grant_type": "authorization_code",
@@ -160,7 +160,7 @@ class OidcProvider:
         return token
 
     def _check_party(self, claims: Mapping[str, Any]) -> None:
-        """Refuse a token that was issued to another client, or to several without saying which."""
+        """Reject a token that was issued to another client, or to several without `azp`."""
         party, audience = claims.get("azp"), claims.get("aud")
         is_shared = isinstance(audience, list) and len(audience) > 1
         if (party is not None or is_shared) and party != self._client.client_id:
@@ -187,7 +187,7 @@ class OidcProvider:
         )
 
     def _read_time(self, stated: object) -> float:
-        """Return when a person signed in: as the provider states it, else now."""
+        """Return when a person authenticated, as stated by the provider, or the current time."""
         is_number = isinstance(stated, int | float) and not isinstance(stated, bool)
         return min(float(stated), self._clock()) if is_number else self._clock()  # type: ignore[arg-type]
 

@@ -37,12 +37,12 @@ log = structlog.get_logger("gateway")
 DAY_SECONDS = 86_400
 MONTH_DAYS = 30
 SOURCE = "source"
-"""The value of a form that returns the choice of groups to the source of a document."""
+"""The form value that leaves the choice of groups to the source of a document."""
 MOST_DOCUMENTS = 100
 MOST_LETTERS = 200
 PERIODS = (7, 30, 90)
 MOST_FIELDS = 20
-"""Fields of the form of an upload besides the file."""
+"""Maximum number of form fields in an upload besides the file."""
 Text = Annotated[str, Query(max_length=500)]
 Days = Annotated[int, Query(ge=1, le=3660)]
 RetryLetter = Callable[[DeadLetter], Awaitable[str]]
@@ -51,7 +51,7 @@ RetryLetter = Callable[[DeadLetter], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class ShownSetting:
-    """A setting in force; `origin` states where it is defined. `value` contains no secrets."""
+    """A current setting; `origin` states where it is defined. `value` contains no secrets."""
 
     name: str
     value: str
@@ -61,17 +61,17 @@ class ShownSetting:
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """The limits on the price of models in US dollars; 0: no limit."""
+    """The limits on model costs in US dollars; 0: no limit."""
 
     question_usd: float
     tenant_usd_per_day: float
 
 
 class Operations(Protocol):
-    """The operations of an owner on the sources of this machine, and the settings in force."""
+    """The owner's operations on the sources of this machine, and the current settings."""
 
     def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
-        """Return the sources of an assistant, by place."""
+        """Return the sources of an assistant, by location."""
         ...
 
     async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:
@@ -79,24 +79,24 @@ class Operations(Protocol):
         ...
 
     def list_settings(self) -> Sequence[ShownSetting]:
-        """Return the settings in force, by name."""
+        """Return the current settings, by name."""
         ...
 
 
 class OwnerCatalog(DocumentCatalog, Protocol):
-    """A catalog in which the readers of a document can also be changed."""
+    """A catalog in which the groups that can read a document can be changed."""
 
     async def choose_groups(
         self, tenant: str, assistant: str, document_id: str, groups: Sequence[str] | None
     ) -> bool:
-        """Set the readers of a document immediately; empty: everybody; None: as stated by its
-        source, from the next ingestion on. Return whether the document exists.
+        """Set the groups that can read a document immediately; empty: everybody; None: as stated by
+        its source, from the next ingestion on. Return whether the document exists.
         """
         ...
 
 
 class OperationPages(ConsolePart):
-    """Shows and changes the state of the desk; every change demands an owner."""
+    """Shows and changes the state of the desk; every change requires an owner."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class OperationPages(ConsolePart):
         )
 
     async def _count_cited(self, name: Assistant) -> Mapping[str, int] | None:
-        """Return how many answers of a month cite each document; None without records."""
+        """Return how many answers cited each document in the last month; None without records."""
         if self._frame.store is None:
             return None
         selection = Selection(
@@ -154,7 +154,7 @@ class OperationPages(ConsolePart):
 
     @require(ConsoleRole.OWNER, post="documents/upload")
     async def upload(self, request: Request, tenant: Text, assistant: Text) -> Response:
-        """Keep the file of a form, and read it."""
+        """Store the file in a form, and ingest it."""
         try:
             name, data = await read_file(request)
             await self._operations.upload((tenant, assistant), name, data)
@@ -164,7 +164,7 @@ class OperationPages(ConsolePart):
 
     @require(ConsoleRole.OWNER, post="documents/remove")
     async def remove_document(self, request: Request) -> Response:
-        """Remove a document from the index; its file stays."""
+        """Remove a document from the index; its file is kept."""
         form = await receive(request, ConsoleRole.OWNER)
         selection = CatalogSelection(ids=(form.read("id", most=2_000),))
         count = await self._catalog.remove(*form.assistant, selection)
@@ -172,7 +172,7 @@ class OperationPages(ConsolePart):
 
     @require(ConsoleRole.EDITOR, post="documents/groups")
     async def choose_groups(self, request: Request) -> Response:
-        """Set the readers of a document: groups, everybody, or as stated by its source."""
+        """Set who can read a document: groups, everybody, or as stated by its source."""
         form = await receive(request, ConsoleRole.EDITOR)
         document = form.read("id", most=2_000)
         groups: tuple[str, ...] | None = None
@@ -196,7 +196,7 @@ class OperationPages(ConsolePart):
 
     @require(ConsoleRole.OWNER, get="health")
     async def health(self, request: Request) -> Response:
-        """Show the dead letters, and to owners of the whole desk the background jobs."""
+        """Show the dead letters and, to owners of the whole desk, the background jobs."""
         user = user_of(request)
         jobs = await self._list_jobs() if self._list_jobs and user.owns_all else None
         letters = await self.find_letters(user)
@@ -227,7 +227,7 @@ class OperationPages(ConsolePart):
 
     @require(ConsoleRole.OWNER, post="dead/retry")
     async def retry_letter(self, request: Request) -> Response:
-        """Ask the question of a dead letter again, from its start."""
+        """Ask the question of a dead letter again, from the start."""
         letter = await self._read_letter(request)
         try:
             await self._retry(letter)
@@ -253,13 +253,13 @@ class OperationPages(ConsolePart):
 
     @require(ConsoleRole.OWNER, get="settings", everywhere=True)
     async def settings(self, request: Request) -> Response:
-        """Show the settings in force, without secrets."""
+        """Show the current settings, without secrets."""
         settings = self._operations.list_settings()
         return self._frame.show(request, "settings.html", settings=settings)
 
     @require(ConsoleRole.VIEWER, get="cost")
     async def cost(self, request: Request, days: Days = 30) -> Response:
-        """Show the costs of the models by day and group, next to the budgets."""
+        """Show model costs by day and group, next to the budgets."""
         until, zone, own = self._clock(), self._frame.zone, user_of(request).list_assistants()
         since, earlier = until - days * DAY_SECONDS, until - 2 * days * DAY_SECONDS
         selection = Selection(assistants=own, since=earlier)
@@ -281,7 +281,7 @@ class OperationPages(ConsolePart):
 
 
 async def read_file(request: Request) -> tuple[str, bytes]:
-    """Return name and bytes of the file in a form; raise `ValueError` without one."""
+    """Return the name and bytes of the file in a form; raise `ValueError` if there is none."""
     try:
         async with request.form(max_files=1, max_fields=MOST_FIELDS) as form:
             for value in form.values():

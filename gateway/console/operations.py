@@ -34,7 +34,7 @@ Refresh = Callable[[Assistant, RegisteredSource, ProgressReport], Awaitable[None
 
 @dataclass(frozen=True, slots=True)
 class AssistantSources:
-    """The sources of one assistant; `admitted` are the places that may be added over HTTP."""
+    """The sources of one assistant; `admitted` are the locations that can be added over HTTP."""
 
     registry: SourceRegistry
     uploads: Uploads
@@ -42,7 +42,7 @@ class AssistantSources:
 
 
 class ConsoleOperations:
-    """A `gateway.console.operation_pages.Operations`; sources are read in `tasks`, one at a time.
+    """A `gateway.console.operation_pages.Operations`; sources are read one at a time, in `tasks`.
 
     The process that owns the index reads them; websites are crawled by this one.
     """
@@ -103,7 +103,7 @@ class ConsoleOperations:
         return running is not None and running[1].cancel()
 
     async def add_source(self, assistant: Assistant, wanted: NewSource) -> SourceState:
-        """Add a source, or change its schedule; raises `ValueError` for an invalid one."""
+        """Add a source, or change its schedule; raises `ValueError` if it is not valid."""
         own = self._sources[assistant]
         options = wanted.model_dump(exclude={"source", "schedule"})
         try:
@@ -117,7 +117,7 @@ class ConsoleOperations:
         return next(source for source in self.list_sources(assistant) if source.place == spec.root)
 
     def forget_source(self, assistant: Assistant, place: str) -> bool:
-        """Read a source no more; its documents stay."""
+        """Remove a source from the list; its documents are kept."""
         return self._sources[assistant].registry.forget(place)
 
     async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:
@@ -135,7 +135,7 @@ class ConsoleOperations:
             self._begin(assistant, SourceSpec(place=str(uploads.folder)))
 
     def read_file(self, assistant: Assistant, name: str) -> str | None:
-        """Return the text of a file that was written into an assistant; None if there is none."""
+        """Return the text of a file that was written for an assistant; None if there is none."""
         return self._sources[assistant].uploads.read(name)
 
     async def remove_source(self, assistant: Assistant, place: str) -> int:

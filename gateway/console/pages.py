@@ -1,4 +1,4 @@
-"""Fills the templates of the console."""
+"""Renders the templates of the console."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -69,16 +69,17 @@ LABELS = {
     "up": "Helpful",
     "down": "Not helpful",
 }
-"""Readable names of outcomes, reasons, channels, ways and ratings; other values are shown
-unchanged, with blanks."""
+"""Readable names of outcomes, reasons, channels, ways and ratings; other values are shown with
+spaces instead of underscores.
+"""
 _ANSWERS = MarkdownIt("zero").enable(
     ["backticks", "blockquote", "code", "emphasis", "fence", "heading", "hr", "list", "table"]
 )
-"""Allowed content of answers; links and images stay text, and HTML is escaped."""
+"""Allowed Markdown in answers; links and images stay text, and HTML is escaped."""
 
 
 def _open_table(*_: object) -> str:
-    """Return the beginning of a table that a keyboard can scroll."""
+    """Return the opening tags of a table that can be scrolled with the keyboard."""
     return '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>\n'
 
 
@@ -91,17 +92,17 @@ _ANSWERS.add_render_rule("table_close", _close_table)
 
 
 def render_answer(text: str) -> Markup:
-    """Return an answer in Markdown as inert HTML."""
+    """Return a Markdown answer as inert HTML."""
     return Markup(_ANSWERS.render(text))  # noqa: S704 - markdown-it escapes all text
 
 
 def render_line(text: str) -> Markup:
-    """Return one line in Markdown, such as the description of a setting, as inert HTML."""
+    """Return one line of Markdown, such as the description of a setting, as inert HTML."""
     return Markup(_ANSWERS.renderInline(text))  # noqa: S704 - markdown-it escapes all text
 
 
 def fill(template: str, **values: Any) -> bytes:
-    """Return a page; every value is escaped unless it is `Markup`."""
+    """Return a rendered page; every value is escaped unless it is `Markup`."""
     components = _environment().get_template("macros.html").make_module(values)
     return _environment().get_template(template).render(values, ui=components).encode()
 
@@ -115,7 +116,9 @@ def show_page(request: Request, template: str, status: int = 200, **values: Any)
 def show_notice(
     request: Request, title: str, text: str, status: int = 200, **values: Any
 ) -> Response:
-    """Return a page with a single notice; `fields` are shown again in a form to `action`."""
+    """Return a page with a single notice; `fields` are included in a form that is sent to
+    `action`.
+    """
     usual = {"fields": {}, "kept": {}, "action": "", "back": ""}
     values = {**usual, **values, "is_error": status >= 400}
     return show_page(request, "notice.html", status, title=title, text=text, **values)
@@ -127,12 +130,12 @@ def label(name: str) -> str:
 
 
 def times(count: int) -> str:
-    """Return how often something happened."""
+    """Return a count as text, such as "3 times"."""
     return "once" if count == 1 else f"{count} times"
 
 
 def find_back(request: Request, page: str = "") -> str:
-    """Return the address of a page without the origin of the request."""
+    """Return the URL of a page without the origin of the request."""
     base = f"{public_path(request)}{PATH}"
     if page:
         return f"{base}/{page}"
@@ -143,7 +146,7 @@ def find_back(request: Request, page: str = "") -> str:
 
 
 def message_fields_of(message: Record | Question) -> dict[str, str]:
-    """Return the fields by which addresses and forms name a message."""
+    """Return the fields that identify a message in URLs and forms."""
     return {
         "tenant": message.tenant,
         "assistant": message.assistant,
@@ -179,7 +182,7 @@ def _environment() -> Environment:
 
 @pass_context
 def _moment(context: Context, at: float) -> Markup:
-    """Return a time in the zone of the console, which its pages name once."""
+    """Return a time in the time zone of the console."""
     moment = datetime.fromtimestamp(at, context.get("zone") or UTC)
     return Markup('<time datetime="{}">{}</time>').format(
         moment.isoformat(timespec="minutes"), f"{moment:%Y-%m-%d %H:%M}"
@@ -201,7 +204,7 @@ def _share(value: float | None) -> str:
 
 
 def _change(now: float | None, before: float | None, unit: str = "%") -> str:
-    """Return how a figure changed: in percent, or in percentage points for `unit="points"`."""
+    """Return how a figure changed, in percent, or in percentage points for `unit="points"`."""
     if now is None or before is None or (unit == "%" and not before):
         return ""
     change = float(now - before) * 100 if unit == "points" else float(now / before - 1) * 100
@@ -212,5 +215,5 @@ def _change(now: float | None, before: float | None, unit: str = "%") -> str:
 
 
 def _address(record: Record) -> str:
-    """Return the query that names a record."""
+    """Return the query string that identifies a record."""
     return urlencode(message_fields_of(record))

@@ -26,7 +26,7 @@ log = structlog.get_logger("gateway")
 
 DAY_SECONDS = 86_400
 RECENT_SECONDS = 900
-"""How long after a sign-in an owner may create a key."""
+"""How many seconds after a sign-in an owner can create a key."""
 EXPIRIES = {"30": "in 30 days", "90": "in 90 days", "365": "in a year", "": "never"}
 SCOPES = {
     Scope.DOCUMENTS: "list and remove documents",
@@ -99,7 +99,7 @@ class PeoplePages(ConsolePart):
 
     @require(ConsoleRole.OWNER, post="keys/create", everywhere=True)
     async def create_key(self, request: Request) -> Response:
-        """Create a key, and show its token only in this response."""
+        """Create a key; its token is shown only in this response."""
         user, form = user_of(request), await receive(request, ConsoleRole.OWNER)
         if not self._is_recent(user):
             raise ConsoleRefusedError(
@@ -117,7 +117,7 @@ class PeoplePages(ConsolePart):
         days, chosen = form.read("days"), form.read("kind")
         if days not in EXPIRIES or chosen not in ("public", "secret"):
             raise ConsoleRefusedError(
-                400, "Not created", "Choose who uses the key, and when it ends, from the form."
+                400, "Not created", "Choose in the form who uses the key and when it expires."
             )
         kind: Literal["public", "secret"] = "public" if chosen == "public" else "secret"
         tenant = form.assistant[0]
@@ -142,7 +142,7 @@ class PeoplePages(ConsolePart):
 
     @require(ConsoleRole.OWNER, post="keys/revoke", everywhere=True)
     async def revoke_key(self, request: Request) -> Response:
-        """Withdraw a key at once."""
+        """Revoke a key immediately."""
         user, form = user_of(request), await receive(request, ConsoleRole.OWNER)
         key = await self._keys.get(form.read("id"))
         if key is None or key.tenant not in {tenant for tenant, _ in user.list_assistants()}:
@@ -171,16 +171,18 @@ class PeoplePages(ConsolePart):
         done = await self._people.forget(assistants, person)
         log.warning("person_forgotten", conversations=done.conversations)
         count = f"{done.conversations} conversation{'' if done.conversations == 1 else 's'} erased"
-        text = "The records contain no data of this person any more."
+        text = "The records no longer contain data of this person."
         if done.has_more:
-            text = "There are more: open the list of people, and forget this person once more."
+            text = "There are more: open the list of people, and forget this person again."
         return show_notice(
             request, count, text, user=user_of(request), back=find_back(request, "people")
         )
 
 
 def _read_origins(text: str) -> tuple[str, ...]:
-    """Return the websites of a form, separated by blanks or commas; raises a refusal."""
+    """Return the websites in a form field, separated by whitespace or commas; raises
+    `ConsoleRefusedError`.
+    """
     origins = []
     for address in text.replace(",", " ").split():
         origin = origin_in(address)

@@ -1,4 +1,4 @@
-"""The routes of the console, and its pages of recorded questions."""
+"""The routes of the console, and the pages about recorded questions."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +53,7 @@ Days = Annotated[int, Query(ge=1, le=3660)]
 
 
 class QuestionFilters(BaseModel):
-    """What an address of the list of questions chooses; empty: everything."""
+    """The filters in the URL of the question list; empty: no filter."""
 
     text: str = Field("", max_length=LONGEST_SEARCH)
     outcome: str = Field("", max_length=LONGEST_SEARCH)
@@ -123,7 +123,7 @@ class _Pages(ConsolePart):
         )
 
     async def _find_setup(self, user: ConsoleUser) -> Sequence[SetupStep]:
-        """Return the steps of a new desk; none if all are done, or if a store does not answer."""
+        """Return the remaining setup steps; none if all are done, or if a store does not answer."""
         if self._console.find_setup is None:
             return ()
         try:
@@ -135,14 +135,14 @@ class _Pages(ConsolePart):
 
     @require(ConsoleRole.EDITOR, post="question/done")
     async def close_request(self, request: Request) -> Response:
-        """Mark a request for a person as done."""
+        """Mark a hand-over request as done."""
         asked = (await receive(request, ConsoleRole.EDITOR)).read_message()
         await self._console.frame.query(lambda store: store.close_request(asked))
         return lead("", said="saved")
 
     @require(ConsoleRole.EDITOR, post="question/answer")
     async def answer_request(self, request: Request) -> Response:
-        """Show an answer to somebody who asked for a person, in their conversation."""
+        """Send an answer to a visitor who asked for a person, in their conversation."""
         form = await receive(request, ConsoleRole.EDITOR)
         asked, handover = form.read_message(), self._console.handover
         record = await self._console.frame.query(lambda store: store.get(asked))
@@ -168,7 +168,9 @@ class _Pages(ConsolePart):
         return lead("question", **message_fields_of(asked), said="answered")
 
     async def _look(self, find: FindConcerns, user: ConsoleUser) -> Sequence[Concern]:
-        """Return concerns. A check that fails is reported as a concern; the others still run."""
+        """Return concerns. If a check fails, this is reported as a concern, and the others still
+        run.
+        """
         away: tuple[type[Exception], ...] = (ConsoleRefusedError, *self._console.unavailable)
         try:
             return await find(user)
@@ -278,7 +280,7 @@ async def show_style() -> Response:
 
 
 def find_requests(store: RecordStore, selection: Selection) -> Sequence[Record]:
-    """Return the last unanswered request for a person of each conversation."""
+    """Return the latest unanswered hand-over request of each conversation."""
     latest: dict[tuple[str, str, str], Record] = {}
     for record in store.find(replace(selection, reason=PERSON), limit=MOST_REQUESTS):
         latest.setdefault(record.id.conversation, record)
@@ -288,7 +290,7 @@ def find_requests(store: RecordStore, selection: Selection) -> Sequence[Record]:
 
 
 def _is_answered(store: RecordStore, request: Record) -> bool:
-    """Return whether a person wrote into the conversation after a request."""
+    """Return whether a person replied in the conversation after a request."""
     return any(
         record.answered_by == BY_PERSON and record.ended_at >= request.ended_at
         for record in store.find_conversation(request.id, limit=LONGEST_SEARCH)

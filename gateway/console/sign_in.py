@@ -33,12 +33,12 @@ LOGIN_COOKIE = "refdesk_console_login"
 LOGIN_SECONDS = 600
 _LONGEST_NEXT = 1000
 _ENTERED = ("title", "text", "question", "answer", "facts", "source", "groups", "note", "origins")
-"""The fields that people fill in; after an error the page shows them again."""
+"""The fields that people fill in; after an error, the page shows their values again."""
 _MARKS = frozenset("\\\r\n\t")
 
 
 class SignIn:
-    """The routes; without a provider only one-time links open the console."""
+    """The sign-in routes; without a provider, people can sign in only with one-time links."""
 
     def __init__(self, gate: Gate, provider: OidcProvider | None) -> None:
         self._gate = gate
@@ -54,7 +54,7 @@ class SignIn:
         add(f"{PATH}/logout/everywhere", self.sign_out_everywhere, methods=["POST"])
 
     async def refuse(self, request: Request, refusal: ConsoleRefusedError) -> Response:
-        """Return the page that explains why a request is refused, with the values that were
+        """Return the page that explains why a request is rejected, with the values that were
         entered.
         """
         if refusal.status != 401:
@@ -81,13 +81,13 @@ class SignIn:
     async def use_link(
         self, request: Request, code: Annotated[str, Query(max_length=100)]
     ) -> Response:
-        """Open a session for the code of a one-time link."""
+        """Open a session with the code of a one-time link."""
         if not await self._gate.sessions.redeem(code):
             raise ConsoleRefusedError(
                 403,
                 "This link is no longer valid",
-                "Each link opens the console once, within ten minutes. Make a new one with: "
-                "refdesk console",
+                "Each link opens the console once, within ten minutes. Create a new one "
+                "with: refdesk console",
             )
         answer = RedirectResponse(PATH, status_code=303, headers=HEADERS)
         identity = OPERATOR.model_copy(update={"signed_in_at": time.time()})
@@ -101,7 +101,7 @@ class SignIn:
         target: Annotated[str, Query(alias="next", max_length=_LONGEST_NEXT)] = PATH,
         fresh: bool = False,
     ) -> Response:
-        """Send a person to the provider."""
+        """Redirect to the provider."""
         provider = self._need_provider()
         attempt = LoginAttempt.make(keep_inside(target))
         try:
@@ -128,7 +128,7 @@ class SignIn:
         code: Annotated[str, Query(max_length=4000)] = "",
         state: Annotated[str, Query(max_length=200)] = "",
     ) -> Response:
-        """Open a session for a person whom the provider authenticated and who has a role."""
+        """Open a session for a person who was authenticated by the provider and has a role."""
         provider = self._need_provider()
         attempt = LoginAttempt.decode(request.cookies.get(LOGIN_COOKIE, ""))
         if attempt is None or not hmac.compare_digest(attempt.state.encode(), state.encode()):
@@ -206,7 +206,7 @@ class SignIn:
 
 
 def keep_inside(target: str) -> str:
-    """Return an address of a page of the console; for any other its first page."""
+    """Return a URL within the console, or the URL of its first page for any other."""
     path = target.partition("?")[0]
     is_page = path == PATH or path.startswith(f"{PATH}/")
     is_own = is_page and not path.startswith(f"{PATH}/log") and _MARKS.isdisjoint(target)
@@ -214,7 +214,7 @@ def keep_inside(target: str) -> str:
 
 
 async def _read_kept(request: Request) -> dict[str, str]:
-    """Return the fields of a form without its token."""
+    """Return the fields of a form without its CSRF token."""
     try:
         fields = await read_form(request) if request.method == "POST" else {}
     except ConsoleRefusedError:

@@ -1,4 +1,4 @@
-"""The page of the sources: their state and schedules; sources are added, read and removed."""
+"""The page of sources: their state and schedules, and forms to add, read and remove them."""
 
 from fastapi import Request, Response
 from pydantic import ValidationError
@@ -22,7 +22,7 @@ SCHEDULES = {
     "0 5 * * *": "every day at 5:00",
     "0 5 * * 1": "every Monday at 5:00",
 }
-"""Available schedules (cron, UTC) with their readable names."""
+"""Available schedules (cron, UTC) with readable names."""
 
 
 class SourcePages(ConsolePart):
@@ -52,7 +52,7 @@ class SourcePages(ConsolePart):
 
     @require(ConsoleRole.EDITOR, post="sources/add")
     async def add(self, request: Request) -> Response:
-        """Add a source, or change its schedule, and read one without a schedule now."""
+        """Add a source, or change its schedule; a source without a schedule is read immediately."""
         form = await receive(request, ConsoleRole.EDITOR)
         fields = {"source": form.read("source", most=LONGEST_ADDRESS),
                   "schedule": form.read("schedule")}  # fmt: skip
@@ -68,7 +68,7 @@ class SourcePages(ConsolePart):
 
     @require(ConsoleRole.EDITOR, post="sources/read")
     async def read_again(self, request: Request) -> Response:
-        """Begin to read a source."""
+        """Start reading a source."""
         form = await receive(request, ConsoleRole.EDITOR)
         is_begun = self._sources.read_again(form.assistant, form.read("place", most=2_000))
         return lead("sources", form.assistant, said="syncing" if is_begun else "missing")
@@ -82,7 +82,7 @@ class SourcePages(ConsolePart):
 
     @require(ConsoleRole.EDITOR, post="sources/remove")
     async def remove(self, request: Request) -> Response:
-        """Remove a source and its documents from the index; its files stay."""
+        """Remove a source, and its documents from the index; its files are kept."""
         form = await receive(request, ConsoleRole.EDITOR)
         await self._sources.remove_source(form.assistant, form.read("place", most=2_000))
         return lead("sources", form.assistant, said="removed")

@@ -31,16 +31,16 @@ from records.verified import (
 
 MOST_PAGES, MOST_FOUND = 10, 20
 PAGE_FIELD = "page-"
-"""The beginning of the names of the fields with the ids of the chosen pages."""
+"""The prefix of the form fields with the ids of the chosen pages."""
 Text = Annotated[str, Query(max_length=LONGEST_QUESTION)]
 Publish = Callable[[Assistant, Sequence[VerifiedAnswer]], Awaitable[None]]
-"""Gives the answers of an assistant to the agents."""
+"""Publishes the verified answers of an assistant to the agents."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
-    """An answer with its assistant; `stale` names the pages whose text or rights changed since, and
-    those that no longer exist.
+    """An answer with its assistant; `stale` names the pages whose text or permissions have changed,
+    and those that no longer exist.
     """
 
     assistant: Assistant
@@ -124,7 +124,7 @@ class VerifiedPages(ConsolePart):
         ids: Sequence[str] = (),
         refusal: ConsoleRefusedError | None = None,
     ) -> Response:
-        """Show the form with its fields, the chosen pages, and those that its search finds."""
+        """Show the form with its fields, the chosen pages, and the pages that the search finds."""
         user = user_of(request)
         user.require(ConsoleRole.EDITOR, name)
         chosen = await self._list_pages(name, ids)
@@ -158,12 +158,12 @@ class VerifiedPages(ConsolePart):
         return await self._lead_back(form.assistant, "removed")
 
     async def publish(self, assistant: Assistant) -> None:
-        """Give the stored answers of an assistant to the agents."""
+        """Publish the stored answers of an assistant to the agents."""
         kept = await self._frame.query(partial(self._list, assistant))
         await self._publish(assistant, [answer.answer for answer in kept])
 
     async def find(self, user: ConsoleUser) -> list[ShownAnswer]:
-        """Return the answers of a person's assistants, the stale ones first."""
+        """Return the answers of the assistants that a person can see, the stale ones first."""
         answers = [
             ShownAnswer(name, kept, await self._find_stale(name, kept.answer))
             for name in user.list_assistants()
@@ -179,7 +179,9 @@ class VerifiedPages(ConsolePart):
         return lead("verified", said=said)
 
     async def _list_pages(self, name: Assistant, ids: Sequence[str]) -> Sequence[CatalogEntry]:
-        """Return the documents with these ids, in this order, without those that are gone."""
+        """Return the documents with these ids, in this order, without those that no longer
+        exist.
+        """
         if not ids:
             return ()
         selection = CatalogSelection(ids=tuple(ids))
@@ -190,7 +192,9 @@ class VerifiedPages(ConsolePart):
         return [known[identifier] for identifier in ids if identifier in known]
 
     async def _read_pages(self, name: Assistant, ids: Sequence[str]) -> list[CitedPage]:
-        """Return the chosen pages; raises for too many and for missing pages."""
+        """Return the chosen pages; raises `NotSavedError` if there are too many or one is
+        missing.
+        """
         if len(ids) > MOST_PAGES:
             raise NotSavedError(f"A verified answer can cite at most {MOST_PAGES} pages.")
         entries = await self._list_pages(name, ids)
@@ -214,7 +218,7 @@ class VerifiedPages(ConsolePart):
         return [page.title for page in answer.pages if _is_changed(page, now)]
 
     async def find_concerns(self, user: ConsoleUser) -> list[Concern]:
-        """Return that there are stale answers."""
+        """Report stale answers."""
         stale = [answer for answer in await self.find(user) if answer.stale]
         if not stale:
             return []

@@ -1,4 +1,4 @@
-"""The pages on which a document is looked at, and on which editors write documents of their own."""
+"""The pages that show a document, and on which editors write their own documents."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _APART = re.compile(r"[\W_]+")
 
 
 class WrittenFiles(Protocol):
-    """Reads the files that were written into an assistant."""
+    """Reads the files that were written for an assistant."""
 
     def read_file(self, assistant: Assistant, name: str) -> str | None:
         """Return the text of a file; None if there is none."""
@@ -39,7 +39,7 @@ class WrittenFiles(Protocol):
 
 
 class WritingPages(ConsolePart):
-    """Shows documents, and keeps those that editors write as files of the assistant."""
+    """Shows documents, and stores those that editors write as files of the assistant."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class WritingPages(ConsolePart):
         assistant: Text,
         id: Text,  # noqa: A002 - as the address has it
     ) -> Response:
-        """Show the text of a document as the index has it."""
+        """Show the text of a document as stored in the index."""
         name = (tenant, assistant)
         entries, _ = await self._catalog.find(*name, CatalogSelection(ids=(id,)), limit=1)
         if not entries:
@@ -90,7 +90,7 @@ class WritingPages(ConsolePart):
         gap: Text = "",
         file: Text = "",
     ) -> Response:
-        """Show the form for a page: a new one, perhaps for a gap, or the one in a file."""
+        """Show the form for a new page, optionally for a gap, or for the page in a file."""
         name = user_of(request).choose(tenant, assistant)
         written = self._read_own(name, file) or ""
         heading, _, text = written.partition("\n")
@@ -104,7 +104,7 @@ class WritingPages(ConsolePart):
 
     @require(ConsoleRole.EDITOR, post="documents/write")
     async def save(self, request: Request) -> Response:
-        """Write a page, read it, and lead to its gap or to the page."""
+        """Store a page, ingest it, and redirect to its gap or to the page."""
         form = await receive(request, ConsoleRole.EDITOR)
         try:
             file = await self._save(form)
@@ -119,7 +119,7 @@ class WritingPages(ConsolePart):
         return lead("gap", form.assistant, id=gap.id, said="ask")
 
     async def _save(self, form: SentForm) -> str:
-        """Write the file of a form and read it; return its name."""
+        """Write the file of a form and ingest it; return its name."""
         title = " ".join(form.read("title", most=LONGEST_TITLE).split())
         text = form.read("text", most=LONGEST_TEXT)
         if not title or not text:
@@ -135,7 +135,7 @@ class WritingPages(ConsolePart):
         result = await self._catalog.write(*form.assistant, file, data)
         reasons = [reason for _, reason in result.failures]
         if result.refused or not result.written + result.unchanged:
-            why = result.refused or "; ".join(reasons) or "the text has nothing to read"
+            why = result.refused or "; ".join(reasons) or "the text has no readable content"
             raise ConsoleRefusedError(400, "The page could not be read", why)
         return file
 
@@ -172,13 +172,13 @@ class WritingPages(ConsolePart):
 
 
 def find_name(source: str) -> str:
-    """Return the name of the file of a page that was written here; empty for another source."""
+    """Return the file name of a page that was written here; empty for any other source."""
     folder, _, name = source.rpartition("/")
     is_own = folder.rpartition("/")[2] == FOLDER and name.endswith(".md")
     return f"{FOLDER}/{name}" if is_own else ""
 
 
 def name_file(title: str) -> str:
-    """Return the name of the file for a title: its letters and digits."""
+    """Return a file name for a title, consisting of its letters and digits."""
     name = _APART.sub("-", title.casefold()).strip("-")[:LONGEST_NAME].strip("-")
     return f"{name or 'page'}.md"

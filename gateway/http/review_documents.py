@@ -201,7 +201,7 @@ class NamedDocumentFinder:
         if not (own or indexed):
             raise DocumentUnknownError(
                 f"expected the id, file or title of a document, found {_show(wanted)}, which is "
-                "the name of none"
+                "not the name of any document"
             )
         return own or indexed
 

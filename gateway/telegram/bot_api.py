@@ -215,16 +215,18 @@ def _translate_error(error: TelegramError) -> PushError:
         case NetworkError():
             return RetryableError(f"Telegram does not answer: {error}", 0.25)
         case Forbidden():
-            return PermanentError(f"Telegram forbids the request: {error}")
-    return PermanentError(f"Telegram refuses it: {error}")
+            return PermanentError(f"Telegram does not allow the request: {error}")
+    return PermanentError(f"Telegram rejected the request: {error}")
 
 
 def _refusal(error: BadRequest) -> PushError:
     if _says(error, ALREADY):
         return NoOpError(error.message)
     if _says(error, GONE):
-        return PostNotFoundError(f"Telegram refuses it: {error}")
-    return (FormError if _says(error, FORM) else PermanentError)(f"Telegram refuses it: {error}")
+        return PostNotFoundError(f"Telegram rejected the request: {error}")
+    return (FormError if _says(error, FORM) else PermanentError)(
+        f"Telegram rejected the request: {error}"
+    )
 
 
 def _says(error: TelegramError, phrases: Sequence[str]) -> bool:

@@ -259,7 +259,9 @@ async def connect_bot(bot: Bot) -> AsyncIterator[BotIdentity]:
     try:
         await bot.initialize()
     except InvalidToken as error:
-        raise BotError("expected the token of a Telegram bot: Telegram refuses this one") from error
+        raise BotError(
+            "expected the token of a Telegram bot, found one that Telegram rejects"
+        ) from error
     except TelegramError as error:
         raise BotError(f"Telegram cannot be reached: {error}") from error
     try:

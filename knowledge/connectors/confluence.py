@@ -218,7 +218,7 @@ class Confluence:
             f"{restriction.what}: {', '.join(restriction.groups) or 'people only'}"
             for restriction in restricting
         )
-        return Readers(reason=f"no group may read it, so that nobody does here ({shown})")
+        return Readers(reason=f"no group may read it, so nobody can read it here ({shown})")
 
     async def fetch(self, item: Listed) -> Fetched:
         if item.id.startswith("att"):
@@ -249,7 +249,7 @@ class Confluence:
             raise ConnectorError(
                 self._client.address,
                 f"expected {what} at {self._client.address}, found none that the account may read: "
-                "check the key of the space and the permissions of the account",
+                "check the space key and the permissions of the account",
             )
         return spaces
 
@@ -296,7 +296,9 @@ class Confluence:
         while node.parent_id is not None:
             parent = node.parent_id
             if parent in above or parent == identity or len(above) >= _DEEPEST:
-                raise ItemError(self._client.address, "the pages above it have no end")
+                raise ItemError(
+                    self._client.address, "it has too many ancestor pages, or they form a loop"
+                )
             above.append(parent)
             if parent not in self._nodes:
                 self._nodes[parent] = await self._fetch_place(parent, node.parent_type)

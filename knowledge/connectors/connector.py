@@ -187,7 +187,7 @@ class ServiceClient:
                 return answer.body
             target = normalise(answer.header("location"), url)
             if target is None or (urlsplit(target).scheme != "https" and not is_own):
-                raise ItemError(url, "it redirects to no address with https")
+                raise ItemError(url, "it redirects to an address without https")
             url = target
         raise ItemError(url, f"it redirects more than {MOST_REDIRECTS} times")
 
@@ -204,8 +204,8 @@ class ServiceClient:
         if status == _REFUSED:
             raise ConnectorError(
                 place,
-                f"{place} refuses the credentials (401), which may have expired: make new ones and "
-                f"set {self._secret_names}; what was read before stays",
+                f"{place} rejects the credentials (401), which may have expired: create "
+                f"new ones and set {self._secret_names}; earlier documents are kept",
             )
         if status in _BUSY:
             raise ConnectorError(
@@ -357,7 +357,7 @@ class _Copy:
             raise ConnectorError(
                 self.place,
                 f"{self.place}: {self.failed_in_a_row} requests failed one after the other, the "
-                f"last one because {error}; what was read before stays",
+                f"last one because {error}; earlier documents are kept",
             ) from error
 
     def _restrict(self, identity: str, groups: tuple[str, ...]) -> None:
@@ -430,13 +430,14 @@ async def copy_service(connector: Connector, place: str, folder: Path) -> StoreO
     try:
         listed = await connector.list_items()
     except ItemError as error:
-        reason = f"{place} cannot be read: {error}; the documents of its last time stay"
+        reason = f"{place} cannot be read: {error}; the documents of the last sync are kept"
         raise ConnectorError(place, reason) from error
     if not listed and copy.state.items:
         raise ConnectorError(
             place,
-            f"{place} shows nothing, where it had {len(copy.state.items)} documents before: check "
-            f"what the account may read; to remove them: refdesk documents remove {place}",
+            f"{place} contains nothing that the account can read, but had "
+            f"{len(copy.state.items)} documents before: check the permissions of the account; to "
+            f"remove them: refdesk documents remove {place}",
         )
     try:
         await copy.take_all(listed)
@@ -479,7 +480,7 @@ def survey_service(place: str, folder: Path, outcome: StoreOutcome, *_: Any) -> 
 
 def _describe_answer(url: str, path: str, error: Exception) -> ItemError:
     reason = " ".join(str(error).split())[:200]
-    return ItemError(url, f"its answer to {path} is not what was expected: {reason}")
+    return ItemError(url, f"its answer to {path} has an unexpected form: {reason}")
 
 
 def _origin(url: str) -> tuple[str, str]:

@@ -70,12 +70,13 @@ def copy_revision(repository: Path, revision: str, folder: str, target: Path) ->
     paths = {blob.path for blob in blobs}
     if len(paths) < len(blobs) or any(paths.intersection(path.parents) for path in paths):
         raise RepositoryError(
-            repository, f"the revision {copied.revision!r} has several files of one name"
+            repository, f"the revision {copied.revision!r} has several files with the same name"
         )
     if len(blobs) > MOST_FILES or sum(blob.size for blob in blobs) > MOST_BYTES:
         raise RepositoryError(
             repository,
-            f"a revision may have {MOST_FILES} files and {MOST_BYTES} bytes; name a folder of it",
+            f"a revision can have at most {MOST_FILES} files and {MOST_BYTES} bytes; specify a "
+            "folder",
         )
     _write_blobs(repository, blobs, target)
     copied.files = len(blobs)
@@ -189,7 +190,7 @@ def _list_blobs(
 def _find_fault(mode: bytes, path: PurePosixPath, size: bytes) -> str:
     """Return why a file in a repository is omitted, or an empty string."""
     if mode in (_LINK, _MODULE):
-        return "a link in a repository is not followed" if mode == _LINK else "a submodule"
+        return "links in a repository are not followed" if mode == _LINK else "a submodule"
     if mode not in (_FILE, _PROGRAM) or not size.isdigit():
         return "no file"
     is_unsafe = path.is_absolute() or any(
@@ -197,7 +198,7 @@ def _find_fault(mode: bytes, path: PurePosixPath, size: bytes) -> str:
     )
     if is_unsafe or not path.parts or len(path.parts) > DEEPEST_FOLDER:
         return "its path leads outside of the repository, or is too deep"
-    return f"a file may have {MAX_BYTES} bytes" if int(size) > MAX_BYTES else ""
+    return f"a file can have at most {MAX_BYTES} bytes" if int(size) > MAX_BYTES else ""
 
 
 def _write_blobs(repository: Path, blobs: list[_Blob], target: Path) -> None:

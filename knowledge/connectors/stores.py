@@ -65,11 +65,11 @@ class _Copy:
         self._present.add(str(path))
         self._bytes += size
         if size > MAX_BYTES:
-            reason = f"a file may have {MAX_BYTES} bytes, this one has {size}"
+            reason = f"a file can have at most {MAX_BYTES} bytes; this one has {size}"
             self.skipped.append((str(path), reason))
         elif self._bytes > MOST_BYTES:
             self.is_full = True
-            self.failures.append((str(path), f"a store may have {MOST_BYTES} bytes"))
+            self.failures.append((str(path), f"a store can have at most {MOST_BYTES} bytes"))
         elif self._state.files.get(str(path)) != (mark := _mark_version(entry)):
             self._fetch(path, name, mark, is_rules=is_rules)
 
@@ -237,5 +237,5 @@ def _explain(error: Exception, place: str) -> str:
     reason = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_REASON]
     return (
         f"{place} could not be read ({reason}). Check the address, the network and the "
-        f"credentials in the environment; its documents stay in the index as they are"
+        f"credentials in the environment; its documents are kept in the index"
     )

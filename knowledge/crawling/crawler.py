@@ -275,7 +275,7 @@ class Crawler:
         wishes = {*links.robots, *_split_words(answer.header("x-robots-tag"))}
         if wishes & {"noindex", "none"}:
             self._mirror.remove(answer.url)
-            self._skip(visit, "the page is excluded by itself (noindex)")
+            self._skip(visit, "the page excludes itself (noindex)")
             return
         await asyncio.to_thread(
             self._mirror.put,

@@ -187,5 +187,7 @@ def _unpack(data: bytes, most_bytes: int) -> bytes:
     except zlib.error as error:
         raise FetchError(f"expected a sitemap in gzip, found a damaged one: {error}") from error
     if len(unpacked) > most_bytes:
-        raise FetchError(f"a sitemap may have {most_bytes} bytes unpacked, this one has more")
+        raise FetchError(
+            f"a sitemap can have at most {most_bytes} bytes unpacked; this one has more"
+        )
     return unpacked

@@ -48,10 +48,12 @@ _WINDOWS_CHARACTERS = {
 def decode(data: bytes, stated: str | None = None) -> tuple[str, tuple[str, ...]]:
     """Return the text and the warnings; raise `NotTextError` or `TooLargeError`.
 
-    `stated` is the encoding that the document claims: believed when it is not UTF-8.
+    `stated` is the encoding that the document declares. It is used only if the bytes are not UTF-8.
     """
     if len(data) > MAX_BYTES:
-        raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
+        raise TooLargeError(
+            f"a document can have at most {MAX_BYTES} bytes; this one has {len(data)}"
+        )
     text, warnings = _decode(data, stated)
     text = clean_text(text)
     if any(len(line) > LONG_LINE_CHARACTERS for line in text.split("\n")):
@@ -60,9 +62,9 @@ def decode(data: bytes, stated: str | None = None) -> tuple[str, tuple[str, ...]
 
 
 def clean_text(text: str) -> str:
-    """Return the text with unix line ends, without control and hidden characters.
+    """Return the text with Unix line endings, without control and hidden characters.
 
-    Half surrogates are removed, too; see `envelope.encoding`.
+    Surrogates are removed, too; see `envelope.encoding`.
     """
     text = (
         text.replace("\r\n", "\n").replace("\r", "\n").replace("\x0c", "\n").replace("\x85", "\n")
@@ -90,7 +92,7 @@ def _decode(data: bytes, stated: str | None) -> tuple[str, tuple[str, ...]]:
 def _decode_legacy(
     data: bytes, position: int, codec: codecs.CodecInfo | None
 ) -> tuple[str, tuple[str, ...]]:
-    """Return text that is not UTF-8 at a position."""
+    """Decode text that is not valid UTF-8 at `position`."""
     _refuse_noise(data)
     if codec is not None and codec.name != "utf-8":
         try:
@@ -108,7 +110,9 @@ def _decode_legacy(
 
 
 def _detect(data: bytes, position: int) -> tuple[str, str]:
-    """Return the most likely encoding, by the text from a position on, and the whole text."""
+    """Return the most likely encoding, detected from the text after `position`, and the whole
+    text.
+    """
     import chardet
     from chardet import EncodingEra
 
@@ -127,7 +131,9 @@ def _detect(data: bytes, position: int) -> tuple[str, str]:
 
 
 def _find_codec(name: str) -> codecs.CodecInfo | None:
-    """Return the codec of a declared name, as browsers understand it, else as Python does."""
+    """Return the codec for a declared name, resolved as in browsers or, if they do not know it, as
+    in Python.
+    """
     known_codec = webencodings.lookup(name)
     if known_codec is not None:
         info: codecs.CodecInfo = known_codec.codec_info
@@ -140,7 +146,9 @@ def _find_codec(name: str) -> codecs.CodecInfo | None:
 
 
 def _read_as_windows(error: UnicodeError) -> tuple[str, int]:
-    """Handle bytes that are not UTF-8 as Windows-1252, the encoding most often mixed into texts."""
+    """Decode bytes that are not UTF-8 as Windows-1252, the encoding most often mixed into UTF-8
+    text.
+    """
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
@@ -160,8 +168,8 @@ def _decode_marked(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _decode_wide(data: bytes, position: int) -> tuple[str, tuple[str, ...]]:
-    """Return text in UTF-16 without a byte order mark, recognised by zero bytes that are all high
-    or all low.
+    """Decode UTF-16 without a byte order mark, recognised by zero bytes that are either all high or
+    all low bytes.
     """
     import chardet
 

@@ -1,13 +1,13 @@
-"""Errors of a document, by the action that its owner can take.
+"""Errors of documents, classified by what their owner can do.
 
 ReadingError
-├── NotTextError        the bytes are not text: it is another kind of file
-├── NoTextError         it is empty, or has no text
-├── PicturesError       its pages are pictures, which are not read
-├── NoDocumentError     it is data or configuration, not a document
-├── SkippedError        a password protects it, or its format is not supported
-├── WrongFormatError    name and content are of different formats
-├── UnknownShapeError   JSON lines with keys of no known shape
+├── NotTextError        the bytes are not text
+├── NoTextError         the document is empty or contains no text
+├── PicturesError       the pages are pictures in which no text was recognised
+├── NoDocumentError     the file is data or configuration, not a document
+├── SkippedError        protected by a password, or format not supported
+├── WrongFormatError    the file name and the content have different formats
+├── UnknownShapeError   JSON lines whose keys match no known schema
 ├── TooLargeError       more bytes, pages or text than allowed
 ├── TooSlowError        reading took longer than allowed
 ├── TooMuchMemoryError  reading needed more memory than allowed
@@ -20,7 +20,7 @@ from knowledge.errors import KnowledgeError
 
 
 class ReadingError(KnowledgeError):
-    """A document cannot be read; the message names the expected and the found."""
+    """A document cannot be read; the message states what was expected and what was found."""
 
 
 class NotTextError(ReadingError):
@@ -28,7 +28,7 @@ class NotTextError(ReadingError):
 
 
 class NoTextError(ReadingError):
-    """Nothing readable is in the document."""
+    """The document contains no readable text."""
 
 
 class PicturesError(ReadingError):
@@ -36,39 +36,39 @@ class PicturesError(ReadingError):
 
 
 class NoDocumentError(ReadingError):
-    """The file is data or configuration and no document."""
+    """The file is data or configuration, not a document."""
 
 
 class SkippedError(ReadingError):
-    """The document cannot be opened: it is skipped, and the message states what to do."""
+    """The document cannot be opened and is skipped; the message states what to do."""
 
 
 class WrongFormatError(ReadingError):
-    """Name and content are of different formats, or the content is damaged."""
+    """The file name and the content have different formats, or the content is damaged."""
 
 
 class UnknownShapeError(ReadingError):
-    """A line of JSON whose keys are none of the known shapes."""
+    """The keys of a JSON line match no known schema."""
 
 
 class TooLargeError(ReadingError):
-    """The document has more bytes, pages or text than a document may have."""
+    """The document has more bytes, pages or text than allowed."""
 
 
 class TooSlowError(ReadingError):
-    """Reading the document took longer than it may."""
+    """Reading the document took longer than allowed."""
 
 
 class TooMuchMemoryError(ReadingError):
-    """Reading the document needed more memory than it may."""
+    """Reading the document needed more memory than allowed."""
 
 
 class ReaderDiedError(ReadingError):
-    """The process that read the document ended before it answered."""
+    """The process that read the document ended before it returned a result."""
 
 
 class UnforeseenError(ReadingError):
-    """A reader failed in a way that no code expects."""
+    """A reader failed in an unexpected way."""
 
 
 class MissingExtraError(ReadingError):

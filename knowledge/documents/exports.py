@@ -1,10 +1,10 @@
-"""Restores information hidden by exports: names, conversations and web addresses of pages; opens
-zip archives.
+"""Restores information that exports hide (names, conversations and URLs of pages) and opens zip
+archives.
 
-The export adds the id of each page, 32 hexadecimal digits, to the names of its file and its folder.
+Some exports append the id of each page, 32 hexadecimal digits, to the names of its file and folder.
 
-Members of an archive are never written to paths of this machine. Sizes, their ratio and the number
-of members are limited, both as stated and as read.
+Members of an archive are never written to disk. Their sizes, their compression ratio and their
+number are limited, both as declared and as actually read.
 """
 
 import io
@@ -43,14 +43,14 @@ _ADDRESS = "https://www.notion.so/{}"
 MOST_MEMBERS = 100_000
 MOST_UNPACKED_BYTES = 2_000_000_000
 HIGHEST_RATIO = 200
-"""Unpacked bytes for each packed one; text has up to about 20."""
+"""Maximum ratio of unpacked to packed bytes; text has a ratio of up to about 20."""
 _SMALL = 1_000_000
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, OSError)
 _LOCKED = 0x1
 
 
 class ZipArchive:
-    """An open archive; members are read one after the other."""
+    """An open archive; its members are read one after the other."""
 
     def __init__(self, file: Path | io.BytesIO) -> None:
         """Open an archive; raises a `ReadingError` if it is damaged or too large."""
@@ -63,12 +63,14 @@ class ZipArchive:
         self.members = self._archive.infolist()
         if len(self.members) > MOST_MEMBERS:
             raise TooLargeError(
-                f"an archive may have {MOST_MEMBERS} files, this one has {len(self.members)}"
+                f"an archive can have at most {MOST_MEMBERS} files; this one has "
+                f"{len(self.members)}"
             )
         size = sum(member.file_size for member in self.members)
         if size > MOST_UNPACKED_BYTES:
             raise TooLargeError(
-                f"an archive may have {MOST_UNPACKED_BYTES} bytes unpacked, this one has {size}"
+                f"an archive can have at most {MOST_UNPACKED_BYTES} bytes unpacked; this one has "
+                f"{size}"
             )
         self._left = MOST_UNPACKED_BYTES
         self._lock = threading.Lock()
@@ -82,15 +84,15 @@ class ZipArchive:
             raise WrongFormatError(f"it is damaged in the archive: {error}") from error
         self._left -= len(data)
         if len(data) > MAX_BYTES:
-            raise TooLargeError(f"a file may have {MAX_BYTES} bytes, this one has more")
+            raise TooLargeError(f"a file can have at most {MAX_BYTES} bytes; this one has more")
         if self._left < 0:
-            raise TooLargeError(f"an archive may have {MOST_UNPACKED_BYTES} bytes unpacked")
+            raise TooLargeError(f"an archive can have at most {MOST_UNPACKED_BYTES} bytes unpacked")
         return data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedFile(FoundFile):
-    """A file in an archive; its location is that of the archive."""
+    """A file in an archive; its location is the path of the archive."""
 
     archive: ZipArchive
     member: zipfile.ZipInfo
@@ -101,10 +103,10 @@ class ArchivedFile(FoundFile):
 
 
 def restore_exports(listing: FolderListing, web_address: str = "") -> Addresses:
-    """Open the archives of a listing and restore the pages of exports in it.
+    """Open the archives in a listing and restore the names of exported pages.
 
-    Returns the web addresses of pages by path: those that exports state, and those that
-    `web_address` makes, see `make_address`.
+    Returns the URLs of pages by path: those that exports state, and those built from `web_address`,
+    see `make_address`.
     """
     expand_archives(listing)
     conversations = restore_conversations(listing, web_address)
@@ -127,11 +129,11 @@ def restore_exports(listing: FolderListing, web_address: str = "") -> Addresses:
 
 
 def make_address(pattern: str, path: PurePosixPath, revision: str = "") -> str:
-    """Return the web address of a file, or an empty text.
+    """Return the URL of a file, or an empty string.
 
-    `pattern` contains `{path}`, `{page}` (the path without its ending), `{id}` (the number at the
-    end of the file's name, as Confluence writes it) or `{revision}`; without any of them it is
-    the address below which files have their paths.
+    `pattern` contains `{path}`, `{page}` (the path without its suffix), `{id}` (the number at the
+    end of the file name, as in exports of Confluence) or `{revision}`; without any of these it is
+    the base URL to which the path is appended.
     """
     if "{" not in pattern:
         return f"{pattern.rstrip('/')}/{quote(str(path))}"
@@ -152,10 +154,10 @@ def make_address(pattern: str, path: PurePosixPath, revision: str = "") -> str:
 def restore_names(
     listing: FolderListing,
 ) -> tuple[dict[PurePosixPath, PurePosixPath], dict[PurePosixPath, str]]:
-    """Return the restored paths of exported pages, by path, and their addresses, by restored path.
+    """Return the restored paths of exported pages, by path, and their URLs, by restored path.
 
-    A page whose name is taken keeps the first digits of its id. A table that is exported twice,
-    filtered and whole, is read once.
+    If a restored name is already taken, the page keeps the first digits of its id. A table that is
+    exported both filtered and complete is read only once.
     """
     paths = {file.path for file in listing.files}
     restored: dict[PurePosixPath, PurePosixPath] = {}
@@ -181,7 +183,8 @@ def restore_names(
 def expand_archives(listing: FolderListing) -> None:
     """Add the files in the archives of a listing, each below the path of its archive.
 
-    Archives in archives are opened, too, as large exports are cut into them; those in them are not.
+    Archives inside archives are opened as well, because large exports are split into them; archives
+    nested more deeply are not.
     """
     for file in listing.archives:
         try:
@@ -235,7 +238,7 @@ def _list_members(
         path = root.joinpath(*(display_name(part) for part in parts))
         reason = _find_fault(member, parts)
         if not reason and path in known:
-            reason = "the archive has another file of this name"
+            reason = "the archive contains another file with this name"
         if reason:
             listing.skipped.append((root / display_name(member.filename.strip("/")), reason))
             continue
@@ -244,18 +247,18 @@ def _list_members(
 
 
 def _split(member: zipfile.ZipInfo) -> list[str]:
-    """Return the folders and the name of a member, as its archive names them."""
+    """Return the folders and the name of a member."""
     return [part for part in member.filename.replace("\\", "/").split("/") if part]
 
 
 def _find_fault(member: zipfile.ZipInfo, parts: list[str]) -> str:
-    """Return why a member is not read, or an empty text."""
+    """Return why a member is not read, or an empty string."""
     if ".." in parts or member.filename.startswith(("/", "\\")) or not parts or ":" in parts[0]:
         return "its path leads outside of the archive"
     if len(parts) > DEEPEST_FOLDER:
         return f"it is deeper than {DEEPEST_FOLDER} folders"
     if stat.S_ISLNK(member.external_attr >> 16):
-        return "a link in an archive is not followed"
+        return "links in an archive are not followed"
     if member.flag_bits & _LOCKED:
         return "it is protected by a password"
     packed = max(1, member.compress_size)

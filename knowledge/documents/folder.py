@@ -1,13 +1,13 @@
 """Walks a folder in a fixed order: its files that have a reader, and the groups that may read them.
 
-Hidden files and folders, version control and installed packages are left out. A link to a file is
-read if the file is in the folder and not otherwise part of the walk; other links are not followed.
-An opened file is checked once more, because a link may replace it after the walk. Files without a
+Hidden files and folders, version control and installed packages are left out. A symbolic link to a
+file is read if the file is in the folder and is not read anyway; other links are not followed. An
+opened file is checked once more, because a link may replace it after the walk. Files without a
 reader are listed with the reason.
 
-A page of an archive, an export or a repository has a different name from its file. The rules of
-folders apply to both: if several names match, only the groups that each rule states may read the
-page. A page that no group could read is left out, never published.
+A page from an archive, an export or a repository has a different name from its file. Folder rules
+apply to both names: if several rules match, only groups that all of them state may read the page.
+If no such group exists, the page is left out rather than published.
 """
 
 import os
@@ -24,7 +24,7 @@ from knowledge.documents.formats import SUFFIXES, list_skipped
 
 ARCHIVE = ".zip"
 DEEPEST_FOLDER = 64
-"""Folders in folders that are walked; more is a trap rather than a library."""
+"""Maximum depth of folders; deeper nesting is considered an error."""
 
 _DIGITS = re.compile(r"(\d{1,15})")
 _LEAVES = "found a link that leaves the folder, which is not followed"
@@ -41,11 +41,12 @@ _MOST_SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file to read; `path` is relative to the ingested folder, `top`, which it may not leave.
+    """A file to read; `path` is relative to the ingested folder, and the file must not be outside
+    `top`.
 
-    `origins` are further paths, relative to that folder, under which rules of access find it: its
-    name before it was restored, the file that a link leads to, the files that it was made of.
-    `pictures` are files with its pictures, by the addresses that it has for them.
+    `origins` are further paths, relative to that folder, to which access rules apply: its name
+    before it was restored, the target of a link, the files from which it was created. `pictures`
+    are the files of its pictures, by the addresses that the page uses for them.
     """
 
     path: PurePosixPath
@@ -64,7 +65,9 @@ class FoundFile:
             self._refuse_outside(file.fileno())
             if status.st_size > MAX_BYTES:
                 size = status.st_size
-                raise TooLargeError(f"a file may have {MAX_BYTES} bytes, this one has {size}")
+                raise TooLargeError(
+                    f"a file can have at most {MAX_BYTES} bytes; this one has {size}"
+                )
             return file.read(MAX_BYTES + 1)
 
     def _refuse_outside(self, descriptor: int) -> None:
@@ -78,10 +81,10 @@ class FoundFile:
 
 @dataclass(slots=True)
 class FolderListing:
-    """The files of a walk; `failures` are folders that could not be listed, with the reason.
+    """The files found by a walk; `failures` are folders that could not be listed, with the reason.
 
     `skipped` are files without a reader, with the reason; `archives` are zip archives.
-    `unreachable` names files with the reason why only an earlier version is available.
+    `unreachable` contains files of which only an earlier version is available, with the reason.
     `is_partial`: further files may exist.
     """
 
@@ -96,10 +99,10 @@ class FolderListing:
 
 @dataclass(frozen=True, slots=True)
 class RuleBase:
-    """A folder that contains the files of a source, or would: its rules apply to them.
+    """A folder that contains the files of a source, or would contain them; its rules apply to them.
 
-    The rules of the folders above it apply as well: of those in `within`, if it is set, and of none
-    in `outside`. All paths are absolute.
+    The rules of its parent folders apply as well, except those outside `within`, if it is set, and
+    those inside `outside`. All paths are absolute.
     """
 
     folder: Path
@@ -107,14 +110,14 @@ class RuleBase:
     outside: Path | None = None
 
     def find(self, rules: FolderRules, name: PurePosixPath) -> StatedByFolder:
-        """Return the statements of folders about a file of this name; raises as
+        """Return what folder rules state about a file of this name; raises as
         `FolderRules.find`.
         """
         return rules.find(self.folder / name, within=self.within, outside=self.outside)
 
 
 def walk(root: Path) -> FolderListing:
-    """Return the readable files below a folder, or the one file that `root` is."""
+    """Return the readable files below a folder, or only `root` if it is a file."""
     if not root.is_dir():
         path = PurePosixPath(display_name(root.name))
         names = (PurePosixPath(root.name), PurePosixPath(os.path.realpath(root)).name)
@@ -150,28 +153,30 @@ def walk(root: Path) -> FolderListing:
 
 
 def display_name(name: str) -> str:
-    """Return a file's name as text: without bytes that are not UTF-8, on one line."""
+    """Return a file name as one line of text, without bytes that are not UTF-8."""
     text = os.fsencode(name).decode("utf-8", "replace")
     return " ".join(clean_text(text).split()) or "unnamed"
 
 
 def is_left_out(name: str) -> bool:
-    """Return whether a file or folder is left out because of its name: hidden, or an installed
-    package.
+    """Return whether a file or folder is left out because its name is hidden or that of an
+    installed package.
     """
     return name.startswith(".") or name in _SKIPPED
 
 
 def is_private(target: Path) -> bool:
-    """Return whether a file is left out because of its name; folders such as `..data` are usual."""
+    """Return whether a file is left out because of its name; folders such as `..data` are
+    allowed.
+    """
     return target.name.startswith(".") or not _PRIVATE.isdisjoint(target.parts)
 
 
 def state_access(listing: FolderListing, bases: Sequence[RuleBase]) -> tuple[Stated, FolderRules]:
-    """Return the statements of folders about each file, and the rules that were used.
+    """Return what folder rules state about each file, and the rules that were used.
 
-    Files with contradicting rules are removed from the listing, with the reason. Raises `OSError`
-    or a `ReadingError` if rules cannot be read.
+    Files to which contradictory rules apply are removed from the listing, with the reason. Raises
+    `OSError` or a `ReadingError` if rules cannot be read.
     """
     rules = FolderRules()
     stated: Stated = {}
@@ -189,7 +194,7 @@ def state_access(listing: FolderListing, bases: Sequence[RuleBase]) -> tuple[Sta
 
 
 def make_sort_key(source: str) -> list[tuple[int, str]]:
-    """Return a key for the names of files that puts `article_10` after `article_9`."""
+    """Return a sort key for file names that puts `article_10` after `article_9`."""
     pieces = _DIGITS.split(source.casefold())
     return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]
 
@@ -234,7 +239,9 @@ def _note_link(link: FoundFile, top: Path, linked: list[FoundFile], listing: Fol
 
 
 def _list_names(file: FoundFile) -> list[PurePosixPath]:
-    """Return the names of a file and of all that it comes from; its archives are among them."""
+    """Return the names of a file and of everything from which it was created, including
+    archives.
+    """
     names = dict.fromkeys((file.path, *file.origins))
     archives = (
         folder for name in names for folder in name.parents if folder.suffix.lower() == ARCHIVE
@@ -243,7 +250,7 @@ def _list_names(file: FoundFile) -> list[PurePosixPath]:
 
 
 def _intersect(restrictions: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the groups that are in each restriction, in the order of the first one."""
+    """Return the groups that are in every restriction, in the order of the first one."""
     if not restrictions:
         return ()
     first, *others = restrictions

@@ -1,9 +1,9 @@
-"""Reads the statements of a folder about its documents: the file `refdesk.toml`.
+"""Reads what a folder states about its documents, from the file `refdesk.toml`.
 
-Each table `[[documents]]` has a `path`, a pattern relative to the folder in which `*` stands for
-any characters including slashes, and states `groups` and a `version` of the matching documents. The
-last matching table counts; the file nearest to a document takes precedence. An unreadable file
-stops the ingestion of its folder, because its documents would become public.
+Each table `[[documents]]` has a `path`, a pattern relative to the folder in which `*` matches any
+characters including slashes, and states the `groups` and the `version` of the matching documents.
+The last matching table applies, and the file nearest to a document takes precedence. If a file
+cannot be read, the ingestion of its folder stops, because its documents would become public.
 """
 
 import tomllib
@@ -26,7 +26,7 @@ _LONGEST_VERSION = 40
 
 @dataclass(frozen=True, slots=True)
 class FolderRule:
-    """The statements of a folder about the documents of a pattern; None: not stated."""
+    """What a folder states about the documents that match a pattern; None: not stated."""
 
     pattern: str
     groups: tuple[str, ...] | None = None
@@ -35,7 +35,7 @@ class FolderRule:
 
 @dataclass(frozen=True, slots=True)
 class StatedByFolder:
-    """The statements of folders about one document."""
+    """What folder rules state about one document."""
 
     groups: tuple[str, ...] = ()
     version: str = ""
@@ -43,7 +43,7 @@ class StatedByFolder:
 
 @dataclass(slots=True)
 class FolderRules:
-    """The rules of folders; each file is read once."""
+    """Folder rules; each file is read only once."""
 
     _read: dict[Path, tuple[FolderRule, ...]] = field(default_factory=dict)
     _used: set[tuple[Path, str]] = field(default_factory=set)
@@ -51,9 +51,10 @@ class FolderRules:
     def find(
         self, file: Path, *, within: Path | None = None, outside: Path | None = None
     ) -> StatedByFolder:
-        """Return the statements of the folders of a file; raises `OSError` or a `ReadingError`.
+        """Return what the folders above a file state about it; raises `OSError` or a
+        `ReadingError`.
 
-        `file` is an absolute path; only folders at or below `within` are used, and none at or below
+        `file` is an absolute path. Only folders at or below `within` are used, and none at or below
         `outside`.
         """
         groups: tuple[str, ...] | None = None
@@ -72,7 +73,7 @@ class FolderRules:
         return StatedByFolder(groups or (), version or "")
 
     def find_unused(self, folder: Path) -> Iterator[tuple[Path, str]]:
-        """Yield the patterns of files at or below a folder that matched no document."""
+        """Yield the patterns in files at or below a folder that matched no document."""
         for place, rules in self._read.items():
             if place.is_relative_to(folder):
                 for rule in rules:
@@ -87,7 +88,9 @@ class FolderRules:
 
 
 def _matches(name: str, pattern: str) -> bool:
-    """Return whether a pattern covers a name; systems write letters with accents in two ways."""
+    """Return whether a pattern matches a name, regardless of the Unicode normalization of
+    either.
+    """
     return fnmatchcase(normalize("NFC", name), normalize("NFC", pattern))
 
 
@@ -97,7 +100,7 @@ def _read_rules(file: Path) -> tuple[FolderRule, ...]:
             data = opened.read(_MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as error:
         if file.is_symlink():
-            raise WrongFormatError(f"{file} is a link that leads nowhere") from error
+            raise WrongFormatError(f"{file} is a broken link") from error
         return ()
     except OSError as error:
         raise WrongFormatError(f"{file} cannot be read: {error.strerror}") from error

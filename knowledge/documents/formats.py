@@ -1,7 +1,6 @@
-"""Chooses the reader of a file by its name, and splits files that contain many documents.
+"""Selects the reader of a file by its name, and splits files that contain several documents.
 
-Characters written as entities or escapes are decoded by the readers, so every text is cleaned again
-afterwards.
+Readers decode entities and escapes, so text is cleaned again after reading.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,9 @@ from knowledge.documents.pictures import collect_pictures
 from knowledge.documents.readers import READERS, find_reader
 
 _SCANS = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff"})
-"""Pictures: documents where they are ingested by themselves; in folders, pages show them."""
+"""Picture files. They are documents if they are ingested by themselves; in folders, they belong to
+pages.
+"""
 _JSON_LINES = frozenset({".jsonl", ".ndjson"})
 _STRUCTURED = frozenset({".json", ".yaml", ".yml"})
 SUFFIXES = frozenset(READERS) | _JSON_LINES | _STRUCTURED
@@ -34,9 +35,11 @@ SUFFIXES = frozenset(READERS) | _JSON_LINES | _STRUCTURED
 _MARKS_OF_INTERFACES = (b"openapi", b"swagger")
 _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
 LONGEST_LABEL = 300
-"""Characters of a title, a crumb, a keyword or an anchor."""
+"""Maximum number of characters of a title, breadcrumb, keyword or anchor."""
 LONGEST_HEADING = 500
-"""Characters of a heading; a longer one is text: each passage below repeats its headings."""
+"""Maximum number of characters of a heading; a longer one becomes text, because each passage
+repeats the headings above it.
+"""
 
 _LONGEST_DESCRIPTION = 4000
 _LONGEST_ADDRESS = 4000
@@ -44,28 +47,28 @@ _MOST_CRUMBS = 32
 _MOST_KEYWORDS = 1000
 _MOST_WARNINGS = 10
 _MOST_LINKS = 2_000
-"""Links of a page, because each is searched for in every passage of it."""
+"""Maximum number of links of a page, because each passage is searched for all of them."""
 MOST_NAMED = 5
-"""Maximum number of files of one suffix that are named; the others are counted."""
+"""Maximum number of files of one suffix that are listed by name; the others are counted."""
 
 _REASONS: Mapping[str, str] = {
     "a picture; it is shown with the pages that refer to it":
         "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
-    "this format of text documents is not read; open it and save it as .docx or .pdf":
+    "this text document format is not supported; open it and save it as .docx or .pdf":
         "doc dot rtf pages wpd wps one pub",
-    "this format of workbooks is not read; open it and save it as .xlsx": "xlsb numbers",
-    "this format of slides is not read; open it and save it as .pptx or .pdf":
+    "this workbook format is not supported; open it and save it as .xlsx": "xlsb numbers",
+    "this slide format is not supported; open it and save it as .pptx or .pdf":
         "ppt pps pot key",
-    "this format of drawings is not read; open it and save it as .pdf": "vsd vsdx",
+    "this drawing format is not supported; open it and save it as .pdf": "vsd vsdx",
     "an archive; unpack it first": "tar gz tgz bz2 xz 7z rar zst",
-    "archives are opened at most one in another; unpack the outer one first": "zip",
-    "a recording; speech is not read":
+    "archives nested more than once are not opened; unpack the outer one first": "zip",
+    "a recording; speech is not supported":
         "mp3 wav ogg flac m4a aac mp4 m4v mov avi mkv webm",
     "part of a website, without text": "css scss less js mjs cjs map woff woff2 ttf otf eot",
     "source code, configuration or data":
         "py pyi ts tsx jsx java kt go rs c h cc cpp hpp cs rb php sh bash bat ps1 sql toml "
         "ini cfg conf env lock xml xsd proto graphql parquet sqlite db tf vue svelte swift",
-    "a log that a program wrote; copy what people should find into a .txt file": "log",
+    "a log file; copy what people should find into a .txt file": "log",
 }  # fmt: skip
 _BY_SUFFIX = {
     f".{suffix}": reason for reason, suffixes in _REASONS.items() for suffix in suffixes.split()
@@ -77,10 +80,10 @@ _NO_SUFFIX = "it has no suffix, so its format is unknown"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """The bytes of one document: a whole file, a line of one, or a page taken out of one.
+    """The bytes of one document: a whole file, one of its lines, or a page extracted from it.
 
     `is_record`: the bytes are a record of a prepared document, see `interchange.json_lines`.
-    `pictures` are files beside it, by the addresses that it has for them.
+    `pictures` are adjacent files, by the addresses that the document uses for them.
     """
 
     source: str
@@ -91,12 +94,12 @@ class Item:
 
 
 def holds_many(path: PurePosixPath) -> bool:
-    """Return whether a file of this name holds many documents."""
+    """Return whether a file with this name can contain several documents."""
     return path.suffix.lower() in _JSON_LINES | _STRUCTURED
 
 
 def needs_splitting(path: PurePosixPath) -> bool:
-    """Return whether a file must be parsed to know its documents: see `split`."""
+    """Return whether a file must be parsed to find its documents, see `split`."""
     return path.suffix.lower() in _STRUCTURED
 
 
@@ -110,12 +113,11 @@ def items_of(path: PurePosixPath, data: bytes) -> Iterator[Item]:
 
 
 def refuse_other_data(data: bytes) -> None:
-    """Raise `NoDocumentError` for JSON or YAML without a mark of a supported document."""
+    """Raise `NoDocumentError` if the data are JSON or YAML but not a supported kind of document."""
     marks = (*_MARKS_OF_INTERFACES, zendesk.MARK)
     if not any(mark in data for mark in marks) and not json_lines.may_hold_records(data):
         raise NoDocumentError(
-            "it contains data, but neither prepared documents nor a description of an interface "
-            "(OpenAPI)"
+            "it contains data, but neither prepared documents nor an API description (OpenAPI)"
         )
 
 
@@ -138,7 +140,7 @@ def split(path: PurePosixPath, data: bytes) -> Iterator[Item]:
 
 
 def read(item: Item, path: PurePosixPath, location: Location) -> Page:
-    """Return the page of an item, placed where its path puts it; raise a `ReadingError`."""
+    """Return the page of an item, located according to its path; raise a `ReadingError`."""
     try:
         page = collect_pictures(_read(item, path.suffix.lower(), location), item.pictures)
         if page.files:
@@ -165,7 +167,7 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
 
 
 def clean_page(page: Page) -> Page:
-    """Return the page without hidden characters, with labels limited in length."""
+    """Return the page without hidden characters and with labels of limited length."""
     return replace(
         page,
         source=clean_label(page.source, _LONGEST_ADDRESS),
@@ -186,24 +188,28 @@ def clean_page(page: Page) -> Page:
 
 
 def clean_label(text: str, longest: int = LONGEST_LABEL) -> str:
-    """Return a text as a label: clean, on one line, and not longer than a label may be."""
+    """Return text as a label: clean, on one line, and at most `longest` characters long."""
     line = " ".join(clean_text(text[: 4 * longest]).split())
     return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}\u2026"
 
 
 def explain_skip(path: PurePosixPath) -> str:
-    """Return why a file with a suffix that no reader knows is not read."""
+    """Return why a file whose suffix has no reader is not read."""
     suffix = path.suffix.lower()
     return _BY_SUFFIX.get(suffix, _UNKNOWN if suffix else _NO_SUFFIX)
 
 
 def is_media(suffix: str) -> bool:
-    """Return whether a suffix is one of pictures, recordings, archives or parts of a website."""
+    """Return whether a suffix is that of a picture, a recording, an archive or a part of a
+    website.
+    """
     return _BY_SUFFIX.get(suffix.lower(), "").startswith(_MEDIA)
 
 
 def list_skipped(paths: Iterable[PurePosixPath]) -> list[tuple[PurePosixPath, str]]:
-    """Return files with the reasons why they are not read; many of one suffix become one line."""
+    """Return files with the reasons why they are not read; many files of one suffix are combined
+    into one line.
+    """
     by_suffix: dict[str, list[PurePosixPath]] = {}
     for path in sorted(paths):
         by_suffix.setdefault(path.suffix.lower(), []).append(path)
@@ -261,7 +267,7 @@ def _set_place(page: Page, item: Item, path: PurePosixPath, location: Location) 
 
 
 def _select_links(links: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield the links that passages can keep; passages contain no longer labels."""
+    """Yield the links whose labels are short enough to be kept by passages."""
     for label, address in links[:_MOST_LINKS]:
         if len(label) <= LONGEST_LABEL and len(address) <= _LONGEST_ADDRESS:
             yield label, address

@@ -1,4 +1,4 @@
-"""Reads the front matter of a page: a small mapping in YAML."""
+"""Reads the front matter of a page: a short YAML mapping."""
 
 import re
 from dataclasses import dataclass, replace
@@ -26,10 +26,11 @@ _SAMPLE_CHARACTERS = 2000
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """The stated values; the others are empty or None. `fields` are statements with other names.
+    """The values of the front matter; missing ones are empty or None. `fields` are values with
+    other names.
 
-    `unclear_groups` is the reason why the groups that may read the page are unknown: such a page
-    must not be read, because it would be public.
+    `unclear_groups` is the reason why the groups that may read the page cannot be determined. Such
+    a page must not be read, because it would be public.
     """
 
     title: str = ""
@@ -46,7 +47,7 @@ class FrontMatter:
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """The safe loader without aliases, of which a few can expand to billions of values."""
+    """A safe loader without aliases, because a few aliases can expand to billions of values."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.events.AliasEvent):
@@ -89,7 +90,7 @@ def take(text: str) -> tuple[FrontMatter, str]:
 
 
 def parse_stated_groups(value: object) -> tuple[str, ...]:
-    """Return the groups that a document states, as a list or a text; raises `ValueError`."""
+    """Return the groups that a document states, as a list or a string; raises `ValueError`."""
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list) or not names:
         raise ValueError(
@@ -116,7 +117,7 @@ def make_sample(page: Page) -> str:
 
 
 def _list_written(stated: str) -> list[tuple[str, str]]:
-    """Return names and values as written, because YAML would read `1.10` as the number 1.1."""
+    """Return names and values as written, because YAML would parse `1.10` as the number 1.1."""
     node = yaml.compose(stated, _PlainLoader)
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
     return [
@@ -127,14 +128,14 @@ def _list_written(stated: str) -> list[tuple[str, str]]:
 
 
 def _is_statement(value: str) -> bool:
-    """Return whether a value tells something: a date, or several words."""
+    """Return whether a value is informative: a date, or several words."""
     words = value.split()
     is_text = len(words) > 1 and all(word[0].isalnum() or word[0] in "(\"'" for word in words)
     return _DATE.match(value) is not None or is_text
 
 
 def _without_front_matter(text: str) -> FrontMatter:
-    """Return the front matter of a text without one; it may only lack its end."""
+    """Return an empty front matter, with a warning if the text has one that is not closed."""
     head = text[:MAX_CHARACTERS]
     if head.startswith("---") and _MAY_STATE_GROUPS.search(head):
         return FrontMatter(unclear_groups="its front matter is not closed")

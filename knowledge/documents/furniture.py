@@ -1,9 +1,9 @@
-"""Finds boilerplate repeated on the pages of a website, and names without meaning.
+"""Finds boilerplate that is repeated on the pages of a website, and titles without meaning.
 
-A text on most pages of a source ("Was this article helpful?") belongs to the website and not to a
-page. A heading on most pages is kept, unless only links to other pages remain below it ("Related
-articles"). No text is recognised by its words. Pages in markup are written by their authors, so
-only their ends are compared.
+Text on most pages of a source ("Was this article helpful?") belongs to the website and not to a
+page. A heading on most pages is kept unless only links to other pages remain below it ("Related
+articles"). Text is recognised by its repetition, never by its words. Pages in markup are written by
+their authors, so only their ends are compared.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ WEBSITES = frozenset({".html", ".htm", ".xhtml"})
 MARKUP = frozenset({".md", ".markdown", ".mdx", ".rst", ".adoc", ".asciidoc"})
 """The formats whose pages end with repeated content of their website."""
 MOST_SAMPLED = 24
-"""Pages of a source that are compared."""
+"""Maximum number of pages of a source that are compared."""
 _LEAST_PAGES = 4
 _LONGEST = 300
 _MOST_TEXTS = 200
@@ -26,7 +26,9 @@ _LONGEST_ENTRY = 12
 
 
 def find_repeated(pages: Sequence[Page]) -> tuple[str, ...]:
-    """Return the texts that more than half of the pages have, in order; none for few pages."""
+    """Return the texts that occur on more than half of the pages, in order; none if there are too
+    few pages.
+    """
     if len(pages) < _LEAST_PAGES:
         return ()
     counts = Counter(
@@ -37,8 +39,8 @@ def find_repeated(pages: Sequence[Page]) -> tuple[str, ...]:
 
 
 def remove_repeated(page: Page, repeated: Collection[str], *, at_end: bool = False) -> Page:
-    """Return the page without repeated texts of its website; a page that consists of them is
-    unchanged.
+    """Return the page without text that its website repeats, or unchanged if nothing else would
+    remain.
 
     With `at_end`, text is removed only from the end of the page.
     """

@@ -1,4 +1,4 @@
-"""Derives the name, the crumbs and the language of a page from its path."""
+"""Derives the name, the breadcrumbs and the language of a page from its path."""
 
 import re
 from collections import Counter
@@ -24,11 +24,11 @@ _PROSE = frozenset({".md", ".mdx", ".markdown", ".rst", ".html", ".htm", ".txt"}
 class Location:
     """The location of a page; `language` is a tag such as `de` or `pt-br`, or None.
 
-    `groups` and `version` come from the folder's rules, unless a page states them: the groups that
-    may read its pages, and the version of the described product. `url` is the web address given by
-    its source, which the page itself cannot change. `is_foreign`: others wrote the page, so it may
-    not choose its id. `is_reply`: a message that answers one in another file, which it need not
-    repeat. `repeated` are texts of the website, see `knowledge.documents.furniture`.
+    `groups` (the groups that may read the page) and `version` (of the described product) come from
+    folder rules, unless the page states them. `url` is the URL given by the source, which the page
+    itself cannot change. `is_foreign`: the page was written by a third party and cannot choose its
+    id. `is_reply`: the page is a reply to a message in another file and need not repeat it.
+    `repeated` is boilerplate of the website, see `knowledge.documents.furniture`.
     """
 
     name: str
@@ -86,8 +86,9 @@ def locate(
 def language_folders(paths: Iterable[PurePosixPath]) -> frozenset[PurePosixPath]:
     """Return the folders that contain the pages of one language.
 
-    These are folders named by a language code. A code that is also a common word or abbreviation
-    counts only if the parent has another such folder, or if the page also exists outside of it.
+    These are folders named after a language code. A code that is also a common word or abbreviation
+    counts only if the parent has another such folder, or if the page also exists outside of the
+    folder.
     """
     known = frozenset(paths)
     inside: dict[PurePosixPath, list[PurePosixPath]] = {}
@@ -106,7 +107,9 @@ def language_folders(paths: Iterable[PurePosixPath]) -> frozenset[PurePosixPath]
 
 
 def language_tag(name: str) -> str | None:
-    """Return the language that a folder's name states: `de`, `pt-br` for `pt_BR`, or None."""
+    """Return the language that a folder name states, such as `de`, or `pt-br` for `pt_BR`, or
+    None.
+    """
     return name.replace("_", "-").lower() if _code(name) in _LANGUAGES else None
 
 

@@ -1,7 +1,7 @@
-"""Writes typography as plain text: raised, lowered and struck-out text, formulas.
+"""Writes typography as plain text: superscript, subscript and strikethrough text, formulas.
 
-Ten to the sixth is `10^6`, one half `1/2`, a footnote mark `[3]`, a struck-out text `~~400~~`.
-Lowered text follows its letter as people type it (`H2O`) and is marked only after a digit.
+Ten to the sixth is `10^6`, one half `1/2`, a footnote mark `[3]`, strikethrough text `~~400~~`.
+Subscript text follows its letter as people type it (`H2O`) and is marked only after a digit.
 """
 
 import re
@@ -15,7 +15,9 @@ _PLAIN_SCRIPT = re.compile(r"[+\-\u2212]?(?:\d{1,20}(?:[.,]\d{1,20})?|[^\W\d_]|\
 
 
 def _write_raised(text: str) -> str:
-    """Return raised text with its mark: `^6`, `^(n+1)`; words such as `th` and signs need none."""
+    """Return superscript text with its mark: `^6`, `^(n+1)`; words such as `th` and symbols need
+    none.
+    """
     is_mark = not any(character.isalnum() for character in text) and text != "\u221e"
     if is_mark or text[0] in ":,;." or (len(text) > 1 and text.isalpha()) or text == "\u00ba":
         return text
@@ -72,7 +74,7 @@ _WRITERS: dict[str, Callable[[Sequence[str]], str]] = {
 
 
 class Script(StrEnum):
-    """The position of text on its line; a note is the mark of a footnote."""
+    """The vertical position of text on its line; a note is the mark of a footnote."""
 
     LINE = "line"
     RAISED = "raised"
@@ -82,7 +84,7 @@ class Script(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Text of one appearance."""
+    """Text of a uniform appearance."""
 
     text: str
     script: Script = Script.LINE
@@ -91,7 +93,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """An element of a formula, by its name in MathML; `text` is that of a leaf."""
+    """An element of a formula, with its name in MathML; only a leaf has `text`."""
 
     name: str
     text: str = ""
@@ -99,7 +101,7 @@ class Formula:
 
 
 def join_spans(spans: Iterable[Span]) -> str:
-    """Return the text of spans, with marks for raised, lowered or struck-out parts."""
+    """Return the text of spans, with marks for superscript, subscript or strikethrough parts."""
     merged = _merge(spans)
     written = ""
     for at, span in enumerate(merged):
@@ -158,7 +160,9 @@ def _strike(text: str) -> str:
 
 
 def _join_row(formulas: Sequence[Formula], written: Sequence[str]) -> str:
-    """Return parts after each other; a space ends an exponent or an index before a letter."""
+    """Return the parts joined together; a space separates an exponent or index from a following
+    letter.
+    """
     joined = ""
     for at, text in enumerate(written):
         is_behind = at > 0 and formulas[at - 1].name in ("msub", "msup", "msubsup")

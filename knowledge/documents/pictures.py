@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 LARGEST_PICTURE = 2 * 1024 * 1024
 MOST_PICTURES = 50
-"""The pictures of one document that are kept."""
+"""Maximum number of pictures of one document that are kept."""
 MOST_BYTES = 12 * 1024 * 1024
-"""Of all pictures of one document."""
+"""Maximum size of all pictures of one document, in bytes."""
 LONGEST_CAPTION = 200
 _NAME_OF_A_FILE = re.compile(r"[^\s]{1,300}\.(?:png|jpe?g|gif|webp)", re.IGNORECASE)
 _LEAST_SIDE, _LARGEST_AREA = 48, 40_000_000
@@ -41,7 +41,7 @@ _ID_CHARACTERS = 32
 
 @dataclass(slots=True)
 class _Collection:
-    """The pictures of a page so far; `left_out` counts those beyond the limits."""
+    """The pictures of a page collected so far; `left_out` counts those beyond the limits."""
 
     beside: Mapping[str, bytes]
     files: dict[str, PictureFile] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class _Collection:
     left_out: int = 0
 
     def take(self, picture: Picture) -> Picture | None:
-        """Return the picture by its id; None if it is not shown."""
+        """Return the picture with its id; None if it is not kept."""
         data = _decode(picture.data) if picture.data else self.beside.get(picture.address)
         media_type = None if data is None else recognise_type(data)
         if data is None or media_type is None or not _is_figure(data, media_type):
@@ -68,14 +68,15 @@ class _Collection:
 
 
 def encode(data: bytes) -> str:
-    """Return bytes as blocks carry them."""
+    """Return bytes in the encoding used in blocks."""
     return base64.b64encode(data).decode()
 
 
 def collect_pictures(page: Page, beside: Mapping[str, bytes]) -> Page:
-    """Return the page with the files of its pictures; blocks that are only a picture go.
+    """Return the page with the files of its pictures, without blocks that contain only a picture.
 
-    Their pictures belong to the text before them in their section, else to the text after them.
+    Such pictures are added to the text before them in their section or, if there is none, to the
+    text after them.
     """
     if not any(block.pictures for block in page.blocks):
         return page
@@ -99,7 +100,9 @@ def collect_pictures(page: Page, beside: Mapping[str, bytes]) -> Page:
     blocks += _stand_alone(waiting)
     left_out = LeftOutCounts()
     left_out.take(page.left_out)
-    left_out.add("picture", "a document may have fewer or smaller ones", collection.left_out)
+    left_out.add(
+        "picture", "the document has too many pictures, or too large ones", collection.left_out
+    )
     return replace(
         page,
         blocks=tuple(blocks),
@@ -122,7 +125,9 @@ def write_png(pixels: "NDArray[np.uint8]") -> bytes:
 
 
 def recognise_type(data: bytes) -> str | None:
-    """Return the media type of a picture by its first bytes; None for all that is not shown."""
+    """Return the media type of a picture, determined by its first bytes; None if it is not
+    supported.
+    """
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):

@@ -1,6 +1,6 @@
-"""Reads plain text: paragraphs and their lines, without any markup.
+"""Reads plain text: paragraphs and their lines, without markup.
 
-Lines with words aligned in columns keep their spaces, as code does.
+Lines with words aligned in columns keep their spaces, as in code.
 """
 
 import re
@@ -26,7 +26,7 @@ def read(data: bytes, source: str) -> Page:
 
 
 def paragraphs(text: str) -> tuple[Block, ...]:
-    """Return a block for each paragraph, which keeps its lines unless they were wrapped."""
+    """Return a block for each paragraph; line breaks are kept unless the lines were wrapped."""
     text = _LEADERS.sub(" \u2026 ", text)
     width = max((len(line.rstrip()) for line in text.split("\n")), default=0)
     blocks = (_read_paragraph(part, width) for part in _BETWEEN_PARAGRAPHS.split(text))
@@ -48,7 +48,7 @@ def _has_columns(lines: Sequence[str]) -> bool:
 
 
 def _join_wrapped(paragraph: str, width: int) -> str:
-    """Return a paragraph on one line if its lines end only where the next word does not fit."""
+    """Join the lines of a paragraph if each of them ends only where the next word would not fit."""
     lines = [line for part in paragraph.split("\n") if (line := " ".join(part.split()))]
     is_wrapped = width >= _LEAST_WIDTH and all(
         len(line) + 1 + len(following.split(" ", 1)[0]) > width

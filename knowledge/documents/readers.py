@@ -1,4 +1,4 @@
-"""Finds the reader of a format by the suffix of a file, for whole files and for files in files."""
+"""Finds the reader of a format by the file suffix, for files and for embedded files."""
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -44,10 +44,10 @@ READERS: Mapping[str, str] = {
     ".mbox": "interchange.mail",
     ".msg": "interchange.msg",
 }
-"""The module that reads a format; it is imported with the first file, in the process that reads."""
+"""The module that reads each format; it is imported on first use, in the reader process."""
 
 DEEPEST_FILES = 2
-"""Files in files that are read: a workbook in a document in a message, and no further one."""
+"""Maximum depth of embedded files, such as a workbook in a document in a message."""
 _depth: ContextVar[int] = ContextVar("depth", default=0)
 
 
@@ -75,7 +75,9 @@ def read_inner_file(
         left_out.add(what, "its format is not read inside other files", name=name)
         return ()
     if _depth.get() >= DEEPEST_FILES:
-        left_out.add(what, f"files are read at most {DEEPEST_FILES} deep in each other", name=name)
+        left_out.add(
+            what, f"embedded files are read at most {DEEPEST_FILES} levels deep", name=name
+        )
         return ()
     before = _depth.set(_depth.get() + 1)
     try:

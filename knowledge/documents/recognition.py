@@ -1,7 +1,8 @@
-"""Recognises text in pictures (OCR), of whole pages and in documents, by the extra `ocr`.
+"""Recognises text in pictures (OCR), for scanned pages and pictures in documents; requires the
+extra `ocr`.
 
-Its models come with it; nothing is fetched. Loading it needs about 1 GB: with less, the pages are
-named as pictures, with the setting to change.
+The extra includes the models; nothing is downloaded. Loading them needs about 1 GB of memory: with
+less, the pages are reported as pictures, with the setting to change.
 """
 
 import base64
@@ -28,18 +29,20 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
 _SCALE = 2.2
-"""Pixels for each point of a page: 160 for an inch."""
+"""Pixels per point of a page, equivalent to 160 dpi."""
 _LARGEST_SIDE = 2000
 _LEAST_CONFIDENCE = 0.5
 _LEAST_MEMORY = 1_500_000_000
-"""Bytes that a process must be allowed before the models are loaded."""
+"""Minimum memory limit of a process, in bytes, with which the models are loaded."""
 _SECONDS_LEFT = 6.0
-"""Of the processor: with less, the next page could end the process that reads."""
+"""Minimum remaining processor time in seconds; with less, the next page could end the reader
+process.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RecognisedText:
-    """A text in a picture; `top` and `height` are the position of its line, in pixels."""
+    """Text in a picture; `top` and `height` are the position of its line, in pixels."""
 
     text: str
     left: float
@@ -48,7 +51,7 @@ class RecognisedText:
 
 
 Recognise = Callable[[Any], Sequence[RecognisedText]]
-"""Returns the texts of a picture (of Pillow)."""
+"""Returns the texts in a picture (a Pillow image)."""
 
 TOO_LITTLE_MEMORY = "recognising their text needs more memory; set INGESTION_FILE_MEMORY_MB=2000"
 _LEAST_SIDE = 100
@@ -64,7 +67,7 @@ _DAMAGED = "the picture is damaged, or of a kind that cannot be opened here"
 
 
 class _PictureReading:
-    """Recognises each picture of a page once; counts those that were read, and those left out."""
+    """Recognises each picture of a page once; counts pictures that were read or left out."""
 
     def __init__(
         self, files: dict[str, PictureFile], recognise: Recognise, *, is_outside: bool
@@ -77,7 +80,7 @@ class _PictureReading:
         self.left_out = LeftOutCounts()
 
     def insert(self, blocks: Sequence[Block]) -> Iterator[Block]:
-        """Yield the blocks, at the end of each section the texts of its pictures."""
+        """Yield the blocks, with the recognised texts of each section's pictures at its end."""
         level, section = 0, None
         waiting: list[tuple[Picture, str | None]] = []
         for block in blocks:
@@ -128,11 +131,11 @@ def load_recogniser() -> Recognise | str:
     except MemoryError:
         return TOO_LITTLE_MEMORY
     except (ImportError, RuntimeError) as error:
-        return f"what recognises text could not be loaded ({_describe(error)})"
+        return f"the text recognition could not be loaded ({_describe(error)})"
 
 
 def recognise_page(page: "PdfPage", recognise: Recognise) -> tuple[str, str]:
-    """Return the lines of a page that is a picture, and the reason where there are none."""
+    """Return the lines of a page that is a picture, and the reason if there are none."""
     scale = min(_SCALE, _LARGEST_SIDE / max(page.get_size()))
     try:
         picture = page.render(scale=scale).to_pil()
@@ -142,19 +145,19 @@ def recognise_page(page: "PdfPage", recognise: Recognise) -> tuple[str, str]:
 
 
 def recognise_picture(picture: Any, recognise: Recognise) -> tuple[str, str]:
-    """Return the lines of a picture (of Pillow), and the reason where there are none."""
+    """Return the lines of a picture (a Pillow image), and the reason if there are none."""
     try:
         text = join_lines(recognise(picture))
     except MemoryError:
         return "", TOO_LITTLE_MEMORY
     except Exception as error:  # noqa: BLE001 - the runtime of the models has no class of its own
         # A failed allocation of the runtime is one of its errors, recognisable only by its text.
-        return "", f"recognising it failed ({_describe(error)})"
+        return "", f"the text recognition failed ({_describe(error)})"
     return text, "" if text else _NO_TEXT
 
 
 def join_lines(texts: Sequence[RecognisedText]) -> str:
-    """Return texts as lines from the top: those beside each other are one line."""
+    """Return texts as lines from top to bottom; adjacent texts form one line."""
     lines: list[list[RecognisedText]] = []
     for text in sorted(texts, key=lambda one: one.top + one.height / 2):
         middle = text.top + text.height / 2
@@ -168,7 +171,7 @@ def join_lines(texts: Sequence[RecognisedText]) -> str:
 
 
 def has_time() -> bool:
-    """Return whether the process that reads may take the processor for another page."""
+    """Return whether enough processor time is left for the reader process to read another page."""
     soft, _ = resource.getrlimit(resource.RLIMIT_CPU)
     used = resource.getrusage(resource.RUSAGE_SELF)
     return soft == resource.RLIM_INFINITY or soft - used.ru_utime - used.ru_stime > _SECONDS_LEFT
@@ -179,8 +182,8 @@ def read_pictures(
 ) -> Page:
     """Return the page with the texts of its pictures, each below the section that shows it.
 
-    A text is a separate section, so that it is cited as the content of a picture. `is_outside`:
-    citations lead to another server, which knows only the place of the section. Without the extra,
+    The text is a separate section, so that it is cited as the content of a picture. `is_outside`:
+    citations link to another server, which knows only the anchor of the section. Without the extra,
     the page is returned unchanged.
     """
     files = {file.id: file for file in page.files if _is_large(file)}
@@ -215,7 +218,9 @@ def _recognise_stored(file: PictureFile, recognise: Recognise) -> tuple[str, str
 
 
 def _has_memory() -> bool:
-    """Return whether the models fit: a process that fails to load them may read no more files."""
+    """Return whether enough memory is available for the models: a process that fails to load them
+    cannot read more files.
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     return soft == resource.RLIM_INFINITY or soft >= _LEAST_MEMORY
 

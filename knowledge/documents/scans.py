@@ -1,4 +1,4 @@
-"""Reads a picture that was given as a document: its text is recognised, page by page."""
+"""Reads a picture that is a document by itself: its text is recognised, page by page."""
 
 import io
 from collections.abc import Iterator
@@ -28,10 +28,10 @@ _TOO_MANY = f"only the first {MOST_PAGES} pages of a picture file are read"
 
 
 def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
-    """Return the page; each picture of a multi-page file has the place `page=3`.
+    """Return the page; each picture of a multi-page file has an anchor such as `page=3`.
 
     A picture without text is listed in `left_out` with the reason. Raises `PicturesError` if no
-    text is recognised, `WrongFormatError` for a file of which no picture can be decoded.
+    text is recognised, and `WrongFormatError` if no picture in the file can be decoded.
     """
     recogniser = load_recogniser() if recognise is None else recognise
     if isinstance(recogniser, str):
@@ -55,7 +55,7 @@ def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
 
 
 def _recognise(picture: "Image | str", recognise: Recognise) -> tuple[str, str]:
-    """Return the text of a picture, and the reason where there is none."""
+    """Return the text of a picture, and the reason if there is none."""
     if isinstance(picture, str):
         return "", picture
     return recognise_picture(picture, recognise) if has_time() else ("", _NO_TIME)

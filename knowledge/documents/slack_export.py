@@ -1,6 +1,7 @@
-"""Turns an export of Slack into documents: one for each thread, one for the other posts of a day.
+"""Converts a Slack export to documents: one for each thread, one for the other posts of a day.
 
-The export has `users.json`, `channels.json` and a folder for each channel with a file for each day.
+The export contains `users.json`, `channels.json` and a folder for each channel with a file for each
+day.
 """
 
 import re
@@ -23,7 +24,7 @@ _LINK = re.compile(r"<((?:https?|mailto):[^<>|]{1,2000})(?:\|([^<>|]{0,500}))?>"
 _NOISE = frozenset({"channel_join", "channel_leave", "channel_topic", "channel_purpose", "bot_add"})
 _LISTS = ("channels.json", "users.json")
 _NAMES = "refdesk names"
-"""The key of the names of the file that a post comes from."""
+"""The key under which the names of the original file of a post are kept."""
 _MOST_POSTS = 200_000
 _LONGEST_TITLE = 80
 _EPOCH = 10_000_000_000
@@ -33,7 +34,7 @@ Post = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedFile(FoundFile):
-    """A document made from others; `title` and `folders` are its location."""
+    """A document created from other files; `title` and `folders` are its location."""
 
     data: bytes
     title: str
@@ -72,10 +73,10 @@ class _Workspace:
 def restore_conversations(
     listing: FolderListing, workspace_url: str = ""
 ) -> dict[PurePosixPath, str]:
-    """Replace the files of Slack exports with their conversations; return their addresses.
+    """Replace the files of Slack exports with their conversations; return the URLs of these.
 
-    `workspace_url` is the address of the workspace, such as `https://acme.slack.com`; without it,
-    posts have no address. An unreadable day is a failure of the listing.
+    `workspace_url` is the URL of the workspace, such as `https://acme.slack.com`; without it, posts
+    have no URL. An unreadable day is a failure of the listing.
     """
     addresses: dict[PurePosixPath, str] = {}
     by_path = {file.path: file for file in listing.files}

@@ -1,9 +1,10 @@
-"""Finds the files to which a page refers, in the ingested folder or its repository: text, pictures.
+"""Finds the text files and pictures to which a page refers, in the ingested folder or its
+repository.
 
 Supported are `--8<-- "file"` and `{!file!}` of MkDocs, `{* file ln[2:5] *}`, which is fenced, and
-`literalinclude` of Sphinx and MyST. Only files with a suffix of `TEXT_SUFFIXES` are read, no hidden
-ones, and none outside the folder or, inside a working copy of a repository, outside the repository.
-A missing file leaves no marker, and a warning.
+`literalinclude` of Sphinx and MyST. Only files with a suffix in `TEXT_SUFFIXES` are read. Hidden
+files and files outside the folder or, inside a working copy of a repository, outside the repository
+are not read. A reference to a missing file is removed, with a warning.
 
 Supported options are `caption`, `language`, `lines`, `start-after`, `start-at`, `end-before` and
 `end-at`. Other options change the appearance of the code and are ignored.
@@ -32,7 +33,8 @@ _SUFFIX_NAMES = (
 )
 TEXT_SUFFIXES = frozenset(f".{name}" for name in _SUFFIX_NAMES.split())
 """Source code, markup and data that people write. Settings and keys (`.env`, `.ini`, `.conf`,
-`.properties`, `.pem`, `.key`) are not among them, and neither are files without a suffix."""
+`.properties`, `.pem`, `.key`) and files without a suffix are not included.
+"""
 _LINE = re.compile(
     r"([ \t]{0,80})(?:-{1,20}8<-{1,20}[ \t]{1,20}[\"']|\{![ \t]{0,9})"
     r"([^\"'\n!{}]{1,500}?)(?:[\"']|[ \t]{0,9}!\})[ \t]{0,80}\Z"
@@ -71,7 +73,7 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _PUBLIC_FOLDERS = ("", "static", "public", "docs")
-"""Possible locations of an address that begins with a slash, below a folder above the page."""
+"""Possible locations of a URL that begins with a slash, below a parent folder of the page."""
 
 
 class _Snippets:
@@ -153,7 +155,9 @@ class _Snippets:
         return None
 
     def _candidates(self, name: str) -> Iterator[FoundFile]:
-        """Yield the places that a name may mean: below the page's folder, or one above it."""
+        """Yield the paths that a name may mean: below the page's folder, or below one of its
+        parents.
+        """
         top, limit = self._file.top, self._limit
         if top is None or limit is None or "\0" in name or name.startswith(("/", "~")):
             return
@@ -169,7 +173,7 @@ class _Snippets:
             folder = folder.parent
 
     def _is_public(self, target: Path, limit: Path) -> bool:
-        """Return whether a file outside the folder is neither hidden nor for certain groups."""
+        """Return whether a file outside the folder is neither hidden nor restricted to groups."""
         is_hidden = any(part.startswith(".") for part in target.relative_to(limit).parts)
         return not is_hidden and not self._rules.find(target).groups
 
@@ -202,7 +206,9 @@ def find_repository(folder: Path) -> Path | None:
 
 
 def replace_literal_includes(lines: Sequence[str], read: Read) -> Iterator[str]:
-    """Yield the lines of a page in Markdown or reStructuredText; code replaces the directives."""
+    """Yield the lines of a Markdown or reStructuredText page with its directives replaced by
+    code.
+    """
     at = 0
     while at < len(lines):
         bare = lines[at].rstrip("\r")
@@ -222,10 +228,11 @@ def replace_literal_includes(lines: Sequence[str], read: Read) -> Iterator[str]:
 
 
 def load_pictures(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str, bytes]:
-    """Return the pictures beside a page, by the addresses that it has for them.
+    """Return the pictures of a page, by the addresses that it uses for them.
 
-    Those that were fetched with it, else only files of the folder, or of the repository around it,
-    that are neither hidden nor for groups other than those that may read the page.
+    These are the pictures fetched with the page or, if there are none, files in the folder, or in
+    the repository around it, that are neither hidden nor restricted to groups other than those that
+    may read the page.
     """
     if file.pictures:
         kept = ((address, FoundFile(file.path, path)) for address, path in file.pictures.items())
@@ -248,7 +255,7 @@ def load_pictures(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[s
 
 
 def _follow_fence(fence: str | None, line: str) -> str | None:
-    """Return the fence of code that is open after a line, or None."""
+    """Return the code fence that is open after a line, or None."""
     mark = _CODE_FENCE.match(line)
     if mark is None or fence is None:
         return fence if mark is None else mark[1]
@@ -256,7 +263,9 @@ def _follow_fence(fence: str | None, line: str) -> str | None:
 
 
 def _take_part(lines: list[str], part: str) -> Iterator[str]:
-    """Return the lines that `part` names: `2:5`, a section, or all; marks of sections go."""
+    """Return the lines that `part` selects: `2:5`, a section, or all; section markers are
+    removed.
+    """
     numbers = _LINES.match(part)
     if part and numbers is not None:
         first = int(numbers[1] or 1)
@@ -289,7 +298,9 @@ def _read_options(lines: Sequence[str], at: int) -> tuple[dict[str, str], int]:
 
 
 def _skip_fence(lines: Sequence[str], at: int, fence: str) -> int:
-    """Return the line after the closing fence; a fence that is not closed ends with its options."""
+    """Return the index of the line after the closing fence; an unclosed fence ends with its
+    options.
+    """
     for place in range(at, min(at + 3, len(lines))):
         if lines[place].strip() == fence:
             return place + 1
@@ -315,7 +326,7 @@ def _cut_part(lines: list[str], options: dict[str, str]) -> list[str]:
 
 
 def _take_lines(lines: list[str], ranges: str) -> list[str]:
-    """Return the lines that `1,3,5-9,20-` names."""
+    """Return the lines that a range such as `1,3,5-9,20-` selects."""
     chosen: list[str] = []
     for part in ranges.split(",")[:_MOST_RANGES]:
         match = _RANGE.match(part.strip())
@@ -376,7 +387,7 @@ def _read_beside(
 
 
 def _list_places(file: FoundFile, address: str, limit: Path) -> Iterator[Path]:
-    """Yield the places that an address may mean: the one relative to the page comes first."""
+    """Yield the paths that an address may mean, first the one relative to the page."""
     if "\0" in address or "://" in address or address.startswith("//"):
         return
     name = address.lstrip("/")

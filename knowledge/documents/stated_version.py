@@ -1,4 +1,4 @@
-"""Reads the versions that documents state: their numbers, and where a name repeats them."""
+"""Parses the versions that documents state, and removes them from names."""
 
 import re
 from datetime import date
@@ -8,12 +8,12 @@ Numbers = tuple[int, ...]
 _NUMBER = re.compile(r"\d{1,9}")
 _MARKS = "vVrR"
 _LONGEST_NUMBER = 3
-"""A longer number, such as `2023` or `1.10`, is unlikely to be part of a name."""
+"""Maximum length; a longer number, such as `2023` or `1.10`, is unlikely to be part of a name."""
 _BETWEEN = "-_. @"
 
 
 def parse_stated_version(value: object) -> str:
-    """Return a stated version as a text on one line, or an empty text if it is none."""
+    """Return a stated version on one line, or an empty string if the value is not a version."""
     if isinstance(value, bool) or not isinstance(value, str | int | float | date):
         return ""
     text = " ".join(str(value).split())
@@ -21,7 +21,7 @@ def parse_stated_version(value: object) -> str:
 
 
 def find_numbers(version: str) -> Numbers:
-    """Return the numbers of a version, in order, without zeros at the end: `2.0` is `2`."""
+    """Return the numbers of a version, in order, without trailing zeros: `2.0` is `2`."""
     numbers = [int(number) for number in _NUMBER.findall(version[:LONGEST_VERSION])]
     while len(numbers) > 1 and numbers[-1] == 0:
         numbers.pop()
@@ -46,7 +46,9 @@ def remove_version(name: str, version: str) -> str:
 
 
 def _is_alone(name: str, begin: int, end: int) -> bool:
-    """Return whether a part of a name is a version: a single number only with a mark or alone."""
+    """Return whether a part of a name is a version; a single number counts only with a mark such as
+    `v`, or alone.
+    """
     before, after = name[begin - 1 : begin] if begin else "", name[end : end + 1]
     goes_on = after == "." and name[end + 1 : end + 2].isdigit()
     if before.isalnum() or after.isalnum() or goes_on:

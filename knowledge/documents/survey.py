@@ -1,4 +1,4 @@
-"""Surveys a path before it is read: its files and their locations."""
+"""Determines the files at a path and their locations before they are read."""
 
 import os
 import re
@@ -62,12 +62,12 @@ def survey(
     web_address: str = "",
     bases: Sequence[RuleBase] = (),
 ) -> Survey:
-    """Return the files at a path; raises `OSError` if there are none or access is denied.
+    """Return the files at a path; raises `OSError` if nothing exists there or access is denied.
 
     `read_title` reads the index pages of folders, whose titles become the folders' names. A folder
     named like a language is one of that language if `language_of` detects it in its texts.
-    `web_address` gives files web addresses, see `knowledge.documents.exports`. `bases` are the
-    folders whose access rules apply; empty for those of the path.
+    `web_address` is the URL template of the files, see `knowledge.documents.exports`. `bases` are
+    the folders whose access rules apply; empty for those of the path.
     """
     path.stat()
     listing = walk(path)
@@ -104,9 +104,9 @@ def place_files(
     read_title: ReadTitle,
     language_of: LanguageOf,
 ) -> dict[PurePosixPath, Location]:
-    """Return the locations of files, from their paths and their texts.
+    """Return the locations of files, derived from their paths and texts.
 
-    The index pages among `titling` give their folders their titles, which all readers see.
+    The index pages in `titling` provide the titles of their folders, which all readers can see.
     """
     folders = frozenset(
         folder
@@ -140,7 +140,7 @@ def _read_messages(files: Iterable[FoundFile]) -> Iterable[tuple[PurePosixPath, 
 
 
 def _find_stated(path: Path, listing: FolderListing, bases: Sequence[RuleBase]) -> Stated:
-    """Return the statements of each file's folders; a rule without an effect is a warning."""
+    """Return what folder rules state about each file; a rule without an effect causes a warning."""
     top = Path(os.path.realpath(path))
     if not bases:
         # A folder may be reached by a link: the rules above both of its places hold.
@@ -161,7 +161,7 @@ def _find_stated(path: Path, listing: FolderListing, bases: Sequence[RuleBase]) 
 def _titles(
     files: Iterable[FoundFile], read_title: ReadTitle
 ) -> Iterable[tuple[PurePosixPath, str]]:
-    """Return the title that the index page of a folder gives it."""
+    """Yield the titles that index pages give their folders."""
     for file in files:
         place = location.locate(file.path, ())
         if not place.is_index or formats.holds_many(file.path):
@@ -180,7 +180,7 @@ def _titles(
 
 
 def _states_groups(path: PurePosixPath, data: bytes) -> bool:
-    """Return whether a page names the groups that may read it: its title is not for everybody."""
+    """Return whether a page states the groups that may read it, so that its title is not public."""
     if path.suffix.lower() not in _WITH_FRONT_MATTER:
         return False
     front, _ = front_matter.take(decode(data)[0])
@@ -224,7 +224,7 @@ def _read_sample(file: FoundFile) -> str:
 
 
 def _place_within(folder: str, place: Location, *, states_language: bool) -> Location:
-    """Let names begin with the name of the ingested folder, unless it only states a language."""
+    """Prefix names with the name of the ingested folder, unless it only states a language."""
     language = location.language_tag(folder) if states_language else None
     if language is None:
         return replace(place, name=f"{folder}/{place.name}")

@@ -24,7 +24,7 @@ _MOST_HEADER_ROWS = 3
 _MOST_INNER_ROWS = 200
 Grid = list[list[str]]
 ROWS_PER_GROUP = 10
-"""Rows that share a place: a citation names the group that a fact is in."""
+"""Rows per anchor: a citation identifies the group of rows that contains a fact."""
 
 _MOST_SHOWN_COLUMNS = 200
 _MOST_SIDES = 8
@@ -43,9 +43,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class SheetRow:
-    """A row by its number, from 1, and its cells that are not empty by their columns, from 0.
+    """A row with its 1-based number and a mapping of 0-based column indexes to its non-empty cells.
 
-    `hidden` counts the rows above it that are left out because they are hidden.
+    `hidden` counts the hidden rows above it that are left out.
     """
 
     number: int
@@ -85,8 +85,8 @@ def unfold_tables(
 ) -> Iterator[list[Cell]]:
     """Yield a row once for each row of the largest table in its cells, with that row as text.
 
-    `inner` has the rows of the table in each cell, none for a cell without one. The other tables,
-    and all tables of a row with a cell that spans rows, stay as texts in their cells.
+    `inner` contains the rows of the table in each cell, empty for a cell without a table. The other
+    tables, and all tables in a row with a cell that spans rows, remain as text in their cells.
     """
     row = [
         replace(cell, text=_join(cell.text, "; ".join(_write_inner(rows)))) if rows else cell
@@ -103,18 +103,18 @@ def unfold_tables(
 
 
 def write_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a header and rows of equally many cells as a table in Markdown."""
+    """Return a Markdown table with a header and rows of the same length."""
     rule = "|---" * len(header) + "|"
     return "\n".join((_write_row(header), rule, *(_write_row(row) for row in rows)))
 
 
 def write_cell(text: str) -> str:
-    """Return the text of a cell on one line, its bars escaped."""
+    """Return the text of a cell on one line, with vertical bars escaped."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
 def expand_cells(rows: Sequence[Sequence[Cell]]) -> Grid:
-    """Return the texts of all rows, each merged cell in every place that it spans."""
+    """Return the texts of all rows, with merged cells repeated in each position that they span."""
     grid: Grid = []
     pending: dict[int, tuple[str, int]] = {}
     for cells in rows:
@@ -142,7 +142,7 @@ def expand_cells(rows: Sequence[Sequence[Cell]]) -> Grid:
 def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
     """Return the number of header rows: marked ones, or two rows with a merged cell in the first.
 
-    A first row with values is a row of the table, because nothing then identifies the header.
+    A first row with values is not a header, because nothing identifies it as one.
     """
     marked = 0
     for cells in rows[:-1]:
@@ -158,9 +158,9 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
 
 
 def write_sheet(rows: Sequence[SheetRow], anchor: str = "") -> Iterator[Block]:
-    """Yield the blocks of a sheet; an empty row ends a table, a row of one cell is text.
+    """Yield the blocks of a sheet; an empty row ends a table, and a row with one cell becomes text.
 
-    The anchors are those of RFC 7111 (`row=2-11`) after the text `anchor`.
+    Anchors have the form of RFC 7111 (`row=2-11`), prefixed with `anchor`.
     """
     header: list[str] = []
     columns: list[int] = []
@@ -181,9 +181,10 @@ def write_sheet(rows: Sequence[SheetRow], anchor: str = "") -> Iterator[Block]:
 
 
 def fill_merged(by_place: Mapping[int, SheetRow], rows: range, columns: range) -> None:
-    """Give the text of a merged cell to all its rows and columns; a caption keeps to its first.
+    """Copy the text of a merged cell to all its rows and columns; a caption stays in the first
+    cell.
 
-    A caption spans a whole row; it is no value of each column.
+    A caption spans a whole row and is not a value of each column.
     """
     first = by_place.get(rows.start)
     text = first.cells.get(columns.start, "") if first is not None else ""
@@ -195,12 +196,14 @@ def fill_merged(by_place: Mapping[int, SheetRow], rows: range, columns: range) -
 
 
 def is_value(text: str) -> bool:
-    """Return whether a cell has a number, an amount, a range, or a sign for no value."""
+    """Return whether a cell contains a number, an amount, a range, or a symbol for a missing
+    value.
+    """
     return _VALUE.match(text) is not None or text.lower() in _EMPTY_VALUES
 
 
 def _write_inner(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
-    """Yield the rows of an inner table as texts, each value after the head of its column."""
+    """Yield the rows of a nested table as text, each value after its column header."""
     filled = [row for row in rows if any(cell.text for cell in row)]
     head: Sequence[Cell] = ()
     if len(filled) > 1 and all(cell.is_header for cell in filled[0]):
@@ -242,14 +245,14 @@ def _join_distinct(texts: Iterable[str]) -> str:
 
 
 def _list_tables(rows: Sequence[SheetRow]) -> Iterator[list[SheetRow]]:
-    """Yield the rows between empty ones; tables beside each other follow one after the other."""
+    """Yield the rows between empty rows; adjacent tables follow one after the other."""
     places = enumerate(rows)
     for _, members in groupby(places, key=lambda one: one[1].number - one[1].hidden - one[0]):
         yield from _part_sides([row for _, row in members])
 
 
 def _part_sides(table: list[SheetRow]) -> Iterator[list[SheetRow]]:
-    """Yield the tables on both sides of an empty column; of one table they have the same rows."""
+    """Yield the tables on both sides of an empty column, provided that their rows differ."""
     used = sorted({column for row in table for column in row.cells})
     gaps = [
         (before, after)
@@ -266,7 +269,7 @@ def _part_sides(table: list[SheetRow]) -> Iterator[list[SheetRow]]:
 
 
 def _cut(table: Sequence[SheetRow], first: int, last: int) -> list[SheetRow]:
-    """Return the part of rows between two columns."""
+    """Return the cells of rows between two columns."""
     parts = (
         (row, {at: text for at, text in row.cells.items() if first <= at <= last}) for row in table
     )
@@ -278,9 +281,10 @@ def _continues(row: SheetRow, columns: Sequence[int], header: Sequence[str]) -> 
 
 
 def _fits(table: Sequence[SheetRow], columns: Sequence[int], last: str) -> bool:
-    """Return whether rows after an empty one belong to the previous table.
+    """Return whether rows after an empty row belong to the previous table.
 
-    The first of them has values, or begins with a code such as the one of the last row.
+    This is the case if the first of them has values, or begins with a code like that of the last
+    row.
     """
     used = {column for row in table for column in row.cells}
     first = table[0].cells.get(columns[0], "") if columns else ""
@@ -321,7 +325,9 @@ def _is_header(texts: Sequence[str]) -> bool:
 
 
 def _is_numbered_header(texts: Sequence[str]) -> bool:
-    """Return whether a row heads columns by numbers that rise evenly, below a label or none."""
+    """Return whether a row consists of evenly increasing column numbers, with or without a label
+    before them.
+    """
     numbers = [int(text) for text in texts if _YEAR_OR_COUNT.match(text)]
     steps = {second - first for first, second in pairwise(numbers)}
     words = [text for text in texts if text and not _YEAR_OR_COUNT.match(text)]

@@ -330,7 +330,9 @@ class _Child:
         size, kind, ends, seconds = HEADER.unpack(self._exactly(HEADER.size, until))
         if size > _LARGEST_ANSWER:
             self.kill()
-            raise TooLargeError(f"a page may have {_LARGEST_ANSWER} bytes, this one has {size}")
+            raise TooLargeError(
+                f"a page can have at most {_LARGEST_ANSWER} bytes; this one has {size}"
+            )
         body = self._exactly(size, until)
         self.is_over = self.is_over or ends
         return Kind(kind), body, seconds

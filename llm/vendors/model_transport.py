@@ -136,7 +136,7 @@ class Transport:
                 return await ask(seconds)
         except TimeoutError as error:
             raise ModelTimeout(
-                f"expected an answer of {self.name!r} within {seconds:.3g} s, found none",
+                f"{self.name!r} did not answer within {seconds:.3g} s",
                 had_full_time=time_share == 1.0,
             ) from error
         except ModelTimeout as error:
@@ -271,7 +271,7 @@ class CircuitBreaker:
         The message contains no time, so that equal failures have equal messages.
         """
         error = copy.copy(cause)
-        error.args = (f"{cause} (it is not asked again for some time)",)
+        error.args = (f"{cause} (it is not called again for some time)",)
         if isinstance(error, ModelUnavailable):
             error.retry_after_seconds = max(0.0, self._remaining_pause())
         return error

@@ -172,7 +172,7 @@ class VendorModel:
                 step = await self._attempt(request, asked)
             if step.output is None:
                 raise step.unknown or UnreadableOutput(
-                    f"expected a text or tool calls of {self.name!r}, found neither"
+                    f"expected text or tool calls from {self.name!r}, found neither"
                 )
         except ModelError as error:
             account.charge(error)

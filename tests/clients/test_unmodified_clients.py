@@ -117,7 +117,7 @@ def test_openais_client_for_node_chats_streams_and_understands_refusals(
     assert SAID in found["text"]
     assert found["text"] == found["streamed"] == found["collected"]
     assert found["tools"].startswith("400")
-    assert "does not call tools of its clients" in found["tools"]
+    assert "does not call tools of the client" in found["tools"]
     assert found["key"].startswith("401")
     assert "refdesk keys list" in found["key"]
 
@@ -131,7 +131,7 @@ def test_langchains_class_for_openai_chats_streams_and_understands_refusals(
     assert SAID in found["text"]
     assert [found["text"]] * 2 == found["batched"]
     assert found["text"] == found["streamed"]
-    assert "does not call tools of its clients" in found["tools"]
+    assert "does not call tools of the client" in found["tools"]
     assert found["key"].startswith("401")
     assert found["usage"]["total_tokens"] == 0
 

@@ -155,7 +155,7 @@ def test_a_file_of_another_user_is_only_read_if_it_is_named(
     file = write(folder / ".env", "DOMAIN_NAME=theirs\n", 0o644)
     os.chown(file, 12345, 12345)
 
-    with pytest.raises(SettingsError, match="other users own it or may write to it"):
+    with pytest.raises(SettingsError, match="other users own it or can write to it"):
         load_settings()
     monkeypatch.setenv("REFDESK_ENV_FILE", str(file))
     assert load_settings().domain_name == "theirs"

@@ -130,6 +130,6 @@ async def test_a_running_process_answers_from_the_new_index_without_a_restart(
     assert "run refdesk ingest for one of" in note
     assert "is not complete, with 0 documents" in unfinished
     assert (result.added, result.failed) == (1, ())
-    assert "answers from now on, in processes that run too" in result.replacement
+    assert "is used for answers from now on, also in running processes" in result.replacement
     assert (await ingest(second, fax)).unchanged == 1
     assert front.rejected == []

@@ -106,7 +106,7 @@ def test_a_key_without_groups_of_persons_accepts_no_token() -> None:
     key = make_key("secret", tenant="acme")[0]
     unsigned = jwt.encode({**CLAIMS, "aud": key.id}, "x" * 32, algorithm="HS256")
 
-    with pytest.raises(PersonTokenError, match="does not accept tokens of persons"):
+    with pytest.raises(PersonTokenError, match="does not accept person tokens"):
         read_person_token(unsigned, key)
 
 

@@ -271,7 +271,10 @@ async def test_without_any_other_model_the_failure_is_reported_at_once_with_its_
     for _ in range(LEAST_FAILURES):
         with pytest.raises(ModelUnavailable, match=r"\(500\): The model did not work"):
             await vendors.ask("small@first")
-    with record_calls() as calls, pytest.raises(ModelUnavailable, match="not asked again") as again:
+    with (
+        record_calls() as calls,
+        pytest.raises(ModelUnavailable, match="not called again") as again,
+    ):
         await vendors.ask("small@first")
 
     assert vendors.counts() == (2 * LEAST_FAILURES, 0)

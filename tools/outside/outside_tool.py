@@ -194,7 +194,7 @@ class OutsideTool(Tool[OutsideInputs, OutsideOutput]):
 
     def read_inputs(self, arguments: JsonValue) -> OutsideInputs:
         if not isinstance(arguments, dict):
-            raise InvalidInput(f"expected an object of arguments, found {arguments!r:.80}")
+            raise InvalidInput(f"expected the arguments as a JSON object, found {arguments!r:.80}")
         if self.schema is not None and (problems := self.schema.find_problems(arguments)):
             raise InvalidInput(problems)
         return OutsideInputs(arguments=arguments)

@@ -1,1 +1,1 @@
-"""The systems that are measured: each carries the same question as its users would write it."""
+"""The systems that are measured; each processes the same question with idiomatic code."""

@@ -1,4 +1,4 @@
-"""The systems that are measured: each carries questions through a manager and eight roles."""
+"""The systems that are measured; each passes questions through a manager and eight roles."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from benchmarks.speed.payload import Payload
 
 Ask = Callable[[str], Awaitable[None]]
-"""Submits a question of this name, or asks it to its end."""
+"""Submits the question with this name, or runs it to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Setting:
     """The settings of a measured system.
 
     Workers connect to Redis at `worker_url`, the client at `client_url`: one may be a proxy.
-    `lease_seconds` (0: the system's default) is how long a silent worker keeps what it took;
+    `lease_seconds` (0: the system's default) is how long an unresponsive worker keeps its entries;
     `works` is False for a system that only submits. `folder` is for the files of the system.
     `shards` is the number of shards of Refdesk's streams.
     """
@@ -31,7 +31,7 @@ class Setting:
 
 
 async def never_holds(_name: str) -> None:
-    """Hold no question."""
+    """Do not hold any question."""
 
 
 @dataclass(slots=True)
@@ -55,9 +55,9 @@ OpenSystem = Callable[[Setting, Watch], AbstractAsyncContextManager[Ask]]
 class System:
     """A row of the table: the location of the system, its components, and its guarantees.
 
-    `module` names the system, and its function if that is not `harness`; `packages` are the
-    distributions whose versions are shown. `guarantees` are short and were read in the system's
-    code. `broker` is False for a system without Redis, and `recovers` for a system without
+    `module` contains the system, and the name of its function if that is not `harness`; `packages`
+    are the distributions whose versions are shown. `guarantees` are short and based on the system's
+    code. `broker` is False for a system without Redis, and `recovers` is False for a system without
     automatic takeover of a dead worker's work.
     """
 
@@ -78,7 +78,7 @@ COLUMNS = (
     "crash attempts bounded",
     "memory bounded",
 )
-"""Guarantees that a system may give; the values were read in the code of these versions."""
+"""Guarantees that a system can give; the values are based on the code of these versions."""
 
 
 def _says(*words: str) -> dict[str, str]:

@@ -1,9 +1,8 @@
-"""The raw limit: redis-py takes and adds in batches, and does nothing else.
+"""The raw limit: only reads and writes entries in batches with redis-py.
 
 Two loops, so that one prepares while the other waits, each take up to that many entries of all nine
 streams in one `XREADGROUP`, then acknowledge, delete and add in one pipeline: two round trips for a
-batch. The question's bytes are passed on
-unread, next to its name and step.
+batch. The question's bytes are passed on unread, next to its name and step.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Refdesk: the whole assistant flow with every guarantee on, and agents that do nothing."""
+"""Refdesk: the whole assistant flow with all guarantees, and agents without work."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ WATCHED = (Role.MANAGER, Role.LANG)
 
 
 class LongMemory(RedisMemory):
-    """Reads the memory as usual, and gives every question the recorded turns."""
+    """Reads the memory as usual, and adds the recorded turns to every question."""
 
     turns: tuple[Turn, ...] = ()
 
@@ -36,7 +36,7 @@ class LongMemory(RedisMemory):
 
 
 class Watched:
-    """A handler that is watched while it works."""
+    """A handler that notifies a `Watch` about its work."""
 
     def __init__(self, handler: Handler, watch: Watch) -> None:
         self.role = handler.role
@@ -45,7 +45,7 @@ class Watched:
         self._watch = watch
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
-        """Return the memory that the handler needs."""
+        """Read the memory that the handler needs."""
         return None if self._reads_along is None else self._reads_along.prefetch_memory(question)
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
@@ -98,7 +98,7 @@ async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
 
 
 def _asking(client: RedisBroker, text: str, watch: Watch) -> Ask:
-    """Return how the desk is asked: it waits for the reply that Redis keeps."""
+    """Return a function that asks the desk and waits for the reply stored in Redis."""
     desk = Desk(
         client.producer,
         client.replies,

@@ -140,8 +140,8 @@ class OpenAiQuestions:
         refuse_public(caller)
         if wanted.foreign_tool is not None:
             raise InvalidRequestError(
-                f"{wanted.foreign_tool}: this model does not call tools of its clients: omit the "
-                f"parameter",
+                f"{wanted.foreign_tool}: this model does not call tools "
+                f"of the client: omit the parameter",
                 code="unsupported_parameter",
                 param=wanted.foreign_tool,
             )

@@ -171,7 +171,7 @@ class Review(BaseModel):
     further_gaps: list[dict[str, JsonValue]] | None = Field(
         None,
         description="contradictions, outdated dates and wrong citations of the document; omitted "
-        "if nobody looked for them, see `sections`",
+        "if they were not checked, see `sections`",
     )
     classification: list[dict[str, JsonValue]] | None = Field(
         None, description="of each document: type, domain, complexity, language, sensitivity"

@@ -1,1 +1,1 @@
-"""Readers of files that programs exchange: e-mail, descriptions of interfaces, tables, records."""
+"""Readers of files that programs exchange: e-mail, API descriptions, tables, records."""

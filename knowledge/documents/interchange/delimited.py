@@ -1,6 +1,6 @@
-"""Reads tables as text: CSV and TSV, with commas, semicolons, tabs or bars between the cells.
+"""Reads CSV and TSV files, with commas, semicolons, tabs or vertical bars between the cells.
 
-A table whose rows are the articles of a help centre is read as these articles.
+If the rows of a table are the articles of a help centre, the articles are read.
 """
 
 import csv
@@ -27,7 +27,7 @@ _DEEPEST_LEVEL = 6
 
 
 class ArticleColumns:
-    """The columns of a table of articles, by their names."""
+    """The names of the columns in a table of articles."""
 
     def __init__(self, header: Sequence[str]) -> None:
         names = [clean_text(cell).strip().casefold().replace("_", " ") for cell in header]
@@ -38,7 +38,7 @@ class ArticleColumns:
         self._places = [at for at in columns if at is not None]
 
     def are_in(self, rows: Sequence[Sequence[str]]) -> bool:
-        """Return whether the rows have titles, and bodies of which one is HTML."""
+        """Return whether the rows have titles, and bodies at least one of which is HTML."""
         if self._title is None or self._body is None:
             return False
         bodies = (_take(row, self._body) for row in rows)
@@ -74,7 +74,7 @@ def read(data: bytes, source: str) -> Page:
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=_find_delimiter(text))
         for number, cells in enumerate(lines, start=1):
             if number > _MOST_ROWS:
-                raise TooLargeError(f"a table may have {_MOST_ROWS} rows")
+                raise TooLargeError(f"a table can have at most {_MOST_ROWS} rows")
             table.append(cells[:MOST_COLUMNS])
     except csv.Error as error:
         raise WrongFormatError(f"expected a table as text, found {error}") from error
@@ -91,7 +91,9 @@ def _list_rows(table: list[list[str]]) -> Iterator[SheetRow]:
 
 
 def _find_delimiter(text: str) -> str:
-    """Return the sign that cuts the first lines into equally many cells, and into the most."""
+    """Return the delimiter that divides the first lines into the same number of cells, and into the
+    most.
+    """
     lines = [line for line in text[:100_000].split("\n")[:_SAMPLE_LINES] if line.strip()]
     best, most = ",", (0, 0)
     for delimiter in _DELIMITERS:

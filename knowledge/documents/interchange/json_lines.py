@@ -74,7 +74,7 @@ _SHAPES: tuple[tuple[tuple[str, ...], ReadShape], ...] = (
 
 
 def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Return each line that is not empty with its number, from 1."""
+    """Return each non-empty line with its 1-based number."""
     start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
     number = 0
     while start < len(data):
@@ -87,12 +87,14 @@ def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def may_hold_records(data: bytes) -> bool:
-    """Return whether a file of JSON names the keys of a shape; the file is not parsed."""
+    """Return whether a JSON file contains the keys of a known schema, without parsing it."""
     return any(all(f'"{key}"'.encode() in data for key in keys) for keys, _ in _SHAPES)
 
 
 def split_records(data: bytes) -> list[tuple[int, bytes]]:
-    """Return each record of a JSON file with its number, from 1; none if it holds other data."""
+    """Return each record of a JSON file with its 1-based number; none if the file contains other
+    data.
+    """
     if not may_hold_records(data):
         return []
     text, _ = decode(data)
@@ -108,7 +110,7 @@ def split_records(data: bytes) -> list[tuple[int, bytes]]:
 
 
 def read(line: bytes, source: str) -> Page:
-    """Return the page of one line; `source` is its file."""
+    """Return the page of one line; `source` is the name of the file."""
     record = _record(line)
     shape = _find_shape(record)
     if shape is not None:
@@ -123,7 +125,9 @@ def read(line: bytes, source: str) -> Page:
 
 def _record(line: bytes) -> Record:
     if len(line) > _MOST_LINE_BYTES:
-        raise TooLargeError(f"a line may have {_MOST_LINE_BYTES} bytes, this one has {len(line)}")
+        raise TooLargeError(
+            f"a line can have at most {_MOST_LINE_BYTES} bytes; this one has {len(line)}"
+        )
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -155,7 +159,7 @@ def _plain_page(record: Record, source: str, key: str) -> Page:
 def _with_claims(page: Page, record: Record, key: str) -> Page:
     name = _label(_text(record, key))
     if not name:
-        raise WrongFormatError(f"expected a text under {key!r}, found {record[key]!r:.60}")
+        raise WrongFormatError(f"expected a string under {key!r}, found {record[key]!r:.60}")
     crumbs = tuple(_label(crumb) for crumb in _texts(record, "crumbs"))
     title = _label(_text(record, "title")) or page.title
     version = parse_stated_version(record.get("version")) or page.version
@@ -173,7 +177,7 @@ def _with_claims(page: Page, record: Record, key: str) -> Page:
 
 
 def _identify(name: str, version: str, record: Record, key: str) -> str | None:
-    """Return the id that a line states; versions of one page differ in theirs."""
+    """Return the id that a line states, made unique for each version of a page."""
     if key == "id":
         return name
     return f"{name}@{version}" if version else None
@@ -191,7 +195,7 @@ def _groups(record: Record) -> tuple[str, ...]:
 
 
 def _opening(page: Page) -> str:
-    """Return the first words of a page: a page without a title is named by how it begins."""
+    """Return the first words of a page, which serve as its title if it has none."""
     text = page.blocks[0].text if page.blocks else ""
     return " ".join(text[: 4 * _OPENING_CHARACTERS].split()[:12])[:_OPENING_CHARACTERS].strip()
 
@@ -214,7 +218,7 @@ def _key(heading: str) -> str:
 def _body(record: Record, key: str) -> str:
     text = _text(record, key)
     if not text:
-        raise NoTextError(f"expected a text under {key!r}, found {record[key]!r:.60}")
+        raise NoTextError(f"expected a string under {key!r}, found {record[key]!r:.60}")
     return text
 
 

@@ -1,8 +1,8 @@
-"""Reads e-mail: one message, or a mailbox; every text of a thread is kept once.
+"""Reads e-mail: a single message or a mailbox; repeated text of a thread is kept once.
 
 A message is a section headed by its subject, sender and date. Quoted lines that repeat an earlier
-message of the same file are left out; other quotations are kept, because they may be the only copy.
-Below an answer they are sections that name their author, because they are not the sender's words.
+message of the same file are left out. Other quotations are kept, because they may be the only copy;
+below an answer they are sections headed by their author, because they are not the sender's words.
 Messages and files inside a message follow it; unreadable ones are counted.
 """
 
@@ -54,7 +54,7 @@ _COPIED_DATE = re.compile(
 _LONGEST_FURNITURE = 600
 _SHOWN_HEADERS = ("From", "To", "Cc")
 _SIGNATURE = "-- "
-_REPEATED = ("repeated paragraph", "the same file has it before")
+_REPEATED = ("repeated paragraph", "it occurs earlier in the same file")
 _EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "STATUS", "DESCRIPTION")
 _FOLD = re.compile(r"\n[ \t]")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?")
@@ -72,7 +72,7 @@ _ID = re.compile(rb"<([^<>\s]{1,250})>")
 
 @dataclass(frozen=True, slots=True)
 class _MessageParagraph:
-    """Lines without quotation marks, and their nesting level of quotation."""
+    """Lines without quotation marks, and their quotation depth."""
 
     lines: list[str]
     depth: int
@@ -80,20 +80,22 @@ class _MessageParagraph:
 
 
 def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
-    """Return the page of a message, or of a box of messages in their order.
+    """Return the page of a message, or of a mailbox with its messages in order.
 
-    Without `keeps_quotations`, quotations below an answer are left out: their messages are read
-    from other files.
+    Without `keeps_quotations`, quotations below an answer are left out because the quoted messages
+    are read from other files.
     """
     if len(data) > MAX_BYTES:
-        raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
+        raise TooLargeError(
+            f"a document can have at most {MAX_BYTES} bytes; this one has {len(data)}"
+        )
     seen: set[str] = set()
     blocks: list[Block] = []
     left_out = LeftOutCounts()
     title = ""
     for number, raw in enumerate(_split_box(data), start=1):
         if number > _MOST_MESSAGES:
-            raise TooLargeError(f"a box may have {_MOST_MESSAGES} messages")
+            raise TooLargeError(f"a mailbox can have at most {_MOST_MESSAGES} messages")
         mail = parse_mail(raw)
         subject = mail.read_header("Subject")
         title = title or _REPLY.sub("", subject, count=1).strip()
@@ -124,7 +126,9 @@ def find_replies(messages: Iterable[tuple[PurePosixPath, bytes]]) -> frozenset[P
 
 
 def _split_box(data: bytes) -> Iterator[bytes]:
-    """Yield the messages of a box in the mbox format, or the one message that the data are."""
+    """Yield the messages of a mailbox in mbox format, or `data` itself if it is a single
+    message.
+    """
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not data.startswith(b"From "):
         if _HEADER.match(data) is None:
@@ -187,7 +191,7 @@ def _write_file(part: MailPart, left_out: LeftOutCounts) -> Iterator[Block]:
 
 
 def _write_events(calendar: str) -> Iterator[str]:
-    """Yield the events of an invitation (iCalendar) as texts with the names of their fields."""
+    """Yield the events of an invitation (iCalendar) as text, with the names of the fields."""
     fields: list[str] = []
     for line in _FOLD.sub("", calendar).split("\n"):
         head, _, value = line.partition(":")
@@ -213,7 +217,7 @@ def _write_moment(name: str, text: str) -> str:
 def _write_plain(
     text: str, seen: set[str], left_out: LeftOutCounts, *, keeps_quotations: bool
 ) -> Iterator[Block]:
-    """Write the paragraphs of a text; the quotations in it lose their marks."""
+    """Yield the paragraphs of plain text, without the quotation marks (`>`)."""
     paragraphs = [
         message_paragraph
         for message_paragraph in _paragraphs(text.split("\n"))
@@ -230,7 +234,7 @@ def _write_plain(
             author = _find_author(joined)
             continue
         if paragraph.depth and is_answer_first and not keeps_quotations:
-            left_out.add("quotation", "another message of the source has it")
+            left_out.add("quotation", "it is in another message of the source")
             continue
         block = _write_paragraph(paragraph.lines, joined, seen)
         if block is None:
@@ -249,14 +253,16 @@ def _write_paragraph(lines: list[str], joined: str, seen: set[str]) -> Block | N
 
 
 def _is_answer_first(paragraphs: list[_MessageParagraph]) -> bool:
-    """Return whether no text of the sender follows a quotation, which would answer it."""
+    """Return whether the sender wrote nothing below a quotation, where it would reply to the
+    quotation.
+    """
     depths = [paragraph.depth for paragraph in paragraphs]
     quoted = next((at for at, depth in enumerate(depths) if depth), len(depths))
     return quoted > 0 and all(depths[quoted:])
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[_MessageParagraph]:
-    """Yield the paragraphs without marks of quotation, those of the signature marked."""
+    """Yield the paragraphs without quotation marks; those of the signature are flagged."""
     depth, is_signature, outer = 0, False, 0
     held: list[str] = []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
@@ -288,20 +294,24 @@ def _looks_like_code(lines: list[str]) -> bool:
 
 
 def _begins_copy(line: str, following: str) -> bool:
-    """Return whether a copied message begins here, as programs without marks write it."""
+    """Return whether a copied message begins at this line, in the style of mail programs that do
+    not mark quotations.
+    """
     is_header = _COPIED_FROM.match(line) is not None and _COPIED_DATE.match(following) is not None
     return is_header or (line.startswith("-") and _SEPARATOR.match(line) is not None)
 
 
 def _is_furniture(text: str) -> bool:
-    """Return whether a paragraph is only about a quotation that follows."""
+    """Return whether a paragraph only introduces a quotation that follows."""
     match = _ATTRIBUTION.match(text) or _SEPARATOR.match(text)
     is_about = match is not None or len(_read_copied_header(text)) > 1
     return len(text) < _LONGEST_FURNITURE and is_about
 
 
 def _find_author(furniture: str) -> str:
-    """Return the author and date of a quotation from the text above it; empty if it states none."""
+    """Return the author and date of a quotation from the text above it; empty if neither is
+    stated.
+    """
     above = _SEPARATOR.match(furniture)
     header = furniture[above.end() :].strip() if above is not None else furniture
     if copied := _read_copied_header(header):
@@ -310,7 +320,7 @@ def _find_author(furniture: str) -> str:
 
 
 def _read_copied_header(text: str) -> list[str]:
-    """Return the values of the header of a copied message: its author, its date and more."""
+    """Return the values in the header of a copied message, such as author and date."""
     if _COPIED_FROM.match(text) is None:
         return []
     values: list[list[str]] = []
@@ -326,7 +336,9 @@ def _read_copied_header(text: str) -> list[str]:
 
 
 def _is_new(text: str, seen: set[str]) -> bool:
-    """Return whether a paragraph is new in the thread, regardless of its line breaks."""
+    """Return whether a paragraph has not occurred in the thread before, regardless of line
+    breaks.
+    """
     key = "".join(text.split())
     if key in seen:
         return False

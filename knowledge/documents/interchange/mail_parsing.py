@@ -1,8 +1,9 @@
 """Parses e-mail of unknown origin. No other code of Refdesk parses e-mail.
 
-The parser of the standard library for addresses takes quadratic time, and other parts of it raise
-errors for odd headers. Therefore headers are cut before they are parsed, and parsed in the simplest
-way. Callers outside of ingestion use `knowledge.isolation.reader_process.ReaderProcess.read_mail`.
+The standard library's address parser takes quadratic time, and other parts of the library raise
+errors for malformed headers. Therefore headers are truncated before they are parsed, with the
+simplest policy. Code outside of ingestion uses
+`knowledge.isolation.reader_process.ReaderProcess.read_mail`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,9 @@ from knowledge.documents.errors import NotTextError, TooLargeError, WrongFormatE
 from knowledge.documents.markup.html import find_charset
 
 LONGEST_HEADER = 8_000
-"""Characters of one header; the rest is cut, and addresses of a longer one are not read."""
+"""Maximum number of characters of a header; the rest is cut off, and addresses in a longer header
+are not read.
+"""
 _MOST_PARTS = 200
 _MOST_HEADERS = 1_000
 _ADDRESSES = ("from", "to", "cc", "delivered-to")
@@ -34,7 +37,7 @@ _FAULTS = (
 
 
 class _BoundedHeaders(Compat32):
-    """Cuts each header, also those of parts, before anything is parsed in it."""
+    """Truncates each header, including those of parts, before it is parsed."""
 
     def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(list(sourcelines))
@@ -49,11 +52,11 @@ _DEEPEST_MESSAGES = 10
 
 @dataclass(frozen=True, slots=True)
 class ParsedMail:
-    """One e-mail. `headers` are the first ones of their names (in lower case), decoded, in one
-    line. `addresses` are those of all headers of a name, in lower case.
+    """One e-mail. `headers` maps each name (in lower case) to its first header, decoded and on one
+    line. `addresses` maps it to the addresses in all headers of that name, in lower case.
 
     `text` is the first plain text, `html` the first HTML if there is no plain text. `attachments`
-    are names or types of the unread parts.
+    are the names or types of the parts that were not read.
     """
 
     content_type: str
@@ -64,11 +67,11 @@ class ParsedMail:
     attachments: list[str] = field(default_factory=list)
 
     def read_header(self, name: str) -> str:
-        """Return a header in one line; empty if there is none."""
+        """Return a header on one line; empty if it is missing."""
         return self.headers.get(name.lower(), "")
 
     def without_markup(self) -> "ParsedMail":
-        """Return the mail with the text of its HTML, without quotations, as its text."""
+        """Return the mail with the text of its HTML, without quotations, as `text`."""
         if self.text or not self.html:
             return replace(self, html="")
         page = LexborHTMLParser(self.html)
@@ -82,7 +85,7 @@ class ParsedMail:
 class MailPart:
     """A part of an e-mail. `kind` is `text`, `html`, `calendar`, `file` or `message`.
 
-    A message contains only its name; its parts follow. Only a file has `data`, and a name.
+    For a message, only the name is set, and its parts follow. Only a file has `data`, and a name.
     """
 
     kind: str
@@ -92,9 +95,9 @@ class MailPart:
 
 
 def list_content(data: bytes) -> list[MailPart]:
-    """Return all parts of an e-mail in order; of alternatives, the most informative one.
+    """Return all parts of an e-mail in order; only the most informative one of alternative parts.
 
-    Raises `WrongFormatError` if it cannot be read.
+    Raises `WrongFormatError` if the e-mail cannot be read.
     """
     try:
         return list(_list_content(message_from_bytes(data, policy=_POLICY), 0))[:_MOST_PARTS]
@@ -105,7 +108,7 @@ def list_content(data: bytes) -> list[MailPart]:
 
 
 def parse_mail(data: bytes) -> ParsedMail:
-    """Return an e-mail; raise `WrongFormatError` if it cannot be read."""
+    """Return a parsed e-mail; raise `WrongFormatError` if it cannot be read."""
     try:
         message = message_from_bytes(data, policy=_POLICY)
         raw = [(name.lower(), value) for name, value in message.raw_items()][:_MOST_HEADERS]
@@ -129,7 +132,7 @@ def parse_mail(data: bytes) -> ParsedMail:
 
 
 def make_line(text: str) -> str:
-    """Return a text in one line, without control characters."""
+    """Return text on one line, without control characters."""
     return " ".join(clean_text(text).split())
 
 
@@ -162,9 +165,10 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
 
 
 def _choose(alternatives: Sequence[list[MailPart]]) -> list[MailPart]:
-    """Return the first alternative that contains most of the last one, with files of the others.
+    """Return the first alternative that contains most of the last one, with the files of the
+    others.
 
-    A plain text that does not is only a placeholder for programs that show no HTML.
+    Plain text that does not is only a placeholder for programs that cannot display HTML.
     """
     words = [frozenset().union(*map(_list_words, parts)) for parts in alternatives]
     richest = next((word for word in reversed(words) if word), frozenset())
@@ -189,7 +193,7 @@ def _list_words(part: MailPart) -> frozenset[str]:
 
 
 def _list_parts(message: "Message[str, str]") -> Iterator["Message[str, str]"]:
-    """Yield the parts without further parts, and the attachments."""
+    """Yield the parts that have no subparts, and the attachments."""
     waiting = [message]
     for _ in range(_MOST_PARTS):
         if not waiting:
@@ -239,7 +243,9 @@ def _name_attachment(part: "Message[str, str]") -> str:
 
 
 def _read_addresses(headers: Sequence[tuple[str, str]], name: str) -> list[str]:
-    """Return the addresses of the raw headers: decoded, a name might look like an address."""
+    """Return the addresses in the raw headers, because a decoded name might look like an
+    address.
+    """
     raw = [value for header, value in headers if header == name and len(value) <= LONGEST_HEADER]
     if len(raw) > 1 and sum(map(len, raw)) > LONGEST_HEADER:
         return []
@@ -250,7 +256,7 @@ def _read_addresses(headers: Sequence[tuple[str, str]], name: str) -> list[str]:
 
 
 def _decode(value: str) -> str:
-    """Return a header in one line, with its encoded words (RFC 2047) decoded."""
+    """Return a header on one line, with its encoded words (RFC 2047) decoded."""
     text = _decode_bytes(value[:LONGEST_HEADER].encode("utf-8", "surrogateescape"), None)
     try:
         parts = decode_header(text)

@@ -1,4 +1,6 @@
-"""Reads messages that Outlook saved (.msg): their properties make an e-mail, which `mail` reads."""
+"""Reads messages saved by Outlook (.msg): converts their properties to an e-mail, which `mail`
+reads.
+"""
 
 import io
 from datetime import UTC, datetime
@@ -12,7 +14,7 @@ from knowledge.documents.errors import TooLargeError, WrongFormatError
 from knowledge.documents.interchange import mail
 from knowledge.documents.page import Page
 
-_EXPECTED = "a message of Outlook (.msg)"
+_EXPECTED = "an Outlook message (.msg)"
 _HEADER = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 # The numbers of properties are those of [MS-OXPROPS]; text is in Unicode or in 8 bits.
 _SUBJECT, _BODY, _HTML, _HEADERS = "0037", "1000", "1013", "007D"
@@ -30,7 +32,9 @@ def read(data: bytes, source: str) -> Page:
     import olefile
 
     if len(data) > MAX_BYTES:
-        raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
+        raise TooLargeError(
+            f"a document can have at most {MAX_BYTES} bytes; this one has {len(data)}"
+        )
     if not data.startswith(_HEADER):
         raise WrongFormatError(f"expected {_EXPECTED}, found another format")
     try:
@@ -80,7 +84,7 @@ def _read_text(file: Any, number: str, folder: str = "") -> str:  # as above
 
 
 def _read_date(file: Any) -> str:  # as above
-    """Return when the message was sent: a number of 100 ns since 1601 among its properties."""
+    """Return when the message was sent, stored as a number of 100 ns intervals since 1601."""
     properties = file.openstream("__properties_version1.0").read(MAX_BYTES)
     for at in range(_PROPERTIES_BEGIN, len(properties) - 15, 16):
         tag, ticks = int.from_bytes(properties[at : at + 4], "little"), properties[at + 8 : at + 16]

@@ -43,5 +43,5 @@ def _read_cell(cell: dict[str, object], language: str, left_out: LeftOutCounts) 
 
 
 def _join(text: object) -> str:
-    """Return a text that a notebook stores whole, or as a list of lines."""
+    """Return text that a notebook stores as a string or as a list of lines."""
     return clean_text("".join(text) if isinstance(text, list) else str(text))

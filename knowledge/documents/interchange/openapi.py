@@ -1,8 +1,8 @@
-"""Reads descriptions of HTTP interfaces (OpenAPI 3, Swagger 2): every operation is a page.
+"""Reads descriptions of HTTP APIs (OpenAPI 3, Swagger 2): every operation becomes a page.
 
-Method and path are kept byte for byte. References are followed inside the document only.
+Method and path are kept byte for byte. Only references within the document are followed.
 
-Aliases of YAML share one value: a reader must bound the text that it writes, too.
+YAML aliases share one value, so readers must also limit the text that they generate.
 """
 
 import json
@@ -28,16 +28,16 @@ _LONGEST_EXAMPLE = 20_000
 def split_operations(data: bytes, source: str, *, is_json: bool) -> Iterator[Page]:
     """Yield the pages of a description: an overview, then each operation.
 
-    Raises `NoDocumentError` for data that are not an interface description.
+    Raises `NoDocumentError` if the data are not an API description.
     """
     document, warnings = parse_structured(data, is_json=is_json)
     if not isinstance(document, dict) or not ("openapi" in document or "swagger" in document):
-        raise NoDocumentError("it contains data and is not a description of an interface (OpenAPI)")
+        raise NoDocumentError("it contains data, but is not an API description (OpenAPI)")
     references = References(document)
     yield replace(_write_overview(document, source), warnings=warnings)
     for count, (method, path, operation) in enumerate(list_operations(document)):
         if count == _MOST_OPERATIONS:
-            raise TooLargeError(f"an interface may have {_MOST_OPERATIONS} operations")
+            raise TooLargeError(f"an API can have at most {_MOST_OPERATIONS} operations")
         yield _write_operation(document, references, method, path, operation, source)
 
 
@@ -86,7 +86,9 @@ def _write_security(document: Value) -> Iterator[Block]:
 
 
 class References:
-    """Resolves `$ref` inside one document; external and circular references are empty."""
+    """Resolves `$ref` within one document; external and circular references resolve to an empty
+    mapping.
+    """
 
     def __init__(self, document: Value) -> None:
         self._document = document
@@ -228,7 +230,7 @@ def _write_responses(references: References, operation: Value) -> Iterator[Block
 
 
 def _describe(holder: Value) -> tuple[Block, ...]:
-    """Return a description as the Markdown that it is, its headings below those of the page."""
+    """Return a description, parsed as Markdown, with its headings below those of the page."""
     blocks = markdown.blocks_of(_text(holder, "description"))
     return tuple(
         replace(block, level=min(block.level + 2, 6)) if block.level else block for block in blocks
@@ -322,7 +324,7 @@ _MOST_BYTES = 16 * 1024 * 1024
 
 
 class _DatelessLoader(yaml.CSafeLoader):
-    """The safe loader in C; a date stays the text that it is, as a version often looks like one."""
+    """A safe loader in C that keeps dates as text, because versions often look like dates."""
 
 
 _DatelessLoader.yaml_implicit_resolvers = {
@@ -332,7 +334,7 @@ _DatelessLoader.yaml_implicit_resolvers = {
 
 
 def _ignore_tag(loader: yaml.CSafeLoader, _suffix: str, node: yaml.Node) -> object:
-    """Read a value with the tag of another program, such as `!ENV`, as if it had no tag."""
+    """Construct a value with an application-specific tag, such as `!ENV`, as if it had no tag."""
     if isinstance(node, yaml.MappingNode):
         return loader.construct_mapping(node, deep=True)
     if isinstance(node, yaml.SequenceNode):
@@ -346,7 +348,7 @@ _DatelessLoader.add_multi_constructor("", _ignore_tag)
 def parse_structured(data: bytes, *, is_json: bool) -> tuple[Any, tuple[str, ...]]:
     """Return the value of a JSON or YAML text, and warnings; raise a `ReadingError`."""
     if len(data) > _MOST_BYTES:
-        raise TooLargeError(f"a file of data may have {_MOST_BYTES} bytes, found {len(data)}")
+        raise TooLargeError(f"a data file can have at most {_MOST_BYTES} bytes, found {len(data)}")
     text, warnings = decode(data)
     kind = "JSON" if is_json else "YAML"
     try:

@@ -1,7 +1,7 @@
-"""Takes the articles out of an export of a Zendesk help centre: JSON as its API gives it.
+"""Extracts the articles from an export of a Zendesk help centre, in the JSON of the Zendesk API.
 
 `articles` have `id`, `title`, `body` (HTML) and `html_url`; `sections` and `categories` in the same
-file give them their crumbs. Drafts are left out.
+file provide their breadcrumbs. Drafts are left out.
 """
 
 import json
@@ -29,7 +29,7 @@ def split_articles(data: bytes, source: str) -> Iterator[Page]:
         raise WrongFormatError(f"expected JSON, found {error}") from error
     articles = _read_entries(export, "articles")
     if not any("body" in article and "title" in article for article in articles):
-        raise NoDocumentError("it holds data and no articles with title and body")
+        raise NoDocumentError("it contains data, but no articles with title and body")
     sections = {entry.get("id"): entry for entry in _read_entries(export, "sections")}
     categories = {entry.get("id"): entry for entry in _read_entries(export, "categories")}
     for article in articles[:_MOST_ARTICLES]:

@@ -1,7 +1,6 @@
-"""Computes how the text in an element looks to a reader: visible, tiny, or without contrast.
+"""Determines how the text in an element appears to a reader: visible, tiny, or without contrast.
 
-External style sheets are not read. Conditions (`@media`) are evaluated for the screen of a desktop
-computer.
+External style sheets are not read. Conditions (`@media`) are evaluated for a desktop screen.
 """
 
 import colorsys
@@ -16,7 +15,7 @@ _NEVER_SHOWN = (
     "annotation annotation-xml noembed noframes"
 )
 NEVER_SHOWN = frozenset(_NEVER_SHOWN.split())
-"""Elements whose text browsers do not show as a part of the page."""
+"""Elements whose text browsers do not show."""
 
 _HIDING = (
     "hidden invisible d-none sr-only visually-hidden screen-reader-text is-hidden display-none "
@@ -26,12 +25,12 @@ _HIDING_CLASSES = frozenset(_HIDING.split())
 _SHOWING_CLASSES = ("block", "flex", "grid", "inline", "inline-block", "inline-flex", "table")
 
 Colour = tuple[int, int, int] | str
-"""Red, green and blue, or the text of an unknown colour, which is equal only to itself."""
+"""Red, green and blue, or the name of an unknown colour, which is equal only to itself."""
 BLACK: Colour = (0, 0, 0)
 WHITE: Colour = (255, 255, 255)
 Declarations = Mapping[str, str]
 MOST_RULES = 500
-"""The number of rules of a page that are applied."""
+"""Maximum number of rules of a page that are applied."""
 _MOST_CHARACTERS = 1_000_000
 
 _NAMES = (
@@ -52,7 +51,7 @@ _HOLDING = frozenset({"", "all", "screen", "onlyscreen", "(prefers-color-scheme:
 _IDENTIFIER, _CLASS = re.compile(r"#[\w-]"), re.compile(r"[.:\[][\w-]")
 _ELEMENT = re.compile(r"(?:^|[\s>+~])[a-zA-Z]")
 LONGEST_STYLE = 10_000
-"""The number of characters of one style that are read."""
+"""Maximum number of characters of one style that are read."""
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
 _CAMEL = re.compile(r"([a-z])([A-Z])")
 _LENGTH = re.compile(r"(-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))\s?(px|pt|em|rem|ex|ch|%|v[wh]|)")
@@ -70,7 +69,7 @@ _TRANSLATED = re.compile(r"translate(?:x|y|3d)?\(\s*(-\d{1,9}[^,)]{0,9})")
 _NO_OPACITY = re.compile(r"opacity\(\s*(?:0?\.0\d*|0)%?\s*\)")
 TRANSPARENT = "transparent"
 UNKNOWN = "unknown"
-"""The background is a picture, a gradient, or defined in another file."""
+"""The background is a picture or a gradient, or is defined in another file."""
 
 _LEAST_DIFFERENCE = 24
 _LEAST_ALPHA = 0.06
@@ -119,7 +118,7 @@ class Appearance:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One selector with its declarations; the rule of the highest `rank` applies."""
+    """A selector with its declarations; the rule with the highest `rank` applies."""
 
     selector: str
     declarations: dict[str, str]
@@ -136,8 +135,8 @@ def appearance_inside(
 ) -> Appearance | None:
     """Return the appearance of text in an element, or None if the element is hidden.
 
-    `ruled` are the declarations of the page's style elements that apply to it. With
-    `has_stylesheets` there are external style sheets: a class may then set an unknown background.
+    `ruled` are the declarations in the page's style elements that apply to the element. With
+    `has_stylesheets`, the page has external style sheets, so a class may set an unknown background.
     """
     # Content hidden by `until-found` can be found by a search in the page.
     is_hidden = attributes.get("hidden", "until-found") != "until-found"
@@ -157,7 +156,7 @@ def appearance_inside(
 
 
 def parse_rules(css: str) -> list[Rule]:
-    """Return the rules that may hide or show something, at most `MOST_RULES`."""
+    """Return the rules that may hide or show an element, at most `MOST_RULES`."""
     rules: list[Rule] = []
     for selectors, body in _blocks(_COMMENT.sub("", css[:_MOST_CHARACTERS])):
         styles = parse_declarations(body)
@@ -190,7 +189,7 @@ def parse_declarations(style: str) -> dict[str, str]:
 
 
 def hides_subtree(styles: Declarations) -> bool:
-    """Return whether the whole content is hidden, regardless of the styles of its parts."""
+    """Return whether the element is hidden with all its children, regardless of their styles."""
     return (
         styles.get("display") == "none"
         or styles.get("content-visibility") == "hidden"
@@ -202,14 +201,14 @@ def hides_subtree(styles: Declarations) -> bool:
 
 
 def font_is_tiny(styles: Declarations) -> bool | None:
-    """Return whether letters are too small to be seen, or None without a font size."""
+    """Return whether the font is too small to be seen, or None if no size is set."""
     size = styles.get("font-size") or _size_of_font(styles.get("font", ""))
     pixels = _pixels(size) if size else None
     return None if pixels is None else pixels <= _TINY
 
 
 def parse_colour(text: str) -> Colour:
-    """Return the colour that a value in lower case names."""
+    """Return the colour of a CSS value in lower case."""
     text = text.strip()
     if text in _COLOUR_NAMES:
         return _COLOUR_NAMES[text]
@@ -297,7 +296,9 @@ def _background(outer: Colour, styles: Declarations, *, unknown: bool) -> Colour
 
 
 def _rule(selector: str, styles: dict[str, str], order: int) -> Rule | None:
-    """Return the rule; one for a click or a pointer counts only if it shows something."""
+    """Return a rule; one with a pseudo-class such as `:hover` is kept only if it shows an
+    element.
+    """
     is_dynamic = _WHEN.search(selector) is not None
     if not selector or "::" in selector or (is_dynamic and not _shows(styles)):
         return None
@@ -322,7 +323,7 @@ def _shows(styles: dict[str, str]) -> bool:
 
 
 def _blocks(css: str) -> Iterator[tuple[str, str]]:
-    """Yield selectors and bodies of the rules whose conditions are true."""
+    """Yield the selectors and bodies of the rules whose conditions are met."""
     conditions: list[bool] = []
     selector: str | None = None
     pieces = _BRACE.split(css)

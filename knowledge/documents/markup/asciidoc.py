@@ -1,4 +1,6 @@
-"""Reads AsciiDoc: sections, lists, listings, tables, admonitions; nothing is included or run."""
+"""Reads AsciiDoc: sections, lists, listings, tables, admonitions. Includes are not resolved, and no
+code is run.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,7 +61,7 @@ _KNOWN = {"nbsp": " ", "sp": " ", "empty": "", "plus": "+", "asterisk": "*", "ba
 
 
 class _AsciiDocReader:
-    """Goes through the lines once; knows the attributes that were set so far."""
+    """Reads the lines in a single pass and keeps the attributes set so far."""
 
     def __init__(self, lines: list[str]) -> None:
         self.attributes: dict[str, str] = {}
@@ -105,7 +107,7 @@ class _AsciiDocReader:
             yield from self._text_line(line)
 
     def _note(self, line: str) -> bool:
-        """Return whether a line between blocks is a statement about the next block."""
+        """Return whether a line between blocks describes the next block."""
         if (match := _ATTRIBUTE.match(line)) is not None:
             self.attributes[match[1].strip("!").lower()] = (match[2] or "").strip()
         elif (match := _ANCHOR.match(line)) is not None:
@@ -146,7 +148,7 @@ class _AsciiDocReader:
         return Block(BlockKind.HEADING, shown, level, anchor)
 
     def _item_marker(self, mark: str) -> str:
-        """Return the label of an item, indented by the depth of its mark."""
+        """Return the label of an item, indented according to its depth."""
         kind = mark if mark[0] in "*-." else "1"
         if kind in self._depths:
             for deeper in self._depths[self._depths.index(kind) + 1 :]:
@@ -162,7 +164,7 @@ class _AsciiDocReader:
         return f"{indent}{self._counts[kind]}. " if mark[0] in ".<" else f"{indent}- "
 
     def _goes_on(self) -> bool:
-        """Return whether the next line that is not empty is an item of the same list."""
+        """Return whether the next non-empty line is an item of the same list."""
         following = self._lines[self._at] if self._at < len(self._lines) else ""
         return _ITEM.match(following) is not None or following == "+"
 
@@ -181,7 +183,7 @@ class _AsciiDocReader:
         self._style = self._title = ""
 
     def _picture(self, match: re.Match[str], title: str = "") -> Picture:
-        """Return a picture; its caption is its title, otherwise its alternative text."""
+        """Return a picture; its caption is its title or, if there is none, its alternative text."""
         stated = _IMAGE_TITLE.search(match[2])
         named = title or (self._plain(stated[1]) if stated else _name_alternative(match[2]))
         return Picture(named, match[1])
@@ -221,7 +223,7 @@ class _AsciiDocReader:
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; its title is the heading of the document, else its first heading."""
+    """Return the page; its title is the document title or, if there is none, the first heading."""
     text, warnings = decode(data)
     reader = _AsciiDocReader(text.split("\n")[:_MOST_LINES])
     blocks = tuple(reader.blocks())
@@ -242,9 +244,9 @@ def read(data: bytes, source: str) -> Page:
 
 
 def read_table(lines: Sequence[str], style: str, plain: Callable[[str], str]) -> list[list[Cell]]:
-    """Return the rows of a table whose block attributes are `style`.
+    """Return the rows of a table with the block attributes `style`.
 
-    Without a number of columns the first line has one row.
+    Without a number of columns, the first line is one row.
     """
     stated = _count_columns(style)
     first = next((line for line in lines if line.strip()), "")

@@ -1,4 +1,4 @@
-"""Writes the content of controls as text: labels of tabs, values of forms, named icons."""
+"""Converts the content of controls to text: labels of tabs, values of forms, names of icons."""
 
 from itertools import islice
 
@@ -16,7 +16,7 @@ _CHECKED = frozenset({"checkbox", "radio"})
 
 
 def name_icons(tree: LexborHTMLParser) -> None:
-    """Put the names of icons into the cells of tables that show nothing else."""
+    """Replace icons with their names in table cells that contain nothing else."""
     empty: dict[int, bool] = {}
     for icon in tree.css(_ICONS)[:_MOST]:
         cell = icon.parent
@@ -32,7 +32,7 @@ def name_icons(tree: LexborHTMLParser) -> None:
 
 
 def find_controlled(tree: LexborHTMLParser) -> frozenset[str]:
-    """Return the ids of the parts that a person opens by a control with a label."""
+    """Return the ids of the elements that a labelled control expands."""
     controlled: set[str] = set()
     for control in tree.css(_CONTROLS)[:_MOST]:
         if _read_start(control):
@@ -41,7 +41,7 @@ def find_controlled(tree: LexborHTMLParser) -> frozenset[str]:
 
 
 def place_tabs(tree: LexborHTMLParser) -> None:
-    """Put the label of each tab above the panel that it opens; the tabs are removed."""
+    """Insert the label of each tab above its panel, and remove the tabs."""
     tabs = tree.css(_TABS)[:_MOST]
     panels: dict[str, LexborNode] = {}
     for panel in tree.css("[id], [aria-labelledby]") if tabs else ():
@@ -61,7 +61,7 @@ def place_tabs(tree: LexborHTMLParser) -> None:
 
 
 def write_form_values(tree: LexborHTMLParser) -> None:
-    """Replace the fields of forms by the values that they show."""
+    """Replace form fields with the values that they show."""
     for field in tree.css("input, select, textarea"):
         value = _find_value(field)
         if value:
@@ -71,7 +71,7 @@ def write_form_values(tree: LexborHTMLParser) -> None:
 
 
 def _read_start(node: LexborNode) -> str:
-    """Return the first texts in an element on one line: enough for a label, in bounded time."""
+    """Return the first text in an element on one line: enough for a label, in bounded time."""
     nodes = islice(node.traverse(include_text=True), _MOST_NODES)
     texts = (node.text_content or "" for node in nodes if node.tag == "-text")
     return " ".join("".join(texts).split())[:_LONGEST_LABEL]

@@ -1,4 +1,4 @@
-"""Removes from a tree the elements that a reader of the page does not see."""
+"""Removes elements that a reader of the page does not see."""
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
@@ -37,7 +37,7 @@ class _Removal:
             self._remove(node)
 
     def open_panels(self) -> None:
-        """Look into the panels whose tabs are still there, now that hidden tabs are gone."""
+        """Process the panels whose tabs still exist after hidden tabs have been removed."""
         panels, self._panels = self._panels, []
         controlled = find_controlled(self._tree) if panels else frozenset()
         for panel, outer in panels:
@@ -75,10 +75,10 @@ class _Removal:
 
 
 def remove_hidden(tree: LexborHTMLParser) -> int:
-    """Remove hidden elements and texts; return the number of removed words.
+    """Remove hidden elements and text; return the number of removed words.
 
-    Hidden panels of tabs are kept if the page shows a tab for each of them, and so is content that
-    a person opens with a control.
+    Hidden tab panels are kept if the page shows a tab for each of them, and so is content that a
+    labelled control expands.
     """
     removal = _Removal(tree)
     root = tree.root
@@ -89,7 +89,7 @@ def remove_hidden(tree: LexborHTMLParser) -> int:
 
 
 def _apply_stylesheets(tree: LexborHTMLParser) -> dict[int, dict[str, str]]:
-    """Return the styles that the page's own style sheets give to its elements."""
+    """Return the styles that the page's embedded style sheets assign to its elements."""
     css = "\n".join(node.text() for node in tree.css("style"))
     stylesheets: dict[int, dict[str, str]] = {}
     for rule in sorted(parse_rules(css), key=lambda rule: rule.rank) if css else ():
@@ -103,7 +103,7 @@ def _apply_stylesheets(tree: LexborHTMLParser) -> dict[int, dict[str, str]]:
 
 
 def _has_tab(panel: LexborNode) -> bool:
-    """Return whether the page shows a tab near the panel for each of its panels."""
+    """Return whether the page shows a tab for each panel near this one."""
     around = panel.parent
     for _ in range(_TABS_AROUND):
         if around is None:

@@ -67,7 +67,7 @@ _FURNITURE = (".toc-macro", ".hidden", ".expand-control-icon")
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """The visible content of a piece of HTML, its links to the web, and the amount of hidden
+    """The visible content of an HTML fragment, its links to the web, and the amount of hidden
     text.
     """
 
@@ -77,7 +77,7 @@ class Fragment:
 
 
 class BlockWriter:
-    """Collects text until a block ends; `enter` states whether to visit the children of an
+    """Collects text until a block ends; `enter` returns whether to visit the children of an
     element.
     """
 
@@ -140,7 +140,7 @@ class BlockWriter:
             self._markers.pop()
 
     def flush(self) -> None:
-        """End the block that is being written."""
+        """End the current block."""
         is_link = self._is_link
         text = self._line()
         if not text:
@@ -156,7 +156,7 @@ class BlockWriter:
             self._markers[-1] = " " * len(self._markers[-1])
 
     def take_blocks(self) -> Sequence[Block]:
-        """Return the blocks written since the last time."""
+        """Return the blocks written since the last call."""
         taken, self._written = self._written, []
         return taken
 
@@ -209,7 +209,7 @@ class BlockWriter:
         return text
 
     def _end_term(self) -> None:
-        """Write a term that no text explains."""
+        """Write a term that has no definition."""
         term, self._term = self._term, ""
         if term:
             self._written.append(Block(BlockKind.TEXT, term))
@@ -223,7 +223,9 @@ class BlockWriter:
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; its title is its first heading, otherwise the title in its head."""
+    """Return the page; its title is its first heading or, if there is none, the title in its
+    head.
+    """
     text, warnings = decode(data, find_charset(data))
     text = _SERVER_CODE.sub("", text)
     refuse_depth(text)
@@ -251,14 +253,16 @@ def read(data: bytes, source: str) -> Page:
 
 
 def count_hidden(words: int) -> tuple[LeftOut, ...]:
-    """Return how many words were left out because no reader of the page sees them."""
+    """Return the number of words that were left out because readers of the page do not see them."""
     if words < _LEAST_WORDS:
         return ()
     return (LeftOut("word", words, "hidden from readers of the page"),)
 
 
 def read_fragment(markup: str) -> Fragment:
-    """Return the content of HTML that is a document as a whole, without a website around it."""
+    """Return the content of an HTML fragment that is a document as a whole, without a surrounding
+    website.
+    """
     refuse_depth(markup)
     tree = LexborHTMLParser(markup)
     name_icons(tree)
@@ -271,13 +275,13 @@ def read_fragment(markup: str) -> Fragment:
 
 
 def find_charset(data: bytes) -> str | None:
-    """Return the encoding that a page states in its head, or None."""
+    """Return the encoding declared in the head of a page, or None."""
     stated = _CHARSET.search(data[:2048])
     return stated[1].decode("ascii") if stated else None
 
 
 def refuse_depth(text: str) -> None:
-    """Raise `WrongFormatError` where the parser would take more than linear time."""
+    """Raise `WrongFormatError` if parsing would take more than linear time."""
     depth = 0
     for tag in _TAG.finditer(text):
         if tag[2].lower() not in _UNCOUNTED:
@@ -287,10 +291,10 @@ def refuse_depth(text: str) -> None:
 
 
 def find_pictures(node: LexborNode) -> Iterator[Picture]:
-    """Yield the picture of an element; its caption is that of its figure, otherwise its alternative
-    text.
+    """Yield the picture of an element; its caption is that of its figure or, if there is none, its
+    alternative text.
 
-    A picture embedded in its address is decoded; none is fetched.
+    A picture embedded in its URL is decoded; pictures are never fetched.
     """
     address = (node.attributes.get("src") or "").strip()
     figure, caption = node.parent, None
@@ -309,10 +313,10 @@ def find_pictures(node: LexborNode) -> Iterator[Picture]:
 
 
 def find_exported_page(tree: LexborHTMLParser) -> tuple[str, LexborNode] | None:
-    """Return title and content of an exported page; None where the page is none.
+    """Return the title and content of an exported page, or None if the page is not an export.
 
     The export puts the name of the space before the title ("Operations : Backups"), and the path of
-    the page, its author, its attachments and its date around the content: they are left out, as is
+    the page, its author, its attachments and its date around the content. These are left out, as is
     the generated list of the page's headings.
     """
     content, title = tree.css_first(_CONTENT), tree.css_first(_TITLE)
@@ -373,7 +377,9 @@ def _main(tree: LexborHTMLParser) -> LexborNode | None:
 
 
 def _is_main(tree: LexborHTMLParser, part: LexborNode) -> bool:
-    """Return whether a part is the content: all else, or an article with most of the text."""
+    """Return whether an element contains all of the content, or is an article with most of the
+    text.
+    """
     if part.tag != "article":
         return True
     headings = len(tree.css("h1")), len(part.css("h1"))
@@ -415,7 +421,9 @@ def _keywords(tree: LexborHTMLParser) -> tuple[str, ...]:
 
 
 def _write_span(code: str) -> str:
-    """Return code with its own spaces, between more backticks than follow each other in it."""
+    """Return inline code with its spaces, delimited by more backticks than any run of backticks in
+    it.
+    """
     code = " ".join(line.strip() for line in code.strip("\n").split("\n"))
     ticks = "`" * (max(map(len, _TICKS.findall(code)), default=0) + 1)
     border = " " if code.startswith("`") or code.endswith("`") else ""
@@ -427,8 +435,8 @@ def _join_line(parts: Iterable[Span]) -> str:
 
 
 def _find_script(node: LexborNode) -> Script | None:
-    """Return the position of the text in an element (raised or lowered); None if it is not
-    changed.
+    """Return the vertical position of the text in an element (raised or lowered), or None if it is
+    unchanged.
     """
     script = _SCRIPTS.get(node.tag or "")
     if script is not Script.RAISED:
@@ -474,7 +482,7 @@ def _read_line(top: LexborNode) -> str:
 
 
 def _is_in_link(node: LexborNode) -> bool:
-    """Return whether a text is in a link: at most a few elements deep in it."""
+    """Return whether text is in a link, searching only a few enclosing elements."""
     parent = node.parent
     for _ in range(_DEEPEST_IN_LINK):
         if parent is None or parent.tag == "a":
@@ -505,7 +513,7 @@ def _code(node: LexborNode) -> Block | None:
 
 
 def _rows(table: LexborNode) -> Iterator[list[Cell]]:
-    """Yield the rows of a table; those of a table in a cell are unfolded."""
+    """Yield the rows of a table; tables inside cells are flattened."""
     for row in _list_rows(table):
         cells = [cell for cell in row.iter() if cell.tag in ("td", "th")]
         inner = [cell.css_first("table") for cell in cells]
@@ -516,7 +524,7 @@ def _rows(table: LexborNode) -> Iterator[list[Cell]]:
 
 
 def _list_rows(table: LexborNode) -> list[LexborNode]:
-    """Return the rows of a table without those of the tables inside it."""
+    """Return the rows of a table, without those of nested tables."""
     rows: list[LexborNode] = []
     for row in table.css("tr"):
         owner = row.parent
@@ -528,7 +536,7 @@ def _list_rows(table: LexborNode) -> list[LexborNode]:
 
 
 def _read_rows(table: LexborNode) -> list[list[Cell]]:
-    """Return the rows of a table; the tables inside it are texts."""
+    """Return the rows of a table; nested tables become text."""
     return [
         [_cell(cell) for cell in row.iter() if cell.tag in ("td", "th")]
         for row in _list_rows(table)

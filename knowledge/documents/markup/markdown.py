@@ -1,9 +1,9 @@
-"""Reads Markdown and MDX: markdown-it writes HTML, which the HTML reader reads.
+"""Reads Markdown and MDX: markdown-it generates HTML, which is read by the HTML reader.
 
 Supported are CommonMark, tables, and extensions of documentation generators: notes and tabs (`!!!
 note`, `=== "Tab"`, `<TabItem>`), containers (`:::tip Title`, `/// note`), directives and roles of
 MyST, attributes (`{ #id .class }`), tables of contents, footnotes, abbreviations and shortcodes.
-Imports and exports of MDX are left out, and captions of its components are text; no code is run.
+MDX imports and exports are left out, and captions of components become text; no code is run.
 """
 
 import re
@@ -117,7 +117,7 @@ _BOXES = frozenset(_BOX_NAMES.split(" "))
 
 
 class _Writer(RendererHTML):
-    """Writes tokens as HTML; the name of a method is the type of its token."""
+    """Writes tokens as HTML; each method is named after the token type that it writes."""
 
     def heading_open(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env
@@ -146,7 +146,9 @@ class _Writer(RendererHTML):
         return f"<code>{escape(content)}</code>"
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
-        """Write a picture with its alternative text, marked because it is not a sentence."""
+        """Write a picture with its alternative text, which is marked because it is not a
+        sentence.
+        """
         token = tokens[idx]
         name = escape(" ".join(self.renderInlineAsText(token.children, options, env).split()))
         source = escape(str(token.attrs["src"]))
@@ -177,14 +179,14 @@ class _Writer(RendererHTML):
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; its title is stated in front, or its first heading, or empty."""
+    """Return the page; its title comes from the front matter or the first heading, or is empty."""
     text, warnings = decode(data)
     return read_text(text, source, warnings)
 
 
 @dataclass(slots=True)
 class _Note:
-    """An open note: the indent of its mark, as read and as written, and that of its text."""
+    """An open note: the indentation of its marker, as read and as written, and that of its text."""
 
     read: int
     written: str
@@ -192,7 +194,7 @@ class _Note:
 
 
 def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
-    """Return the page of a text that is clean already."""
+    """Return the page of text that has already been cleaned."""
     front, body = front_matter.take(text)
     if front.unclear_groups:
         raise WrongFormatError(f"who may read it is unclear: {front.unclear_groups}")
@@ -214,12 +216,12 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
 
 
 def blocks_of(markdown: str) -> tuple[Block, ...]:
-    """Return the blocks of a text in Markdown."""
+    """Return the blocks of Markdown text."""
     return _read(markdown).blocks
 
 
 def _add_fields(blocks: tuple[Block, ...], fields: tuple[str, ...]) -> tuple[Block, ...]:
-    """Return blocks with further fields of the front matter below the title."""
+    """Return the blocks, with additional front matter fields below the title."""
     if not fields:
         return blocks
     at = 1 if blocks and blocks[0].level == 1 else 0
@@ -227,7 +229,7 @@ def _add_fields(blocks: tuple[Block, ...], fields: tuple[str, ...]) -> tuple[Blo
 
 
 def _count_shortcodes(body: str) -> tuple[LeftOut, ...]:
-    """Return the number of shortcodes whose text only the website's generator knows."""
+    """Return the number of shortcodes that only the website's generator can expand."""
     names = [match[1] for match in _VALUE.finditer(body) if not _SHORTCODE_LABEL.search(match[0])]
     closed = {name[1:] for name in names if name.startswith("/")}
     alone = [name for name in names if not name.startswith("/") and name not in closed]
@@ -260,7 +262,9 @@ def _make_parser(*, with_emphasis: bool = True) -> MarkdownIt:
 
 
 def _parse_inline(state: StateCore) -> None:
-    """Parse the text of each block in parts: a bracket without an end is looked for in one part."""
+    """Parse the text of each block in parts, so that the search for a closing bracket is limited to
+    one part.
+    """
     for token in state.tokens:
         # A line of a megabyte is not prose: each star would be a token.
         parser = _make_parser(with_emphasis=len(token.content) <= _LONGEST_PROSE)
@@ -271,7 +275,9 @@ def _parse_inline(state: StateCore) -> None:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Yield a text in parts if its brackets would take too long; no tag of HTML is divided."""
+    """Yield text in parts if parsing its brackets would take too long; HTML tags are never
+    divided.
+    """
     start = 0
     while text.count("[", start) * (len(text) - start) > _MOST_STEPS:
         end = text.rfind(" ", start, start + _LONGEST_PART) + 1 or start + _LONGEST_PART
@@ -302,7 +308,7 @@ def _write_icons(content: str, *, is_last: bool) -> str:
 
 
 def _find_role(tokens: Sequence[Token], idx: int) -> str:
-    """Return the role at the end of a text before code, such as `{ref}`, or an empty text."""
+    """Return the role before inline code, such as `{ref}`, or an empty string."""
     is_before_code = idx + 1 < len(tokens) and tokens[idx + 1].type == "code_inline"
     text = tokens[idx].content[-50:] if is_before_code and tokens[idx].type == "text" else ""
     match = _ROLE.search(text)
@@ -321,7 +327,7 @@ def _describe_fence(info: str) -> str:
 
 
 def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
-    """Write a fence that is a box, a tab or the like, as documentation generators have them."""
+    """Write a fence that is a directive of a documentation generator, such as a box or a tab."""
     match = _OPTION_LINES.match(content)
     body = content if match is None else content[match.end() :]
     options = dict(_OPTION.findall("" if match is None else match[0]))
@@ -342,7 +348,7 @@ def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
 
 
 def _write_list_table(caption: str, body: str, env: _Env) -> str:
-    """Write a list of lists as the table that it is: `* -` begins a row, `-` a cell."""
+    """Write a nested list as a table: `* -` begins a row, `-` a cell."""
     rows: list[list[list[str]]] = []
     for line in body.split("\n")[:_MOST_INNER]:
         match = _LIST_ITEM.match(line)
@@ -362,7 +368,7 @@ def _write_list_table(caption: str, body: str, env: _Env) -> str:
 
 
 def _close_tags(markup: str, env: _Env) -> str:
-    """Return HTML in which unclosed elements do not hide the rest of the page."""
+    """Return HTML in which unclosed elements cannot hide the rest of the page."""
 
     def escape_open(match: re.Match[str]) -> str:
         end = f"</{match[1].lower()}"
@@ -376,7 +382,7 @@ def _close_tags(markup: str, env: _Env) -> str:
 
 
 def _remove_modules(lines: Sequence[str]) -> Iterator[str]:
-    """Yield lines without the imports, exports and comments (`{/* ... */}`) of MDX."""
+    """Yield the lines without MDX imports, exports and comments (`{/* ... */}`)."""
     last = max((at for at, line in enumerate(lines) if "*/}" in line), default=-1)
     fence: str | None = None
     is_module = is_comment = False
@@ -392,7 +398,7 @@ def _remove_modules(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _place_footnotes(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines in which a footnote follows the paragraph, item or table that refers to it."""
+    """Return the lines with each footnote after the paragraph, item or table that refers to it."""
     if not any(map(_FOOTNOTE.match, lines)):
         return lines
     footnotes, others = _take_footnotes(lines)
@@ -400,9 +406,9 @@ def _place_footnotes(lines: Sequence[str]) -> Sequence[str]:
 
 
 def _take_footnotes(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
-    """Return the lines of the footnotes by their names, and all other lines.
+    """Return the lines of each footnote by name, and all other lines.
 
-    Further lines of a footnote are indented. A footnote without a reference stays where it is.
+    Continuation lines of a footnote are indented. A footnote without a reference stays where it is.
     """
     referred = {name for line in lines if not _FOOTNOTE.match(line) for name in _find_marks(line)}
     footnotes: dict[str, list[str]] = {}
@@ -427,7 +433,7 @@ def _take_footnotes(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[st
 
 
 def _continues(before: str, line: str) -> bool:
-    """Return whether a line of a footnote is followed by another one of it."""
+    """Return whether a line continues a footnote, given the line before it."""
     if not line.strip() or line.startswith(("\t", " " * _FOOTNOTE_INDENT)):
         return True
     begins_block = _BLOCK_BEGIN.match(line) or _ITEM.match(line) or _FOOTNOTE.match(line)
@@ -435,7 +441,9 @@ def _continues(before: str, line: str) -> bool:
 
 
 def _insert_footnotes(lines: Iterable[str], footnotes: dict[str, list[str]]) -> Iterator[str]:
-    """Yield lines with each footnote behind the first block that refers to it; empties them."""
+    """Yield the lines with each footnote after the first block that refers to it; empties
+    `footnotes`.
+    """
     waiting: list[str] = []
     fence: str | None = None
     indent = 0
@@ -465,12 +473,12 @@ def _insert_footnotes(lines: Iterable[str], footnotes: dict[str, list[str]]) -> 
 
 
 def _find_marks(line: str) -> list[str]:
-    """Return the names of the footnotes that a line outside of code refers to."""
+    """Return the names of the footnotes to which a line outside of code refers."""
     return _FOOTNOTE_MARK.findall(_blank_code(line)) if "[^" in line else []
 
 
 def _cut_comments(line: str, *, is_comment: bool) -> tuple[str, bool]:
-    """Return a line without comments, and whether it ends in one; code has none."""
+    """Return a line without comments, and whether a comment is still open; code has no comments."""
     bare, kept, at = _blank_code(line), "", 0
     while at < len(line):
         place = line.find("*/}", at) if is_comment else bare.find("{/*", at)
@@ -483,7 +491,7 @@ def _cut_comments(line: str, *, is_comment: bool) -> tuple[str, bool]:
 
 
 def _blank_code(line: str) -> str:
-    """Return a line of the same length with spaces in place of its spans of code."""
+    """Return a line of the same length with its inline code replaced by spaces."""
     parts: list[str] = []
     end = 0
     runs = [match.span() for match in _TICKS.finditer(line)]
@@ -498,7 +506,7 @@ def _blank_code(line: str) -> str:
 
 
 def _unfold_notes(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines in which a note or a tab is a definition: its title and its content."""
+    """Yield the lines with notes and tabs as definitions of a title and its content."""
     notes: list[_Note] = []
     fence: str | None = None
     is_in_list = False
@@ -528,12 +536,14 @@ def _unfold_notes(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _end_note(note: _Note, fence: str | None) -> tuple[str, ...]:
-    """Return the lines that end a note, and code in it that nothing has ended."""
+    """Return the lines that close a note, and a code fence in it that is still open."""
     return (f"{note.written}{fence or ''}", f"{note.written}</dd></dl>", "")
 
 
 def _find_note(line: str) -> str:
-    """Return the title of the note or tab that a line begins, else its kind, else nothing."""
+    """Return the title of the note or tab that a line opens, its kind if it has no title, or an
+    empty string.
+    """
     match = _NOTE.match(line)
     return "" if match is None else match[2] or match[1].capitalize()
 
@@ -543,7 +553,7 @@ def _count_indent(line: str) -> int:
 
 
 def _unfold_tabs(lines: Iterable[str]) -> list[str]:
-    """Return lines in which the label of each tab precedes its content, without indentation."""
+    """Return the lines with the label of each tab before its content, without indentation."""
     kept: list[str] = []
     margins: list[int | None] = []
     fence: str | None = None
@@ -566,7 +576,7 @@ def _unfold_tabs(lines: Iterable[str]) -> list[str]:
 
 
 def _find_tabs(line: str) -> list[re.Match[str]]:
-    """Return the tags of a line that has nothing but tags of tabs, else none."""
+    """Return the tab tags of a line that contains nothing else, or none."""
     parts = line.replace("><", ">\n<").split("\n") if len(line) <= _LONGEST_LINE_OF_TABS else []
     matches = [tag for tag in map(_TAB.match, parts) if tag is not None]
     return matches if len(matches) == len(parts) else []
@@ -627,7 +637,7 @@ def _write_container(match: re.Match[str]) -> Iterator[str]:
 
 
 def _name_box(name: str) -> str:
-    """Return the title of a box that states none: its kind, as its readers see it."""
+    """Return the title of a box without a stated one: its kind, as readers see it."""
     return name.capitalize() if name in _BOXES else ""
 
 
@@ -638,7 +648,7 @@ def _clean_line(line: str) -> str:
 
 
 def _write_shortcode(match: re.Match[str]) -> str:
-    """Return the label in a shortcode, such as that of a tab, as a separate line."""
+    """Return the label in a shortcode, such as that of a tab, on a separate line."""
     label = _SHORTCODE_LABEL.search(match[0])
     return f"\n\n{label[1] or label[2]}\n\n" if label is not None else ""
 
@@ -649,7 +659,7 @@ def _quote_style(match: re.Match[str]) -> str:
 
 
 def _follow_fence(fence: str | None, mark: str) -> str | None:
-    """Return the fence of code that is open after a mark of one, or None."""
+    """Return the code fence that is open after a fence marker, or None."""
     if fence is None:
         return mark
     return None if mark[0] == fence[0] and len(mark) >= len(fence) else fence

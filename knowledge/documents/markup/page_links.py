@@ -1,4 +1,4 @@
-"""Finds in a page of HTML where it leads: its links, its canonical address, its wishes."""
+"""Extracts from an HTML page its links, its canonical URL and its robots directives."""
 
 from dataclasses import dataclass
 
@@ -8,17 +8,17 @@ from knowledge.documents.decoding import decode
 from knowledge.documents.markup.html import find_charset, refuse_depth
 
 MOST_LINKS = 5000
-"""Links of one page that are followed."""
+"""Maximum number of links of one page that are followed."""
 MOST_PICTURES = 10
-"""Pictures of one page that are fetched."""
+"""Maximum number of pictures of one page that are fetched."""
 _LONGEST_LINK = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class PageLinks:
-    """The links and pictures of a page as written, relative to `base` or to its address.
+    """The links and pictures of a page as written, relative to `base` or to the URL of the page.
 
-    `robots` are the words of its `robots` elements in lower case, such as `noindex`.
+    `robots` are the directives in its `robots` elements in lower case, such as `noindex`.
     """
 
     links: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class PageLinks:
 
 
 def read_links(data: bytes) -> PageLinks:
-    """Return the links of a page; raises a `ReadingError` for data that is not text."""
+    """Return the links of a page; raises a `ReadingError` if the data are not text."""
     text, _ = decode(data, find_charset(data))
     refuse_depth(text)
     tree = LexborHTMLParser(text)

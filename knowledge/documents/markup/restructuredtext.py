@@ -41,7 +41,7 @@ _LISTINGS = frozenset(
     {"code-block", "code-tab", "sourcecode", "prompt", "parsed-literal", "ipython", "doctest"}
 )
 _VERSION_NOTES = frozenset({"versionadded", "versionchanged", "versionremoved", "deprecated"})
-"""Directives about a version, which are recognised by their names only."""
+"""Directives about a version; only their names identify them."""
 _DEEPEST_DIRECTIVE = 4
 _LONGEST_LINE = 8000
 _SETTINGS = {
@@ -58,7 +58,7 @@ _SETTINGS = {
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; raise `MissingExtraError` when docutils is not installed."""
+    """Return the page; raise `MissingExtraError` if docutils is not installed."""
     try:
         from docutils.core import publish_from_doctree
     except ImportError as error:
@@ -86,7 +86,7 @@ def _settings() -> dict[str, object]:
 
 
 def _parse(markup: str, depth: int = 0) -> "nodes.document":
-    """Return the tree of a text in which unknown directives are replaced by their content."""
+    """Return the document tree, in which unknown directives are replaced by their content."""
     from docutils import nodes
     from docutils.core import publish_doctree
 
@@ -136,7 +136,7 @@ def _write_code(info: str, text: str) -> "nodes.raw":
 
 
 def _simplify(tree: "nodes.document") -> None:
-    """Prepare a tree for the reader of HTML: code, boxes by their kinds, no marks of footnotes."""
+    """Prepare a tree for the HTML reader: code, boxes headed by their kind, no footnote marks."""
     from docutils import nodes
 
     for code in list(tree.findall(nodes.FixedTextElement)):
@@ -154,7 +154,7 @@ def _simplify(tree: "nodes.document") -> None:
 
 
 def _head_by_kind(box: "nodes.Element") -> "nodes.container":
-    """Return a box that states no title, headed by its kind, as readers see it."""
+    """Return a box without a stated title, headed by its kind, as readers see it."""
     from docutils import nodes
 
     kind = f"{type(box).__name__.capitalize()}:"
@@ -173,7 +173,7 @@ def _prepare(text: str) -> str:
 
 
 def _without_role(match: re.Match[str], raw: Collection[str]) -> str:
-    """Return the visible text of a role; raw output for another program is not text."""
+    """Return the visible text of a role; raw output for another format is not text."""
     role, text = match[1].rpartition(":")[2], match[2]
     if match[1] in raw:
         return ""
@@ -182,7 +182,7 @@ def _without_role(match: re.Match[str], raw: Collection[str]) -> str:
 
 
 def _split_line(line: str) -> Iterator[str]:
-    """Return the parts of a line; docutils refuses very long ones."""
+    """Return the parts of a line, because docutils rejects very long lines."""
     start = 0
     while len(line) - start > _LONGEST_LINE:
         space = line.rfind(" ", start + 1, start + _LONGEST_LINE)

@@ -1,4 +1,4 @@
-"""Keeps the cells of table rows that are longer than their header, which Markdown leaves out."""
+"""Keeps the cells of table rows that are longer than the header, which Markdown drops."""
 
 import re
 
@@ -8,9 +8,11 @@ _BAR = re.compile(r"(?<!\\)\|")
 
 
 def widen_tables(markdown: str, parser: MarkdownIt) -> str:
-    """Return a text in which a table has as many columns as its longest row; new ones are unnamed.
+    """Return text in which each table has as many columns as its longest row; added columns have no
+    name.
 
-    Rows become longer where code contains a bar: some generators of websites divide no code.
+    Rows become longer if code contains a vertical bar, because some website generators do not split
+    code.
     """
     if "|" not in markdown:
         return markdown

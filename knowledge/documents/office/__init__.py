@@ -1,1 +1,3 @@
-"""Readers of office files: zipped XML as Word, Excel, PowerPoint and e-books have it."""
+"""Readers of office files, which are zipped XML: Word, Excel, PowerPoint, OpenDocument and
+e-books.
+"""

@@ -1,8 +1,8 @@
 """Reads Word documents: headings, numbered clauses, lists, tables, code and footnotes.
 
-Proposed insertions are text and proposed deletions are not; hidden runs, fields' instructions and
-tables of contents are left out. The parts are read without a library for Word files, because those
-that are kept leave out insertions and the numbers that Word counts.
+Proposed insertions are read and proposed deletions are not; hidden runs, field instructions and
+tables of contents are left out. No Word library is used, because the maintained ones omit
+insertions and the numbers that Word generates.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -65,9 +65,10 @@ _STYLES_OF_CODE = ("code", "preformatted", "listing", "verbatim")
 
 @dataclass(frozen=True, slots=True)
 class ParagraphStyle:
-    """The meaning of a paragraph style; `level` is 0 for text, `list_id` empty outside of lists.
+    """The meaning of a paragraph style; `level` is 0 for text, and `list_id` is empty outside of
+    lists.
 
-    `name` is the id of the style. `list_level` is None if the style states none.
+    `name` is the id of the style. `list_level` is None if the style does not state one.
     """
 
     level: int = 0
@@ -81,9 +82,9 @@ class ParagraphStyle:
 
 @dataclass(slots=True)
 class Paragraph:
-    """A paragraph; `text` is one line with code in backticks, `raw` keeps spaces and breaks.
+    """A paragraph; `text` is one line with code in backticks, `raw` keeps spaces and line breaks.
 
-    `notes` name footnotes; `deleted` and `hidden` count passages that were left out.
+    `notes` are the ids of footnotes; `deleted` and `hidden` count passages that were left out.
     """
 
     text: str = ""
@@ -96,7 +97,9 @@ class Paragraph:
 
 
 class Styles:
-    """The styles of a document by their ids; unset properties are inherited from the base."""
+    """The styles of a document by id; properties that are not set are inherited from the base
+    style.
+    """
 
     def __init__(self, root: "Element | None") -> None:
         self._styles = {
@@ -106,7 +109,7 @@ class Styles:
         self._runs: dict[str, list[Element | None]] = {}
 
     def find(self, style_id: str) -> ParagraphStyle:
-        """Return the definition of a style; an unknown style has an empty one."""
+        """Return the definition of a style, or an empty one if the style is unknown."""
         if style_id not in self._found:
             self._found[style_id] = self._read(style_id)
         return self._found[style_id]
@@ -129,7 +132,9 @@ class Styles:
         )
 
     def is_on(self, properties: "Element | None", name: str) -> bool:
-        """Return whether the properties of a run, or the style that they name, have a property."""
+        """Return whether a property is set by the properties of a run or by the style to which they
+        refer.
+        """
         stated = [properties, *self._list_run_properties(get_value(properties, "rStyle") or "")]
         elements = (element for element in stated if find_child(element, name) is not None)
         return is_on(next(elements, None), name)
@@ -186,7 +191,7 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The context of a paragraph: its style, and its label in a list."""
+    """The context of a paragraph: its style, and its list label."""
 
     style: ParagraphStyle
     label: str | None
@@ -194,7 +199,9 @@ class _Place:
 
 
 class _DocxWriter:
-    """Writes the blocks of a body; knows the headings above and the lines of code so far."""
+    """Writes the blocks of a body; keeps track of the current headings and of open lines of
+    code.
+    """
 
     def __init__(
         self,
@@ -252,7 +259,7 @@ class _DocxWriter:
         return tuple(pictures)
 
     def _show_pictures(self, caption: str = "") -> Iterator[Block]:
-        """Yield the pictures before this place, the last one with its caption."""
+        """Yield the preceding pictures, the last one with its caption."""
         pictures, self._pictures = self._pictures, ()
         if pictures and caption:
             pictures = (*pictures[:-1], replace(pictures[-1], caption=caption))
@@ -333,9 +340,9 @@ class _DocxWriter:
             yield make_code(text)
 
     def _rows(self, table: "Element") -> Iterator[Sequence[Cell]]:
-        """Yield the rows of a table; a cell that goes on from the row above repeats its text.
+        """Yield the rows of a table; a cell that continues the row above repeats its text.
 
-        The rows of a table in a cell are unfolded.
+        Tables inside cells are flattened.
         """
         above: dict[int, str] = {}
         for row in _table_rows(table):
@@ -368,7 +375,7 @@ class _DocxWriter:
 
 @dataclass(slots=True)
 class _Run:
-    """Text of one typeface."""
+    """Text in one typeface."""
 
     span: Span
     is_code: bool = False
@@ -377,7 +384,9 @@ class _Run:
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; its title is its first heading, otherwise that of its properties."""
+    """Return the page; its title is its first heading or, if there is none, that in its
+    properties.
+    """
     archive = ZippedXml(data, _EXPECTED)
     main = archive.find_related("", "officeDocument") or "word/document.xml"
     body = find_child(archive.parse(main), "body")
@@ -405,10 +414,11 @@ def read(data: bytes, source: str) -> Page:
 
 
 def walk_body(parent: "Element | None", *, inside_tables: bool = False) -> "Iterator[Element]":
-    """Yield the paragraphs and tables of a body or a cell in order, also those in controls.
+    """Yield the paragraphs and tables of a body or a cell in order, including those in content
+    controls.
 
-    Text boxes follow the paragraph that they are anchored at. With `inside_tables` a table is
-    replaced by its paragraphs. A file that is a part of the body is yielded, too (`altChunk`).
+    Text boxes follow the paragraph to which they are anchored. With `inside_tables`, a table is
+    replaced by its paragraphs. Files that are part of the body (`altChunk`) are yielded, too.
     """
     ends = {"p", "altChunk"} if inside_tables else {"p", "altChunk", "tbl"}
     for element in _walk_shown(parent, ends):
@@ -449,7 +459,7 @@ def read_paragraph(element: "Element", styles: Styles) -> Paragraph:
 
 
 def is_typeface_of_code(properties: "Element | None") -> bool:
-    """Return whether runs with these properties are set in a typeface of code."""
+    """Return whether runs with these properties are set in a monospaced typeface."""
     name = _find_typeface(properties).lower()
     return any(typeface in name for typeface in _TYPEFACES_OF_CODE)
 
@@ -457,7 +467,7 @@ def is_typeface_of_code(properties: "Element | None") -> bool:
 def _list_web_links(
     body: "Element | None", addresses: Mapping[str, str], styles: "Styles"
 ) -> Iterator[tuple[str, str]]:
-    """Yield the label of each link to the web that is not deleted, and its address."""
+    """Yield the label and URL of each web link that is not deleted."""
     for link in find_all(body, "hyperlink"):
         address = addresses.get(get_attribute(link, "id") or "")
         label = read_paragraph(link, styles).text
@@ -471,7 +481,7 @@ def _parse_related(archive: ZippedXml, main: str, kind: str) -> "Element | None"
 
 
 def _read_notes(archive: ZippedXml, main: str, styles: "Styles") -> dict[str, str]:
-    """Return the footnotes and endnotes by their kind and id."""
+    """Return the footnotes and endnotes by kind and id."""
     notes: dict[str, str] = {}
     for kind in ("footnote", "endnote"):
         for note in find_children(_parse_related(archive, main, f"{kind}s"), kind):
@@ -482,7 +492,7 @@ def _read_notes(archive: ZippedXml, main: str, styles: "Styles") -> dict[str, st
 
 
 def _read_headers(archive: ZippedXml, main: str, styles: "Styles") -> Iterator[Block]:
-    """Yield the lines of the headers and footers of pages, each of them once."""
+    """Yield the lines of page headers and footers, without duplicates."""
     parts = (
         relation.target
         for relation in archive.relationships(main).values()
@@ -500,20 +510,20 @@ def _read_headers(archive: ZippedXml, main: str, styles: "Styles") -> Iterator[B
 
 
 def _skip_columns(properties: "Element | None", name: str) -> list[Cell]:
-    """Return an empty cell for the columns that a row leaves out at its beginning."""
+    """Return empty cells for the columns that a row omits at its beginning."""
     count = to_number(get_value(properties, name))
     return [Cell("", count)] if count else []
 
 
 def _find_framed(table: "Element") -> "Element | None":
-    """Return the only cell of a table that is a frame around other tables, or None."""
+    """Return the only cell of a table that merely frames other tables, or None."""
     cells = [cell for row in _table_rows(table) for cell in _row_cells(row)]
     is_frame = len(cells) == 1 and next(find_all(cells[0], "tbl"), None) is not None
     return cells[0] if is_frame else None
 
 
 def _is_initial(paragraph: "Element") -> bool:
-    """Return whether a paragraph is the large first letter of the next one."""
+    """Return whether a paragraph is a drop cap, the large first letter of the next one."""
     frame = find_child(paragraph, "pPr", "framePr")
     return frame is not None and (get_attribute(frame, "dropCap") or "none") != "none"
 
@@ -523,7 +533,7 @@ def _table_rows(table: "Element") -> Iterator["Element"]:
 
 
 def _row_cells(row: "Element") -> Iterator["Element"]:
-    """Yield the cells of a row, also those in controls and proposed insertions."""
+    """Yield the cells of a row, including those in content controls and proposed insertions."""
     return (child for child in _unwrap(row) if local_name(child.tag) == "tc")
 
 
@@ -537,7 +547,7 @@ def _unwrap(parent: "Element") -> Iterator["Element"]:
 
 
 def _looks_like_heading(paragraph: Paragraph, place: _Place) -> bool:
-    """Return whether a line is a heading that somebody made by hand: short and bold throughout."""
+    """Return whether a line is an unstyled heading: short and bold throughout."""
     text = paragraph.text
     return (
         paragraph.is_bold
@@ -549,7 +559,7 @@ def _looks_like_heading(paragraph: Paragraph, place: _Place) -> bool:
 
 
 def _walk_shown(parent: "Element | None", ends: Collection[str]) -> "Iterator[Element]":
-    """Yield the first elements of these names on each branch, without what is not shown."""
+    """Yield the first elements with these names on each branch, without invisible content."""
     waiting = list(reversed(parent)) if parent is not None else []
     while waiting:
         element = waiting.pop()

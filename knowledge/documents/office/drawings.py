@@ -1,6 +1,4 @@
-"""Reads the parts drawn beside a document's text: charts, diagrams (SmartArt), formulas and
-shapes.
-"""
+"""Reads graphical parts of a document: charts, diagrams (SmartArt), formulas and shapes."""
 
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -131,7 +129,7 @@ def _find_first(parent: "Element", *names: str) -> "Element | None":
 
 
 def _read_points(parent: "Element | None") -> dict[int, str]:
-    """Return the points that a chart stores, by their numbers, as it shows them."""
+    """Return the data points stored in a chart, by number, in their displayed form."""
     code = next((child.text or "" for child in find_all(parent, "formatCode")), "")
     points: dict[int, str] = {}
     for point in find_all(parent, "pt"):

@@ -1,4 +1,4 @@
-"""Reads e-books (EPUB): their chapters in reading order, as the HTML that they are."""
+"""Reads e-books (EPUB): their chapters, which are HTML, in reading order."""
 
 import posixpath
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _MOST_CHAPTERS = 5_000
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page: all chapters in order, anchors named by file and place."""
+    """Return the page: all chapters in order; anchors consist of file and location."""
     archive = ZippedXml(data, _EXPECTED)
     container = archive.parse("META-INF/container.xml")
     package = next(
@@ -79,7 +79,7 @@ def _chapters(root: "Element", folder: str) -> Iterator[str]:
 
 
 def _show(block: Block, chapter: str, archive: ZippedXml) -> Block:
-    """Return a block with the pictures of the book that it names."""
+    """Return a block with the pictures of the book to which it refers."""
     if not block.pictures:
         return block
     folder = posixpath.dirname(chapter)

@@ -51,7 +51,9 @@ _NAMES = Path(__file__).with_name("date_names.toml")
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """A part of a section; `kind` is that of `_TOKENS`, `digit` for a place of a number."""
+    """A part of a section; `kind` is one of those in `_TOKENS`, such as `digit` for a digit
+    placeholder.
+    """
 
     kind: str
     text: str
@@ -64,14 +66,14 @@ class _Token:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A section: its tokens, its condition, and the language of its names of months."""
+    """A section: its tokens, its condition, and the language of its month names."""
 
     tokens: tuple[_Token, ...]
     condition: "Callable[[float], bool] | None" = None
     language: str = ""
 
     def has(self, kind: str) -> bool:
-        """Return whether a token is of a kind."""
+        """Return whether a section has a token of a kind."""
         return any(token.kind == kind for token in self.tokens)
 
 
@@ -88,7 +90,7 @@ class _Moment:
 
 
 def find_format(number: int, custom: dict[int, str]) -> str:
-    """Return the format of a style by its number; empty for a general one."""
+    """Return the number format with a number; empty for the general format."""
     return custom.get(number, _BUILT_IN.get(number, ""))[:_LONGEST_FORMAT]
 
 
@@ -110,7 +112,7 @@ def format_number(value: str, code: str, *, since_1904: bool = False) -> str:
 
 
 def format_text(text: str, code: str) -> str:
-    """Return a text as its format shows it: the fourth section, or one with `@`."""
+    """Return text in a format: the fourth section, or one with `@`."""
     sections = _parse(code)
     section = sections[-1] if sections else None
     if section is None or not (len(sections) > 3 or section.has("text")):
@@ -157,14 +159,14 @@ def _make_token(match: re.Match[str]) -> _Token | None:
 
 
 def _as_date(token: _Token) -> _Token:
-    """Return a token of a date, in which digit placeholders are literals."""
+    """Return a token of a date format, in which digit placeholders are literals."""
     if token.kind in ("date", "noon"):
         return _Token("date", token.text)
     return token if token.kind in ("elapsed", "literal") else _Token("literal", token.text)
 
 
 def _join_places(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
-    """Return the tokens of a number; a denominator that is a number is one token."""
+    """Return the tokens of a number format; a denominator that is a number becomes one token."""
     at = next((at for at, token in enumerate(tokens) if token.kind == "slash"), len(tokens))
     behind = tokens[at + 1 :]
     size = next(
@@ -272,7 +274,7 @@ def _digits_of(written: str, tokens: Sequence[_Token]) -> str:
 
 
 def _fill(value: Decimal, tokens: Sequence[_Token]) -> str:
-    """Return a number in the places of its format."""
+    """Return a number in the placeholders of its format."""
     point = next((at for at, token in enumerate(tokens) if token.kind == "point"), len(tokens))
     whole = [at for at, token in enumerate(tokens[:point]) if token.kind == "digit"]
     decimals = [at for at in range(point, len(tokens)) if tokens[at].kind == "digit"]
@@ -302,7 +304,7 @@ def _show(at: int, token: _Token, shown: dict[int, str]) -> str:
 def _place_whole(
     digits: str, tokens: Sequence[_Token], places: Sequence[int], *, is_grouped: bool
 ) -> dict[int, str]:
-    """Return the text of each place before the decimal point; the first one takes all further
+    """Return the text of each placeholder before the decimal point; the first one takes all further
     digits.
     """
     shown: dict[int, str] = {}
@@ -318,7 +320,9 @@ def _place_whole(
 
 
 def _group(text: str, number: int) -> str:
-    """Return digits with commas; the last one has `number` digits behind it in the whole."""
+    """Return digits with thousands separators; the last one is followed by `number` further
+    digits.
+    """
     parts = [
         f"{digit}," if (number + offset) % 3 == 0 and number + offset else digit
         for offset, digit in enumerate(reversed(text))
@@ -327,7 +331,9 @@ def _group(text: str, number: int) -> str:
 
 
 def _place_decimals(digits: str, tokens: Sequence[_Token], places: Sequence[int]) -> dict[int, str]:
-    """Return the text of each place after the decimal point; trailing zeros depend on the place."""
+    """Return the text of each placeholder after the decimal point, which determines trailing
+    zeros.
+    """
     shown: dict[int, str] = {}
     is_end = True
     for at, digit in reversed(list(zip(places, digits, strict=False))):
@@ -415,7 +421,7 @@ def _find_moment(number: float, places: int, *, since_1904: bool) -> _Moment:
 
 
 def _find_minutes(tokens: Sequence[_Token]) -> frozenset[int]:
-    """Return the tokens `m` that are minutes: behind hours, or before seconds."""
+    """Return the tokens `m` that mean minutes: after hours, or before seconds."""
     signs = [
         (at, token.text[0].lower())
         for at, token in enumerate(tokens)
@@ -475,7 +481,7 @@ def _write_day(sign: str, size: int, moment: _Moment, language: str) -> str:
 
 
 def _find_name(sign: str, moment: _Moment, language: str, *, is_short: bool) -> str:
-    """Return the name of the month or of the weekday; other languages are not abbreviated."""
+    """Return the name of a month or weekday; only English names are abbreviated."""
     place = moment.month - 1 if sign == "m" else moment.weekday
     code = _find_language(language)
     name = _read_names()[code]["months" if sign == "m" else "days"].split()[place]
@@ -488,9 +494,9 @@ def _read_names() -> dict[str, dict[str, str]]:
 
 
 def _find_language(stated: str) -> str:
-    """Return the language of the names; empty for one whose names are not known.
+    """Return the language of the names; empty if its names are not known.
 
-    `stated` is a tag (`de-DE`) or a number of Windows, whose last four digits are the language.
+    `stated` is a tag (`de-DE`) or a Windows locale number, whose last four digits are the language.
     """
     number = stated.partition(",")[0][-4:]
     if all(digit in hexdigits for digit in number):

@@ -1,7 +1,7 @@
 """Reads files of LibreOffice and other programs in the OpenDocument format: text, sheets, slides.
 
-Deleted text that is only tracked, comments, tables of contents, and hidden text, sheets, rows and
-slides are left out. Values of sheets are written as the sheet shows them, which the format states.
+Tracked deletions, comments, tables of contents, and hidden text, sheets, rows and slides are left
+out. Cell values are written as displayed, because the file contains that form.
 """
 
 from collections.abc import Iterator
@@ -96,12 +96,12 @@ class _Styles:
             self._captions.add(name)
 
     def find_start(self, list_style: str, level: int) -> int:
-        """Return the number of the first item of a list at a level, from 1."""
+        """Return the number of the first item of a list at a 1-based level."""
         element = self._numbered.get(list_style, {}).get(level)
         return 1 if element is None else _count(element, "start-value")
 
     def label(self, list_style: str, level: int, number: int) -> str:
-        """Return the label of an item of a list at a level, from 1: `2.`, `(a)`, `-`."""
+        """Return the label of a list item at a 1-based level: `2.`, `(a)`, `-`."""
         element = self._numbered.get(list_style, {}).get(level)
         if element is None:
             return "-"
@@ -124,7 +124,7 @@ class _Styles:
 
 @dataclass(slots=True)
 class _List:
-    """An open list: its style, and how far it has counted."""
+    """An open list: its style, and the number reached so far."""
 
     style: str
     count: int = 0
@@ -317,7 +317,7 @@ class _Reader:
             ]
 
     def _cell(self, cell: "Element") -> str:
-        """Return the text of a cell, and its note in brackets."""
+        """Return the text of a cell, with its note in brackets."""
         texts: list[str] = []
         notes: list[str] = []
         waiting = [(child, texts) for child in reversed(list(cell))]
@@ -366,7 +366,9 @@ class _Reader:
             number += times if not cells else max(0, times - _MOST_REPEATED)
 
     def _sheet_cells(self, row: "Element", merged: dict[int, tuple[str, int]]) -> dict[int, str]:
-        """Return the texts of a row; a merged cell belongs to every row and column it spans."""
+        """Return the texts of a row; a merged cell belongs to every row and column that it
+        spans.
+        """
         cells = {column: text for column, (text, _) in merged.items()}
         merged.update({column: (text, left - 1) for column, (text, left) in merged.items()})
         for column in [column for column, (_, left) in merged.items() if left < 1]:
@@ -453,7 +455,7 @@ def _read_properties(archive: ZippedXml) -> dict[str, str]:
 
 
 def _list_rows(table: "Element") -> "Iterator[tuple[Element, bool]]":
-    """Yield the rows of a table and whether they are its header, also those in groups."""
+    """Yield the rows of a table, including grouped ones, and whether they are header rows."""
     for child in table:
         name = local_name(child.tag)
         if name == "table-row":

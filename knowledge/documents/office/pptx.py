@@ -48,7 +48,9 @@ _BORDERS = {
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; its title is that of the first slide, otherwise that of its properties."""
+    """Return the page; its title is that of the first slide or, if there is none, that in its
+    properties.
+    """
     archive = ZippedXml(data, _EXPECTED)
     main = archive.find_related("", "officeDocument") or "ppt/presentation.xml"
     root = archive.parse(main)
@@ -97,7 +99,7 @@ def _relation_id(entry: "Element") -> str:
 
 
 def _placeholder(shape: "Element") -> str | None:
-    """Return the kind of placeholder that a shape is, or None."""
+    """Return the placeholder kind of a shape, or None."""
     for properties in find_all(shape, "nvPr"):
         element = find_child(properties, "ph")
         return element.get("type", "obj") if element is not None else None

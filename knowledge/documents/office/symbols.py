@@ -1,4 +1,4 @@
-"""Maps the signs of symbol typefaces, which office files name by their places, to Unicode."""
+"""Maps the characters of symbol typefaces, which office files store as code points, to Unicode."""
 
 _SYMBOL = dict(
     zip(
@@ -20,11 +20,11 @@ _WINGDINGS = {
 _TYPEFACES = {"symbol": _SYMBOL, "wingdings": _WINGDINGS}
 _PRIVATE = range(0xF000, 0xF100)
 UNKNOWN = "\ufffd"
-"""Placeholder for an unknown sign of a typeface, so that it is not omitted silently."""
+"""Placeholder for an unknown symbol, so that it is not omitted silently."""
 
 
 def find_symbol(code: int, typeface: str) -> str:
-    """Return the sign at a place of a typeface."""
+    """Return the Unicode character for a code point in a symbol typeface."""
     place = code - _PRIVATE.start if code in _PRIVATE else code
     known = _TYPEFACES.get(typeface.strip().lower())
     if known is None:
@@ -33,7 +33,7 @@ def find_symbol(code: int, typeface: str) -> str:
 
 
 def replace_symbols(text: str, typeface: str) -> str:
-    """Return a text in a typeface with the signs that it shows."""
+    """Return text in a symbol typeface as Unicode."""
     if typeface.strip().lower() not in _TYPEFACES:
         return text
     return "".join(

@@ -1,4 +1,4 @@
-"""Counts the lists of a Word document: labels of numbered paragraphs, such as `4.2` or `(a)`."""
+"""Computes the labels of numbered paragraphs in a Word document, such as `4.2` or `(a)`."""
 
 import re
 from collections.abc import Mapping
@@ -27,9 +27,10 @@ _LEVELS = 9
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """How one level of a list is numbered; `text` has `%1` for the number of the first level.
+    """The numbering of one list level; `text` contains `%1` for the number of the first level.
 
-    `is_legal`: numbers of all levels are written in digits. `paragraph_style` has this level.
+    `is_legal`: numbers of all levels are written as digits. `paragraph_style` is the style that
+    uses this level.
     """
 
     style: str
@@ -40,7 +41,7 @@ class Level:
 
 
 class Numbering:
-    """The lists of a document, and how far each of them has counted."""
+    """The lists of a document, and the number that each has reached."""
 
     def __init__(self, root: "Element | None") -> None:
         abstract = {
@@ -64,7 +65,7 @@ class Numbering:
         self._counts: dict[str, list[int | None]] = {}
 
     def find_level(self, list_id: str, paragraph_style: str) -> int | None:
-        """Return the level of a list that a style of paragraphs has, or None."""
+        """Return the level of a list that belongs to a paragraph style, or None."""
         _, levels = self._lists.get(list_id, ("", {}))
         matching = (at for at, level in levels.items() if level.paragraph_style == paragraph_style)
         return next(matching, None) if paragraph_style else None
@@ -95,7 +96,7 @@ class Numbering:
 
 
 def write_number(number: int, style: str) -> str:
-    """Return a number as a style of Word writes it, such as `lowerRoman`."""
+    """Return a number in a numbering style of Word, such as `lowerRoman`."""
     if style in ("lowerLetter", "upperLetter") and number > 0:
         letter = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, 10)
         return letter if style == "lowerLetter" else letter.upper()
@@ -125,7 +126,7 @@ def _read_levels(parent: "Element") -> dict[int, Level]:
 
 
 def _override(number: "Element", levels: Mapping[int, Level]) -> tuple[dict[int, Level], bool]:
-    """Return the levels of a list with its own changes, and whether it begins to count anew."""
+    """Return the levels of a list with its overrides, and whether its numbering restarts."""
     changed = dict(levels)
     has_own_count = False
     for override in find_children(number, "lvlOverride"):

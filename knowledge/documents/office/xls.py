@@ -1,4 +1,4 @@
-"""Reads workbooks of old versions of Excel (.xls) by xlrd, written as the sheets show them."""
+"""Reads workbooks of old Excel versions (.xls) with xlrd; values are written as displayed."""
 
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +20,7 @@ def read(data: bytes, source: str) -> Page:
     import xlrd
 
     if data.startswith(_ZIP):
-        raise WrongFormatError(f"expected {_EXPECTED}, found a new one: name it .xlsx")
+        raise WrongFormatError(f"expected {_EXPECTED}, found a new one: rename it to .xlsx")
     try:
         book = xlrd.open_workbook(file_contents=data, formatting_info=True, on_demand=True)
         sheets = [book.sheet_by_index(number) for number in range(book.nsheets)]

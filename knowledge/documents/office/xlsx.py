@@ -1,8 +1,7 @@
-"""Reads Excel workbooks: each visible sheet is a section with its rows below their header.
+"""Reads Excel workbooks: each visible sheet is a section with its rows below the header.
 
-Values are those that the workbook last computed, formatted as in the sheet, with the notes of their
-cells. Hidden sheets, rows and columns are left out and counted; rows hidden only by a filter are
-read.
+Values are those last computed by Excel, formatted as displayed, with the cell notes. Hidden sheets,
+rows and columns are left out and counted; rows hidden only by a filter are read.
 """
 
 import re
@@ -44,7 +43,7 @@ _HIDDEN = "hidden in the workbook"
 
 
 class _Values:
-    """The shared texts and styles to which cells refer; counts what is left out."""
+    """The shared strings and styles to which cells refer; counts what is left out."""
 
     def __init__(self, archive: ZippedXml, main: str, workbook: "Element") -> None:
         self.left_out = LeftOutCounts()
@@ -87,7 +86,7 @@ class _Values:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """The style of cells: the format of their numbers, and their typeface."""
+    """The style of cells: number format and typeface."""
 
     format: str = ""
     appearance: Span = _PLAIN
@@ -139,7 +138,7 @@ def _read_appearance(properties: "Element | None") -> Span:
 
 
 def _text(item: "Element | None") -> str:
-    """Return the runs of a text without the readings of its characters."""
+    """Return the text of an item without its phonetic annotations."""
     spans: list[Span] = []
     for child in item if item is not None else ():
         name = local_name(child.tag)
@@ -170,7 +169,7 @@ def _read_styles(styles: "Element") -> list[_Style]:
 
 
 def _read_notes(archive: ZippedXml, sheet: str) -> dict[str, str]:
-    """Return the notes of cells by their references; a thread replaces its placeholder note."""
+    """Return the cell notes by cell reference; a comment thread replaces its placeholder note."""
     parts = [
         relation
         for relation in archive.relationships(sheet).values()
@@ -246,11 +245,11 @@ def _read_row(
             text = values.read(cell)
             yield column, f"{text} [{note}]".strip() if note else text
         else:
-            values.left_out.add("cell", f"a table may have {MOST_COLUMNS} columns")
+            values.left_out.add("cell", f"a table can have at most {MOST_COLUMNS} columns")
 
 
 def _find_filtered(root: "Element") -> range:
-    """Return the rows of an active filter: rows hidden by it are still valid."""
+    """Return the rows of an active filter; rows hidden by it are still read."""
     element = find_child(root, "autoFilter")
     if element is None or find_child(element, "filterColumn") is None:
         return range(0)
@@ -269,7 +268,7 @@ def _hidden_columns(root: "Element") -> frozenset[int]:
 
 
 def _fill_merged(root: "Element", rows: list[SheetRow]) -> None:
-    """Give the text of a merged cell to every row and column that it spans."""
+    """Copy the text of a merged cell to every row and column that it spans."""
     by_number = {row.number: row for row in rows}
     for merged in find_children(find_child(root, "mergeCells"), "mergeCell"):
         first, _, last = (merged.get("ref") or "").partition(":")
@@ -279,7 +278,7 @@ def _fill_merged(root: "Element", rows: list[SheetRow]) -> None:
 
 
 def _place(reference: str) -> tuple[int, int] | None:
-    """Return the row from 1 and the column from 0 of a reference such as `B7`."""
+    """Return the 1-based row and 0-based column of a reference such as `B7`."""
     match = _REFERENCE.match(reference)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Opens office files: a zip of XML parts, within bounds of size and without entities."""
+"""Opens office files, which are zipped XML, with limits on size and without entities."""
 
 import io
 import posixpath
@@ -34,14 +34,14 @@ _NAME_OF_A_FILE = re.compile(r"\S+\.(?:docx?|pptx?|xlsx?|pdf|odt|rtf|tex|dvi|ind
 
 @dataclass(frozen=True, slots=True)
 class Relationship:
-    """A part's relation to another: the last word of its type, and the name of the other part."""
+    """A relationship of a part: the last word of its type, and the name of the other part."""
 
     kind: str
     target: str
 
 
 class ZippedXml:
-    """The parts of an archive; reading counts the unpacked bytes, and refuses too many."""
+    """The parts of an archive; unpacked bytes are counted and limited."""
 
     def __init__(self, data: bytes, expected: str) -> None:
         """Open an archive; raise `WrongFormatError`, which names the `expected` format."""
@@ -54,7 +54,9 @@ class ZippedXml:
             raise WrongFormatError(f"expected {expected}, found no zip archive") from error
         self._sizes = {info.filename: info.file_size for info in self._archive.infolist()}
         if len(self._sizes) > MOST_PARTS:
-            raise TooLargeError(f"a document may have {MOST_PARTS} parts, found {len(self._sizes)}")
+            raise TooLargeError(
+                f"a document can have at most {MOST_PARTS} parts, found {len(self._sizes)}"
+            )
         self._left = MOST_UNPACKED_BYTES
         self._pictures_left = 2 * MOST_PICTURES
 
@@ -66,7 +68,7 @@ class ZippedXml:
         return (name for name in self._sizes if name.startswith(folder))
 
     def read(self, name: str) -> bytes:
-        """Return a part; raise `WrongFormatError` when it is missing or damaged."""
+        """Return a part; raise `WrongFormatError` if it is missing or damaged."""
         if name not in self._sizes:
             raise WrongFormatError(f"expected {self._expected}, found none: {name} is missing")
         try:
@@ -79,12 +81,15 @@ class ZippedXml:
         self._left -= len(data)
         if len(data) > MAX_BYTES or self._left < 0:
             raise TooLargeError(
-                f"a part may have {MAX_BYTES} bytes unpacked and all parts {MOST_UNPACKED_BYTES}"
+                f"a part can have at most {MAX_BYTES} bytes unpacked and all parts "
+                f"{MOST_UNPACKED_BYTES}"
             )
         return data
 
     def read_picture(self, name: str, caption: str = "") -> Picture | None:
-        """Return a part as a picture; None for a missing, large or damaged one, or one too many."""
+        """Return a part as a picture; None if it is missing, large or damaged, or exceeds the
+        number of pictures.
+        """
         self._pictures_left -= 1
         if not 0 < self._sizes.get(name, 0) <= LARGEST_PICTURE or self._pictures_left < 0:
             return None
@@ -94,11 +99,11 @@ class ZippedXml:
             return None
 
     def parse(self, name: str) -> "Element":
-        """Return the root of a part in XML; raise `WrongFormatError`."""
+        """Return the root of an XML part; raise `WrongFormatError`."""
         return parse_xml(self.read(name), self._expected)
 
     def relationships(self, name: str) -> Mapping[str, Relationship]:
-        """Return the relationships of a part by their ids; links to the outside are left out."""
+        """Return the relationships of a part by id; external links are left out."""
         folder, _, file = name.rpartition("/")
         path = f"{folder}/_rels/{file}.rels" if folder else f"_rels/{file}.rels"
         if path not in self._sizes:
@@ -114,7 +119,7 @@ class ZippedXml:
         return by_id
 
     def web_links(self, name: str) -> Mapping[str, str]:
-        """Return the web addresses to which a part links, by the ids of their relationships."""
+        """Return the URLs to which a part links, by relationship id."""
         folder, _, file = name.rpartition("/")
         path = f"{folder}/_rels/{file}.rels"
         return {
@@ -124,7 +129,7 @@ class ZippedXml:
         }
 
     def find_related(self, name: str, kind: str) -> str | None:
-        """Return the part of a kind that a part relates to, if the archive has it."""
+        """Return the name of a related part of a kind, if the archive contains it."""
         relations = self.relationships(name).values()
         targets = (relation.target for relation in relations if relation.kind == kind)
         return next((target for target in targets if target in self._sizes), None)
@@ -140,7 +145,7 @@ class Properties:
 
 
 def parse_xml(data: bytes, expected: str) -> "Element":
-    """Return the root of an XML text; definitions of entities are refused."""
+    """Return the root of an XML document; entity definitions are rejected."""
     from xml.etree.ElementTree import ParseError
 
     from defusedxml.common import DefusedXmlException
@@ -164,7 +169,7 @@ def local_name(tag: object) -> str:
 
 
 def get_attribute(element: "Element", name: str) -> str | None:
-    """Return an attribute by its name without a namespace."""
+    """Return an attribute by its name without namespace."""
     value = element.get(name)
     if value is not None:
         return value
@@ -181,13 +186,13 @@ def find_child(element: "Element | None", *names: str) -> "Element | None":
 
 
 def find_children(element: "Element | None", name: str) -> "Iterator[Element]":
-    """Yield the children of a name without its namespace."""
+    """Yield the children with a name, regardless of namespaces."""
     if element is not None:
         yield from (child for child in element if local_name(child.tag) == name)
 
 
 def find_all(element: "Element | None", name: str) -> "Iterator[Element]":
-    """Yield the descendants of a name without its namespace."""
+    """Yield the descendants with a name, regardless of namespaces."""
     if element is not None:
         yield from (child for child in element.iter() if local_name(child.tag) == name)
 
@@ -199,7 +204,7 @@ def get_value(element: "Element | None", *names: str) -> str | None:
 
 
 def to_number(stated: str | None, default: int = 0) -> int:
-    """Return a stated number; the default for none, a negative one, and any other text."""
+    """Return a stated number, or the default if it is missing, negative or not a number."""
     return int(stated) if stated and stated.isdecimal() and len(stated) < 8 else default
 
 
@@ -210,7 +215,7 @@ def is_on(properties: "Element | None", name: str) -> bool:
 
 
 def find_drawn(parent: "Element", archive: ZippedXml, part: str) -> "Iterator[Picture]":
-    """Yield the pictures of a drawing in a part, each with the text that describes it."""
+    """Yield the pictures of a drawing in a part, each with its alternative text."""
     described = (find_all(parent, name) for name in ("docPr", "cNvPr"))
     texts = [child.get("descr") or "" for names in described for child in names]
     relations = archive.relationships(part)
@@ -241,7 +246,7 @@ def read_properties(archive: ZippedXml) -> Properties:
 
 
 def choose_title(stated: str) -> str:
-    """Return a stated title; empty for a default title of a word processor, such as `untitled`."""
+    """Return a stated title; empty for a default title such as `untitled`."""
     title = " ".join(clean_text(stated).split()).strip("() ")
     match = _LEFT_BY_PROGRAMS.match(title) or _NAME_OF_A_FILE.match(title)
     return "" if match else title
@@ -251,8 +256,7 @@ def _explain_old_file(data: bytes, expected: str) -> str:
     # The names in such a file are in UTF-16, in sectors of their own.
     if "EncryptedPackage".encode("utf-16-le") in data:
         return (
-            "a password protects it: open it with the password, save it without one and ingest it "
-            "again"
+            "it is protected by a password: open it, save it without a password and ingest it again"
         )
     return (
         f"expected {expected}, found a file in the format of an old Office program: open it there "

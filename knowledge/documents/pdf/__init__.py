@@ -1,1 +1,1 @@
-"""Reads PDF by its layout: text with positions and sizes becomes headings, text and tables."""
+"""Reads PDF by its layout: converts text with positions and sizes to headings, text and tables."""

@@ -1,4 +1,4 @@
-"""Removes the numbers that count the lines of a page, as in transcripts and drafts of laws."""
+"""Removes line numbers from pages, as in transcripts and draft laws."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,8 +18,8 @@ _LEAST_FULL = 0.75
 def remove_line_numbers(lines: list[Line], left_out: LeftOutCounts) -> list[Line]:
     """Return the lines of a page without line numbers.
 
-    Numbers are line numbers if they increase by one with each line, and if the lines end where the
-    next word does not fit: lines of a list, of a table and of code end where their text does.
+    Numbers are line numbers if they increase by one with each line, and if the lines are wrapped.
+    Lines of a list, a table or code are not wrapped.
     """
     kept: list[Line] = []
     for _, column in groupby(lines, key=lambda line: (line.column, line.table is not None)):
@@ -81,7 +81,7 @@ def _list_open(lines: Sequence[Line], right: float) -> Iterator[bool]:
 
 
 def _strip(line: Line, *, is_numbered: bool) -> Line:
-    """Return a line without its number; wrapped text is prose in any typeface."""
+    """Return a line without its number; wrapped text is prose, whatever its typeface."""
     first, *others = line.segments
     text = first.text
     number = _NUMBER.match(text) if is_numbered else None

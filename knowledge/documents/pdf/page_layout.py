@@ -58,13 +58,15 @@ class LaidOutPage:
 
 @dataclass(frozen=True, slots=True)
 class _PageTables:
-    """A page with its drawn tables, by `id` of the segment that represents each."""
+    """A page with its drawn tables, by the `id` of the segment that represents each table."""
 
     text: PageText
     tables: Mapping[int, TextTable]
 
     def show_cells(self, segments: Sequence[Segment], at: float | None = None) -> list[Segment]:
-        """Return segments with those in tables; a table over the place `at` is one segment."""
+        """Return the segments, including those in tables; a table that crosses the position `at` is
+        one segment.
+        """
         shown: list[Segment] = []
         for segment in segments:
             table = self.tables.get(id(segment))
@@ -94,7 +96,7 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
 
 
 def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
-    """Remove running heads, page and line numbers, and tables of contents; return what they were.
+    """Remove running heads, page and line numbers, and tables of contents; return what was removed.
 
     A running head with a number, such as a document number and its revision, is kept once.
     """
@@ -126,9 +128,10 @@ def remove_leaders(text: str) -> str:
 
 
 def _is_tagged(segments: Sequence[Segment]) -> bool:
-    """Return whether the order of a page is that of its tags: nearly all text has one, none cells.
+    """Return whether the tags determine the order of a page: nearly all text is tagged, none as a
+    table cell.
 
-    A page whose tables are tagged as paragraphs has many texts beside each other in one block.
+    A page whose tables are tagged as paragraphs has many texts next to each other in one block.
     """
     tagged = [(segment, segment.tag) for segment in segments if segment.tag is not None]
     letters = sum(len(segment.text) for segment, _ in tagged)
@@ -179,7 +182,9 @@ def _find_furniture(
 
 
 def _is_margin_note(line: Line, page: LaidOutPage, usual: float) -> bool:
-    """Return whether a line is small and at the outer edge: the head of a single page."""
+    """Return whether a line is small and at the outer edge of the page, such as a heading that
+    appears on only one page.
+    """
     height = page.text.height
     is_outer = line.lowest > height * (1 - _OUTER_EDGE) or line.base < height * _OUTER_EDGE
     return is_outer and line.size <= 0.85 * usual
@@ -188,9 +193,9 @@ def _is_margin_note(line: Line, page: LaidOutPage, usual: float) -> bool:
 def _find_repeated(pages: Sequence[LaidOutPage]) -> dict[str, bool]:
     """Return the lines that occur only at the edge of several pages and are not rows of tables.
 
-    The value is True if their numbers are the same on all pages; otherwise their numbers count the
-    pages. Other lines are content: a page that shows "Room 104" below the head of "Room 103". Lines
-    that surround nothing are content, too.
+    The value is True if the numbers in the line are the same on all pages, and False if they count
+    the pages. Other lines are content, such as "Room 104" below a heading "Room 103". Lines with
+    nothing between them are content, too.
     """
     texts: dict[str, list[tuple[int, str]]] = {}
     inner: set[str] = set()
@@ -212,9 +217,10 @@ def _find_repeated(pages: Sequence[LaidOutPage]) -> dict[str, bool]:
 
 
 def _find_running_titles(pages: Sequence[LaidOutPage]) -> set[int]:
-    """Return the `id` of lines at edges that have a title of the document and the page's number.
+    """Return the `id` of lines at edges that contain a title of the document and the page number.
 
-    The title is another line, so nothing is lost, and the numbers of three such lines count pages.
+    The title also appears elsewhere, so nothing is lost; the numbers of at least three such lines
+    count pages.
     """
     known = {_fold(line.text) for page in pages for line in page.lines}
     by_offset: dict[int, list[int]] = {}
@@ -229,9 +235,9 @@ def _find_running_titles(pages: Sequence[LaidOutPage]) -> set[int]:
 
 
 def _is_running(occurrences: Sequence[tuple[int, str]]) -> bool:
-    """Return whether each number of a line is the same on all pages, or that of the page.
+    """Return whether each number of a line is either the same on all pages or the page number.
 
-    A document may begin with pages that are not counted.
+    A document may begin with pages that are not numbered.
     """
     numbers = [[int(number) for number in _DIGITS.findall(text)] for _, text in occurrences]
     pages = [page for page, _ in occurrences]
@@ -262,7 +268,9 @@ def _fold(text: str) -> str:
 def _split_columns(
     segments: list[Segment], page: "_PageTables", depth: int
 ) -> Iterator[list[Segment]]:
-    """Yield groups of segments in reading order; text that crosses a gutter separates columns."""
+    """Yield groups of segments in reading order; text that crosses a gutter separates column
+    areas.
+    """
     gutter = _find_gutter(segments, page) if depth else None
     if gutter is None:
         if segments:
@@ -293,7 +301,8 @@ def _split_band(
 def _find_gutter(segments: Sequence[Segment], page: "_PageTables") -> float | None:
     """Return the middle of an empty strip between two columns, or None.
 
-    Both are prose, or one is, and the lines of the other have separate places.
+    Either both columns are prose, or one is, and the lines of the other are positioned
+    independently.
     """
     if len(page.show_cells(segments)) < 2 * _LEAST_SIDE:
         return None

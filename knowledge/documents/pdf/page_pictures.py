@@ -21,19 +21,20 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfImage, PdfPage
 
 _LEAST_SIDE = 36.0
-"""In points: a smaller picture is a sign, and no figure."""
+"""Minimum size in points; a smaller picture is a symbol rather than a figure."""
 _LARGEST_SHARE = 0.9
-"""Of the page: a larger one is its background."""
+"""Maximum share of the page; a larger picture is a background."""
 _LARGEST_AREA = 6_000_000
 _FURTHEST_CAPTION = 3.0
-"""How many times its size the line below a picture may be away from it."""
+"""Maximum distance between a picture and the line below it, in font sizes."""
 _NUMBERED_CAPTION = re.compile(
     r"[^\W\d_]{1,20}\.?[ \u00a0]{0,2}[0-9]{1,3}(?:[.-][0-9]{1,3})?[ \u00a0]?[:.\u2013\u2014-]"
 )
-"""For example `Figure 3:`, in any language: without a number, the end of a caption cannot be
-determined."""
+"""Such as `Figure 3:`, in any language. Without a number, the end of a caption cannot be
+determined.
+"""
 _MOST_PAGES_OF_ONE = 2
-"""A picture of more pages is a logo or the like."""
+"""Maximum number of pages of one picture; a picture on more pages is a logo or similar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,8 @@ def insert_pictures(
 ) -> Iterator[Block]:
     """Yield the blocks with the pictures of their pages.
 
-    A picture belongs to the block of the line below it if that is its numbered caption, otherwise
-    to the block of the line above it. Pictures repeated on many pages are left out.
+    A picture belongs to the block of the line below it if that line is its numbered caption, and to
+    the block of the line above it if not. Pictures repeated on many pages are left out.
     """
     counts = Counter(data for data, _ in {(picture.data, picture.page) for picture in taken})
     lines = {page.number: page.lines for page in pages}
@@ -91,7 +92,7 @@ def insert_pictures(
 
 
 def _extract(drawn: "PdfImage") -> bytes | None:
-    """Return the bytes of a picture if it is a JPEG, otherwise as PNG."""
+    """Return a picture as JPEG if it is stored as JPEG, or as PNG."""
     columns, rows = drawn.get_px_size()
     if not 0 < columns * rows <= _LARGEST_AREA:
         return None
@@ -104,7 +105,7 @@ def _extract(drawn: "PdfImage") -> bytes | None:
 
 
 def _place(picture: PagePicture, blocks: Sequence[Block], lines: Sequence[Line]) -> tuple[int, str]:
-    """Return the number of the block of a picture, and its caption."""
+    """Return the index of the block to which a picture belongs, and its caption."""
     own = [at for at, block in enumerate(blocks) if block.anchor == f"page={picture.page}"]
     beside = [line for line in lines if _is_across(picture, line)]
     below = [line for line in beside if line.base < picture.bottom + line.size / 2]

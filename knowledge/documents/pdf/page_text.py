@@ -1,7 +1,7 @@
-"""Takes the text of a page of a PDF with its places: segments, typefaces, and drawn lines.
+"""Extracts the text of a PDF page with positions: segments, typefaces, and drawn lines.
 
-Text that runs up, down or upside down on a page is read as if the page were turned for it, so its
-places are those that a reader sees.
+Text that runs up, down or upside down is read as if the page were turned, so positions are those
+that a reader of this text sees.
 """
 
 import ctypes
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfObject, PdfPage, PdfTextPage
 
 _GAP_OF_CELLS = 1.2
-"""How many times its size may lie between two words of one segment."""
+"""Maximum gap between two words of one segment, in font sizes."""
 _GAP_WITHOUT_SPACE = 0.9
-"""The same where no space is drawn between them: cells are drawn one by one."""
+"""The same if no space is drawn between them, because table cells are drawn one by one."""
 _GAP_OF_PARTS = 0.45
 """From this width on, a gap may separate two cells if the rows around it agree; a space is
 narrower."""
@@ -32,15 +32,17 @@ _GAP_OF_CODE_PARTS = 0.75
 _GAP_OF_WORDS = 0.2
 _BASELINE = 0.45
 _SMALLEST_SCRIPT, _LARGEST_SCRIPT = 0.45, 0.85
-"""How large raised and lowered text is, as a share of the text before it."""
+"""Size of superscript and subscript text, relative to the text before it."""
 _LEAST_RISE, _HIGHEST_RISE = 0.08, 0.6
 _MIDDLE = (0.15, 0.45)
-"""Where a line strikes text out, in sizes above the baseline."""
+"""Vertical range of a strikethrough line, in font sizes above the baseline."""
 _LEAST_SPACED = 5
 _WIDER = 1.4
-"""How many times wider the space between words is whose letters are spaced out."""
+"""How many times wider than usual the space between words is if the letters are spaced out."""
 _TEX_BULLET = 0x88
-"""PDFium's text for the bullet in TeX's symbol font, which names no characters."""
+"""The character that PDFium returns for the bullet in TeX's symbol font, which has no character
+names.
+"""
 _HYPHEN = 2
 _LONGEST_NAME = 200
 _MOST_CHARACTERS = 200_000
@@ -58,20 +60,20 @@ _CODE = (
 Size = tuple[float, float]
 Box = tuple[float, float, float, float]
 THICKEST = 3.0
-"""A filled box that is thinner, in points, is a line."""
+"""Maximum thickness of a line in points; a thicker filled box is not a line."""
 _SHORTEST = 3.0
 _STRAIGHT = 0.7
 _MOST_POINTS = 4_000
-"""Points of one path; a path of more is a drawing."""
+"""Maximum number of points of a path; a path with more is a drawing."""
 
 PathPoint = tuple[float, float]
 
 
 @dataclass(slots=True)
 class Segment:
-    """Words on one baseline without a wide gap; places are points from the lower left corner.
+    """Words on one baseline without a wide gap; positions are points from the lower left corner.
 
-    `parts` are its words on both sides of the wider of its gaps, if it has such.
+    `parts` are the words on both sides of its wider gaps, if it has any.
     """
 
     text: str
@@ -96,9 +98,10 @@ class DrawnRule:
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A straight line, in points from the lower left corner: `at` is its place across its course.
+    """A straight line, in points from the lower left corner; `at` is its position across its
+    direction.
 
-    A horizontal one goes from its left end to its right end, a vertical one upwards.
+    A horizontal line goes from left to right, a vertical one from bottom to top.
     """
 
     is_vertical: bool
@@ -149,7 +152,7 @@ class _Glyph:
 
     @property
     def widest_gap(self) -> float:
-        """How many times its size a glyph may be away from the word before it."""
+        """Maximum distance between a glyph and the word before it, in font sizes."""
         return _GAP_OF_CELLS if self.has_drawn_space else _GAP_WITHOUT_SPACE
 
     def make_segment(self) -> Segment:
@@ -162,7 +165,7 @@ class _Glyph:
 
 @dataclass(slots=True)
 class _Word:
-    """A word of a page with text from right to left; `start` is where its last glyph begins."""
+    """A word on a page with right-to-left text; `start` is where its last glyph begins."""
 
     segment: Segment
     turn: TextDirection
@@ -173,7 +176,7 @@ class _Word:
 
 @dataclass(slots=True)
 class _Objects:
-    """The drawing of a page: the places of its paths, their straight lines, and pictures."""
+    """The drawing of a page: the positions of its paths, their straight lines, and pictures."""
 
     boxes: list[Box] = field(default_factory=list)
     lines: list[Box] = field(default_factory=list)
@@ -227,7 +230,7 @@ class _CellEdges:
 def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     """Return the segments and rules of a page in drawing order.
 
-    There is one text per direction, the one with the most letters first.
+    There is one `PageText` per text direction, the one with the most letters first.
     """
     size = page.get_size() if page.get_rotation() in (0, 180) else page.get_size()[::-1]
     objects = _take_objects(page)
@@ -248,7 +251,7 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
 
 
 def is_right_to_left(text: str) -> bool:
-    """Return whether a text has letters of a script that is written from right to left."""
+    """Return whether text contains letters of a right-to-left script."""
     return _RIGHT_TO_LEFT.search(text) is not None
 
 
@@ -287,7 +290,7 @@ def turn_strokes(lines: list[Box], turn: TextDirection, size: Size) -> list[Stro
 
 
 def find_turn(along: float, rise: float) -> TextDirection:
-    """Return the direction nearest to that of text whose unit runs `along` and rises by `rise`."""
+    """Return the text direction nearest to the unit vector (`along`, `rise`)."""
     return TextDirection(round(math.atan2(rise, along) / (math.pi / 2)) % 4)
 
 
@@ -395,7 +398,7 @@ def _join_glyphs(
 
 
 def _finish(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke]) -> Segment:
-    """Give a segment its text and its parts."""
+    """Set the text and the parts of a segment."""
     parts: list[list[_Glyph]] = []
     right = segment.left
     for glyph in glyphs:
@@ -417,7 +420,7 @@ def _finish(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke
 
 
 def _find_script(current: Segment, glyph: _Glyph) -> Script:
-    """Return whether a glyph is raised or lowered; a capital over several lines is neither."""
+    """Return whether a glyph is superscript or subscript; a drop cap is neither."""
     rise = (glyph.base - current.base) / current.size
     share = glyph.typeface.size / current.size
     if not _SMALLEST_SCRIPT <= share <= _LARGEST_SCRIPT or abs(rise) < _LEAST_RISE:
@@ -426,7 +429,7 @@ def _find_script(current: Segment, glyph: _Glyph) -> Script:
 
 
 def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke]) -> Segment:
-    """Give a segment its text; letters that are spaced out are words again."""
+    """Set the text of a segment; letters that are spaced out are joined to words."""
     first = glyphs[0]
     line = Segment("", first.left, first.right, first.base, first.typeface.size)
     spans: list[Span] = []
@@ -457,7 +460,7 @@ def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[St
 
 
 def _join_letters(spaced: str) -> str:
-    """Return spaced out letters as a word; numbers and a list of letters stay as they are."""
+    """Return spaced-out letters as a word; numbers and lists of letters are unchanged."""
     word = spaced.replace(" ", "")
     is_word = word in (word.upper(), word.lower(), word.capitalize())
     return word if is_word and not any(map(str.isdecimal, word)) else spaced
@@ -475,10 +478,11 @@ def _extend(segment: Segment, text: str, glyph: _Glyph) -> None:
 def _join_words(
     glyphs: Iterator[_Glyph], edges_of_cells: "_CellEdges"
 ) -> Iterator[tuple[TextDirection, Segment]]:
-    """Yield the segments of a page with text from right to left.
+    """Yield the segments of a page with right-to-left text.
 
-    A number or Latin word in such a line is to the left of the preceding word, and runs to the
-    right. Words are therefore joined only once their positions are known, and then runs again.
+    A number or Latin word in such a line is to the left of the preceding word, but runs to the
+    right. Words are therefore joined to runs when their positions are known, and then the runs are
+    joined.
     """
     runs = _join_near(_take_words(glyphs), edges_of_cells)
     for word in _join_near(runs, edges_of_cells):
@@ -523,7 +527,7 @@ def _is_in_word(word: _Word, last: _Glyph, glyph: _Glyph) -> bool:
 
 
 def _join_near(words: Iterator[_Word], edges_of_cells: "_CellEdges") -> Iterator[_Word]:
-    """Yield words; adjacent ones, on either side, are joined."""
+    """Yield words, joined with adjacent words on either side."""
     held: _Word | None = None
     for word in words:
         if held is None or not _is_near(held, word, edges_of_cells):
@@ -564,9 +568,9 @@ def _find_place(
     origin: tuple[ctypes.c_double, ctypes.c_double],
     box: Any,
 ) -> tuple[float, float, float]:
-    """Return the left end, the baseline and the right end of a character, upright.
+    """Return the left end, the baseline and the right end of a character, as seen upright.
 
-    Of a turned one PDFium has only the tight box.
+    For turned characters, PDFium provides only the tight box.
     """
     x, y = origin[0].value, origin[1].value
     if turn is TextDirection.NONE:

@@ -1,7 +1,8 @@
-"""Reads PDF files: headings, paragraphs, tables and code by their layout, a place for each page.
+"""Reads PDF files by their layout: headings, paragraphs, tables and code, with an anchor for each
+page.
 
-PDFium finds the text with its places, sizes and typefaces. The text of pages that are pictures is
-recognised if the extra `ocr` is installed, else they are named.
+PDFium extracts the text with positions, sizes and typefaces. The text of scanned pages is
+recognised if the extra `ocr` is installed; if not, these pages are listed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,10 +48,10 @@ _SIGNATURES = {
 
 
 class _PageReader:
-    """Reads the pages of a document, and remembers those without text.
+    """Reads the pages of a document, and records those without text.
 
-    `recognised` contains the texts of scanned pages, by their numbers; `reason` states why other
-    scans have none. `shown` are the figures beside the text.
+    `recognised` contains the texts of scanned pages by page number; `reason` states why other scans
+    have none. `shown` are the figures on pages with text.
     """
 
     def __init__(self, document: "PdfDocument", recognise: Recognise | None) -> None:
@@ -85,7 +86,9 @@ class _PageReader:
             seen.add(whole)
             left -= len(whole)
             if left < 0:
-                raise TooLargeError(f"a document may have {_MOST_CHARACTERS} characters of text")
+                raise TooLargeError(
+                    f"a document can have at most {_MOST_CHARACTERS} characters of text"
+                )
             taken = take_text(page, text_page)
             written, comments = take_annotations(self._document, page, taken[0].segments)
             taken[0].segments += written
@@ -133,15 +136,17 @@ class _PageReader:
 
 
 def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
-    """Return the page; raises `WrongFormatError` for damaged, locked and other files.
+    """Return the page; raises `WrongFormatError` if the file is damaged, locked or not a PDF.
 
-    `recognise` recognises the text of pictures; by default the extra `ocr`, if it is installed.
-    Raises `PicturesError` if all pages are pictures without recognised text.
+    `recognise` recognises the text of pictures; by default the extra `ocr` is used, if it is
+    installed. Raises `PicturesError` if all pages are pictures without recognised text.
     """
     from pypdfium2 import PdfDocument, PdfiumError
 
     if len(data) > MAX_BYTES:
-        raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
+        raise TooLargeError(
+            f"a document can have at most {MAX_BYTES} bytes; this one has {len(data)}"
+        )
     _refuse_other_kinds(data)
     try:
         document = PdfDocument(data)
@@ -167,7 +172,9 @@ def _refuse_other_kinds(data: bytes) -> None:
 
 def _read_document(document: "PdfDocument", source: str, recognise: Recognise | None) -> Page:
     if len(document) > MOST_PAGES:
-        raise TooLargeError(f"a document may have {MOST_PAGES} pages, this one has {len(document)}")
+        raise TooLargeError(
+            f"a document can have at most {MOST_PAGES} pages; this one has {len(document)}"
+        )
     if not len(document):
         raise WrongFormatError("expected a PDF, found a damaged one: it has no pages")
     reading = _PageReader(document, recognise)
@@ -194,9 +201,10 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
 
 
 def _find_title(blocks: tuple[Block, ...], pages: Sequence[LaidOutPage]) -> str:
-    """Return the first heading if it is also the highest; others head only a part.
+    """Return the first heading if it is also the highest one, or a larger line on its page.
 
-    Otherwise a larger line on its page is the title: outlines name the first page "Front cover".
+    Without the larger line, outlines that name the first page "Front cover" would determine the
+    title.
     """
     highest = first_heading(blocks)
     first = next((block for block in blocks if block.level), None)
@@ -212,7 +220,7 @@ def _find_title(blocks: tuple[Block, ...], pages: Sequence[LaidOutPage]) -> str:
 
 
 def _insert_recognised(blocks: Iterable[Block], recognised: Mapping[int, str]) -> Iterator[Block]:
-    """Yield blocks in the order of their pages, the recognised texts among them."""
+    """Yield the blocks in page order, with the recognised texts inserted."""
     waiting = sorted(recognised)
     for block in blocks:
         number = (block.anchor or "").removeprefix("page=")
@@ -233,7 +241,7 @@ def _name_pages(numbers: list[int]) -> str:
 
 
 def _read_outline(document: "PdfDocument") -> Outline:
-    """Return for each page the headings that the outline places there."""
+    """Return the outline headings of each page."""
     from pypdfium2 import PdfiumError
 
     outline: dict[int, dict[str, int]] = {}

@@ -1,6 +1,6 @@
-"""Reads the tables of a page whose cells are drawn: text inside the lines of a cell belongs to it.
+"""Reads tables whose cells are drawn: text within the lines of a cell belongs to the cell.
 
-Other tables are found by aligned cells, see `text_tables`.
+Other tables are found by the alignment of their cells, see `text_tables`.
 """
 
 from collections import Counter
@@ -22,11 +22,11 @@ from knowledge.documents.pdf.text_lines import (
 from knowledge.documents.tables import Cell, is_value
 
 _LEAST_FILLED = 0.25
-"""The share of cells with text; a grid with less is that of a diagram."""
+"""Minimum share of cells with text; a grid with less belongs to a diagram."""
 _LONGEST_CELL = 15
-"""Maximum number of lines of a cell; a grid with mostly longer ones is a page layout."""
+"""Maximum number of lines of a cell; a grid of mostly longer cells is a page layout."""
 _LEAST_BESIDE = 2
-"""Lines of values beside each other that make columns of a drawn one."""
+"""Minimum number of lines with adjacent values by which a drawn column is divided."""
 _LEAST_ROWS = 3
 _MOST_ROWS = 0.8
 """The share of the rows beside a cell that have a line of it."""
@@ -36,7 +36,7 @@ _BASELINE = 1.5
 
 @dataclass(frozen=True, slots=True)
 class DrawnCell:
-    """A cell: its first row and column, how many of them it spans, and its place on the page."""
+    """A cell: its first row and column, how many of them it spans, and its position on the page."""
 
     row: int
     column: int
@@ -47,7 +47,7 @@ class DrawnCell:
     right: float
     top: float
     is_open: bool = False
-    """Whether this column of the grid contains columns that are not separated by lines."""
+    """Whether this column of the grid may contain columns that are not separated by lines."""
 
     def holds(self, x: float, y: float) -> bool:
         """Return whether a point is in this cell."""
@@ -56,9 +56,9 @@ class DrawnCell:
 
 CellLines = dict[DrawnCell, list[Line]]
 _NEAR = 2.5
-"""Lines of a grid meet, and are one, within this distance in points."""
+"""Maximum distance in points at which lines of a grid meet or count as one line."""
 _MOST_MEETINGS = 400_000
-"""Pairs of lines that are compared; a page with more is a drawing or a map."""
+"""Maximum number of pairs of lines that are compared; a page with more is a drawing or a map."""
 _MOST_CELLS = 20_000
 
 
@@ -79,7 +79,7 @@ class DrawnGrid:
         return (self.lefts[-1] - self.lefts[0]) * (self.tops[0] - self.tops[-1])
 
     def find_cell(self, x: float, y: float) -> DrawnCell | None:
-        """Return the cell that has a point."""
+        """Return the cell that contains a point, or None."""
         return next((cell for cell in self.cells if cell.holds(x, y)), None)
 
 

@@ -45,7 +45,7 @@ _FURTHEST_CODE = 4.5
 """Lines of code are one block up to here, in sizes: two of them may be empty."""
 _LARGEST_GAP = 4.0
 _MOST_ROW_LINES = 12
-_UNCLEAR = "its columns are unclear, so its lines are shown as they stand"
+_UNCLEAR = "its columns are unclear, so its lines are shown unchanged"
 _LEAST_VALUED = 2
 _LEAST_GROUPED = 3
 _FURTHEST_ROW = 2.0

@@ -102,7 +102,7 @@ async def test_classes_of_another_document_are_reported_as_none() -> None:
     written = await run(1, [ClassifierOutput(documents=(foreign,))])
 
     assert written.classification == ()
-    assert [error.text for error in written.errors] == ["the model gave no classes of: Lease"]
+    assert [error.text for error in written.errors] == ["the model did not classify: Lease"]
 
 
 async def test_documents_beyond_the_eighth_are_named_with_their_number() -> None:

@@ -50,5 +50,5 @@ def test_a_line_without_its_text_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "passages.jsonl", [{"pid": "a", "title": "A", "text": "t"}])
     write(tmp_path, "questions.jsonl", [{"qid": "q"}])
 
-    with pytest.raises(UnknownFormatError, match="expected a text under 'question'"):
+    with pytest.raises(UnknownFormatError, match="expected a string under 'question'"):
         load_multistep(tmp_path)

@@ -245,10 +245,10 @@ def test_a_law_beyond_the_limit_is_refused_by_its_name_and_never_cut(
 
 
 def test_what_does_not_exist_is_one_line(run: Run) -> None:
-    assert "'nothing.md', which is the name of none" in one_line(
+    assert "'nothing.md', which is not the name of any document" in one_line(
         run("review", "nothing.md", "--against", LAW)
     )
-    assert "'No Such Law', which is the name of none" in one_line(
+    assert "'No Such Law', which is not the name of any document" in one_line(
         run("review", CLEAN, "--against", "No Such Law")
     )
 

@@ -125,7 +125,7 @@ def test_every_answer_gets_its_verdict_on_a_page_and_in_80_columns(
     assert verdicts == {
         "limit": "useful",
         "missed": "incomplete",
-        "forbidden": "contains a forbidden text",
+        "forbidden": "contains forbidden text",
         "elsewhere": "wrong page",
         "weather": "useful",
         "refused-by-mistake": "wrong refusal",

@@ -165,7 +165,7 @@ def test_an_id_is_used_once(tmp_path: Path) -> None:
     row = '{"id": "a", "question": "Who?", "must_say": ["Ann"]}\n'
     write(tmp_path, row + row, "golden.jsonl")
 
-    assert faults_of(tmp_path) == ["golden.jsonl:2: id: expected each id once, found 'a' again"]
+    assert faults_of(tmp_path) == ["golden.jsonl:2: id: expected unique ids, found 'a' again"]
 
 
 def test_many_faults_are_counted_after_the_first_twenty(tmp_path: Path) -> None:

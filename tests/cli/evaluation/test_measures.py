@@ -69,7 +69,7 @@ async def test_a_sentence_that_cites_no_source_of_the_answer_cites_nothing() -> 
     [
         ({}, {}, "useful"),
         ({"must_say": (("60 requests",),)}, {}, "incomplete"),
-        ({"must_not_say": (("account",),)}, {}, "contains a forbidden text"),
+        ({"must_not_say": (("account",),)}, {}, "contains forbidden text"),
         ({"pages": ("page-2",)}, {}, "useful"),
         ({"pages": ("page-3",)}, {}, "wrong page"),
         ({"language": "de"}, {}, "wrong language"),

@@ -123,7 +123,7 @@ async def test_a_link_opens_the_console_once(store: RecordStore) -> None:
     cookie = first.headers["set-cookie"].lower()
     assert all(part in cookie for part in ("httponly", "samesite=strict", "path=/console"))
     assert second.status_code == 403
-    assert "Make a new one with: refdesk console" in second.text
+    assert "Create a new one with: refdesk console" in second.text
 
 
 async def test_a_session_ends_when_its_owner_signs_out(owner: httpx.AsyncClient) -> None:

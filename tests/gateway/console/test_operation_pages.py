@@ -244,7 +244,7 @@ async def test_an_editor_chooses_who_may_read_a_document(
     sent = await send_form(editor, page, f"{page}/groups", id="hr/leave", **fields)
 
     assert desk.done == [("groups", DESK, "hr/leave", groups)]
-    said = "Its source decides" if groups is None else "respect it from now on"
+    said = "its source decides" if groups is None else "respect it from now on"
     assert said in (await editor.get(sent.headers["location"])).text
 
 

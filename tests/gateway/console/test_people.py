@@ -102,7 +102,7 @@ async def test_keys_are_listed_without_their_secrets(owner: Owner) -> None:
 
     shown = (
         mine.id, "the website", "ask, feedback, forget, read", "groups: hr",
-        "groups of persons: sales", "2026-09-21", "withdrawn", "https://www.acme.com",
+        "person groups: sales", "2026-09-21", "withdrawn", "https://www.acme.com",
         "refdesk keys create",
     )  # fmt: skip
     for part in shown:
@@ -140,7 +140,7 @@ async def test_a_person_with_many_conversations_is_forgotten_in_several_steps(ow
     second = await post(owner.client, "/console/people/forget", fields)
 
     assert "There are more" in first.text
-    assert "The records contain no data of this person" in second.text
+    assert "The records no longer contain data of this person" in second.text
     assert len(owner.forgotten) == AT_ONCE + 1
 
 

@@ -100,7 +100,7 @@ async def test_tools_of_a_caller_are_refused_and_never_ignored(
 
     assert (raised.value.status_code, raised.value.type) == (400, "invalid_request_error")
     assert (raised.value.code, raised.value.param) == ("unsupported_parameter", param)
-    assert "does not call tools of its clients" in raised.value.message
+    assert "does not call tools of the client" in raised.value.message
 
 
 async def test_a_caller_that_offers_no_tools_in_so_many_words_is_answered(

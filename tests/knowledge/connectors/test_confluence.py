@@ -372,7 +372,9 @@ async def test_a_site_that_shows_nothing_any_more_is_an_error_and_no_deletion(
     await reading.read()
     service.answers["/wiki/api/v2/spaces/1/pages"] = []
 
-    with pytest.raises(ConnectorError, match="shows nothing, where it had 3 documents"):
+    with pytest.raises(
+        ConnectorError, match="contains nothing that the account can read, but had 3 documents"
+    ):
         await reading.read()
 
     assert len(reading.documents) == 3

@@ -83,7 +83,7 @@ def test_links_and_programs_of_a_repository_do_nothing(
 
     copied = copy_revision(repository.folder, "", "", tmp_path / "copy")
 
-    assert copied.skipped == [("passwd.md", "a link in a repository is not followed")]
+    assert copied.skipped == [("passwd.md", "links in a repository are not followed")]
     assert list_files(tmp_path / "copy") == [".gitattributes"]
     assert not proof.exists()
 
@@ -136,7 +136,7 @@ def test_a_revision_with_two_files_of_one_name_is_refused(
     ).stdout.decode().strip()  # fmt: skip
     commit = repository.run("commit-tree", "-m", "two", tree)
 
-    with pytest.raises(RepositoryError, match="several files of one name"):
+    with pytest.raises(RepositoryError, match="several files with the same name"):
         copy_revision(repository.folder, commit, "", tmp_path / "copy")
 
 

@@ -22,7 +22,7 @@ def test_a_sitemap_is_read_in_each_of_its_forms(data: bytes) -> None:
         (BOMB, "a sitemap"),
         (b"<html></html>", "expected a sitemap, found 'html'"),
         (b"<urlset>", "a sitemap"),
-        (gzip.compress(b"\0" * 1_000_000), "a sitemap may have 10000 bytes unpacked"),
+        (gzip.compress(b"\0" * 1_000_000), "a sitemap can have at most 10000 bytes unpacked"),
         (b"\x1f\x8bdamaged", "expected a sitemap in gzip, found a damaged one"),
     ],
 )

@@ -282,7 +282,7 @@ async def test_an_export_that_is_cut_into_archives_is_read_as_one(desk: Desk) ->
 
     assert set(desk.index.documents) == {"notion.zip/Wiki"}
     assert [reason for _, reason in result.skipped] == [
-        "archives are opened at most one in another; unpack the outer one first"
+        "archives nested more than once are not opened; unpack the outer one first"
     ]
     assert [place for place, _ in result.failed] == ["notion.zip/broken.zip"]
 
@@ -304,7 +304,7 @@ async def test_members_that_lead_out_or_link_are_left_out(desk: Desk) -> None:
     assert set(desk.index.documents) == {"hostile.zip/good"}
     assert {reason for _, reason in result.skipped} == {
         "its path leads outside of the archive",
-        "a link in an archive is not followed",
+        "links in an archive are not followed",
     }
     assert result.failed == ()
 
@@ -326,7 +326,7 @@ async def test_a_zip_bomb_costs_itself_alone(desk: Desk, monkeypatch: pytest.Mon
     assert "docs/page" in desk.index.documents
     assert (
         "large.zip",
-        "an archive may have 1000 bytes unpacked, this one has 5000",
+        "an archive can have at most 1000 bytes unpacked; this one has 5000",
     ) in again.failed
 
 
@@ -339,7 +339,9 @@ async def test_what_is_unpacked_is_counted_whatever_the_archive_states(
 
     result = await desk.ingest(archive)
 
-    assert result.failed == (("lying.zip/a.md", "a file may have 1000 bytes, this one has more"),)
+    assert result.failed == (
+        ("lying.zip/a.md", "a file can have at most 1000 bytes; this one has more"),
+    )
 
 
 @pytest.mark.slow

@@ -333,4 +333,4 @@ async def test_rules_that_are_a_link_to_nowhere_stop_the_ingestion(desk: Desk) -
     result = await desk.ingest()
 
     assert readers(desk) == {}
-    assert "is a link that leads nowhere" in result.failed[0][1]
+    assert "is a broken link" in result.failed[0][1]

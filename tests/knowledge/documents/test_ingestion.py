@@ -315,7 +315,7 @@ async def test_an_id_met_twice_is_reported_again_at_every_ingestion(desk: Desk) 
 
     assert [source for source, _ in first.failed] == ["all.jsonl:2", "more.jsonl:1"]
     assert first.failed == second.failed
-    assert "expected an id of its own, found 'p', which all.jsonl:1 has" in first.failed[0][1]
+    assert "expected a unique id, found 'p', which all.jsonl:1 has" in first.failed[0][1]
     assert desk.index.documents["p"].content == "One."
 
 

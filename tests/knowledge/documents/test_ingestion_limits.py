@@ -70,7 +70,7 @@ async def test_a_file_of_many_documents_has_a_time_for_all_of_them(tmp_path: Pat
         result = await desk.ingest()
 
     assert result.failed[-1][0] == "all.jsonl"
-    assert "its rest was left out" in result.failed[-1][1]
+    assert "the rest was left out" in result.failed[-1][1]
 
 
 async def test_lines_that_fail_for_one_reason_are_one_note_with_their_number(desk: Desk) -> None:

@@ -558,7 +558,7 @@ def test_a_file_with_a_password_is_skipped_with_what_to_do(
 ) -> None:
     data = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le")
 
-    with pytest.raises(ReadingError, match="save it without one") as found:
+    with pytest.raises(ReadingError, match="save it without a password") as found:
         read(data, "a")
 
     assert re.match("Skipped", type(found.value).__name__)

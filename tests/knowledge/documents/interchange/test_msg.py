@@ -101,5 +101,5 @@ def test_the_html_of_a_message_without_text_is_read() -> None:
     "data", [b"Subject: x\n\ny", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 900, pack({})]
 )
 def test_what_is_no_message_of_outlook_is_reported(data: bytes) -> None:
-    with pytest.raises(WrongFormatError, match=r"expected a message of Outlook \(\.msg\)"):
+    with pytest.raises(WrongFormatError, match=r"expected an Outlook message \(\.msg\)"):
         msg.read(data, "a.msg")

@@ -111,9 +111,9 @@ paths:
 
 
 def test_data_that_describe_no_interface_are_no_document() -> None:
-    with pytest.raises(NoDocumentError, match="not a description of an interface"):
+    with pytest.raises(NoDocumentError, match="not an API description"):
         pages_of(b'{"name": "openapi"}')
-    with pytest.raises(NoDocumentError, match="nor a description of an interface"):
+    with pytest.raises(NoDocumentError, match="nor an API description"):
         formats.refuse_other_data(b'{"name": "package"}')
 
 
