@@ -48,9 +48,7 @@ class TitledDocument:
 
     @property
     def is_rule(self) -> bool:
-        """Whether the title or, if it does not, the type identifies a law or another set of
-        rules.
-        """
+        """Whether the title or, failing that, the type identifies a law or another set of rules."""
         words = _split(self.title)
         if words & _load("reviewed"):
             return False
@@ -99,10 +97,11 @@ def find_scope(
 
 
 def list_named(question: str, documents: Sequence[TitledDocument]) -> list[TitledDocument]:
-    """Return the documents of which the question contains most of the name, or a word that occurs
-    in few names.
+    """Return the documents that the question names, by most of their name or by a word that occurs
+    in no other name.
 
-    All names of a framework are treated as equal: GDPR, General Data Protection Regulation.
+    All names of a framework, such as GDPR and General Data Protection Regulation, are treated as
+    equal.
     """
     asked = _split(question) - _load("empty") - STOP_WORDS
     generic = _load("rules") | _load("reviewed")
@@ -133,8 +132,8 @@ def list_unknown_names(
     """Return the names in a question that look like documents but do not exist.
 
     A name is a capitalized word, or several in a row, with the type of document: "Bar Act". In
-    German, where every noun is capitalized, it is in quotation marks or follows the type: "Vertrag
-    Foo", "Gesetz Bar".
+    German, where every noun is capitalized, a name is in quotation marks or follows the type:
+    "Vertrag Foo", "Gesetz Bar".
     """
     known = {word for document in documents for name in _list_names(document) for word in name}
     known |= {word for name in _frameworks_of(documents) for word in name}
@@ -146,10 +145,10 @@ def list_unknown_names(
 def list_offers(
     documents: Sequence[TitledDocument], question: str, *, rules: bool, reviewed: bool
 ) -> list[str]:
-    """Return the names of the documents that have the missing roles, with those similar to the
-    question first.
+    """Return the names of documents for the missing roles, starting with those most similar to the
+    question.
 
-    Files in a folder that represents a law are named once, by their folder.
+    The files in a folder that represents a law are listed once, under the name of the folder.
     """
     asked = _split(question) - _load("empty") - _load("rules") - _load("reviewed")
     kinds = [

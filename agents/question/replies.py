@@ -1,6 +1,6 @@
 """Recognizes short fixed phrases: a reply to an open question, thanks, or a greeting. The phrases
-are in `replies.toml`. Only unambiguous replies are recognized, which are the text of a button and
-the number of an option. Thanks and similar phrases are recognized only if no model decides.
+are in `replies.toml`. Only unambiguous replies are recognized: the text of a button, and the number
+of an option. Thanks and similar phrases are recognized only if no model decides.
 """
 
 import re
@@ -89,8 +89,8 @@ def read_act(text: str, language: str) -> tuple[ConversationAct, str] | None:
 
 
 def is_lone_number(text: str) -> bool:
-    """Return whether a turn is a single digit. Without options, there is nothing that it could
-    choose.
+    """Return whether a turn is a single digit, which has no meaning if there are no options to
+    choose from.
     """
     spoken = normalise(text)
     return len(spoken) == 1 and spoken.isdecimal()
@@ -107,7 +107,9 @@ def _find_option(text: str, options: tuple[str, ...]) -> ClarificationReply | No
 
 
 def _find_position(spoken: str, count: int) -> int | None:
-    """Return the position that a text names, if the list is long enough: "2", "the second one"."""
+    """Return the position stated in a text, such as "2" or "the second one", if the list is long
+    enough.
+    """
     said = spoken.split()
     words = [word for word in said if word not in _AROUND_A_CHOICE] or said
     if len(words) != 1 or len(said) > _CHOICE_WORDS:

@@ -15,8 +15,8 @@ from llm.port import Model
 from llm.tasks.question import LONGEST_ANSWER, MATCH_VERIFIED, AnsweredQuestion, MatchVerifiedInputs
 
 FindVerified = Callable[[Sequence[str], Sequence[str], Run], Awaitable[Sequence[VerifiedAnswer]]]
-"""Returns the verified answers that a person in these groups may read, sorted by the similarity of
-their questions to some texts. The vectors are paid for by the run.
+"""Returns the verified answers that a person in the given groups may read, sorted by the similarity
+of their questions to the given texts. The run pays for the vectors.
 """
 
 

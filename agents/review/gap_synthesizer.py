@@ -40,7 +40,7 @@ _BATCH_CHARACTERS, _BATCH_ITEMS = 24_000, 60
 
 
 class Reads(LoopReads, frozen=True):
-    """The checklist, its verdicts, the documents, the audit, and the tool loop so far."""
+    """The checklist, its verdicts, the documents, the audit, and the tool calls made so far."""
 
     extracted: Extracted | None = None
     checklist: StoredChecklist | None = None
@@ -49,7 +49,7 @@ class Reads(LoopReads, frozen=True):
 
 
 class Writes(LoopWrites, frozen=True):
-    """The gaps, or tool calls that precede them."""
+    """The gaps, or tool calls to make first."""
 
     gaps: FindingList | None = None
 

@@ -26,7 +26,7 @@ _SENTENCE_ENDS = (". ", "; ", "\n")
 _MOST = 40
 _MOST_LINES = 12
 COUNT = "count of"
-"""The prefix for families of things that are counted, such as subcontractors."""
+"""The prefix for families of counted items, such as subcontractors."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -325,7 +325,7 @@ def plan_parts(documents: Sequence[DocumentUnits]) -> tuple[PartPlan, ...]:
 
 
 def list_units(documents: Sequence[DocumentUnits]) -> tuple[RuleUnit, ...]:
-    """Return the units of the documents in a part, in the numbering of `PartPlan`."""
+    """Return the units of the documents in a part, numbered as in `PartPlan`."""
     return tuple(unit for document in documents for unit in document.units)
 
 

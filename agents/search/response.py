@@ -51,7 +51,7 @@ _REASONS = {
 MEANWHILE = "meanwhile"
 """The reason key of passages that are shown until the model begins to write."""
 LAST_WRITING = 1_000
-"""The number of passages that replace a text that a model has begun to write."""
+"""The value of `writing` for a draft with passages that replace a text begun by a model."""
 SILENCE_SECONDS = 2.5
 """How long a model may be silent before the passages are shown. Including the preceding calls,
 which may take a quarter of a call's time, a person waits at most about ten seconds for the first
@@ -65,7 +65,7 @@ _NO_SEARCH = SearchStats(
     answerability=0.0,
     milliseconds=0.0,
 )
-"""Of a way that searches with tools."""
+"""The statistics for a way of answering that searches with tools."""
 
 
 class Reads(ReadsLanguage, frozen=True):

@@ -192,8 +192,8 @@ class PlanAgent(Agent[Reads, Writes]):
     def _repeat_failed(self, reads: Reads, before: SwarmPlan) -> Writes | None:
         """Return the plan with new workers for those that failed, or None if none failed.
 
-        Each of them has used up its retries, so they are repeated only if an answer was not good
-        enough.
+        Failed workers have used up their retries, so they are repeated only if an answer was not
+        good enough.
         """
         outputs = read_ends(reads.worker_outputs, reads.task_ledger, before)
         plan, repeated = repeat_failed(before, outputs)

@@ -92,7 +92,7 @@ class WorkerOutput(BaseModel, frozen=True, extra="ignore"):
 
     @property
     def is_usable(self) -> bool:
-        """Whether the output is useful for its part, because something was found or done."""
+        """Whether the output is useful, because something was found or done."""
         return self.status is WorkerStatus.DONE and bool(self.passages or self.effects)
 
 
