@@ -53,7 +53,7 @@ LONGEST_SOCKET_PATH = 100
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The address of a Redis server; `durable` tells whether its data outlives this process."""
+    """The address of a Redis server; `durable` is true if its data outlives this process."""
 
     url: str
     durable: bool
@@ -173,7 +173,7 @@ async def run_embedded_redis(
 
 
 def _enter(data_folder: Path) -> tuple[Path, int]:
-    """Take the lock that the users of the server share; wait while the server is being stopped."""
+    """Take the lock that all users of the server share; wait while the server is being stopped."""
     folder = data_folder.resolve() / "broker"
     for created in (folder.parent, folder):
         created.mkdir(parents=True, exist_ok=True, mode=0o700)

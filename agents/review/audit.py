@@ -89,7 +89,7 @@ class CitablePassage:
 
 
 class AuditedCitation(BaseModel, frozen=True):
-    """A checked citation; `problems` contains human-readable descriptions of what is wrong; it is
+    """A checked citation. `problems` contains human-readable descriptions of what is wrong; it is
     empty if the citation is correct.
 
     `says` is a model's judgement, or `unjudged` if the citation was checked only by rules.
