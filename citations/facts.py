@@ -1,8 +1,8 @@
-"""Finds numbers in an answer that do not occur in a source and cannot be derived from one.
+"""Finds numbers in an answer that do not occur in a source and cannot be computed.
 
 A number has all values that it can represent: `1.000` is 1000 and 1.0, `21:00` is 21:00, 21, and 9,
-and "five" is 5. The numbers of list items are ignored. The number of items in a list is always
-known.
+and "five" is 5. The numbers of list items are ignored. The number of items in a list always counts
+as known.
 
 A number may be computed, as the sum, difference, product, quotient, or percentage of two numbers,
 or by converting it to another unit (two hours, 120 minutes). It is accepted if the same text
@@ -76,8 +76,8 @@ class Number:
 
 @dataclass(frozen=True)
 class KnownNumbers:
-    """The numbers that an answer may contain: numbers in the `given` source texts and in the
-    `asked` user texts.
+    """The numbers that an answer may contain: those in the source texts (`given`) and in the user's
+    texts (`asked`).
     """
 
     given: Sequence[str]
@@ -110,14 +110,14 @@ class KnownNumbers:
         return _without_computed(unknown, computed)
 
     def find_unexplained(self, text: str) -> tuple[str, ...]:
-        """Return the numbers in `text` that are unknown and not computed from other numbers in
+        """Return the numbers in `text` that are neither known nor computed from other numbers in
         it.
         """
         return _find_uncomputed(text, self.values)
 
     def find_elsewhere(self, text: str, cited: Sequence[str]) -> tuple[str, ...]:
         """Return the numbers in `text` that are neither in the cited sources nor computed within
-        the text.
+        `text`.
         """
         counted = frozenset(map(float, self.counts))
         texts = (*cited, *self.asked)

@@ -2,7 +2,7 @@
 contains.
 
 Case, punctuation, Markdown, and white space are ignored; in code, only white space is ignored. Text
-that cannot be proven here may still be supported, which a judge decides.
+that cannot be proven by these rules may still be supported; a judge decides this.
 """
 
 import re
@@ -65,8 +65,8 @@ class SourceTexts:
         return frozenset(source.number for source in self.sources)
 
     def find_tool(self, brackets: str, name: str) -> tuple[int, ...] | None:
-        """Return the numbers of a tool's results, or None if a source contains the same kind of
-        brackets as the marks.
+        """Return the numbers of a tool's results, or None if a source contains the same
+        brackets.
         """
         if any(brackets in source.text for source in self.sources):
             return None
@@ -82,7 +82,9 @@ class SourceTexts:
         return bool(self._find_verbatim(text))
 
     def find_prose(self, text: str, preferred: Collection[int] = ()) -> int | None:
-        """Return the number of a source that contains this paragraph, or alone its identifiers."""
+        """Return the number of a source that contains this paragraph or, as the only source, its
+        identifiers.
+        """
         return _choose(self._remember("prose", text, self._find_prose), preferred)
 
     def find_code(self, code: str, preferred: Collection[int] = ()) -> int | None:
