@@ -1,4 +1,4 @@
-"""Writes the result of a check for a terminal, or as JSON, JUnit XML, annotations, or Markdown."""
+"""Formats the result of a check for a terminal, or as JSON, JUnit XML, annotations, or Markdown."""
 
 import os
 import textwrap

@@ -191,7 +191,7 @@ def _report_error(error: Exception) -> int:
 
 
 def _find_verb(words: Sequence[str]) -> str | None:
-    """Return the first word that is neither --env-file nor its value."""
+    """Return the first word that is neither `--env-file` nor its value."""
     rest = list(words)
     if rest[:1] == [_ENV_FILE]:
         rest = rest[2:]
@@ -209,7 +209,7 @@ def _suggest_verb(parser: argparse.ArgumentParser, named: str | None) -> None:
 
 
 def _refuse_unknown(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> None:
-    """End the command, and name a similar option if there is one."""
+    """Exit with an error that suggests a similar option if there is one."""
     named = next((word.partition("=")[0] for word in unknown if word.startswith("--")), "")
     similar = difflib.get_close_matches(named, _list_options(parser), n=1)
     hint = f"; did you mean {similar[0]!r}?" if similar else ""
@@ -245,7 +245,7 @@ def _configure_logging() -> None:
 
 
 def _sole(error: Exception) -> Exception:
-    """Return the error inside the exception groups raised by task groups."""
+    """Return the error inside the exception groups that task groups raise."""
     while isinstance(error, ExceptionGroup):
         own = [exception for exception in error.exceptions if _is_own(exception)]
         error = own[0] if own else error.exceptions[0]
@@ -274,7 +274,7 @@ def _show_where(error: Exception) -> None:
 
 
 def _is_own(error: Exception) -> bool:
-    """Return whether an error belongs to this product and has a message for people."""
+    """Return whether an error belongs to this product and has a human-readable message."""
     return any(kind.__name__ in _OWN_ERRORS for kind in type(error).__mro__)
 
 

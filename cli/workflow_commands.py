@@ -2,8 +2,8 @@
 
 GitHub's runner reads every line that a step prints. `::NAME ...::` at the beginning of a line,
 possibly after spaces, is a command, and so is `##[NAME]` anywhere in a line. `stop-commands` would
-disable this only until another program in the step enables it again, and the lines that do so would
-be part of the output that others read.
+disable commands only until another program in the step enables them again, and would add lines to
+the output that other programs read.
 """
 
 import sys
@@ -15,7 +15,7 @@ OLD_COMMAND = "##["
 
 
 class PlainLines:
-    """A text stream in which a space is inserted into the beginning of each command."""
+    """A text stream that inserts a space at the beginning of each command."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream

@@ -52,7 +52,7 @@ _MARKS = {"ok": "ok", "note": "note", "fault": "FAULT", "off": "off"}
 
 @dataclass(frozen=True, slots=True)
 class SetupFinding:
-    """The result of checking one part. `fault`: it does not work. `note`: it works but needs
+    """The result of checking one part. `fault`: the part does not work. `note`: it works, but needs
     attention. `off`: it is not configured. `seconds`: its response time, if measured.
     """
 

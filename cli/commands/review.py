@@ -293,7 +293,7 @@ async def _make_message(
     model: str | None,
     deadline_seconds: float,
 ) -> Message:
-    """Return the message for the review, with the documents that its names refer to."""
+    """Return the message for the review, with the documents that the given names refer to."""
     from agents.review.passages import name_documents
 
     documents = await local.find(chosen.contract)

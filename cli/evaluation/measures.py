@@ -29,9 +29,7 @@ ENDED: dict[str, Expectation] = {
     "clarification": "clarify",
 }
 _JUDGED_WORDS = 4
-"""A judge is asked whether an answer makes a statement if the statement has at least this many
-words.
-"""
+"""Minimum number of words of a statement about which a judge is asked."""
 USEFUL = "useful"
 
 
@@ -145,7 +143,7 @@ def list_cited_places(reply: Fields) -> tuple[str, ...]:
 
 
 def cites_page(case: GoldenCase, reply: Fields) -> bool:
-    """Return whether a cited source is on one of the pages of a case."""
+    """Return whether a cited source is on one of the expected pages of a case."""
     places = [
         str(source.get(name) or "")
         for source in read_objects(reply.get("sources"))
