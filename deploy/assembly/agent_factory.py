@@ -74,11 +74,11 @@ PromptPlaces = tuple[Path | None, Path | None]
 MANAGER = Role.MANAGER.value
 MODEL_RESERVE_SECONDS = 5.0
 INGESTION_SLOTS = 4
-"""Documents can be listed and removed during an ingestion, but sources are ingested one after the
-other.
+"""The number of concurrent ingestion requests. Documents can be listed and removed during an
+ingestion, but sources are ingested one after the other.
 """
 _PROCESS = uuid4().hex[:8]
-"""An index in the process counts only its own changes, not those made by other processes."""
+"""The id of this process: an embedded index counts only the changes made by its own process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ class AgentFactory:
 
 @dataclass(frozen=True, slots=True)
 class HandlerPipeline:
-    """Creates the handlers of the roles of one process."""
+    """Creates the handlers of the roles in one process."""
 
     factories: Mapping[Assistant, AgentFactory]
     manager: ManagerAgent | None
@@ -267,10 +267,10 @@ async def make_worker_specs(
     """Return the worker specifications of these roles, and of ingestion if there is an index.
 
     `models` returns the model for a task; by default, the configured models are used, and closed
-    with `stack`. Suspects of the quarantine's roles run in `quarantine`. If `drafts` is false, no
-    part of an answer is shown before the whole answer is approved. Without `broker`, an ingestion
-    is not distributed across processes. `prompts` can be reloaded while the workers are running. If
-    `lazily` is true, the agents of ways other than the configured one are created on first use.
+    with `stack`. Suspects run in `quarantine` if it covers their role. If `drafts` is false, no
+    part of an answer is shown before the whole answer is approved. Without a `broker`, ingestions
+    are not distributed across processes. `prompts` can be reloaded while the workers are running.
+    If `lazily` is true, the agents of ways other than the configured one are created on first use.
     This lets a command that answers a single question start sooner, whereas a long-running process
     should report at startup what it cannot create.
     """

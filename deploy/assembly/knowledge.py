@@ -75,7 +75,7 @@ class Knowledge(OpenIndex):
     """
 
     limits: "SharedLimits | None" = None
-    """The rate limits of the vendor's embedder and reranker."""
+    """The rate limits of the embedding and reranking vendors."""
     shared_with: "tuple[Redis, int, Mapping[str, ModelLimit]] | None" = None
 
     def adopt(self, opened: OpenIndex) -> None:

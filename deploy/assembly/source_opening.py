@@ -119,7 +119,7 @@ def open_copy(folder: Path, spec: SourceSpec, outcome: StoreOutcome) -> SurveySo
 async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connector]:
     """Provide the client for a service; raises `ConnectorError` if the service is not configured.
 
-    Credentials are sent only to the addresses in the settings, whichever source is added.
+    Whichever source is added, credentials are sent only to the URLs in the settings.
     """
     scheme, _, rest = place.partition("://")
     host, _, name = rest.partition("/")
