@@ -201,8 +201,8 @@ def classify_reflect(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_assess(state: State, _threshold: float) -> StageEvent:
-    """Return the event of a stage from the last release that no agent serves any longer, so that
-    its judge follows.
+    """Return the event of a stage of the last release whose agent no longer exists; the event leads
+    to the judge.
     """
     return StageEvent.ENOUGH if state.response else StageEvent.ASKS
 
@@ -228,7 +228,7 @@ def classify_shown_topic(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_begin(state: State, _threshold: float) -> StageEvent:
-    """Return whether a branch has a specialist to run."""
+    """Return whether a specialist is left to run in a branch."""
     return _DONE if state.agent_sequence else _FAILED
 
 
