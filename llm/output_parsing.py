@@ -63,7 +63,7 @@ class DraftReader:
         self._last = ("", 0)
 
     async def read(self, partial: PartialText) -> None:
-        """Read the complete text of an answer so far."""
+        """Process the text of an answer that has arrived so far."""
         finished = select_finished(read_partial_answer(partial.text))
         read = (finished, partial.attempt)
         if finished and read != self._last:
@@ -82,7 +82,7 @@ class QuestionReader:
         """The question that was passed to `on_question`, or None until then."""
 
     async def read(self, partial: PartialText) -> None:
-        """Read the complete text so far."""
+        """Process the text that has arrived so far."""
         if self.question is not None:
             return
         question = read_complete_fields(partial.text).get(_FIELD)
@@ -94,9 +94,9 @@ class QuestionReader:
 def read(text: str, output: type[O]) -> O:
     """Parse the output in `text`.
 
-    Skips thoughts, Markdown fences, and other prose around the output. A null where none is allowed
-    counts as a missing field. Raises `NotReadable` with the locations and kinds of the errors; the
-    message contains no part of `text`.
+    Skips thoughts, Markdown fences, and other prose around the output. A null in a field that does
+    not allow it counts as a missing field. Raises `NotReadable` with the locations and kinds of the
+    errors; the message contains no part of `text`.
     """
     first: ValidationError | None = None
     for candidate in _candidates(text):
@@ -239,7 +239,7 @@ def _parse_sentences(text: str) -> object:
 
 
 def _without_nulls(candidate: str, error: ValidationError) -> JsonValue:
-    """Return the JSON without the nulls that are all of its errors; None if it has others."""
+    """Return the JSON without its nulls if they are the only errors, otherwise None."""
     problems = error.errors(include_url=False, include_context=False)
     if any(problem["input"] is not None or not problem["loc"] for problem in problems):
         return None

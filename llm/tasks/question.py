@@ -63,7 +63,9 @@ Act = Literal[
     "preference",
     "exit",
 ]
-"""The purpose of a turn that does not ask anything new; `exit` abandons the open clarification."""
+"""The purpose of a turn that does not ask a new question; `exit` abandons the open
+clarification.
+"""
 
 
 class EssenceInputs(BaseModel, frozen=True):
