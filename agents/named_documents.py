@@ -306,12 +306,12 @@ def _share(shared: Iterable[str], own: Iterable[str], weights: Mapping[str, floa
 
 def _list_names(document: TitledDocument) -> tuple[frozenset[str], ...]:
     stem = PurePosixPath(document.source).stem
-    # A law may be a folder of articles; the folder of a contract names what lies beside it, too.
+    # A law may be a folder of articles, but the folder of a contract also contains other documents.
     folder = _split_folder(document.source) if document.is_rule else frozenset[str]()
     names = (_split(document.title), _split_name(stem), folder)
     generic = _load("rules") | _load("reviewed")
     own = tuple(words for name in names if (words := name - _load("empty")) and words - generic)
-    # A title such as GDPR is a name, although it is a generic word, too.
+    # A title such as GDPR is a name, although it is also a generic word.
     return own or ((_split(document.title),) if document.title.isupper() else ())
 
 

@@ -157,7 +157,7 @@ async def run_embedded_redis(
     """Provide the Redis of a data folder inside the context; raises `EmbeddedServerError`."""
     servers = await asyncio.to_thread(find)
     if not servers:
-        # Imported here: it is seldom needed and takes half of a small worker's memory.
+        # Imported here: it is rarely needed and takes half of a small worker's memory.
         from fakeredis import FakeServer
 
         log.warning("in_memory_broker_started", reason="redis_server_not_found", expected="6.2")

@@ -149,7 +149,7 @@ class ReplyWaiter(JournalReader):
         await self._publish_ends(
             [name for name in ended if name not in self._ending and self._is_awaited(name)]
         )
-        # Only now: if the lookup failed, the next reader reads these notices again.
+        # Not earlier: if the lookup failed, the next reader reads these notices again.
         self._cursors.update((stream, entries[-1][0]) for stream, entries in read)
 
     def _resume_reading(self, names: set[str]) -> list[str]:

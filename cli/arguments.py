@@ -33,7 +33,7 @@ def add_format_argument(parser: argparse.ArgumentParser) -> None:
 
 def read_groups(given: Sequence[str]) -> tuple[str, ...]:
     """Return the given groups; raises `CommandError` for an invalid name."""
-    # Imported here: `refdesk --help` needs no pydantic.
+    # Imported here: `refdesk --help` does not need pydantic.
     from envelope.question import parse_groups
 
     try:

@@ -386,7 +386,7 @@ async def _replacing(snapshot: RedisSnapshot, archive: tarfile.TarFile) -> Async
             yield await snapshot.write(_read_keys(_member(archive, REDIS)))
             is_replaced = True
         finally:
-            # Also if the command is interrupted.
+            # Required also if the command is interrupted.
             if not is_replaced:
                 before.seek(0)
                 await snapshot.delete_all()
@@ -422,7 +422,7 @@ def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
     place = PurePosixPath(entry.name)
     if place.parts[:1] != (DATA,) or not entry.isfile():
         return None
-    # The file may come from an untrusted source: no name in it may lead out of the data folder.
+    # The file may come from an untrusted source: its names must not lead out of the data folder.
     if place.is_absolute() or ".." in place.parts or len(place.parts) < 2:
         raise CommandError(f"the backup contains a file with an unsafe name: {entry.name!r}")
     # Redis, for example, executes the content of its files when it starts.
@@ -444,7 +444,7 @@ def _restore_records(archive: tarfile.TarFile, store: "RecordStore") -> int:
     try:
         store.prepare()
         store.restore(read())
-        # Files that earlier releases wrote have none.
+        # Files written by earlier releases do not have one.
         if OWNED in archive.getnames():
             lines = (json.loads(line, object_hook=_decode) for line in _member(archive, OWNED))
             store.restore_owned(lines)

@@ -108,7 +108,7 @@ class _Version(argparse.Action):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    # Written files contain questions, documents or secrets: only their owner may read them.
+    # Files contain questions, documents, or secrets: only their owner may read them.
     os.umask(0o077)
     # The environment contains keys, and the processes that read documents run as the same user.
     hide_memory()
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.verb is None:
         parser.print_help()
         return EXIT_USAGE
-    # A container of a job may lack the variable; what `check` prints is meant for a job.
+    # A job's container may lack the variable; the output of `check` is intended for jobs.
     is_read_by_runner = chosen.verb == "check" or "GITHUB_ACTIONS" in os.environ
     with without_commands() if is_read_by_runner else nullcontext():
         return _run(chosen)
@@ -160,7 +160,7 @@ def _run(chosen: argparse.Namespace) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - whatever happened, a person gets one line
+    except Exception as error:  # noqa: BLE001 - every error is shown on one line
         return _report_error(_sole(error))
     return status
 

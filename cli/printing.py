@@ -89,7 +89,7 @@ def write_lines(lines: Iterable[str]) -> None:
 def say_json(value: object) -> None:
     """Write a value as a JSON document."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    # Equal JSON, in which a runner finds no command: see `cli.workflow_commands`.
+    # Equivalent JSON without commands for a CI runner; see `cli.workflow_commands`.
     print_line(text.replace(OLD_COMMAND, "\\u0023#["))
 
 

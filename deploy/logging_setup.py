@@ -256,7 +256,7 @@ def _make_hide(secrets: Collection[str]) -> Callable[[str], str]:
     """Return a function that redacts secrets, which error messages of vendors and clients may
     quote.
     """
-    # JSON may contain a secret escaped; the longest first, because one may contain another.
+    # JSON may contain an escaped secret. Longest first, because one may contain another.
     forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
     ordered = [_make_pattern(form) for form in sorted(forms, key=len, reverse=True)]
 

@@ -157,7 +157,7 @@ def classify_quality(writes: State, threshold: float) -> StageEvent:
     if decision != "approve":
         return _JUDGEMENTS.get(decision, _FAILED)
     score, validation = writes.quality_score, writes.validation_result
-    # Null: the answer was not judged. It is sent, with a note that says so.
+    # Null means that the answer was not judged. It is sent with a note that states this.
     is_unjudged = score is None and State.quality_score in writes
     is_enough = is_unjudged or (score is not None and score >= threshold)
     is_grounded = validation is None or validation.grounded is not False

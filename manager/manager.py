@@ -354,7 +354,7 @@ class ManagerAgent:
         reply = report_faults(reply, hop.faults, self._on_fault)
         forget = state.forget
         if forget in {"all", "history"}:
-            # Channels that store texts of the conversation must erase them, too.
+            # Channels that store texts of the conversation must erase them as well.
             reply = {**reply, "forgot": forget}
         return Finish(
             outcome=Outcome(str(reply["outcome"])),

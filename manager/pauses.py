@@ -212,7 +212,7 @@ class Pauses:
         self, state: State, pause: Pause | None, now: float, *, is_own: bool = True
     ) -> ReadReply:
         if state.command is not None:
-            # A command keeps the pause open.
+            # A command does not close the pause.
             return OtherTopic()
         if state.reply_reading == "other":
             return OtherTopic()

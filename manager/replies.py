@@ -240,7 +240,7 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
         pause = None
     if state.client_keeps_history:
         return Ended(pause=pause, brief=True)
-    # A pause that cannot be parsed is closed, too.
+    # A pause that cannot be parsed is closed as well.
     is_met = bool(state.copy_filled(State.open_pause)) and not state.leaves_open
     is_answered = is_met and outcome is not Outcome.FAILED
     return Ended(
@@ -446,7 +446,7 @@ def _describe_question(state: State) -> str:
     question = state.canonical_question
     named, is_free = addresses_of(question), is_free_of_foreign_links(question, ())
     if is_free and not named:
-        # Every hop makes a last resort, and to search a whole conversation takes milliseconds.
+        # Every hop creates a fallback reply, and searching a whole conversation takes milliseconds.
         return question
     turns = (turn.text for turn in state.history if turn.speaker == "user")
     typed = (state.text, state.reply_text, *turns)

@@ -222,7 +222,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
             ),
         )
         if key == "ask_ambiguous" and options:
-            # The only one of these texts that states and does not ask: it may precede no list.
+            # The only one of these texts that is not a question: it may be shown without a list.
             asked = self._texts.text("ask_choice", reads.reply_language)
             fixed_text = f"{fixed_text}\n{asked}"
         return ClarifyInputs(

@@ -30,7 +30,7 @@ ACTS: dict[ConversationAct, dict[str, frozenset[str]]] = {
         ConversationAct.CAPABILITIES,
     )
 }
-# Python counts combining marks (Arabic vowels, Devanagari vowel signs) as no part of a word.
+# Python does not count combining marks (Arabic vowels, Devanagari vowel signs) as word characters.
 _MARKS = "\u0300-\u036f\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0962\u0963"
 _WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
 
@@ -48,7 +48,7 @@ def normalise(text: str) -> str:
     words.
     """
     read = unicodedata.normalize("NFKC", text[:_LONGEST_REPLY]).casefold()
-    # Python writes the lower case of the Turkish capital İ as i with a dot above it.
+    # Python converts the Turkish capital İ to i followed by a combining dot.
     read = read.replace("i\N{COMBINING DOT ABOVE}", "i")
     return " ".join(_WORD.findall(read))
 

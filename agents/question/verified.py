@@ -62,7 +62,7 @@ async def match_verified(
     if same is not None:
         return VerifiedMatch(same)
     if chosen or model is None:
-        # The user has already chosen when asked before.
+        # The user has already chosen an option.
         return NOTHING if asked.pause is not None else VerifiedMatch(candidates=tuple(answers))
     return await _ask_model(asked, answers, model, run)
 

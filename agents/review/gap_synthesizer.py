@@ -83,7 +83,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
             text = "no gaps were collected, because the output of compliance is missing"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         if self.toolbox.is_offline:
-            # The report states that nobody searched for them.
+            # The report states that they were not searched for.
             return Wrote(Writes(gaps=FindingList(items=0)))
         extraction = await self.toolbox.load(reads.checklist.reference, Extraction)
         review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)

@@ -248,7 +248,7 @@ class _Layout:
         rows = [tuple(ReportText(self.say(head)) for head in heads)]
         for requirement in ranked:
             risk = requirement.risk
-            assert risk is not None  # noqa: S101 - chosen so
+            assert risk is not None  # noqa: S101 - guaranteed by the selection
             values = (
                 str(requirement.number), self._name("category", risk.category), str(risk.severity),
                 str(risk.likelihood), str(risk.score), risk.reason,

@@ -297,7 +297,7 @@ def _render_items(items: Sequence[ReportText], base: Base) -> str:
 
 
 def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
-    # On a narrow screen the table scrolls, also by keys, and not the page.
+    # On a narrow screen, the table scrolls instead of the page, also with the keyboard.
     yield '<div class="table" tabindex="0"><table>'
     for number, row in enumerate(table.rows):
         opening, closing = ('<th scope="col">', "</th>") if number == 0 else ("<td>", "</td>")

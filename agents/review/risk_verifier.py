@@ -85,7 +85,7 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
         if (asked := given.calls) is not None:
             return Wrote(Writes(**asked.as_writes()))
         if not given.outputs:
-            # No list of risks instead of an empty one, which would claim that there are no risks.
+            # None instead of an empty list, which would claim that there are no risks.
             return Wrote(Writes(errors=given.errors))
         own = {risk.requirement_id: risk for output in given.outputs for risk in output.risks}
         risks = [

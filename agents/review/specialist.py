@@ -417,7 +417,7 @@ class Toolbox:
         step = await dialogue.take_step(self.model, self.run)
         if step.end is None:
             fresh = list(step.message.calls)
-            # The message stays as the model wrote it: a vendor reads its own calls again.
+            # The message is not changed, because the vendor receives its own calls again.
             expanded, errors = (
                 (fresh, ()) if dialogue.messages else await self._expand(fresh, inputs)
             )

@@ -398,7 +398,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     def _make_answer(self, kept: _CitedText, reads: Reads) -> _OutgoingAnswer:
         references, context = reads.source_references, reads.search_context
         used, typed = _select_used(kept.cited.order, references), _list_typed(reads)
-        # Links that only a source allows which is not cited any more are removed, too.
+        # Links that are allowed only by a source that is no longer cited are removed as well.
         cited = references_of(used, references)
         safe = keep_links(kept.cited.text, collect_allowed(cited, context, typed, references))
         return _OutgoingAnswer(

@@ -140,7 +140,7 @@ async def _within(
     except TimeoutError:
         seconds = time.monotonic() - began
         return [SetupFinding(part, "fault", f"did not answer within {seconds:.0f} s", seconds)]
-    except Exception as error:  # noqa: BLE001 - what is broken is the finding
+    except Exception as error:  # noqa: BLE001 - the error is the finding
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
         reason = " ".join(str(error).split()) or type(error).__name__

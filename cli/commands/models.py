@@ -150,7 +150,7 @@ async def check_models(settings: Settings) -> list[ModelCheck]:
     registry = make_registry(settings)
     try:
         for name in tasks:
-            # The import of a client takes seconds, which are not those of the model.
+            # Importing a client takes seconds, which must not count as the model's time.
             with suppress(ModelError):
                 registry.vendor_model(name)
         async with asyncio.TaskGroup() as group:
@@ -190,7 +190,7 @@ async def _check(
         async with asyncio.timeout(MODEL_SECONDS):
             model = registry.vendor_model(name)
             answer = await model.ask(TRANSLATE, PROMPT, listener=listener)
-    except Exception as error:  # noqa: BLE001 - what is broken is the result
+    except Exception as error:  # noqa: BLE001 - the error is the result
         return replace(check, problem=_describe_problem(error))
     try:
         async with asyncio.timeout(MODEL_SECONDS):

@@ -256,7 +256,7 @@ def _cut_line(line: str) -> str:
 
 
 async def _review(chosen: argparse.Namespace, form: ReportForm | None, settings: Settings) -> int:
-    # Imported here: --help and wrong arguments need no index.
+    # Imported here: --help and wrong arguments do not need the index.
     from cli.local_review import open_local_review
     from deploy.assembly.runtime import desk, run_desk
 

@@ -305,6 +305,6 @@ async def _remove(folder: Path) -> None:
 
 
 def _remove_now(folder: Path) -> None:
-    # A server that still ends removes or writes files: `rmtree` raises then, and is repeated.
+    # A server that is still exiting changes files, so `rmtree` raises an error and is repeated.
     if folder.exists():
         shutil.rmtree(folder)

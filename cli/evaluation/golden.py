@@ -174,7 +174,7 @@ def _read_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, A
 def _read_json_lines(
     path: Path, text: str, faults: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    # Only line feeds end a line: JSON may hold other separators inside a text.
+    # Only line feeds end a line: JSON strings may contain other separators.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue

@@ -102,7 +102,7 @@ async def measure_answer(asked: AskedCase, judge: Model | None = None) -> Answer
     text = str(reply.get("text") or "")
     ended = ENDED.get(str(reply.get("outcome")), "fail")
     is_written = ended == "answer" and reply.get("answered_by") != "search"
-    # Passages are the documents' own words: they claim nothing that could be unsupported.
+    # Passages are the documents' own words, so none of their claims can be unsupported.
     covered = split_covered(text, str(reply.get("language"))) if is_written else ()
     sentences = tuple(_measure_sentence(asked, sentence) for sentence in covered)
     with record_calls() as calls:

@@ -105,7 +105,7 @@ class AgentFactory:
         return self.settings.uses_model
 
     def estimate_usd(self, task: str, usage: "Usage") -> Decimal | None:
-        # Imported here, as all that only questions to models need.
+        # Imported here, like everything that is needed only for model calls.
         from llm.registry import estimate_call_usd
 
         return estimate_call_usd(self.settings.model_of(task), usage, vendor_access(self.settings))
@@ -329,7 +329,7 @@ async def make_worker_specs(
         drafts=drafts,
     )
     if any(assistant.tool_set is not None for assistant in served):
-        lazily = False  # An invalid file of tools ends the start, even if another way answers.
+        lazily = False  # An invalid tool set stops the startup even if it is not used.
     usual = {stage.role.value for flow in _list_flows(served) for stage in flow.stages.values()}
     specs = [
         WorkerSpec(

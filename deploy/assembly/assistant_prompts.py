@@ -133,7 +133,7 @@ def _load_folder(folder: Path, variables: Mapping[str, type[BaseModel]]) -> Prom
 
 
 def _find_variables() -> dict[str, type[BaseModel]]:
-    # Imported here: without a model no prompt is rendered.
+    # Imported here: without a model, no prompts are rendered.
     from llm.tasks.all_tasks import TASKS
 
     return prompt_inputs(TASKS.values())

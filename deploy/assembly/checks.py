@@ -330,7 +330,7 @@ def _survey_substitute(
 ) -> Survey:
     """Return the files in a folder under the name of the source that the folder replaces."""
     path, root = Path(proposal.spec.place), Path(proposal.root)
-    # The rules of access above the source hold, and those of the proposed folder itself.
+    # The access rules above the source apply, and those of the proposed folder itself.
     bases = [RuleBase(path, within=path), RuleBase(root, outside=root)]
     surveyed = survey(path, read_title, language_of, bases=bases)
     return _rename(surveyed, proposal, f"{Path(surveyed.root).name}/", f"{root.name}/")

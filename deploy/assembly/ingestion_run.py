@@ -48,7 +48,7 @@ async def run_ingestion(
     settings: "Settings", sources: "Sequence[Path | SourceSpec]", report: "Report"
 ) -> "IngestionResult":
     """Ingest sources in this process, or in the process that owns the index."""
-    # Imported here, because a request about documents needs no crawler.
+    # Imported here, because a request about documents does not need a crawler.
     from deploy.assembly.source_opening import fetch_sources
 
     fetched = await fetch_sources(settings, sources, report)
@@ -62,7 +62,7 @@ async def run_ingestion(
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
             check = OwnerRequest(action="check")
             reply = await ask_owner(runtime.broker, settings.assistant_key, check.encode())
-            # A process of an earlier version does not name its model; it ingests with its own one.
+            # A process of an earlier version does not state its model, which it uses to ingest.
             if read_vectors(reply.get("vectors")) in (None, wanted):
                 return await ingest_by_owner(
                     runtime.broker, settings.assistant_key, fetched, report

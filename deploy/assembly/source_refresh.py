@@ -39,7 +39,7 @@ async def refresh_source(
     Raises `BrokerUnavailableError` if Redis is unavailable, because this is not a failure of the
     source.
     """
-    # Imported here, because a process that refreshes no source needs no crawler.
+    # Imported here, because only a process that refreshes sources needs a crawler.
     from deploy.assembly.source_opening import fetch_sources
 
     settings = runtime.settings

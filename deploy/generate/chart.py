@@ -148,7 +148,7 @@ def _describe(name: str, value: Any) -> dict[str, Any]:
 def _make_template(name: str) -> str:
     text = (FOLDER / name).read_text("utf-8")
     text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
-    # What Prometheus writes into alarms is not for Helm.
+    # The templates of Prometheus alarms must not be interpreted by Helm.
     text = text.replace("{{", '{{ "{{" }}') if name == "alarms.yaml" else text
     text = re.sub(
         rf"^( *)image: {IMAGE}$",

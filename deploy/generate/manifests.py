@@ -98,7 +98,7 @@ GROUPS = (
     Group(PodGroup.LIGHT, 64, ("128Mi", "512Mi"), "250m", 6),
     Group(PodGroup.MODELS, 32, ("192Mi", "512Mi"), "250m", 20),
     Group(PodGroup.SEARCH, 16, ("384Mi", "1Gi"), "500m", 10, also_scaled_by=(Role.INGESTION,)),
-    # One of each always runs: while none does, an ingestion is not divided among processes.
+    # One of each is always running: otherwise, ingestions are not divided among processes.
     Group(
         PodGroup.READ, 8, ("384Mi", "2Gi"), "1", 16, works=(Role.READ,), least=1,
         variables={"INGESTION_READERS": "2"},

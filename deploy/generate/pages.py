@@ -299,7 +299,7 @@ def _describe_value(annotation: object) -> str:
     if origin is typing.Literal:
         return _list_choices(map(str, arguments))
     kind = origin if isinstance(origin, type) else annotation
-    assert isinstance(kind, type)  # noqa: S101 - what else a setting may be is above
+    assert isinstance(kind, type)  # noqa: S101 - all other types are handled above
     if issubclass(kind, StrEnum):
         return _list_choices(kind)
     return next(words for known, words in _VALUES.items() if issubclass(kind, known))

@@ -128,7 +128,7 @@ def make_container(
         },
         "volumeMounts": [
             {"name": "data", "mountPath": "/data"},
-            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a folder of the pod alone
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a folder used only by the pod
             {"name": "redis-ca", "mountPath": REDIS_CA, "readOnly": True},
         ],
     }

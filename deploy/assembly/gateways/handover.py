@@ -162,7 +162,7 @@ def make_mail_replies(
     settings: Settings, is_known: IsKnown, deliver: Deliver, report: Callable[[str], None]
 ) -> MailReplies:
     """Return the reader for the configured mailbox."""
-    # Imported here: most installations read no mailbox.
+    # Imported here: most installations do not read a mailbox.
     from knowledge.isolation.messages import ReadingLimits
     from knowledge.isolation.reader_process import ReaderProcess
 
