@@ -36,8 +36,8 @@ _FRAMEWORKS_FILE = Path(__file__).with_name("frameworks.toml")
 
 @dataclass(frozen=True, slots=True)
 class TitledDocument:
-    """A document with its names; `kind` is the type determined by rules from its text, or empty if
-    it was not read.
+    """A document with its names; `kind` is the type that rules determine from the text; it is empty
+    if the document was not read.
     """
 
     id: str

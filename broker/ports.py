@@ -175,7 +175,7 @@ class ReplyReader(Protocol):
         ...
 
     def subscribe(self, question: Question) -> AbstractAsyncContextManager[ReplySubscription]:
-        """Subscribe before submitting a question, so that its reply needs no extra read."""
+        """Subscribe before submitting a question, so that no extra read is needed for its reply."""
         ...
 
     async def read_journal(

@@ -87,7 +87,7 @@ WATCH = "watch"
 
 @dataclass(slots=True)
 class BranchSend(FrameSend):
-    """The first frame of a branch; `path` names the branch, such as `w2/t1`."""
+    """The first frame of a branch; `path` identifies the branch, such as `w2/t1`."""
 
     path: str = ""
 
@@ -119,8 +119,8 @@ class ScatterBranches:
 class ReturnResult:
     """Acknowledge the entry and end a branch with its result.
 
-    `roles` contains the roles to which the join may now send: the one that receives the results,
-    and those of queued branches.
+    `roles` contains the roles to which the join may now send: the role that receives the results,
+    and the roles of queued branches.
     """
 
     result: Fields

@@ -222,7 +222,7 @@ def _after(
 
 
 def _parenthesis(prose: str, start: int) -> int:
-    """Return the index of the parenthesis that closes the one before `start`, or -1.
+    """Return the index of the parenthesis that closes the parenthesis before `start`, or -1.
 
     Parentheses inside `<...>` and inside quotes after a space are ignored.
     """

@@ -26,7 +26,8 @@ def collect_allowed(
 
     `context` contains the texts of the sources. `typed` contains the user's messages: addresses in
     them, or on a host in them (`localhost:3000`), may be shown but not linked. `references`
-    contains all given sources; the ones from cited documents provide parts for composed addresses.
+    contains all given sources; sources from cited documents provide the parts of composed
+    addresses.
     """
     cited, own = tuple(cited), tuple(typed)
     pages = [

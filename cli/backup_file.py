@@ -54,8 +54,8 @@ MANIFEST, REDIS, DATA, RECORDS, OWNED, END = (
 )  # fmt: skip
 INDEX = "index"
 LEFT_OUT = frozenset({"broker", INDEX, "model_in_use"})
-"""Parts of the data folder that are not copied as files: those of Redis, and the index, which is
-copied by the process that owns it.
+"""Parts of the data folder that are not copied as files: the files of Redis, and the index, which
+is copied by the process that owns it.
 """
 _TEMPORARY = ("backup-", "check-", "git-")
 """Prefixes of the folders of commands that may be running at the same time."""

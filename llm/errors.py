@@ -5,7 +5,7 @@ ModelError
 ├── ModelMisconfigured   a wrong setting; a retry does not help
 │   ├── UnknownProvider    no vendor has this name
 │   ├── UnknownModel       the vendor does not have this model
-│   ├── WrongAddress       something other than the vendor's API answers at the address
+│   ├── WrongAddress       the URL is served by something other than the vendor's API
 │   ├── MissingKey         there is no key, or the vendor does not accept it
 │   ├── AccessDenied       the vendor does not allow this request
 │   ├── UnusableSchema     the task's output has no strict JSON schema
@@ -14,14 +14,14 @@ ModelError
 │   ├── RateLimited        too many requests; `retry_after_seconds` if the vendor states it
 │   ├── QuotaExhausted     the account has no quota left; a short wait does not help
 │   ├── ModelTimeout       no answer within the time limit
-│   └── ChainExhausted     every model of a fallback chain failed; `errors` has their errors, and
-│                          the reason is that of the first
+│   └── ChainExhausted     every model of a fallback chain failed; `errors` lists their errors,
+│                          and `reason` is the reason of the first error
 ├── BudgetExhausted      a budget of the question or its tenant does not allow the call
 ├── RejectedRequest      the vendor cannot process our request (a wrong parameter)
 │   └── PromptTooLong      the prompt does not fit into the context window
 ├── Refused              the model does not answer this request
-└── UnreadableOutput     the answer is not of the task's type, even after one repair
-    └── UnknownReply       the reply of the server has no known form
+└── UnreadableOutput     the answer does not have the task's type, even after one repair
+    └── UnknownReply       the format of the server's reply is unknown
 """
 
 from decimal import Decimal
@@ -146,7 +146,9 @@ class ChainExhausted(ModelUnavailable):
 
 
 class BudgetExhausted(ModelError):  # noqa: N818 - as above
-    """A budget does not allow the call, so it was not made; `amount` names the budget."""
+    """A budget does not allow the call, so the call was not made; `amount` is the name of the
+    exhausted amount.
+    """
 
     reason = "budget_spent"
 

@@ -195,7 +195,7 @@ def read_partial_answer(text: str) -> str:
 
 
 def read_complete_fields(text: str) -> Mapping[str, object]:
-    """Return the fields of incomplete JSON, without the one that is still being written."""
+    """Return the fields of incomplete JSON, without the field that is still being written."""
     return _read_fields(text, "on")
 
 

@@ -304,7 +304,7 @@ class ToolDescription(BaseModel, frozen=True, extra="ignore"):
 class ToolConversation(BaseModel, frozen=True, extra="ignore"):
     """A conversation up to the next message of the model.
 
-    `task` names the kind of call in the journal. The results of all calls of a message follow that
+    `task` is the type of the call in the journal. The results of all calls of a message follow that
     message. If `prompt` is set, vendor models render the task's prompt from it; the rendered prompt
     replaces `system` and the first message. `sharing` contains the groups of the user; equal
     conversations of users with the same groups may share the next message. None disables sharing.

@@ -160,7 +160,7 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
 
     Results are merged in the order of the plan, by the merge rules of the catalogue; missing ones
     are marked as such. If `may_ask` is true, a branch that needs user input takes precedence. Hops
-    and model calls are summed; the processing time is that of the slowest branch.
+    and model calls are summed; the processing time is the time of the slowest branch.
     """
     results = read_results(envelope.gathered)
     state = _apply_watch(envelope, results)

@@ -73,8 +73,8 @@ def classify_result(
 ) -> StageEvent:
     """Return the event of a hop.
 
-    Only the attributes that this hop wrote are read, not those of earlier hops. A stage of the
-    manager has no hop and reads the whole payload.
+    Only the attributes that this hop wrote are read, not the attributes that earlier hops wrote. A
+    stage of the manager has no hop and reads the whole payload.
     """
     if stage.role is _MANAGER:
         return stage.classify(state, quality_threshold)

@@ -196,9 +196,9 @@ def act_text(state: State, texts: Texts, language: str, topic: str) -> str:
 def best_answer(state: State, threshold: float = 0.0) -> Json | None:
     """Return the better of the latest answer and the best one so far, or None.
 
-    An approved answer is better; if neither is approved, the one with the higher score is better.
-    An answer that was judged ungrounded is ignored. One that scores below `threshold` is not
-    approved.
+    An approved answer is better; if neither is approved, the answer with the higher score is
+    better. An answer that was judged ungrounded is ignored. One that scores below `threshold` is
+    not approved.
     """
     before, score, validation = state.best_answer, state.quality_score, state.validation_result
     is_ungrounded = validation is not None and validation.grounded is False

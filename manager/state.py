@@ -686,14 +686,12 @@ class State(JsonObject):
         return State(merge_writes(self.json, writes, MERGE_RULES))
 
     def written(self, names: Iterable[str]) -> "State":
-        """Return a state with only these attributes, such as the ones that a hop wrote."""
+        """Return a state with only these attributes, such as the attributes that a hop wrote."""
         payload = self.json
         return State({name: payload[name] for name in names if name in payload})
 
     def copy_short(self, names: Iterable[str], longest: int) -> Json:
-        """Return those of the named attributes whose values are at most `longest` characters
-        long.
-        """
+        """Return the named attributes whose values are at most `longest` characters long."""
         payload = self.json
         return {
             name: payload[name]

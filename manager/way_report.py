@@ -242,7 +242,7 @@ def add_offer(reply: Reply, state: State, texts: Texts, language: str) -> Reply:
 
 
 def _find_way(state: State, team: Reply, *, has_calls: bool) -> WayName:
-    """Return the way of answering that produced a result or, if none did, the one that triage
+    """Return the way of answering that produced a result or, if none did, the way that triage
     chose.
     """
     if team:

@@ -338,7 +338,9 @@ def _find_reason(reads: Reads) -> ClarificationReason:
 
 
 def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
-    """Return the key of the fixed text; the text for a missing document names the document."""
+    """Return the key of the fixed text; the text about a missing document contains the name of the
+    document.
+    """
     if _offers_answered(reads):
         return "ask_verified"
     if reason is _Reason.MODEL_FAILED and reads.asking_stage == Role.RESPONSE:

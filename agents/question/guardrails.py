@@ -497,7 +497,7 @@ def _refuse(reason: ClarificationReason, findings: Findings, analysis: str) -> W
 
 
 def _name_signs(writes: Writes, signs: tuple[str, ...]) -> Writes:
-    """Return a verdict whose analysis names the signs of an attack, for the operator."""
+    """Return a verdict whose analysis lists the signs of an attack, for the operator."""
     if not signs:
         return writes
     note = f"signs of an attempt to change how the desk works: {', '.join(signs)}"

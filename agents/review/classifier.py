@@ -169,7 +169,7 @@ def _match(
 
 
 def _merge(own: Sequence[ClassifiedDocument], share: float) -> dict[str, JsonValue]:
-    """Return the classes of a document, based on those of its parts.
+    """Return the classes of a document, based on the classes of its parts.
 
     The type and the domain are those of the first part. The complexity and the sensitivity are the
     highest of any part.

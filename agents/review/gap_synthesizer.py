@@ -63,7 +63,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
     batches.
 
     Without a model, the list is empty and the report states that gaps were not searched for. If the
-    model fails for all batches, there is no list, because an empty one would claim that there are
+    model fails for all batches, there is no list, because an empty list would claim that there are
     no gaps.
     """
 

@@ -58,15 +58,15 @@ LONGEST_UNIT = 6_000
 PART_CHARACTERS = 6_000
 PART_ITEMS = 12
 MOST_PARTS = 200
-"""Maximum number of parts in a scatter; larger documents have larger parts."""
+"""Maximum number of parts in a scatter; larger documents are split into larger parts."""
 _KEY = 60
 _PAGE = re.compile(r"page=(\d{1,6})")
 _SHOWN_TITLES = 3
 _LONGEST_TITLE = 120
 _MOST_TITLE_WORDS = 8
 _MOST_TITLES = 2
-"""Maximum number of titles directly above each other, such as those of a chapter and its first
-clause.
+"""Maximum number of titles directly above each other, such as the titles of a chapter and of its
+first clause.
 """
 _SENTENCE_ENDS = (".", "!", "?", ";", ":")
 

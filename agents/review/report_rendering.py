@@ -62,7 +62,7 @@ _MARGIN = 56.0
 
 
 class MissingPdfLibraryError(ReviewError):
-    """`reportlab` is not installed; the message names the extra."""
+    """`reportlab` is not installed; the message states which extra to install."""
 
 
 class _Writer:

@@ -15,8 +15,8 @@ from envelope.role import Role
 from envelope.sources import SearchResult, SourceReference
 
 READ_AGAIN = 5
-"""The number of best sources of the first search that the writer reads again together with those of
-a further search, because a rule and its consequence may be in different sources.
+"""The number of best sources of the first search that the writer reads again together with the
+results of a further search, because a rule and its consequence may be in different sources.
 """
 
 

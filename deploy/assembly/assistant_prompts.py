@@ -28,8 +28,9 @@ class OverridingPrompts:
 
 
 class ReloadablePrompts:
-    """Renders the prompts in one folder, and those of specialists, as of the last time they were
-    read. Injected prompts override them until the process ends, even if the files are reloaded.
+    """Renders the prompts in one folder, and the prompts of specialists, as of the last time they
+    were read. Injected prompts override them until the process ends, even if the files are
+    reloaded.
     """
 
     def __init__(self, folder: Path | None = None, specialists: Path | None = None) -> None:
@@ -113,7 +114,7 @@ def load_overriding_prompts(folder: Path | None, specialists: Path | None = None
 
 
 def check_prompts(folders: Iterable[tuple[Path | None, Path | None]]) -> None:
-    """Load the prompts in folders, and those of their specialists; raises `PromptError`."""
+    """Load the prompts in folders, and the prompts of their specialists; raises `PromptError`."""
     for own in set(folders) - {(None, None)}:
         load_overriding_prompts(*own)
 

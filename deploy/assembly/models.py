@@ -43,7 +43,7 @@ def make_registry(
 
     With a Redis client, limits and budgets apply across all processes. Without one, `limiter`
     limits requests, and there is no budget. If `prompts` is not given, the prompts in
-    `PROMPTS_FOLDER`, those of specialists, and the built-in ones are used.
+    `PROMPTS_FOLDER`, the prompts of specialists, and the built-in prompts are used.
     """
     limits = settings.model_limits
     if prompts is None:

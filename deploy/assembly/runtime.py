@@ -1,4 +1,4 @@
-"""Assembles the desk, which is the only place that chooses concrete classes."""
+"""Assembles the desk from the concrete classes that this package chooses."""
 
 import asyncio
 import os
@@ -173,8 +173,8 @@ async def run_desk(
     grace: GracePeriod | None = None,
     report_waiting: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Runtime]:
-    """Provide a runtime whose questions are answered by workers in this process, or by those of a
-    running `refdesk up`.
+    """Provide a runtime whose questions are answered by workers in this process, or by the workers
+    of a running `refdesk up`.
 
     Raises `CommandError` if there are no documents, unless `empty` is true. `meter` counts the work
     of the workers in this process. Without `grace`, the process waits for all running agents before

@@ -67,7 +67,8 @@ def open_local(data_folder: Path, spec: SourceSpec, stack: ExitStack) -> Path | 
 async def fetch_sources(
     settings: Settings, sources: Sequence[Path | SourceSpec], report: Report
 ) -> list[FetchedSource]:
-    """Crawl the websites and copy the stores among the sources; other sources need no preparation.
+    """Crawl the websites and copy the stores among the sources; other sources do not need
+    preparation.
 
     This is done before the index is opened, because it may take hours. Raises `ConnectorError` if a
     store is unreachable.

@@ -79,8 +79,9 @@ class Capabilities:
 class Request:
     """One request for the next message of a conversation.
 
-    `schema` defines the output format. `capabilities` are those of the server. `time_share` is the
-    share of the time limit that the request may take. `streams` requests a streamed reply.
+    `schema` defines the output format. `capabilities` are the capabilities of the server.
+    `time_share` is the share of the time limit that the request may take. `streams` requests a
+    streamed reply.
     """
 
     conversation: ToolConversation

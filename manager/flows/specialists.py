@@ -56,7 +56,7 @@ _LONGEST_LABEL = 100
 def list_specialists(state: State) -> Sequence[BranchItem]:
     """Return a branch for each specialist of the next wave, or none after the last wave.
 
-    If the synthesis requested a further round, its waves follow those of the plan.
+    If the synthesis requested a further round, its waves follow the waves of the plan.
     """
     further = state.further_round
     done, planned = state.counters.get(Counter.SEQUENCE.value, 0), list_waves(state.agent_sequence)
