@@ -73,7 +73,7 @@ class FoundAddress:
 
 
 def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddress]:
-    """Yield the addresses of a text, in order.
+    """Yield the addresses of the text, in order.
 
     If `any_name` is true, names that are more likely files than hosts, such as `rules.md`, are
     included. A scheme that is not followed by anything is not an address, as in "it begins with
@@ -91,7 +91,7 @@ def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddres
 
 
 def addresses_of(text: str) -> frozenset[str]:
-    """Return the addresses in a text, except those that are more likely file names."""
+    """Return the addresses in the text, except those that are more likely file names."""
     return frozenset(address.text for address in find_addresses(text))
 
 
@@ -127,7 +127,7 @@ def host_of(address: str) -> str:
 
 
 def origins_of(text: str) -> frozenset[str]:
-    """Return the web origins (`https://host:port`) that occur in a text.
+    """Return the web origins (`https://host:port`) that occur in the text.
 
     These are the origins of the URLs in the text. For each word that is only a host, such as
     `localhost:3000` or `api.acme.test`, both schemes are returned. A word that may be a file name,

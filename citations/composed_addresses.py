@@ -127,7 +127,7 @@ def _make_tree(paths: Iterable[Segments]) -> Templates:
 
 
 def _is_value(value: str) -> bool:
-    """Return whether a text is a valid replacement for a placeholder."""
+    """Return whether a value is a valid replacement for a placeholder."""
     return len(value) <= _LONGEST_VALUE and not any(
         part in value.upper() for part in _UNSAFE_VALUES
     )

@@ -126,7 +126,7 @@ class CheckedAnswer:
         return collect_allowed(cited, self.context, self.typed, self.references)
 
     def is_quoted(self, text: str) -> bool:
-        """Return whether a source contains a text verbatim, or most of it."""
+        """Return whether a source contains the text verbatim, or most of it."""
         return self.given.contains_most(text)
 
 

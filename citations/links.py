@@ -229,7 +229,7 @@ def is_free_of_foreign_links(text: str, pages: Collection[str]) -> bool:
 
 
 def disarm(text: str) -> str:
-    """Return a text without links, by escaping all brackets except those of citations."""
+    """Return the text without links, by escaping all brackets except those of citations."""
     plain = text.replace("\\", "").replace("](", "] (").replace("]:", "] :").replace("][", "] [")
     return _OPENING.sub(lambda sign: sign[0] if sign["cite"] else f"\\{sign[0]}", plain)
 

@@ -73,12 +73,12 @@ class SourceTexts:
         return tuple(source.number for source in self.sources if name in source.names)
 
     def contains(self, text: str) -> bool:
-        """Return whether a source contains a text word for word."""
+        """Return whether a source contains the text word for word."""
         folded = _fold(remove_marks(text))
         return bool(folded) and any(f" {folded} " in source.words for source in self.sources)
 
     def contains_most(self, text: str) -> bool:
-        """Return whether a source contains a text, or most of it in long runs of its words."""
+        """Return whether a source contains the text, or most of it in long runs of its words."""
         return bool(self._find_verbatim(text))
 
     def find_prose(self, text: str, preferred: Collection[int] = ()) -> int | None:

@@ -59,7 +59,7 @@ def find_secret_words(text: str, known_text: str = "") -> frozenset[str]:
 
 
 def find_asking_fault(text: str, known_text: str) -> str:
-    """Return why a text must not be shown to the user, or an empty string if it may be shown.
+    """Return why the text must not be shown to the user, or an empty string if it may be shown.
 
     `known_text` contains the user's messages and fixed texts, which may be repeated.
     """

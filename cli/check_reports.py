@@ -169,6 +169,6 @@ def _find_file(result: QuestionResult) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a text as a table cell, with its markup escaped."""
+    """Return the text as a table cell, with its markup escaped."""
     plain = " ".join(clean_text(text).split())
     return "".join(f"&#{ord(sign)};" if sign in "|<>&[]*_`#@!\\" else sign for sign in plain)

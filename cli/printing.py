@@ -43,7 +43,7 @@ _CLOSING = "。、，．！？）」』】"
 
 
 def columns(text: str) -> int:
-    """Return the number of terminal columns of a text, ignoring the marks of bold words."""
+    """Return the number of terminal columns of the text, ignoring the marks of bold words."""
     return sum(
         0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF")
         for sign in text.replace("**", "")

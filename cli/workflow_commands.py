@@ -25,7 +25,7 @@ class PlainLines:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
-        """Write a text; return its length."""
+        """Write the text; return its length."""
         for line in text.splitlines(keepends=True):
             self.stream.write(_break_commands(line, self._is_at_start))
             is_open = self._is_at_start and not line.strip()
@@ -58,7 +58,7 @@ def _break_commands(line: str, is_at_start: bool) -> str:
 
 
 def _escape(text: str, further: str = "") -> str:
-    """Return a text escaped for commands as documented by GitHub; properties also escape `further`
-    characters.
+    """Return the text escaped for commands as documented by GitHub; properties also escape
+    `further` characters.
     """
     return "".join(f"%{ord(sign):02X}" if sign in f"%\r\n{further}" else sign for sign in text)

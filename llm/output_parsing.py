@@ -137,7 +137,7 @@ def read_complete_part(text: str, output: type[O]) -> O:
 
 
 def is_complete(text: str) -> bool:
-    """Return whether a text contains complete JSON."""
+    """Return whether the text contains complete JSON."""
     for candidate in _candidates(text):
         try:
             from_json(candidate)
@@ -200,7 +200,7 @@ def read_complete_fields(text: str) -> Mapping[str, object]:
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """Yield the parts of a text that may be the output, most likely first."""
+    """Yield the parts of the text that may be the output, most likely first."""
     bare = remove_thoughts(text).strip()
     if not bare:
         return

@@ -426,7 +426,7 @@ def record(call: ModelCall) -> None:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Truncate a text at the end of a line or word, and append a marker."""
+    """Truncate the text at the end of a line or word, and append a marker."""
     if len(text) <= limit:
         return text
     ends = (text.rfind(mark, limit // 2, limit) for mark in ("\n", " "))

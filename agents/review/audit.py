@@ -346,7 +346,7 @@ def _read_unit(
 
 
 def _stands_alone(text: str) -> bool:
-    """Return whether a text consists only of citations, which then belong to the sentence before
+    """Return whether the text consists only of citations, which then belong to the sentence before
     it.
     """
     return not _LETTERS.search(_LINK.sub("", _CITE.sub("", without_citations(text))))

@@ -221,7 +221,7 @@ def list_errors(errors: Iterable[SpecialistError]) -> list[str]:
 
 
 def quote(text: str) -> str:
-    """Return a text on one line, shortened, and without a final full stop."""
+    """Return the text on one line, shortened, and without a final full stop."""
     return _shorten(text, _LONGEST)
 
 

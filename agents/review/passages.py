@@ -129,7 +129,7 @@ class PassageSearch:
     def find(
         self, text: str, language: str, most: int, heading: str = ""
     ) -> tuple[RulePassage, ...]:
-        """Return the passages closest to a text, best first; passages that share no word with it
+        """Return the passages closest to the text, best first; passages that share no word with it
         are omitted.
 
         Words in the `heading` above the text describe its subject and therefore have a higher
@@ -196,7 +196,7 @@ class DocumentUnits:
 
 
 def split_segments(text: str) -> tuple[RuleSegment, ...]:
-    """Return the sentences and items of a text in order, without the surrounding spaces."""
+    """Return the sentences and items of the text in order, without the surrounding spaces."""
     segments: list[RuleSegment] = []
     lead: tuple[int, int] | None = None
     for start, end, begins in _list_pieces(text):
@@ -218,7 +218,7 @@ def count_mark(text: str) -> int:
 
 
 def find_words(text: str, quotation: str) -> tuple[int, int] | None:
-    """Return the position of a quotation in a text; spaces, typographic quotes, and case may
+    """Return the position of a quotation in the text; spaces, typographic quotes, and case may
     differ.
     """
     wanted = _fold(quotation)[0].strip()
@@ -281,7 +281,7 @@ def cut_document(document: WholeDocument) -> DocumentUnits:
 
 
 def cut_text_at_sentences(text: str, longest: int = LONGEST_UNIT) -> Iterator[str]:
-    """Yield pieces of a text, of at most `longest` characters if the sentences allow it.
+    """Yield pieces of the text, of at most `longest` characters if the sentences allow it.
 
     A list item stays with the sentence that introduces it if both fit, and a title with the text
     below it.
@@ -409,7 +409,7 @@ def _trim(text: str, start: int, end: int, begins: str) -> Iterator[tuple[int, i
 
 
 def _fold(text: str) -> tuple[str, list[int]]:
-    """Return a text normalized for comparison, and the original position of each of its
+    """Return the text normalized for comparison, and the original position of each of its
     characters.
     """
     signs: list[str] = []

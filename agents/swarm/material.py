@@ -183,7 +183,7 @@ def gather_material(
 
 
 def cite_by_number(text: str, numbers: Mapping[str, int]) -> str:
-    """Return a text in which ids of passages are replaced with their numbers; ids without a number
+    """Return the text with the ids of passages replaced with their numbers; ids without a number
     are removed.
     """
 

@@ -202,7 +202,7 @@ def write_exactly(value: JsonValue, longest: int) -> str | None:
 
 
 def is_shown_unchanged(text: str) -> bool:
-    """Return whether a reply shows a text unchanged."""
+    """Return whether a reply shows the text unchanged."""
     return plain_line(text) == text and keep_links(text, allow(())).text == text
 
 

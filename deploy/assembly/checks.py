@@ -348,7 +348,7 @@ def _rename(surveyed: Survey, proposal: Proposal, begin: str, instead: str = "")
 
 
 def _find_spec(known: dict[str, SourceSpec], text: str, folder: str) -> SourceSpec:
-    """Return a configured source by name or, if there is none, the source described by a text."""
+    """Return a configured source by name or, if there is none, the source described by the text."""
     if text in known:
         return known[text]
     spec = parse_source(text, folder=folder)

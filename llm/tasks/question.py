@@ -46,7 +46,7 @@ class TranslateOutput(BaseModel, frozen=True):
 TRANSLATE = Task(
     name="translate", inputs=TranslateInputs, output=TranslateOutput, time_share=PREPARING_SHARE
 )
-"""Translates a text to clean English."""
+"""Translates text to clean English."""
 
 ContextType = Literal["new_topic", "follow_up", "clarification"]
 ClarificationResult = Literal["search_again", "exit"]
