@@ -60,6 +60,10 @@ class LocalConsumer(Protocol):
         """Return the memory keys to read in the round trip that starts a question, or None."""
         ...
 
+    def awaiting(self) -> AbstractContextManager[None]:
+        """Mark a call whose response may deliver entries; recovery waits until it has ended."""
+        ...
+
     def schedule_recovery(self) -> None:
         """Schedule a search for entries that were assigned to this consumer but never reached
         it.

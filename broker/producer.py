@@ -4,7 +4,7 @@ immediately.
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,9 +80,10 @@ class RedisProducer:
         receiver = self._find_receiver(submission.role)
         call = self._make_submit_call(submission, shard, names, receiver)
         try:
-            kind, value, *more = await self._context.run(SUBMIT, call.keys, call.args)
-            if receiver is not None and kind == b"accepted" and more and more[0]:
-                await self._deliver(receiver, submission, shard, more[0])
+            with nullcontext() if receiver is None else receiver.awaiting():
+                kind, value, *more = await self._context.run(SUBMIT, call.keys, call.args)
+                if receiver is not None and kind == b"accepted" and more and more[0]:
+                    await self._deliver(receiver, submission, shard, more[0])
         except (Exception, asyncio.CancelledError):
             _schedule_recovery(receiver)
             raise

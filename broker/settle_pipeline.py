@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import ExitStack
 
 from broker.ports import LocalConsumer
 from broker.values import (
@@ -100,16 +101,21 @@ class SettlementPipeline:
         results: Sequence[bool | Exception]
         try:
             demands = _find_demands(self._consumers(), (settlement for _, settlement, _ in batch))
-            try:
-                settled = await self._settle(
-                    [(delivery, settlement) for delivery, settlement, _ in batch],
-                    [demand for _, demand in demands],
-                )
-            except Exception as error:  # noqa: BLE001 - each answer receives it, and raises it
-                results = [error] * len(batch)
-            else:
-                _deliver(demands, settled.taken)
-                results = [settled.away.get(index, kept) for index, kept in enumerate(settled.kept)]
+            with ExitStack() as awaiting:
+                for consumer, _ in demands:
+                    awaiting.enter_context(consumer.awaiting())
+                try:
+                    settled = await self._settle(
+                        [(delivery, settlement) for delivery, settlement, _ in batch],
+                        [demand for _, demand in demands],
+                    )
+                except Exception as error:  # noqa: BLE001 - each answer receives it, and raises it
+                    results = [error] * len(batch)
+                else:
+                    _deliver(demands, settled.taken)
+                    results = [
+                        settled.away.get(index, kept) for index, kept in enumerate(settled.kept)
+                    ]
             for (_, _, answer), result in zip(batch, results, strict=True):
                 answer(result)
         finally:

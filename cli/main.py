@@ -8,9 +8,12 @@ import errno
 import gc
 import importlib
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stdout, suppress
+from io import StringIO
+from itertools import takewhile
 from types import ModuleType
 from typing import Any
 
@@ -117,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _suggest_verb(parser, _find_verb(words))
     chosen, unknown = parser.parse_known_args(words)
     if unknown:
-        _refuse_unknown(parser, unknown)
+        _refuse_unknown(parser, words, unknown)
     if chosen.verb is None:
         parser.print_help()
         return EXIT_USAGE
@@ -208,21 +211,25 @@ def _suggest_verb(parser: argparse.ArgumentParser, named: str | None) -> None:
         parser.error(f"unknown command {named!r}; did you mean {similar[0]!r}?")
 
 
-def _refuse_unknown(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> None:
-    """Exit with an error that suggests a similar option if there is one."""
+def _refuse_unknown(
+    parser: argparse.ArgumentParser, words: Sequence[str], unknown: Sequence[str]
+) -> None:
+    """Exit with an error about unknown arguments, and suggest a similar option if there is one."""
     named = next((word.partition("=")[0] for word in unknown if word.startswith("--")), "")
-    similar = difflib.get_close_matches(named, _list_options(parser), n=1)
+    similar = difflib.get_close_matches(named, _list_options(parser, words), n=1)
     hint = f"; did you mean {similar[0]!r}?" if similar else ""
     parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
 
-def _list_options(parser: argparse.ArgumentParser) -> set[str]:
-    """Return the options of a parser and of its commands, which argparse does not publish."""
-    options = set(parser._option_string_actions)  # noqa: SLF001
-    for action in parser._actions:  # noqa: SLF001
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            options |= {option for sub in action.choices.values() for option in _list_options(sub)}
-    return options
+def _list_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> set[str]:
+    """Return the options that the help of the command in these words mentions."""
+    verb = _find_verb(words)
+    rest = words if verb is None else words[words.index(verb) :]
+    command = takewhile(lambda word: not word.startswith("-"), rest)
+    printed = StringIO()
+    with redirect_stdout(printed), suppress(SystemExit):
+        parser.parse_args([*command, "--help"])
+    return set(re.findall(r"--[a-z][a-z-]*", printed.getvalue()))
 
 
 def _name_env_file(path: str | None) -> None:

@@ -51,15 +51,15 @@ class TrajectoryStep(BaseModel, frozen=True):
 
 
 class TrajectoryMetrics(BaseModel, frozen=True):
-    """The totals of a trajectory; rates are 0.0 if there are no calls."""
+    """The totals of a trajectory; rates are None if there are no calls."""
 
     steps: int = 0
     thoughts: int = 0
     tool_calls: int = 0
     unique_tools: int = 0
     repeated_calls: int = Field(0, description="calls with the same tool and input as another call")
-    success_rate: float = 0.0
-    hallucination_rate: float = 0.0
+    success_rate: float | None = None
+    hallucination_rate: float | None = None
     model_calls: int = 0
     tokens: int = 0
     cost_usd: str | None = Field("0", description="None: the price of a call is unknown")
@@ -250,8 +250,8 @@ def _list_thoughts(writes: Mapping[str, JsonValue]) -> Iterable[str]:
             yield str(value[inner])
 
 
-def _divide(part: int, whole: int) -> float:
-    return round(part / whole, 4) if whole else 0.0
+def _divide(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
 
 
 def _add_up(agent: str, runs: Sequence[Fields], calls: Sequence[Fields]) -> AgentTotals:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -19,6 +19,8 @@ from outbound.resolution import GuardedResolver
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BUSY = frozenset({429, 503})
+_FIRST_WAIT = 1.0
+"""Seconds after the first refusal of a server that states no time; each further doubles them."""
 _PIECE = 65_536
 _LONGEST_HEADER = 2000
 _ACCEPT = "text/html,application/xhtml+xml,text/markdown,text/plain,application/pdf,*/*;q=0.5"
@@ -89,8 +91,13 @@ class Fetcher:
         resolver: GuardedResolver,
         user_agent: str,
         headers: Mapping[str, str] | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.delay = limits.delay
+        self._clock = clock
+        self._sleep = sleep
         self._limits = limits
         self._left = limits.bytes_in_all
         self._next = 0.0
@@ -129,8 +136,9 @@ class Fetcher:
     ) -> WebResponse:
         """Return the response for one URL; redirects are not followed.
 
-        If a server is busy (429, 503), the request is retried after the time that it states. Raises
-        `FetchError` and `AddressRefusedError`.
+        If a server is busy (429, 503), the request is retried after the time that it states, or
+        otherwise after increasing pauses of up to `longest_wait`. Raises `FetchError` and
+        `AddressRefusedError`.
         """
         conditions = {"If-None-Match": etag, "If-Modified-Since": last_modified}
         headers = {name: value for name, value in conditions.items() if value}
@@ -141,17 +149,19 @@ class Fetcher:
             if answer.status not in _BUSY or attempt >= self._limits.attempts:
                 return answer
             wait = find_wait(answer, time.time())
-            if wait > self._limits.longest_wait:
+            if wait is None:
+                wait = min(_FIRST_WAIT * 2 ** (attempt - 1), self._limits.longest_wait)
+            elif wait > self._limits.longest_wait:
                 raise FetchError(
                     f"its server returned status {answer.status} and asks to wait {wait:.0f} s"
                 )
-            self._next = max(self._next, time.monotonic() + max(wait, self.delay))
+            self._next = max(self._next, self._clock() + max(wait, self.delay))
         raise AssertionError
 
     async def _wait_turn(self) -> None:
         async with self._turn:
-            await asyncio.sleep(max(0.0, self._next - time.monotonic()))
-            self._next = time.monotonic() + self.delay
+            await self._sleep(max(0.0, self._next - self._clock()))
+            self._next = self._clock() + self.delay
 
     async def _request(self, url: str, headers: Mapping[str, str], most: int) -> WebResponse:
         seconds = self._limits.seconds_per_page
@@ -216,15 +226,15 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-def find_wait(answer: WebResponse, now: float) -> float:
-    """Return the seconds in `Retry-After`, or 0 without it."""
+def find_wait(answer: WebResponse, now: float) -> float | None:
+    """Return the seconds in `Retry-After`, or None if it is missing or invalid."""
     stated = answer.header("retry-after").strip()
     if stated.isascii() and stated.isdigit():
         return float(stated[:9])
     try:
         moment = parsedate_to_datetime(stated)
     except (ValueError, TypeError):
-        return 0.0
+        return None
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return max(0.0, (aware - datetime.fromtimestamp(now, UTC)).total_seconds())
 

@@ -57,7 +57,7 @@ _FAULTS = {ToolErrorType.EXECUTION, ToolErrorType.TIMEOUT, ToolErrorType.UNKNOWN
 CRITICAL = frozenset(
     {
         "hierarchical_search", "similarity_search", "graph_search", "get_document_info",
-        "bm25_search", "hybrid_search",
+        "bm25_search", "hybrid_search", "search",
     }
 )  # fmt: skip
 """Tools whose failures are reported, because the answer may be incomplete without them."""

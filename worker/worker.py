@@ -7,6 +7,8 @@ import asyncio
 import logging
 import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import NoReturn
 
@@ -125,6 +127,9 @@ class Worker:
         self._block_seconds = block_seconds
         self._outage = Outage() if outage is None else outage
         self._recovered = 0
+        self._recovers = False
+        self._awaited = 0
+        self._all_arrived = asyncio.Event()
         self._takes = False
         self._may_take = asyncio.Event()
         self._may_take.set()
@@ -133,8 +138,9 @@ class Worker:
 
     @property
     def free_slots(self) -> int:
-        """The number of additional entries that it can run; 0 if paused or not started."""
-        return self.runs.free_slots if self._takes and self._may_take.is_set() else 0
+        """The number of additional entries it can run; 0 if paused, recovering or not started."""
+        takes = self._takes and self._may_take.is_set() and not self._recovers
+        return self.runs.free_slots if takes else 0
 
     def pause(self) -> None:
         """Take no more entries; a pending read may still return some.
@@ -155,6 +161,17 @@ class Worker:
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
         """Return the memory to read, for the handler, in the round trip that starts a question."""
         return None if self._reads_along is None else self._reads_along.prefetch_memory(question)
+
+    @contextmanager
+    def awaiting(self) -> Iterator[None]:
+        """Mark a call whose response may deliver entries; recovery waits until it has ended."""
+        self._awaited += 1
+        try:
+            yield
+        finally:
+            self._awaited -= 1
+            if not self._awaited:
+                self._all_arrived.set()
 
     def schedule_recovery(self) -> None:
         """Recover entries that were assigned but not received, before the next read."""
@@ -200,15 +217,24 @@ class Worker:
         self.last_read = time.monotonic()
 
     async def _recover(self) -> None:
-        """Return entries that were assigned but not received to their streams, before their leases
-        expire.
+        """Return entries whose delivery was lost to their streams before their leases expire.
+
+        An entry that is still in transit would run here and elsewhere, and one start would not be
+        counted.
         """
         troubles = self._outage.troubles
         if troubles == self._recovered:
             return
-        known = [(shard, entry_id) for _, shard, entry_id, _ in self.runs.by_key]
-        if await self._entries.recover(self.role, self.consumer, known):
-            self._recovered = troubles
+        self._recovers = True
+        try:
+            while self._awaited:
+                self._all_arrived.clear()
+                await self._all_arrived.wait()
+            known = [(shard, entry_id) for _, shard, entry_id, _ in self.runs.by_key]
+            if await self._entries.recover(self.role, self.consumer, known):
+                self._recovered = troubles
+        finally:
+            self._recovers = False
 
     def cancel_lost(self, lost: LeaseLost) -> None:
         """Cancel the run of an entry whose lease was lost, because its settlement would be

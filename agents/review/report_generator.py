@@ -20,7 +20,7 @@ from agents.review.review_report import (
     compose_report,
     encode_report,
 )
-from agents.review.specialist import LoopTurns, SpecialistAgent, SpecialistReads, Toolbox
+from agents.review.specialist import NO_RESULT, LoopTurns, SpecialistAgent, SpecialistReads, Toolbox
 from agents.review.verdicts import (
     CollectedGaps,
     RankedRisks,
@@ -57,7 +57,6 @@ LARGEST_INLINE = 24_000
 is limited to 32 kB.
 """
 _MOST_SENTENCES, _LONGEST = 5, 1_500
-_NO_RESULT = "it gave no result in time"
 _FROM_VERDICTS = frozenset({"risks", "citations", "recommendations"})
 """Sections that are derived from the verdicts."""
 _CLASSES = ("document_type", "domain", "complexity", "language", "sensitivity")
@@ -310,7 +309,7 @@ def _find_state(
     elif output is not None:
         state = SectionState.RESULT if items else SectionState.NOTHING
     elif failures or name in reads.triage.agent_sequence:
-        state, reason = SectionState.FAILED, reason or _NO_RESULT
+        state, reason = SectionState.FAILED, reason or NO_RESULT
     else:
         state = SectionState.NOT_REQUESTED
     return ReportedSection(state=state, specialist=name.value, reason=reason)

@@ -58,9 +58,13 @@ class _Layout:
         if not report.is_judged:
             lines = [self.say("no_model_counts", **report.counts)]
         else:
-            lines = [*self._list_states(), self.say("counts", **report.counts), *report.summary]
-            lines.append(self._print_confidence())
-            lines.append(self.say("by_models", models=", ".join(report.judges)))
+            # Without any verdict, zero violations would read like a result.
+            has_verdicts = len(report.undecided) < len(report.requirements)
+            counts = self.say("counts", **report.counts)
+            lines = [*self._list_states(), *([counts] if has_verdicts else []), *report.summary]
+            if has_verdicts:
+                lines.append(self._print_confidence())
+                lines.append(self.say("by_models", models=", ".join(report.judges)))
         return ReportPart(
             self.say("summary"),
             tuple(map(ReportText, lines)),
@@ -145,9 +149,9 @@ class _Layout:
             items.append(ReportText(f"{self._name('gap', gap.kind)}: {gap.summary}"))
             items += [self._cite_gap(place) for place in gap.places]
         lines = self._explain("findings") if not items or report.undecided else []
-        if report.is_judged and self._is_lacking("gaps"):
+        if report.is_judged and "gaps" in report.sections:
             lines += self._explain("gaps")
-        return ReportPart(self.say("findings"), tuple(lines), tuple(items))
+        return ReportPart(self.say("findings"), tuple(dict.fromkeys(lines)), tuple(items))
 
     def _is_lacking(self, name: str) -> bool:
         """Return whether a section is missing or incomplete."""

@@ -23,6 +23,7 @@ from envelope.specialists import (
     PHASES,
     ErrorSeverity,
     SpecialistError,
+    SpecialistName,
     SpecialistProfile,
 )
 from llm.errors import ModelError, find_wait_seconds, is_refusal, may_depend_on_content
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from memory.work_store import RedisWorkStore
 
 EXPANSION = HYDE_EXPANSION.name
+NO_RESULT = "it gave no result in time"
 _MOST_WORDINGS, _LONGEST_WORDING = 4, 1_500
 log = structlog.get_logger("agents")
 T = TypeVar("T", bound=BaseModel)
@@ -278,22 +280,27 @@ class Toolbox:
         return await self.library.read(document_ids, groups, self.run)
 
     def make_error(
-        self, error: object, severity: ErrorSeverity = ErrorSeverity.HIGH
+        self,
+        error: object,
+        severity: ErrorSeverity = ErrorSeverity.HIGH,
+        *,
+        specialist: SpecialistName | None = None,
     ) -> SpecialistError:
         """Return an entry of `errors`; its id is logged together with the ids of the message.
 
-        The log does not contain the text, which `refdesk trace --errors` shows together with the
-        question.
+        By default it is an error of this specialist. The log does not contain the text, which
+        `refdesk trace --errors` shows together with the question.
         """
         text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
+        name = self.profile.name if specialist is None else specialist
         now = datetime.now(UTC)
-        digest = zlib.crc32(f"{now.isoformat()}/{self.profile.name}/{text}".encode())
+        digest = zlib.crc32(f"{now.isoformat()}/{name}/{text}".encode())
         made = SpecialistError(
             error_id=f"RD-{now.date().isoformat()}-{digest % 100_000:05d}",
-            specialist=self.profile.name.value,
+            specialist=name.value,
             text=brief(text),
             severity=severity,
-            phase=PHASES[self.profile.name].value,
+            phase=PHASES[name].value,
         )
         log.warning(
             "specialist_failed",

@@ -1,7 +1,7 @@
 r"""Writes the answer from the findings, with each `\cite{id}` converted to a numbered source."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +20,7 @@ from agents.review.findings import (
 from agents.review.passages import DocumentUnits, cut_document, name_documents
 from agents.review.report_layout import name_review
 from agents.review.requirements import Extraction
-from agents.review.specialist import GivenOutput, NoOutput, SpecialistAgent
+from agents.review.specialist import NO_RESULT, GivenOutput, NoOutput, SpecialistAgent
 from agents.review.verdicts import CollectedGaps, RankedRisks, ReviewResult, SynthesizedGap
 from citations.citing import cite
 from citations.links import keep_links
@@ -171,9 +171,11 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
                 reads.extracted,
             )
             return Wrote(_ask(missing).model_copy(update=offers))
+        silent = () if self.toolbox.is_offline else tuple(self._name_silent(reads))
+        reads = reads.model_copy(update={"errors": (*reads.errors, *silent)})
         material = await self._collect(reads)
         if not material.sources:
-            return Wrote(Writes(citation_check=CitationCheck()))
+            return Wrote(Writes(citation_check=CitationCheck(), errors=silent))
         inputs = SynthesisInputs(
             question=reads.canonical_question,
             language=reads.language,
@@ -205,7 +207,14 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
         if not writes.response and material.findings:
             # If the model cites nothing, the findings of the specialists are still shown.
             writes = _write(material.list_all(), given.decided_by, material, reads)
-        return Wrote(writes.model_copy(update={"errors": given.errors}))
+        return Wrote(writes.model_copy(update={"errors": (*silent, *given.errors)}))
+
+    def _name_silent(self, reads: Reads) -> Iterator[SpecialistError]:
+        """Yield an error for each planned specialist that left neither an output nor an error."""
+        failed = {error.specialist for error in reads.errors}
+        for name in find_silent(reads):
+            if name not in failed:
+                yield self.toolbox.make_error(NO_RESULT, specialist=name)
 
     def _is_unjudged(self, reads: Reads) -> bool:
         """Return whether no model has read the documents, so that the answer contains passages but
@@ -333,6 +342,22 @@ def number_citations(answer: str, numbers: Mapping[str, int]) -> NumberedAnswer:
         valid=not invalid,
     )
     return NumberedAnswer(text, check)
+
+
+def find_silent(reads: "Reads") -> Iterator[SpecialistName]:
+    """Yield the planned specialists without an output."""
+    outputs: Mapping[SpecialistName, object] = {
+        SpecialistName.EXTRACTOR: reads.extracted,
+        SpecialistName.CLASSIFIER: reads.classification,
+        SpecialistName.REQUIREMENT_EXTRACTOR: reads.checklist,
+        SpecialistName.COMPLIANCE: reads.verdicts,
+        SpecialistName.RISK_VERIFIER: reads.risks,
+        SpecialistName.CITATION_AUDITOR: reads.citation_audit,
+        SpecialistName.GAP_SYNTHESIZER: reads.gaps,
+        SpecialistName.REPORT_GENERATOR: reads.review_report,
+    }
+    planned = reads.triage.agent_sequence
+    yield from (name for name, output in outputs.items() if name in planned and not output)
 
 
 def may_ask_again(reads: "Reads") -> bool:

@@ -21,8 +21,8 @@ from tools.calls import CHANGES, CitedPassage, PassageText, ToolErrorType, ToolR
 from tools.passages import LINKED, FoundPassage
 
 MOST_PASSAGES = 30
-LONGEST_PASSAGE = 2_000
-LONGEST_TEXT = 8_000
+MOST_TEXT_BYTES = 64_000
+"""The bytes of a worker's text; a longer one is not cut, but left out as a whole."""
 _SUBJECT_WEIGHT = 6.0
 """The amount by which the score of a passage that contains all words of the subject exceeds that of
 one without any.
@@ -85,7 +85,9 @@ class WorkerOutput(BaseModel, frozen=True, extra="ignore"):
     passages: tuple[FoundPassage, ...] = ()
     calls: int = Field(default=0, ge=0)
     failed_calls: int = Field(default=0, ge=0)
-    left_out: int = Field(default=0, ge=0, description="passages with orders to an assistant")
+    left_out: int = Field(
+        default=0, ge=0, description="passages with orders to an assistant, or without room"
+    )
     error: str = ""
     stop_reason: str = ""
     effects: tuple[str, ...] = ()
@@ -172,7 +174,7 @@ def write_output(
     Passages that the text refers to come first. A worker without a successful call has failed, even
     if it made no call: what it wrote has no source.
     """
-    found_passages = [_shorten(passage) for passage in _read_passages(worker.id, results)]
+    found_passages = list(_read_passages(worker.id, results))
     safe = [passage for passage in found_passages if not is_order_to_assistant(passage.text)]
     ranked = safe
     if worker.subject and not text:
@@ -186,7 +188,7 @@ def write_output(
     return WorkerOutput(
         worker_id=worker.id,
         status=WorkerStatus.FAILED if failed == len(results) else WorkerStatus.DONE,
-        text=text[:LONGEST_TEXT],
+        text=text,
         passages=passages,
         calls=len(results),
         failed_calls=failed,
@@ -215,20 +217,6 @@ def read_ends(
         if worker is not None and has_ended and worker.id not in ends:
             ends[worker.id] = fail_worker(worker, task.error)
     return ends
-
-
-def bound_output(output: WorkerOutput) -> WorkerOutput:
-    """Return an output reduced to the limits, without instructions to an assistant."""
-    shown = [_shorten(passage) for passage in output.passages[:MOST_PASSAGES]]
-    safe = [passage for passage in shown if not is_order_to_assistant(passage.text)]
-    text = output.text[:LONGEST_TEXT]
-    return output.model_copy(
-        update={
-            "text": "" if is_order_to_assistant(text) else text,
-            "passages": tuple(safe),
-            "left_out": output.left_out + len(shown) - len(safe),
-        }
-    )
 
 
 def rank_by_subject(passages: Sequence[FoundPassage], subject: str) -> list[FoundPassage]:
@@ -269,16 +257,31 @@ def open_worker(worker: WorkerPlan, tools: Sequence[ToolDescription]) -> ToolCon
 
 
 def fit_output(output: WorkerOutput, most_bytes: int = MOST_BYTES) -> WorkerOutput:
-    """Return an output reduced to its limits: its text, and the first passages."""
-    bounded = bound_output(output)
+    """Return an output with its whole text and the first passages that fit; the first always does.
+
+    Instructions to an assistant are removed, and a text above `MOST_TEXT_BYTES`, which `error`
+    states. `left_out` counts the passages that are not returned.
+    """
     kept: list[FoundPassage] = []
     room = most_bytes
-    for passage in bounded.passages:
+    for passage in output.passages[:MOST_PASSAGES]:
+        if is_order_to_assistant(passage.text):
+            continue
         room -= len(passage.model_dump_json().encode())
         if room < 0 and kept:
             break
         kept.append(passage)
-    return bounded.model_copy(update={"passages": tuple(kept)})
+    size, text, error = len(output.text.encode()), output.text, output.error
+    if size > MOST_TEXT_BYTES:
+        text, error = "", f"expected a text of at most {MOST_TEXT_BYTES:,} bytes, found {size:,}"
+    return output.model_copy(
+        update={
+            "text": "" if is_order_to_assistant(text) else text,
+            "error": error,
+            "passages": tuple(kept),
+            "left_out": output.left_out + len(output.passages) - len(kept),
+        }
+    )
 
 
 def read_outputs(stored: Mapping[str, JsonValue]) -> dict[str, WorkerOutput]:
@@ -331,9 +334,3 @@ def _read_own(worker_id: str, result: ToolResult) -> list[FoundPassage]:
 
 def _read_cited(citations: Iterable[CitedPassage]) -> list[FoundPassage]:
     return [FoundPassage(citation=citation, text="") for citation in citations]
-
-
-def _shorten(passage: FoundPassage) -> FoundPassage:
-    if len(passage.text) <= LONGEST_PASSAGE:
-        return passage
-    return passage.model_copy(update={"text": passage.text[:LONGEST_PASSAGE]})

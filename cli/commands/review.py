@@ -232,6 +232,20 @@ def read_specialists(names: str) -> tuple[SpecialistName, ...]:
     return tuple(map(SpecialistName, given))
 
 
+def explain_no_report(chosen: argparse.Namespace, reply: Mapping[str, JsonValue]) -> str:
+    """Return why a review has verdicts and no report."""
+    name = SpecialistName.REPORT_GENERATOR
+    if chosen.specialists and name not in read_specialists(chosen.specialists):
+        return f"because --specialists leaves out {name}"
+    errors = reply.get("errors")
+    texts = [
+        str(error.get("text"))
+        for error in (errors if isinstance(errors, list) else ())
+        if isinstance(error, dict) and error.get("specialist") == name
+    ]
+    return f"because {name} failed: {'; '.join(texts) or 'it had no result in time'}"
+
+
 def _count_requirements(label: str) -> int:
     """Return the number of requirements that a part judges, based on a label such as `REQ-003 -
     REQ-010`, or 0 for other labels.
@@ -379,9 +393,7 @@ def _print(chosen: argparse.Namespace, reply: dict[str, JsonValue], report: "Rep
         )
         return EXIT_STATUSES["failed"]
     if report is None and chosen.report is not None:
-        sys.stderr.write(
-            "refdesk: no report was written, because --specialists leaves out report_generator\n"
-        )
+        sys.stderr.write(f"refdesk: no report was written, {explain_no_report(chosen, reply)}\n")
         return EXIT_STATUSES["failed"]
     stated = reply.get("review_report")
     counts = stated if isinstance(stated, dict) else verdicts

@@ -230,10 +230,12 @@ def _describe_metrics(metrics: TrajectoryMetrics) -> Iterator[str]:
         f"{metrics.steps} steps, {metrics.tool_calls} calls of {metrics.unique_tools} tools, "
         f"{metrics.repeated_calls} repeated"
     )
-    yield (
-        f"{metrics.success_rate:.0%} succeeded, {metrics.hallucination_rate:.0%} named no tool; "
-        f"{metrics.duration_ms:.0f} ms"
+    called = (
+        "no calls"
+        if metrics.success_rate is None or metrics.hallucination_rate is None
+        else f"{metrics.success_rate:.0%} succeeded, {metrics.hallucination_rate:.0%} named no tool"
     )
+    yield f"{called}; {metrics.duration_ms:.0f} ms"
     yield f"{metrics.model_calls} model calls, {metrics.tokens} tokens, {cost}"
 
 

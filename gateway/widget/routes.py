@@ -72,7 +72,7 @@ _TRAILING_COMMENT = re.compile(r"(?<=[;,{]) // [^\n\"'`]*$", re.MULTILINE)
 string.
 """
 _DESIGN = "/* The colours, fonts, sizes and spaces of gateway/design.css. */"
-_SIZE = re.compile(r"([\d.]+)rem")
+_SIZE = re.compile(r"(?<![\d.])([\d.]++)rem")
 _INDENT = re.compile(r"^[ ]+|^\n", re.MULTILINE)
 
 

@@ -215,3 +215,17 @@ async def test_a_frame_is_taken_for_a_consumer_that_has_room(free: int, slots: i
 
     assert settle.demands == [wanted]
     assert consumer.held == settle.taken
+
+
+async def test_a_consumer_knows_while_a_call_may_deliver_entries_to_it() -> None:
+    settle = GatedSettle()
+    consumer = RecordingConsumer(role="search", consumer="w2", free_slots=1)
+    pipeline = SettlementPipeline(settle, consumers=lambda: [consumer])
+
+    async with running(pipeline), asyncio.TaskGroup() as tasks:
+        tasks.create_task(Results(pipeline).submit("1"))
+        await yield_to_tasks(3)
+        during = consumer.awaited
+        settle.gate.set()
+
+    assert (during, consumer.awaited) == (1, 0)

@@ -278,12 +278,20 @@ def _questions(evidence: Evidence) -> Counter[str]:
     """Return how many questions each conversation counts."""
     counts: Counter[str] = Counter()
     for conversation, name in _in_order_of_their_ends(evidence):
-        counts[conversation] = 0 if _forgets(evidence, name) else counts[conversation] + 1
+        is_question = not _is_command(name)
+        counts[conversation] = 0 if _forgets(evidence, name) else counts[conversation] + is_question
     return counts
 
 
+def _is_command(name: str) -> bool:
+    return name.startswith("forget")
+
+
 def _forgets(evidence: Evidence, name: str) -> bool:
-    return name.startswith("forget") and is_closed_by_manager(evidence.journals[name])
+    """Return whether a message ended a memory; a command that failed changes nothing."""
+    entries = evidence.journals[name]
+    has_run = is_closed_by_manager(entries) and reply_of(entries).get("outcome") not in SAID_NOTHING
+    return _is_command(name) and has_run
 
 
 def _find_asked(evidence: Evidence) -> dict[str, list[str]]:
@@ -306,7 +314,7 @@ def _in_order_of_their_ends(evidence: Evidence) -> Iterable[tuple[str, str]]:
         # What was asked before a conversation was forgotten is not remembered by it any more.
         if start > forgot.get(conversation, 0.0):
             yield conversation, name
-        if name.startswith("forget"):
+        if _forgets(evidence, name):
             forgot[conversation] = end
 
 
@@ -318,7 +326,7 @@ def _forgotten_meanwhile(evidence: Evidence) -> set[str]:
     starts, forgot = set[tuple[str, float]](), set[tuple[str, float]]()
     for end, start, conversation, name in _ends(evidence):
         starts.add((conversation, start))
-        if name.startswith("forget"):
+        if _forgets(evidence, name):
             forgot.add((conversation, end))
     return {conversation for conversation, _ in starts & forgot}
 

@@ -59,6 +59,7 @@ def test_every_row_of_the_tables_is_tagged_with_a_shard_or_belongs_to_all(module
         "rd:{0}:",
         "rd:{console}:",
         "rd:{webhooks}:",
+        "rd:{visitor_mail}:",
         *SHARED,
         RATES,
         *PUSHED,

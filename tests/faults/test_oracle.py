@@ -219,6 +219,31 @@ def test_what_came_in_after_all_was_forgotten_is_remembered(
     assert kinds(evidence) == found
 
 
+def test_a_command_to_forget_that_failed_leaves_the_memory_as_it_was() -> None:
+    name = "forget-2"
+    asked = line(
+        "accepted", name=name, conversation="c1", text="forget 2", deadline_seconds=30.0,
+        merged_into=None,
+    )  # fmt: skip
+    told = line("reported", name=name, outcome="failed", text="apology")
+    journal = [
+        entry("accepted", 3.0),
+        make_routed("start", "command", "command"),
+        entry("agent_run", role="command", status="failed"),
+        make_routed("command", "failed", "final"),
+        make_end(4.0, outcome="failed", text="apology"),
+    ]
+    evidence = replace(
+        GOOD,
+        ledger=[*GOOD.ledger, asked, told],
+        journals={NAME: JOURNAL, name: journal},
+        results={NAME: 1, name: 1},
+    )
+
+    assert findings(evidence) == []
+    assert kinds(replace(evidence, histories={}, statistics={})) == {"lost", "illegal"}
+
+
 def test_whatever_is_left_over_is_found() -> None:
     left = replace(GOOD, leftovers={"rd:{0}:parked": 1}, waiting={"rd:{0}:parked": "of m1"})
 

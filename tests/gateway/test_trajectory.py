@@ -90,7 +90,7 @@ def test_one_call_without_a_price_leaves_the_cost_unknown() -> None:
 def test_without_entries_there_are_no_steps_and_no_rates() -> None:
     metrics = read_trajectory([]).compute_metrics()
 
-    assert (metrics.steps, metrics.success_rate, metrics.hallucination_rate) == (0, 0.0, 0.0)
+    assert (metrics.steps, metrics.success_rate, metrics.hallucination_rate) == (0, None, None)
 
 
 def test_steps_can_be_added_one_by_one() -> None:

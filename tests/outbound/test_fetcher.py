@@ -73,13 +73,37 @@ async def test_a_busy_server_is_asked_again_after_the_time_that_it_states(
 
 
 async def test_a_server_that_stays_busy_is_given_up(site: Website, get: Get) -> None:
-    site.pages["/full"] = WebPage(status=503)
+    site.pages["/full"] = WebPage(status=503, headers={"Retry-After": "0"})
     site.pages["/later"] = WebPage(status=503, headers={"Retry-After": "3600"})
 
     assert (await get("/full", attempts=2)).status == 503
     assert site.take_requests() == [("/full", 503), ("/full", 503)]
     with pytest.raises(FetchError, match="its server returned status 503 and asks to wait 3600 s"):
         await get("/later")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_busy_server_that_states_no_time_is_asked_after_pauses_that_grow(
+    site: Website, status: int
+) -> None:
+    site.pages["/busy"] = WebPage(status=status)
+    limits = replace(QUICK, attempts=5, longest_wait=5.0)
+    now, pauses = [0.0], list[float]()
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        now[0] += seconds
+
+    resolver = GuardedResolver()
+    await resolver.start_at("127.0.0.1", site.port)
+    async with Fetcher(
+        limits, resolver, "refdesk/test", clock=lambda: now[0], sleep=sleep
+    ) as fetcher:
+        answer = await fetcher.get(f"{site.url}/busy")
+
+    assert answer.status == status
+    assert site.take_requests() == [("/busy", status)] * 5
+    assert pauses == [0.0, 1.0, 2.0, 4.0, 5.0]
 
 
 async def test_requests_are_a_pause_apart(site: Website) -> None:
@@ -109,9 +133,11 @@ async def test_no_connection_is_opened_to_a_private_address(site: Website) -> No
 @pytest.mark.parametrize(
     ("stated", "seconds"),
     [
-        ("120", 120), ("", 0), ("soon", 0), ("-5", 0), ("9" * 50, 999_999_999),
+        ("120", 120), ("0", 0), ("", None), ("soon", None), ("-5", None), ("9" * 50, 999_999_999),
         ("Thu, 01 Jan 1970 00:01:40 GMT", 90), ("Wed, 31 Dec 1969 00:00:00 GMT", 0),
     ],
 )  # fmt: skip
-def test_the_wait_that_a_server_asks_for_is_a_number_or_a_date(stated: str, seconds: float) -> None:
+def test_the_wait_that_a_server_asks_for_is_a_number_or_a_date(
+    stated: str, seconds: float | None
+) -> None:
     assert find_wait(WebResponse("", 429, {"retry-after": stated}), now=10) == seconds

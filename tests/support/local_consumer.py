@@ -1,5 +1,7 @@
 """A worker to hand entries to, and what is submitted in its process."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +21,7 @@ class RecordingConsumer:
     reads: MemoryRead | None = None
     held: list[Delivery] = field(default_factory=list)
     doubts: int = 0
+    awaited: int = 0
 
     def deliver(self, delivery: Delivery) -> None:
         self.free_slots -= 1
@@ -26,6 +29,14 @@ class RecordingConsumer:
 
     def prefetch_memory(self, _question: Question) -> MemoryRead | None:
         return self.reads
+
+    @contextmanager
+    def awaiting(self) -> Iterator[None]:
+        self.awaited += 1
+        try:
+            yield
+        finally:
+            self.awaited -= 1
 
     def schedule_recovery(self) -> None:
         self.doubts += 1

@@ -48,7 +48,9 @@ async def test_a_worker_works_in_no_context_of_the_channel_that_calls_it(
 
 
 async def test_a_worker_recovers_entries_of_lost_deliveries(harness: WorkerHarness) -> None:
-    harness.broker = harness.make_broker(lease_seconds=60.0)
+    # A sweep would return the entry otherwise.
+    harness.lease_seconds = 60.0
+    harness.broker = harness.make_broker()
     process, desk = harness.process(), harness.desk()
     await harness.broker.prepare([role.value for role in Role])
     manager = process.workers[0]
@@ -69,6 +71,44 @@ async def test_a_worker_recovers_entries_of_lost_deliveries(harness: WorkerHarne
             other = harness.make_broker()
             await other.producer.submit(_other(desk))
             await other.close()
+            assert (await reply)["outcome"] == "answered"
+
+
+async def test_recovery_waits_for_calls_that_may_still_deliver_entries(
+    harness: WorkerHarness,
+) -> None:
+    # A sweep would return the entry otherwise.
+    harness.lease_seconds = 60.0
+    harness.broker = harness.make_broker()
+    process, desk = harness.process(), harness.desk()
+    await harness.broker.prepare([role.value for role in Role])
+    manager = process.workers[0]
+    stream = stream_key(manager.role, 0)
+    async with within(), asyncio.TaskGroup() as tasks:
+        reply = tasks.create_task(desk.ask(Message("How?", "c1", "m1")))
+
+        async def find_owned() -> Any:
+            return await harness.client.xreadgroup("workers", manager.consumer, {stream: ">"})
+
+        async def takes() -> bool:
+            return manager.free_slots > 0
+
+        async def recovers() -> bool:
+            return manager.free_slots == 0
+
+        [[_, [(entry_id, _)]]] = await wait_until(find_owned)
+        await harness.client.xclaim(
+            stream, "workers", manager.consumer, 0, [entry_id], idle=LOST_MS, justid=True
+        )
+        async with process.running():
+            await wait_until(takes)
+            with manager.awaiting():
+                manager.schedule_recovery()
+                other = harness.make_broker()
+                await other.producer.submit(_other(desk))
+                await other.close()
+                await wait_until(recovers)
+                assert await harness.client.xpending_range(stream, "workers", entry_id, entry_id, 1)
             assert (await reply)["outcome"] == "answered"
 
 

@@ -376,7 +376,7 @@ async def test_a_refusal_says_why_the_question_was_not_translated() -> None:
     )
 
     assert found.response.endswith(
-        "Your question could not be interpreted: the model could not be reached. Documents in "
+        "Your question could not be interpreted: the model was not available. Documents in "
         "these languages could not be compared with your question: German. To search them, ask "
         "in one of these languages."
     )

@@ -232,6 +232,37 @@ def test_a_section_without_entries_says_whether_it_was_made(
     assert printed.parts[0].paragraphs[0].text.startswith("Parts of this review: risks: ")
 
 
+def test_a_report_without_any_verdict_counts_none_and_names_no_judge(report: ReviewReport) -> None:
+    open_ones = tuple(
+        requirement.model_copy(update={"status": Status.UNDECIDED.value, "reason": "status 500"})
+        for requirement in report.requirements
+    )
+    section = ReportedSection(
+        state=SectionState.FAILED, specialist="compliance", reason="status 500"
+    )
+    lost = report.model_copy(
+        update={"requirements": open_ones, "summary": (), "sections": {"findings": section}}
+    )
+    summary = lay_out(lost).parts[0]
+
+    assert [paragraph.text for paragraph in summary.paragraphs] == [
+        "Parts of this review: findings: failed."
+    ]
+    assert summary.items[0].text.startswith("Not judged: 1, 2, 3, 4 ")
+
+
+def test_a_part_that_is_called_empty_in_the_first_line_says_why_below(
+    report: ReviewReport,
+) -> None:
+    section = ReportedSection(state=SectionState.NOTHING, specialist="gap_synthesizer")
+    printed = lay_out(report.model_copy(update={"gaps": (), "sections": {"gaps": section}}))
+
+    assert "further gaps: nothing to report" in printed.parts[0].paragraphs[0].text
+    assert "No contradiction and no outdated or partly covered point was found." in [
+        paragraph.text for paragraph in printed.parts[1].paragraphs
+    ]
+
+
 def test_a_report_is_read_again_from_its_json(report: ReviewReport) -> None:
     assert decode_report(encode_report(report)) == report
 

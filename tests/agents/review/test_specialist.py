@@ -150,7 +150,9 @@ async def test_a_model_that_refuses_everything_is_asked_about_halves_and_quarter
     assert sum(len(own.requirements) for own, _ in outputs.failed) == 10
 
 
-@pytest.mark.parametrize(("tool", "is_reported"), [("graph_search", True), ("calculator", False)])
+@pytest.mark.parametrize(
+    ("tool", "is_reported"), [("graph_search", True), ("search", True), ("calculator", False)]
+)
 async def test_the_failure_of_a_tool_that_finds_passages_is_reported(
     tool: str, is_reported: bool
 ) -> None:
@@ -167,5 +169,5 @@ async def test_the_failure_of_a_tool_that_finds_passages_is_reported(
 
     assert isinstance(given, GivenOutput)
     told = [(error.text, error.severity) for error in given.errors]
-    sentence = "the tool graph_search failed (broken), so results may be incomplete"
+    sentence = f"the tool {tool} failed (broken), so results may be incomplete"
     assert told == ([(sentence, ErrorSeverity.MEDIUM)] if is_reported else [])

@@ -1,6 +1,8 @@
 r"""`\cite{id}` becomes the number of a source, and nothing else does."""
 
-from agents.review.synthesis import number_citations
+from agents.review.synthesis import Reads, find_silent, number_citations
+from envelope.specialists import Extracted, SpecialistName
+from envelope.tool_loop import NO_TRIAGE
 
 
 def test_ids_become_numbers_and_unknown_ids_are_named_and_removed() -> None:
@@ -12,3 +14,16 @@ def test_ids_become_numbers_and_unknown_ids_are_named_and_removed() -> None:
     assert found.check.used_citations == ("law#1", "law#2")
     assert found.check.invalid_citations == ("law#9",)
     assert not found.check.valid
+
+
+def test_a_planned_specialist_whose_time_ended_without_a_word_is_found() -> None:
+    planned = ("extractor", "classifier", "report_generator")
+    triage = NO_TRIAGE.model_copy(update={"agent_sequence": planned})
+    reads = Reads(
+        canonical_question="?",
+        triage=triage,
+        extracted=Extracted(),
+        classification=({"document_id": "law"},),
+    )
+
+    assert list(find_silent(reads)) == [SpecialistName.REPORT_GENERATOR]

@@ -9,8 +9,6 @@ from agents.swarm.workers import (
 )
 from tests.agents.swarm.builders import make_output, make_passage, make_worker
 
-MEGABYTES = 5_000_000
-
 
 def test_facts_of_the_user_complete_the_brief_once() -> None:
     worker = make_worker("a", objective="Research quantum computing")
@@ -19,13 +17,14 @@ def test_facts_of_the_user_complete_the_brief_once() -> None:
     assert WorkerTask(worker=worker, known=known).objective == "Research quantum computing (cost)"
 
 
-def test_five_megabytes_become_a_bounded_result_with_the_first_passages() -> None:
-    passages = [make_passage(f"p{number}", "x" * 100_000) for number in range(50)]
+def test_many_passages_become_the_first_ones_and_the_others_are_counted() -> None:
+    passages = [make_passage(f"p{number}", "x" * 3_000) for number in range(50)]
 
-    fitted = fit_output(make_output("a", *passages, text="y" * MEGABYTES))
+    fitted = fit_output(make_output("a", *passages))
 
     assert len(fitted.model_dump_json()) < 2 * MOST_BYTES
     assert fitted.passages[0].citation.document_id == "p0"
+    assert fitted.left_out == 50 - len(fitted.passages)
 
 
 def test_an_instruction_in_a_passage_is_left_out() -> None:

@@ -9,6 +9,7 @@ from agents.tool_loop.tool import MOST_QUOTED_CHARACTERS, Reads, ToolAgent, Writ
 from config.texts import load_texts
 from envelope.outcome import Wrote
 from envelope.specialists import SpecialistName, SpecialistProfile
+from manager.result_limits import limit_result
 from tools.calls import EffectClass, ReceiptKey, ReceiptState, ToolCaller, ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog, make_tool_set
 from tools.tool import Tool
@@ -41,6 +42,24 @@ class PayTool(Tool[PaymentInputs, Payment]):
     async def run(self, inputs: PaymentInputs, caller: ToolCaller) -> Payment:
         self.paid.append(inputs.amount)
         return Payment(amount=inputs.amount)
+
+
+class PageTool(Tool[PaymentInputs, Payment]):
+    """Returns a page of text."""
+
+    name = "read_page"
+    description = "Read a page."
+    inputs = PaymentInputs
+    output = Payment
+
+    def __init__(self, page: str) -> None:
+        self._page = page
+
+    async def run(self, inputs: PaymentInputs, caller: ToolCaller) -> Payment:
+        return Payment(amount=inputs.amount)
+
+    def render(self, output: Payment) -> str:
+        return self._page
 
 
 class MemoryReceipts:
@@ -143,6 +162,18 @@ async def test_a_result_carries_a_bounded_amount_of_text(catalog: ToolCatalog) -
         <= MOST_QUOTED_CHARACTERS
     )
     assert read_result(writes).data is None
+
+
+async def test_a_requested_page_of_eleven_thousand_characters_is_returned_whole() -> None:
+    page = "".join(f"POST /v1/orders/{number} returns 201. " for number in range(340))
+
+    writes = await call(ToolCatalog([PageTool(page)]), "read_page", amount=1)
+
+    assert len(page) > 11_000
+    assert read_result(writes).text == page
+    assert limit_result({"writes": writes.model_dump(mode="json")})["writes"] == (
+        writes.model_dump(mode="json")
+    )
 
 
 async def test_a_dangerous_call_asks_first_and_runs_only_as_it_was_approved() -> None:

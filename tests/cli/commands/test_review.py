@@ -1,5 +1,6 @@
 """`refdesk review`: files of this machine against files or documents of the index."""
 
+import argparse
 import json
 import re
 import shlex
@@ -7,8 +8,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
-from cli.commands.review import EXIT_FINDINGS
+from cli.commands.review import EXIT_FINDINGS, explain_no_report
 from gateway.http.review_documents import MOST_FOUND
 from knowledge.library.attachment_reading import MOST_CHARACTERS
 from tests.knowledge.documents import layouts
@@ -267,3 +269,23 @@ def test_a_wrong_report_file_or_specialist_is_refused_before_any_work(
 
 def test_wrong_arguments_are_status_2(run: Run) -> None:
     assert run("review", CLEAN).status == 2
+
+
+@pytest.mark.parametrize(
+    ("specialists", "errors", "reason"),
+    [
+        ("extractor,compliance", [], "because --specialists leaves out report_generator"),
+        ("", [], "because report_generator failed: it had no result in time"),
+        (
+            "",
+            [{"specialist": "report_generator", "text": "status 500"}],
+            "because report_generator failed: status 500",
+        ),
+    ],
+)
+def test_a_report_that_was_not_written_is_missing_for_its_true_reason(
+    specialists: str, errors: list[JsonValue], reason: str
+) -> None:
+    chosen = argparse.Namespace(specialists=specialists)
+
+    assert explain_no_report(chosen, {"errors": errors}) == reason

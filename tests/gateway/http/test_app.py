@@ -63,23 +63,40 @@ async def test_a_server_without_its_redis_is_alive_and_not_ready() -> None:
 
 
 @pytest.mark.redis
-async def test_a_server_whose_redis_is_full_answers_and_says_that_it_takes_no_questions(
-    redis_url: str,
+@pytest.mark.parametrize(
+    ("begin", "end", "reason"),
+    [
+        (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0"), "maxmemory"),
+        (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"), "read only replica"),
+    ],
+    ids=["full", "read-only"],
+)
+async def test_a_server_whose_redis_refuses_writes_answers_and_says_that_it_takes_no_questions(
+    redis_url: str, begin: tuple[str, ...], end: tuple[str, ...], reason: str
 ) -> None:
     harness = WorkerHarness(lambda: connect(redis_url), played=False)
     await harness.client.flushall()
-    async with open_http_server(harness) as http_server:
-        await harness.client.config_set("maxmemory", "1")
+    depths = Depths(harness.broker.admin, ["lang"])
+    async with open_http_server(harness) as http_server, asyncio.TaskGroup() as tasks:
+        client = await http_server.secret(scopes=frozenset(Scope))
+        http_server.channel.meter.registry.register(depths)
+        reading = tasks.create_task(depths.run())
+        await harness.client.execute_command(*begin)
         try:
-            full = await http_server.client().get("/readyz")
+            state = await client.get("/readyz")
+            refused = await client.post(MESSAGES, json={"text": "How do I add a rule?"})
+            shown = (await client.get("/metrics")).text
         finally:
-            await harness.client.config_set("maxmemory", "0")
-        room_again = await http_server.client().get("/readyz")
+            await harness.client.execute_command(*end)
+        room_again = await client.get("/readyz")
+        reading.cancel()
     await harness.close()
 
-    assert full.status_code == 200
-    assert full.json()["accepting"] is False
-    assert "maxmemory" in full.json()["reason"]
+    assert (state.status_code, state.json()["accepting"]) == (200, False)
+    assert reason in state.json()["reason"]
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert ("refdesk_broker_up 1.0" in shown, "refdesk_accepting 0.0" in shown) == (True, True)
     assert room_again.json()["accepting"] is True
 
 
