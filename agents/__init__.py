@@ -1,1 +1,1 @@
-"""The agents, with one file and one class for each."""
+"""The agents, with one module and one class for each."""

@@ -1,5 +1,5 @@
-"""The base class of agents, which receive typed reads, return typed writes, and have no other
-access.
+"""The base class of agents. An agent receives typed reads and returns typed writes; it has no other
+access to the envelope.
 """
 
 from abc import ABC, abstractmethod
@@ -137,40 +137,40 @@ class AgentParts(Protocol):
 
     @property
     def context_tokens(self) -> int:
-        """The size of the context for an answer."""
+        """The maximum size of the context for an answer, in tokens."""
         ...
 
     @property
     def searcher(self) -> "Searcher":
-        """Searches the assistant's documents; raises `LookupError` without an index."""
+        """Searches the assistant's documents; raises `LookupError` if there is no index."""
         ...
 
     @property
     def early_embedding(self) -> "EarlyEmbedding | None":
-        """Embeds a question before its search; None if no vendor embeds texts, or if embedding must
-        wait.
-        """
+        """Embeds a question before its search; None if no vendor embeds questions."""
         ...
 
     @property
     def tools(self) -> "ToolCatalog":
-        """The tools of the assistant; raises `LookupError` without an index."""
+        """The tools of the assistant; raises `LookupError` if there is no index."""
         ...
 
     @property
     def library(self) -> "Library":
-        """The documents of the assistant; raises `LookupError` without an index."""
+        """The documents of the assistant; raises `LookupError` if there is no index."""
         ...
 
     @property
     def work(self) -> "RedisWorkStore":
-        """Stores values that are too large for an envelope, with the conversation of a question."""
+        """Stores values that are too large for an envelope together with the conversation of a
+        question.
+        """
         ...
 
     @property
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
-        """Returns the versions and documents that a text names and that a person in these groups
-        may read; raises `LookupError` without an index.
+        """Returns the versions and documents that a text names and that a person in the given
+        groups may read; raises `LookupError` if there is no index.
         """
         ...
 
@@ -180,14 +180,16 @@ class AgentParts(Protocol):
     ) -> (
         "Callable[[Sequence[str], Sequence[str], Run], Awaitable[Sequence[VerifiedAnswer]]] | None"
     ):
-        """Returns the verified answers whose questions are most similar to some texts, for a person
-        in these groups; None if there are none.
+        """Returns the verified answers, for a person in the given groups, whose questions are most
+        similar to the given texts; None if verified answers cannot be searched.
         """
         ...
 
     @property
     def list_versions(self) -> "Callable[[Sequence[str]], Awaitable[Sequence[str]]]":
-        """Returns the versions stated in those documents that a person in these groups may read."""
+        """Returns the versions stated in the documents that a person in the given groups may
+        read.
+        """
         ...
 
     @property
@@ -200,7 +202,7 @@ class AgentParts(Protocol):
 
     @property
     def read_languages(self) -> "Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]":
-        """Returns the number of documents in each language that a person in these groups may read,
+        """Returns the number of documents per language that a person in the given groups may read,
         or an empty mapping if it is unknown.
         """
         ...
@@ -238,7 +240,9 @@ class MayAsk(BaseModel, frozen=True):
 
 
 class ReadsLanguage(BaseModel, frozen=True):
-    """The language of the question (ISO 639-1), and the language of the texts around its answer."""
+    """The language of the question (ISO 639-1), and the language of the fixed texts around its
+    answer.
+    """
 
     language: str = "en"
     texts_language: str = ""
@@ -308,13 +312,11 @@ class Agent(ABC, Generic[R, W]):
 
     @classmethod
     def make(cls, parts: AgentParts) -> Self:
-        """Return the agent, built from those of the `parts` that it needs; by default, it needs
-        none.
-        """
+        """Return the agent, created with the `parts` that it needs; by default, it needs none."""
         return cls()
 
     def in_run(self, run: Run) -> Self:
-        """Return the agent for one run, which shares everything else with this one."""
+        """Return a copy of the agent for one run; everything else is shared with the original."""
         own = object.__new__(type(self))
         own.__dict__.update(self.__dict__, run=run)
         return own

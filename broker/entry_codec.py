@@ -33,8 +33,8 @@ from envelope.question import Question
 Entry = tuple[bytes, list[bytes] | dict[bytes, bytes]]
 
 Known = tuple[bytes, tuple[int, bytes]]
-"""The index of a settlement in this call (from 1) that added an entry, and the deadline of the
-entry (ms).
+"""An entry that a settlement in this call added: the index of the settlement (from 1), and the
+deadline of the entry (ms).
 """
 
 SUBMITTED_FRAME = "submitted"
@@ -62,9 +62,7 @@ class Malformed:
 
 @dataclass(frozen=True, slots=True)
 class FrameDelta:
-    """A delivery whose frame contains only the changes to `base`, a frame that is stored in
-    Redis.
-    """
+    """A delivery whose frame contains only the changes to `base`, a frame stored in Redis."""
 
     delivery: Delivery
     name: str

@@ -25,7 +25,9 @@ from broker.keys import GROUP, stream_key
 from broker.transport.connect import LONGEST_BLOCK_SECONDS, reachable
 
 AWAY_SECONDS = 1.0
-"""How long to wait for the other streams while one is unreachable. Then that one is tried again."""
+"""How long to wait for the other streams while one is unreachable. Then the unreachable stream is
+tried again.
+"""
 
 Read = list[tuple[bytes, list[Entry]]]
 Clocks = dict[bytes, float]
@@ -57,7 +59,7 @@ class GroupRead:
 class GroupReader:
     """Reads as a consumer of the group; several shards are read concurrently.
 
-    `key_of` returns the stream of a name (a role, or a result list) in a shard; `group` is the
+    `key_of` returns the stream for a name (a role or a result list) in a shard; `group` is the
     consumer group of these streams.
     """
 
@@ -75,7 +77,7 @@ class GroupReader:
         self._blocks = True
 
     def streams_of(self, role: str) -> dict[bytes, int]:
-        """Return the streams of a role, with the shard of each."""
+        """Return the streams of a role, each with its shard."""
         if role not in self._streams:
             self._streams[role] = {
                 self._key_of(role, shard).encode(): shard for shard in range(self._context.shards)
@@ -114,7 +116,7 @@ class GroupReader:
     async def first_of(
         self, roles: Sequence[str], consumer: str, block_seconds: float
     ) -> tuple[Read, Clocks]:
-        """Return the first new entries for any of these roles, at most one of each stream."""
+        """Return the first new entries for any of these roles, at most one from each stream."""
         streams = [stream for role in roles for stream in self.streams_of(role)]
         look = await self._read_or_create_groups(streams, consumer, 1, block_seconds)
         return look.entries, look.clocks
@@ -180,8 +182,8 @@ class GroupReader:
                     raise
 
     def _groups(self, role: str) -> list[list[bytes]]:
-        """Return the streams that one command can read: all streams, or those of one slot in a
-        cluster.
+        """Return the streams that one command can read: all streams or, in a cluster, the streams
+        of one slot.
         """
         streams = list(self.streams_of(role))
         self._turn += 1
@@ -288,7 +290,7 @@ class IdleReader:
 async def next_entries(
     context: BrokerContext, after: Mapping[bytes, bytes], *, seconds: float, count: int
 ) -> Read:
-    """Return the entries after these ids, by stream; wait up to `seconds` for the first of them.
+    """Return the entries after these ids, by stream; wait up to `seconds` for the first entry.
 
     In a cluster each stream is awaited on a separate connection. As soon as one of them returns an
     entry, the other reads are cancelled.
@@ -316,7 +318,9 @@ async def next_entries(
 
 
 def pairs(read: Any) -> Read:
-    """Return streams with their entries, from the list or the dictionary that a client returns."""
+    """Return pairs of stream and entries from a client's response, which is a list or a
+    dictionary.
+    """
     if not read:
         return []
     if isinstance(read, dict):
@@ -327,10 +331,7 @@ def pairs(read: Any) -> Read:
 async def _first(
     waiting: "set[asyncio.Task[Read | BrokerUnavailableError]]",
 ) -> Read | BrokerUnavailableError:
-    """Return the first result that has entries; an error only when every read failed.
-
-    After a failed read, the others have `AWAY_SECONDS` to finish.
-    """
+    """Return the first result that has entries; return an error only if every read failed."""
     errors: list[BrokerUnavailableError] = []
     pending, total = waiting, len(waiting)
     while pending:

@@ -1,17 +1,17 @@
-"""The schema of journals: the kinds of events, their version, and how events share an entry.
+"""The schema of journals: the kinds of events, the schema version, and how events share an entry.
 
 | kind                   | written when                                                          |
 |------------------------|-----------------------------------------------------------------------|
-| accepted               | the question was accepted; holds the `schema_version` of the journal  |
+| accepted               | the question was accepted; contains the journal's `schema_version`    |
 | routed                 | the manager decided: `row`, `stage`, `event`, `result`, `target`      |
 | agent_run              | an agent ran: `role`, `status` (`completed`, `gave_up`), `writes`     |
-| model_call             | an agent asked a model: `task`, `model`, tokens, cost, milliseconds   |
+| model_call             | an agent called a model: `task`, `model`, tokens, cost, milliseconds  |
 | budget_exhausted       | a budget allowed no further call: `budget`, its `limit`, `used`       |
 | draft                  | an agent has written a part of the answer: `draft`, `text`, `sources` |
 | retried                | a run failed and is scheduled again: `role`, `reason`                 |
 | dead_lettered          | an entry became a dead letter: `role`, `reason`, `error`              |
-| memory_failed          | Redis refused a write to the memory of the conversation               |
-| finished               | the question ended: the whole reply                                   |
+| memory_failed          | Redis rejected a write to the conversation memory                     |
+| finished               | the question ended; contains the complete reply                       |
 
 Kinds, keys, and values that programs compare are slugs; `reason` and `error` are human-readable
 text. If one settlement writes several events, they share one stream entry.
@@ -62,7 +62,7 @@ EventFields = dict[str, JsonValue]
 
 
 class JournalEvent(Protocol):
-    """One event that a settlement writes into the journal of its question."""
+    """An event that a settlement writes to the journal of its question."""
 
     @property
     def kind(self) -> str:
@@ -70,7 +70,7 @@ class JournalEvent(Protocol):
         ...
 
     def encode(self) -> bytes:
-        """Return its fields as JSON; raises `ValueError` for values that JSON cannot represent."""
+        """Return the fields as JSON; raises `ValueError` for values that JSON cannot represent."""
         ...
 
 
@@ -119,7 +119,7 @@ def read_schema_version(kind: str, fields: Mapping[str, JsonValue]) -> int | Non
 
 @lru_cache(64)
 def note_fields(index: int) -> tuple[str, str]:
-    """Return the names of the two entry fields (kind and JSON) that hold the event at this
+    """Return the names of the two entry fields (kind and JSON) that contain the event at this
     index.
     """
     return (f"k{index + 1}", f"j{index + 1}") if index else ("k", "j")

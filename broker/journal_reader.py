@@ -1,7 +1,7 @@
 """Reads the journals of questions, and the replies in them, without changing anything.
 
-One follower reads for all followers in this process, and hands over to another one once it has its
-entries. Otherwise, each follower would need a connection for its blocking read.
+One follower reads for all followers in this process. Once it has received its own entries, another
+follower takes over. Otherwise, each follower would need a connection for its blocking read.
 """
 
 import asyncio
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 LOST = "lost"
-"""The reason in the reply to a question that Redis no longer knows."""
+"""The reason in the reply to a question that is no longer stored in Redis."""
 FOLLOWERS = 8
-"""How many followers may each use a separate connection for a blocking read; the others share one.
+"""Maximum number of followers that each use a separate connection for a blocking read; all others
+share one.
 """
 LOOK_SECONDS = 0.02
 """The pause between two reads."""
@@ -56,10 +57,10 @@ class JournalReader:
         return _reply_of(entries) if entries else _bare_reply(question, *record)
 
     async def find_ends(self, questions: Sequence[Question]) -> list[Fields | None]:
-        """Return the final replies of questions in one round trip; None for those that are open.
+        """Return the final replies of questions in one round trip; None for open questions.
 
-        The reply of a forgotten question contains only its outcome. A question that Redis does not
-        know was lost with unsaved data of Redis; its reply has the outcome `failed`.
+        The reply of a forgotten question contains only its outcome. A question that is not stored
+        in Redis was lost together with unsaved data; its reply has the outcome `failed`.
         """
         with reachable():
             pipeline: Any = self._context.client.pipeline(transaction=False)
@@ -116,8 +117,8 @@ class JournalReader:
 
 @dataclass(eq=False, slots=True)
 class JournalFollower:
-    """A task that waits for the entries after `after`. A `result` of None tells the task to read
-    for all.
+    """A task that waits for the entries after `after`. If `result` is None, the task must read for
+    all followers.
     """
 
     shard: int
@@ -169,8 +170,8 @@ class JournalTailer:
             self._is_reading = False
 
     def _batches(self) -> list[list[JournalFollower]]:
-        """Return the followers in groups that one command can serve, which in a cluster is one slot
-        each.
+        """Return the followers in groups that one command can serve. In a cluster, a group has only
+        one slot.
         """
         groups: dict[int, list[JournalFollower]] = {}
         for follower in self._followers:

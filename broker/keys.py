@@ -1,8 +1,8 @@
 """All keys of the broker, and how a question is encoded in a key.
 
 All keys of a shard carry its tag `{n}`, so that they share a slot of Redis Cluster. `<question>` is
-`tenant/assistant/conversation/message` and `<conversation>` its first three parts, each
-percent-encoded, so that no ID can produce another key.
+`tenant/assistant/conversation/message`, and `<conversation>` consists of its first three parts.
+Each part is percent-encoded, so that no ID can produce another key.
 
 | key                      | type   | written by            | read by        | dies               |
 |--------------------------|--------|-----------------------|----------------|--------------------|
@@ -30,7 +30,8 @@ percent-encoded, so that no ID can produce another key.
 | rd:{n}:named:<message id> | zset  | submit                | find           | capped, ttl        |
 | rd:{n}:results:<list>    | stream | close                 | push channels  | ttl                |
 
-`frames` also holds the branches and joins of a question; `broker/lua/branches.lua` has its fields.
+`frames` also contains the branches and joins of a question; `broker/lua/branches.lua` lists its
+fields.
 
 "close" stands for the operations that end a question: finish, bury, cancel, forget, and due at its
 deadline. Redis deletes a key with a TTL even if no process is running. A key that is deleted with
@@ -55,7 +56,7 @@ CACHED = 8192
 
 @dataclass(frozen=True, slots=True)
 class ShardKeys:
-    """The keys that exist once in a shard."""
+    """The keys that exist once per shard."""
 
     deadlines: str
     open: str
@@ -91,7 +92,7 @@ class QuestionKeys(NamedTuple):
 
     @property
     def closing(self) -> tuple[str, ...]:
-        """The keys that closing a question changes, in the order that the scripts expect."""
+        """The keys that change when a question is closed, in the order that the scripts expect."""
         return (
             self.record, self.journal, self.order, self.conversation, self.tombstone, self.frames,
         )  # fmt: skip
@@ -120,7 +121,7 @@ def message_id_key(message_id: str, shard: int) -> str:
 
 @lru_cache(CACHED)
 def name_of(question: Question) -> str:
-    """Return the name of a question, as keys and entries contain it."""
+    """Return the name of a question, as used in keys and entries."""
     return "/".join(in_key(part) for part in (*question.conversation, question.message_id))
 
 
@@ -146,7 +147,7 @@ def shard_for(question: Question, shards: int) -> int:
 
 
 def record_of(shards: int) -> Callable[[Question], str]:
-    """Return a function from a question to the key of its record."""
+    """Return a function that maps a question to the key of its record."""
     return lambda question: question_keys(question, shard_for(question, shards)).record
 
 

@@ -29,7 +29,8 @@ MakeBroker = Callable[[], RedisBroker]
 
 
 class LeaseRenewal:
-    """Renews held leases three times per lease, reports lost ones, and runs the maintenance loop.
+    """Renews held leases three times per lease period, reports lost ones, and runs the maintenance
+    loop.
 
     `hold` and `release` may be called from any thread. `on_lost` is called in the renewal thread.
     """
@@ -53,7 +54,7 @@ class LeaseRenewal:
         self._away = False
 
     def start(self, on_lost: Callable[[LeaseLost], None]) -> None:
-        """Start the thread; return once it runs."""
+        """Start the thread; return once it is running."""
         self._started.clear()
         self._thread = threading.Thread(
             target=lambda: asyncio.run(self._run(on_lost)), name="lease-renewal", daemon=True

@@ -26,8 +26,7 @@ from broker.values import ConsumerDemand, Delivery, LeaseLost, Settlement
 from envelope.envelope import apply_delta
 
 ON_THE_WAY_MS = 100
-"""An entry that was delivered within this time may be part of a response that has not arrived yet.
-"""
+"""The response that contains an entry delivered within this time may not have arrived yet."""
 
 LEFT_AT_ONCE = 200
 """Maximum number of entries that one call of `leave` returns, so that the call is short."""
@@ -179,7 +178,9 @@ class Leases:
 
 
 def list_held(held: Sequence[Delivery]) -> tuple[list[str], list[list[Argument]]]:
-    """Return the streams, and [stream index, id, consumer, count] for each entry, of one shard."""
+    """Return the streams, and a list [stream index, id, consumer, count] for each entry, of one
+    shard.
+    """
     streams: dict[str, int] = {}
     entries: list[list[Argument]] = []
     for entry in held:

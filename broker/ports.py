@@ -77,7 +77,9 @@ class Producer(Protocol):
     shards: int
 
     async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
-        """Submit a message; a local consumer with a free slot receives it in the same trip."""
+        """Submit a message; a local consumer with a free slot receives it in the same round
+        trip.
+        """
         ...
 
     async def cancel(
@@ -88,7 +90,7 @@ class Producer(Protocol):
         reason: str | None = None,
         adds: Fields | None = None,
     ) -> bool:
-        """End a message as superseded, or forget it; return False if it already has an outcome.
+        """Mark a message as superseded, or forget it; return False if it already has an outcome.
 
         `reason` becomes the reply's `termination_reason`; `adds` contains further fields of the
         reply.
@@ -106,7 +108,7 @@ class Consumer(Protocol):
     async def take(
         self, role: str, consumer: str, *, slots: int, block_seconds: float
     ) -> Sequence[Delivery]:
-        """Take up to `slots` entries from all shards; return an empty list after
+        """Take up to `slots` entries from all shards; return an empty list if none arrive within
         `block_seconds`.
         """
         ...
@@ -123,7 +125,7 @@ class Consumer(Protocol):
         """Return entries to their streams that were assigned to a consumer but never arrived.
 
         `known` contains the shard and entry ID of each entry that did arrive. Returns False if some
-        may still arrive; in that case, call it again later.
+        entries may still arrive; in that case, call this method again later.
         """
         ...
 
@@ -161,7 +163,7 @@ class ReplySubscription(Protocol):
     """Waits for the reply to a question that is submitted later."""
 
     async def await_reply(self, *, block_seconds: float) -> Fields | None:
-        """Return the final reply, or None after `block_seconds`; call it only once."""
+        """Return the final reply, or None after `block_seconds`; may be called only once."""
         ...
 
 
@@ -177,7 +179,7 @@ class ReplyReader(Protocol):
         ...
 
     def subscribe(self, question: Question) -> AbstractAsyncContextManager[ReplySubscription]:
-        """Subscribe before submitting a question, so that its reply needs no extra read."""
+        """Subscribe before submitting a question, so that no extra read is needed for its reply."""
         ...
 
     async def read_journal(
@@ -251,11 +253,11 @@ class EndedReader(Protocol):
         ...
 
     async def acknowledge(self, messages: Sequence[EndedMessage]) -> None:
-        """Acknowledge messages that have been recorded."""
+        """Acknowledge messages after recording them."""
         ...
 
     async def list_forgotten(self, messages: Sequence[EndedMessage]) -> Sequence[EndedMessage]:
-        """Return those messages whose journal was erased, or has expired."""
+        """Return the given messages whose journal was erased or has expired."""
         ...
 
     async def announce(self, question: Question, event: str) -> None:

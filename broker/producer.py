@@ -30,7 +30,7 @@ class AdmissionPolicy:
     """Admits enough questions to keep the workers busy, with only a few waiting.
 
     - `share`: how long questions may wait for free slots under overload, as a share of the time
-      for which they are processed. Answers to accepted questions are delayed by about that share.
+      for which they are processed. Answers to accepted questions are delayed by about this share.
     - `at_least`: the number of questions that are always admitted; the concurrency of one worker's
       smallest role is a safe value.
     - `lanes`: roles with separate streams, outside the flow that is measured.
@@ -73,7 +73,9 @@ class RedisProducer:
         self._local_consumers: list[Sequence[LocalConsumer]] = []
 
     async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
-        """Submit a message; a local consumer with a free slot receives it in the same trip."""
+        """Submit a message; a local consumer with a free slot receives it in the same round
+        trip.
+        """
         shard, names = self._context.locate(submission.question)
         receiver = self._find_receiver(submission.role)
         call = self._make_submit_call(submission, shard, names, receiver)
@@ -95,7 +97,7 @@ class RedisProducer:
         reason: str | None = None,
         adds: Fields | None = None,
     ) -> bool:
-        """End a message as superseded, or forget it; see the port."""
+        """Mark a message as superseded, or forget it; see the port."""
         if forget:
             await self._eraser.mark(question)
         more = {} if reason is None else {"termination_reason": reason}
@@ -182,9 +184,7 @@ class RedisProducer:
 
 
 def _schedule_recovery(receiver: LocalConsumer | None) -> None:
-    """Schedule a search for entries that never arrived, for the time when the call must have
-    ended.
-    """
+    """Schedule a search for entries that never arrived, at a time when the call must have ended."""
     if receiver is not None:
         asyncio.get_running_loop().call_later(RECOVERY_SECONDS, receiver.schedule_recovery)
 

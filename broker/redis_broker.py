@@ -1,10 +1,10 @@
 """Implements the ports on Redis Streams.
 
-A question has three states: *waiting* (behind another of its conversation, or for its start),
-*open* (an entry is in a stream, or parked until a retry is due), *closed* (its record has an
-outcome). Only the scripts change the state, each atomically; a closed question never changes again.
-An entry belongs to the consumer of its latest delivery. When the lease ends, any consumer may take
-it over, and a later settlement by the old holder is rejected.
+A question has three states: *waiting* (for an earlier question of its conversation, or for its
+start time), *open* (an entry is in a stream, or parked until a retry is due), *closed* (its record
+has an outcome). Only the scripts change the state, each atomically; a closed question never changes
+again. An entry belongs to the consumer of its latest delivery. When the lease ends, any consumer
+may take it over, and a later settlement by the old holder is rejected.
 """
 
 import random
@@ -67,7 +67,9 @@ class JournalDraftWriter:
 
 
 def make_no_notice(_delivery: Delivery, _error: str) -> FrameSend | None:
-    """Return no notice, so that the script ends the question with the last resort in its record."""
+    """Return no notice, so that the script ends the question with the fallback reply in its
+    record.
+    """
     return None
 
 

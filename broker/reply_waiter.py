@@ -1,7 +1,8 @@
 """Waits for the final replies of many questions with one read.
 
 Closing a question adds its name to a notice stream of its shard. One of the waiting tasks in this
-process reads the notices for all of them. Once it has its reply, another one takes over.
+process reads the notices for all of them. Once this task has received its own reply, another task
+takes over.
 """
 
 import asyncio
@@ -52,7 +53,9 @@ class ReplyWaiter(JournalReader):
 
     @asynccontextmanager
     async def subscribe(self, question: Question) -> AsyncIterator["Expectation"]:
-        """Collect notices from now on, so that waiting within the context needs no lookup first."""
+        """Collect notices from now on, so that no lookup is needed before waiting within the
+        context.
+        """
         name = name_of(question)
         await self._set_cursors()
         mine = self._enter(name)
@@ -146,11 +149,13 @@ class ReplyWaiter(JournalReader):
         await self._publish_ends(
             [name for name in ended if name not in self._ending and self._is_awaited(name)]
         )
-        # Only now: if the lookup failed, the next reader reads these notices again.
+        # Not earlier: if the lookup failed, the next reader reads these notices again.
         self._cursors.update((stream, entries[-1][0]) for stream, entries in read)
 
     def _resume_reading(self, names: set[str]) -> list[str]:
-        """End `ending` for these names; return those with a notice that are still awaited."""
+        """Stop expecting local replies to these questions; return the names that had a notice and
+        are still awaited.
+        """
         self._ending -= names
         noticed = names & self._noticed
         self._noticed -= noticed
@@ -229,13 +234,13 @@ class Expectation:
         self._mine = mine
 
     async def await_reply(self, *, block_seconds: float) -> Fields | None:
-        """Return the final reply, or None after `block_seconds`; call it only once."""
+        """Return the final reply, or None after `block_seconds`; may be called only once."""
         until = time.monotonic() + block_seconds
         return await self._outcomes.wait_for_notice(self._name, self._mine, until)
 
 
 def latest(mine: Waiting) -> Waiting:
-    """Return the future that replaced this one after all handoffs to its task."""
+    """Return the latest future, which replaced this one after handoffs to its task."""
     while mine.done() and not mine.cancelled() and isinstance(turn := mine.result(), ReaderHandoff):
         mine = turn.waiting
     return mine

@@ -1,6 +1,7 @@
 """Delivers final replies to push channels, and ended messages to recorders.
 
-Each is redelivered until it is marked as delivered or acknowledged.
+Each reply is redelivered until it is marked as delivered, and each message until it is
+acknowledged.
 """
 
 from collections.abc import Sequence
@@ -70,7 +71,7 @@ class ResultList:
         return self._context.lease_ms / 3000
 
     async def renew(self, results: Sequence[Result]) -> None:
-        """Renew the leases of replies that are being delivered; skips those that are lost."""
+        """Renew the leases of replies that are being delivered; lost leases are skipped."""
         for shard in {result.shard for result in results}:
             args: list[Argument] = []
             for result in results:
@@ -146,7 +147,7 @@ class EndedMessages:
             await pipeline.execute(raise_on_error=False)
 
     async def list_forgotten(self, messages: Sequence[EndedMessage]) -> Sequence[EndedMessage]:
-        """Return those messages whose journal was erased, or has expired."""
+        """Return the given messages whose journal was erased or has expired."""
         with reachable():
             pipeline: Any = self._context.client.pipeline(transaction=False)
             for message in messages:
@@ -155,7 +156,9 @@ class EndedMessages:
         return [message for message, exists in zip(messages, existing, strict=True) if not exists]
 
     async def announce(self, question: Question, event: str) -> None:
-        """Publish the message again: its answer was `rated`, or its conversation `forgotten`."""
+        """Publish the message again, because its answer was `rated` or its conversation
+        `forgotten`.
+        """
         shard, names = self._context.locate(question)
         with reachable():
             client: Any = self._context.client

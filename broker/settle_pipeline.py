@@ -24,7 +24,7 @@ BATCH = 48
 """
 
 Answer = Callable[[bool | Exception], None]
-"""Receives whether the entry was still held, or the error that the broker raised."""
+"""Receives whether the entry was still held, or the error raised by the broker."""
 Settle = Callable[
     [Sequence[tuple[Delivery, Settlement]], Sequence[ConsumerDemand]], Awaitable[Settled]
 ]

@@ -1,9 +1,9 @@
 """The settlement script, and the order of its keys and arguments.
 
-Each `pack_...` function defines one group of them. Its parameters define the order, names, and
-types, and it returns the values as they are sent. `broker.settlement` calls these functions with
-keywords, and `render_header` writes the Lua that reads each group from the same parameters, so that
-the two sides cannot differ. To add an argument, add a parameter.
+Each `pack_...` function defines one group of keys or arguments. Its parameters define the order,
+names, and types, and it returns the values as they are sent. `broker.settlement` calls these
+functions with keywords, and `render_header` writes the Lua that reads each group from the same
+parameters, so that the two sides cannot differ. To add an argument, add a parameter.
 
 The groups are functions, not named tuples: named tuples would take 2 us more per settlement, which
 is 3 % of the processor time of a hop (`python -m benchmarks --only refdesk`).
@@ -22,7 +22,9 @@ PackedKeys = tuple[str, ...]
 Group = Callable[..., Packed | PackedKeys]
 
 SendForm = Literal["whole", "part", "kept"]
-"""A whole frame, the changes to a base frame, or a whole frame that Redis stores as a base."""
+"""The format of a frame: a whole frame, the changes to a base frame, or a whole frame that Redis
+stores as a base.
+"""
 
 
 def names_of(group: Group) -> tuple[str, ...]:
@@ -31,7 +33,9 @@ def names_of(group: Group) -> tuple[str, ...]:
 
 
 def pack_demand(role: str, consumer: str, slots: int) -> Packed:
-    """Return a consumer that takes up to `slots` entries of a role in the same call."""
+    """Return the demand of a consumer that takes up to `slots` entries of a role in the same
+    call.
+    """
     return role, consumer, slots
 
 
@@ -60,7 +64,7 @@ def pack_header(
 
 
 def pack_forward(last_resort: Argument, last_resort_outcome: str, sends: int) -> Packed:
-    """Return a last resort as JSON with its outcome, or '' and ''; `sends` sends follow."""
+    """Return a fallback reply as JSON with its outcome, or '' and ''; `sends` sends follow."""
     return last_resort, last_resort_outcome, sends
 
 
@@ -107,7 +111,7 @@ def pack_branch(path: str, role: str, frame: Argument) -> Packed:
 
 
 def pack_return_result(result: Argument, is_good: int) -> Packed:
-    """Return the result of a branch as JSON; `is_good` is 1 for a success, else 0."""
+    """Return the result of a branch as JSON; `is_good` is 1 for a success, otherwise 0."""
     return result, is_good
 
 
@@ -201,9 +205,9 @@ RECORD_FIELDS = {
     "last_resort_outcome": "lo",
     "keep_ms": "k",
 }
-"""The record fields that a settlement reads, in this order, with their names in Redis."""
+"""The record fields that a settlement reads, in this order, with their Redis names."""
 OPEN_FIELDS = 3
-"""The number of these fields that are read if the question stays open."""
+"""The number of record fields that are read if the question stays open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +224,7 @@ class SettlementKind:
 
     @property
     def record_fields(self) -> tuple[str, ...]:
-        """The names in Redis of the record fields that it reads."""
+        """The Redis names of the record fields that the script reads."""
         fields = tuple(RECORD_FIELDS.values())
         return fields if self.keys is pack_closing_keys else fields[:OPEN_FIELDS]
 
@@ -237,7 +241,7 @@ def _function(name: str, values: str) -> str:
 
 
 def _render_send_reader() -> str:
-    """Return the Lua reader of a send; its form determines which groups follow."""
+    """Return the Lua reader of a send; the format of the frame determines which groups follow."""
     return "\n".join((
         "local function read_send()",
         f"  local send = {_values(pack_send)}",
@@ -266,7 +270,7 @@ KINDS = {
     Finish: SettlementKind("finish", pack_finish, pack_closing_keys, _READ_MEMORY),
     Bury: SettlementKind("bury", pack_bury, pack_closing_keys, (_READ_SEND,)),
 }
-"""The kinds, by the class of the settlement."""
+"""The kinds of settlements, by settlement class."""
 
 
 def render_header(kinds: Collection[SettlementKind]) -> str:

@@ -1,9 +1,9 @@
-"""Packs settlements into keys and arguments of one script call per shard.
+"""Packs settlements into the keys and arguments of one script call per shard.
 
-`broker.settle_script` defines their order. The last resort of a question is the reply after a
-missed deadline or for a dead letter; the two differ in a few fields. It is stored as three lines:
-the shared beginning, the rest for the deadline, and the rest for a dead letter. If both replies are
-equal, it is stored as one line.
+`broker.settle_script` defines their order. Each question has a fallback reply (`last_resort`),
+which is sent if the deadline is missed or an entry becomes a dead letter. The two variants differ
+in a few fields, so they are stored as three lines: the shared beginning, the rest for the deadline,
+and the rest for a dead letter. If both are equal, they are stored as one line.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -62,7 +62,9 @@ from envelope.memory_access import Append, Delete, Increment, MemoryWrite, SetFi
 LEAST_SAVING = 2
 """A delta is used only if it is at least this many times shorter than its base frame."""
 STARTS = 3
-"""How often an entry whose handler kills the process is started before it is buried."""
+"""The number of times that an entry whose handler kills the process is started before it is
+buried.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +88,13 @@ class ScriptCall:
 
     @classmethod
     def on_streams(cls, shard: int, roles: Collection[str], limits: BrokerLimits) -> "ScriptCall":
-        """Start a call of a script that may send to these roles."""
+        """Start a script call that may send to these roles."""
         head = pack_streams(ttl=str(limits.ttl_ms), roles=len(roles))
         return cls([stream_key(role, shard) for role in roles], [*head, *roles])
 
     @classmethod
     def on_shard(cls, shard: int, roles: Collection[str], limits: BrokerLimits) -> "ScriptCall":
-        """Start a call of a script that may also close questions."""
+        """Start a script call that may also close questions."""
         call = cls.on_streams(shard, roles, limits)
         call.keys.extend(shard_keys(shard).all)
         call.args.extend(
@@ -194,7 +196,9 @@ class SettleBatch:
                 return self._pack_bury(delivery, names, settlement)
 
     def call(self, known: Iterable[str]) -> ScriptCall:
-        """Return the call; a batch that may start a waiting message declares all `known` roles."""
+        """Return the script call; a batch that may start a waiting message declares all `known`
+        roles.
+        """
         self._roles.update(dict.fromkeys(want.role for want in self._wants))
         roles = {**self._roles, **dict.fromkeys(known)} if self._closes else self._roles
         begin = ScriptCall.on_streams if self.script is FORWARD else ScriptCall.on_shard
@@ -364,11 +368,11 @@ class SettleBatch:
 
 
 def frame_for_consumer(send: FrameSend, delivery: Delivery) -> tuple[SendForm, Argument]:
-    """Return the form and bytes of a frame that a consumer will probably take in this call.
+    """Return the format and the bytes of a frame that a consumer will probably take in this call.
 
-    A part contains only the changes to a base frame in Redis, named by `send.kept`. It is read only
-    if the consumer dies and another one takes over. The benchmark `conversation` measures how much
-    this saves.
+    A part contains only the changes to a base frame in Redis, whose name is in `send.kept`. The
+    part is read only if the consumer dies and another one takes over. The benchmark `conversation`
+    measures how much this saves.
     """
     if send.frame or send.decoded is None:
         return "whole", send.frame
@@ -393,7 +397,7 @@ def outcome_of(reply: Fields) -> str:
 
 
 def list_journal_fields(delivery: Delivery, settlement: Settlement) -> list[Argument]:
-    """Return the fields of the one journal entry that a settlement adds."""
+    """Return the fields of the journal entry that a settlement adds."""
     fields: list[Argument] = []
     notes = settlement.journal
     if isinstance(settlement, (Retry, Bury)):
@@ -405,7 +409,7 @@ def list_journal_fields(delivery: Delivery, settlement: Settlement) -> list[Argu
 
 
 def encode_memory_write(write: MemoryWrite) -> Iterable[Argument]:
-    """Return the arguments of a write."""
+    """Return the arguments of a memory write."""
     ttl, keep = str(write.ttl_seconds) if not isinstance(write, Delete) else 0, 0
     values: list[Argument] = []
     match write:
@@ -424,7 +428,9 @@ def encode_memory_write(write: MemoryWrite) -> Iterable[Argument]:
 
 
 def encode_last_resort(reply: Fields, dead_letter_changes: Fields) -> bytes:
-    """Return the reply as stored; `dead_letter_changes` apply if the question is buried."""
+    """Return the fallback reply in its stored format; `dead_letter_changes` apply if the question
+    is buried.
+    """
     if not dead_letter_changes:
         return to_json(reply)
     shared = {name: value for name, value in reply.items() if name not in dead_letter_changes}
@@ -443,7 +449,7 @@ def unwritable(settlement: Settlement, error: UnwritableError, notice: FrameSend
 
 
 def _encode_lost_branch(delivery: Delivery, bury: Bury) -> Argument:
-    """Return the failure result of a buried branch as JSON, or '' if a notice follows."""
+    """Return the failure result of a buried branch as JSON, or '' if there is a notice."""
     if not delivery.branch or bury.poison_notice is not None:
         return ""
     return to_json({"status": "failed", "reason": bury.reason})
@@ -471,7 +477,7 @@ def _name_branch(delivery: Delivery) -> Fields:
 
 
 def _encode_rest(fields: Fields, shared: Fields) -> bytes:
-    """Return the fields that follow the shared ones, with the end of the object."""
+    """Return the fields that follow the shared ones, including the end of the object."""
     return b"," + to_json(fields)[1:] if fields and shared else to_json(fields)[1:]
 
 

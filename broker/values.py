@@ -59,7 +59,7 @@ class BaseFrame:
 
 @dataclass(slots=True)
 class FrameSend(FrameHolder):
-    """A frame for a role. For a consumer in this process, `decoded` alone is sufficient."""
+    """A frame for a role. A consumer in this process needs only `decoded`."""
 
     role: str
     frame: bytes = b""
@@ -82,12 +82,12 @@ class Forward:
 
 
 WATCH = "watch"
-"""The last part of the path of a branch that receives new messages."""
+"""The last part of the path of a branch that receives waiting messages."""
 
 
 @dataclass(slots=True)
 class BranchSend(FrameSend):
-    """The first frame of a branch; `path` names the branch, such as `w2/t1`."""
+    """The first frame of a branch; `path` identifies the branch, such as `w2/t1`."""
 
     path: str = ""
 
@@ -119,8 +119,8 @@ class ScatterBranches:
 class ReturnResult:
     """Acknowledge the entry and end a branch with its result.
 
-    `roles` contains the roles to which the join may now send: the one that receives the results,
-    and those of queued branches.
+    `roles` contains the roles to which the join may now send: the role that receives the results,
+    and the roles of queued branches.
     """
 
     result: Fields
@@ -142,7 +142,9 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Acknowledge the entry and deliver `frame` after `seconds`, or after full-jitter backoff."""
+    """Acknowledge the entry, and deliver `frame` again after `seconds` or, without `seconds`, after
+    a backoff with full jitter.
+    """
 
     frame: bytes
     reason: str
@@ -154,9 +156,9 @@ class Retry:
 class Bury:
     """Acknowledge the entry and move it to the dead letters.
 
-    `poison_notice` is a frame to the manager, which then ends the question. Without it, the script
-    ends the question with the last resort of its record. `deaths` contains the worker deaths that
-    caused this.
+    `poison_notice` is a frame to the manager, which then ends the question. Without a notice, the
+    script ends the question with the fallback reply in its record. `deaths` contains the worker
+    deaths that caused this.
     """
 
     reason: str
@@ -238,8 +240,8 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """This `message_id` was accepted before; `reply` is its final reply, or None while it is
-    open.
+    """The `message_id` was accepted before; `reply` is the final reply, or None while the question
+    is open.
     """
 
     reply: Fields | None = None
@@ -252,7 +254,7 @@ class Busy:
     - `shard_full`: the quota of open questions is used up
     - `overload`: the workers cannot finish more questions in time
     - `tenant_share`: the shard is near its limit, and the tenant has used its share
-    - `conversation_full`: too many messages of the conversation wait
+    - `conversation_full`: too many messages of the conversation are waiting
     """
 
     retry_after_seconds: float
@@ -294,7 +296,7 @@ class Delivery(FrameHolder):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerDemand:
-    """A consumer with `slots` free for entries of a role."""
+    """A consumer with `slots` free slots for entries of a role."""
 
     role: str
     consumer: str
@@ -306,9 +308,9 @@ class Settled:
     """The result of `settle_and_take`.
 
     `kept`: for each settlement, whether its lease was still held. `taken`: the entries that were
-    taken. `away`: the error of each settlement, by index, whose shard did not respond. It may or
-    may not have been applied, so settle it again. If no shard responds, the error is raised
-    instead.
+    taken. `away`: the error of each settlement, by index, whose shard did not respond. Such a
+    settlement may or may not have been applied, so settle it again. If no shard responds, the error
+    is raised instead.
     """
 
     kept: Sequence[bool]

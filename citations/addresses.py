@@ -1,4 +1,4 @@
-"""Finds addresses in a text, and compares web addresses by the page that they open.
+"""Finds addresses in a text, and compares URLs by the page that they open.
 
 An address is any text that a channel, a mail program, or a terminal may turn into a link: a URL
 with or without a scheme (`//host`, `www.host`, `host.com/path`), an email address, or a script.
@@ -62,8 +62,8 @@ _IN_PATH = "!#$%&'()*+,-./:;=?@[]_{|}~^"
 
 @dataclass(frozen=True, slots=True)
 class FoundAddress:
-    """An address in a text, from `start` to `end` (exclusive); `bare` is true if it is only a host
-    name.
+    """An address found in a text, from `start` to `end` (exclusive); `bare` is true if the address
+    is only a host name.
     """
 
     start: int
@@ -73,10 +73,11 @@ class FoundAddress:
 
 
 def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddress]:
-    """Yield the addresses of a text, in order.
+    """Yield the addresses of the text, in order.
 
     If `any_name` is true, names that are more likely files than hosts, such as `rules.md`, are
-    included. A scheme that nothing follows is not an address, as in "it begins with `https://`".
+    included. A scheme that is not followed by anything is not an address, as in "it begins with
+    `https://`".
     """
     start_at = 0
     while (match := _ADDRESS.search(text, start_at)) is not None:
@@ -90,15 +91,15 @@ def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddres
 
 
 def addresses_of(text: str) -> frozenset[str]:
-    """Return the addresses in a text, except those that are more likely file names."""
+    """Return the addresses in the text, except those that are more likely file names."""
     return frozenset(address.text for address in find_addresses(text))
 
 
 def page_of(address: str) -> str | None:
-    """Return a canonical form that is the same for all addresses of a page.
+    """Return a canonical URL that is the same for all URLs of a page.
 
-    Returns None for anything but a plain web address, and for one that includes a user name. Scheme
-    and host are converted to lower case and IDNA; the default port and the fragment are omitted.
+    Returns None if the address is not a plain web URL, or includes a user name. Scheme and host are
+    converted to lower case and IDNA; the default port and the fragment are omitted.
     """
     match = _WEB.fullmatch(address)
     host = None if match is None else _host(match["host"])
@@ -126,9 +127,9 @@ def host_of(address: str) -> str:
 
 
 def origins_of(text: str) -> frozenset[str]:
-    """Return the web origins (`https://host:port`) that occur in a text.
+    """Return the web origins (`https://host:port`) that occur in the text.
 
-    These are the origins of its web addresses. For each word that is only a host, such as
+    These are the origins of the URLs in the text. For each word that is only a host, such as
     `localhost:3000` or `api.acme.test`, both schemes are returned. A word that may be a file name,
     such as `setup.py`, is not a host.
     """
@@ -153,7 +154,7 @@ def origin_of(address: str) -> str:
 
 
 def host_and_port(address: str) -> str:
-    """Return the host of a web address, with the port unless it is the default."""
+    """Return the host of a URL, with the port unless it is the default."""
     return origin_of(address).partition("//")[2]
 
 

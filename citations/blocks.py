@@ -1,7 +1,7 @@
 """Parses the blocks of a Markdown text with their lines, and removes blocks.
 
-A block is a paragraph, a list item, a table row, a heading or code. All other lines of the text
-remain unchanged.
+A block is a paragraph, a list item, a table row, a heading, or code. When blocks are removed, all
+other lines remain unchanged.
 """
 
 import re
@@ -24,7 +24,7 @@ _ENDS_OF_STATEMENTS = (".", "\u3002")
 
 
 class BlockForm(StrEnum):
-    """The kind of a block; a HEADER is the first row of a table."""
+    """The type of a block; a HEADER is the first row of a table."""
 
     PARAGRAPH = "paragraph"
     ITEM = "item"
@@ -36,7 +36,7 @@ class BlockForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LineBlock:
-    """A block of a text; its own text, without nested blocks, is from line `start` to `end`
+    """A block of a text. Its own text, without nested blocks, spans the lines from `start` to `end`
     (exclusive).
 
     The nested blocks of an item end before line `last` and have the item's index as `parent`. Items
@@ -248,8 +248,8 @@ def _spread(blocks: Sequence[LineBlock], indexes: Collection[int]) -> set[int]:
 
 
 def _without_lines(lines: Sequence[str], gone: Collection[int]) -> list[str]:
-    """Return the remaining lines. Where lines were removed, consecutive blank lines are
-    collapsed.
+    """Return the remaining lines. Consecutive blank lines are collapsed where lines were
+    removed.
     """
     kept: list[str] = []
     after_gap = False
@@ -286,9 +286,7 @@ def _list_led(
     under: Sequence[int],
     members: Mapping[int, Sequence[int]],
 ) -> Sequence[int]:
-    """Return the blocks for which a label, an introductory line, or a table header is only the
-    introduction.
-    """
+    """Return the blocks that a label, an introductory line, or a table header introduces."""
     block = blocks[index]
     if block.kind is BlockForm.HEADER:
         return members.get(block.group, ())
@@ -306,7 +304,7 @@ def _is_label(block: LineBlock) -> bool:
 
 
 def _find_bare_headings(blocks: Sequence[LineBlock], gone: Collection[int]) -> set[int]:
-    """Return the headings whose section contains no text."""
+    """Return the headings whose sections contain no text."""
     bare: set[int] = set()
     holds_at = 7  # level of the highest heading kept directly above text; 0: text, 7: nothing
     for index in range(len(blocks) - 1, -1, -1):

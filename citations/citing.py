@@ -67,7 +67,7 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class MovedMark:
-    """A quotation in a block, and the number of the source that should be cited for it instead."""
+    """A quotation in a block, and the number of the source that it should cite instead."""
 
     block: int
     quote: str
@@ -240,10 +240,10 @@ def without_blocks(
 
 
 def _move_in_prose(prose: str, move: MovedMark) -> str:
-    """Return a paragraph or an item in which the sentence that contains a quotation has a different
-    mark.
+    """Return a paragraph or an item with a different mark for the sentence that contains a
+    quotation.
 
-    If the previous sentence shared the old mark, it keeps it.
+    If the previous sentence shared the old mark, the previous sentence keeps it.
     """
     parts = _split_sentences(prose)
     at = next((n for n, part in enumerate(parts) if _has_quote(part, move.quote)), len(parts) - 1)
@@ -281,8 +281,8 @@ def _own(block: LineBlock) -> tuple[int, ...]:
 def _find_later(
     blocks: Sequence[LineBlock], own_marks: Sequence[tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
-    """Return for each item and row the marks of the next marked one in its group or, after the
-    last, the last marks.
+    """Return, for each item and row, the marks of the next marked item or row in its group or,
+    after the last one, the last marks.
     """
     following = {
         block.group: own_marks[index] for index, block in enumerate(blocks) if own_marks[index]
@@ -330,7 +330,7 @@ def _cover_from_below(blocks: Sequence[LineBlock], covering: list[tuple[int, ...
 def _add_proved(text: str, sources: SourceTexts) -> str:
     """Add a mark to each uncovered block whose text is in a source.
 
-    Bold headings get no mark, because any source that contains the same words would match.
+    Bold headings do not get a mark, because any source that contains the same words would match.
     """
     preferred = read_marks(text)
 
@@ -515,7 +515,7 @@ def _dedent_marks(text: str) -> str:
 def _without_own_list(text: str, sources: SourceTexts) -> tuple[str, tuple[int, ...]]:
     """Return `text` without a list of sources at its end, and the numbers in that list.
 
-    The list is recognized by its form: a label, followed only by marks and names of sources.
+    The list is recognized by its format: a label, followed only by marks and names of sources.
     """
     blocks = read_blocks(text)
     names = _Names(sources)

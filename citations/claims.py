@@ -3,7 +3,7 @@
 A unit is a sentence of a paragraph, a list item, a table or a code fence. A citation is `[n]`;
 models also write `[1, 2]`, `[1-3]`, and brackets from other scripts. Code contains no citations.
 
-Also writes a judge's findings as text for the next attempt. The first line is about the whole
+Also writes a judge's findings as text for the next attempt. The first line summarizes the whole
 answer. It is followed by the unsupported passages with reasons, and a line for each unanswered part
 of the question (`- missing: "..."`).
 """
@@ -59,7 +59,7 @@ class UnitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A part of a text; units in the same paragraph or list have the same `block`."""
+    """A unit of a text; units in the same paragraph or list have the same `block`."""
 
     kind: UnitKind
     text: str
@@ -127,7 +127,7 @@ def with_citations(text: str, shown: Callable[[int], int | None]) -> str:
 
 
 def only_known(text: str, known: Collection[int]) -> str:
-    """Remove the citations of all numbers that are not in `known`."""
+    """Remove the citations of numbers that are not in `known`."""
     # Removing a citation may create another one, as in "[[7]7]".
     for _ in range(_DEEPEST_NESTING):
         before, text = text, with_citations(text, lambda n: n if n in known else None)
@@ -158,7 +158,7 @@ def write_complaints(summary: str, unsupported: Sequence[Complaint], missing: Se
 
 
 def parse_unsupported(analysis: str) -> tuple[str, ...]:
-    """Return the claims that are named as unsupported in `analysis`."""
+    """Return the claims that `analysis` lists as unsupported."""
     return tuple(_CLAIM.findall(analysis))
 
 

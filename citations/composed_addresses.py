@@ -79,7 +79,7 @@ class StatedParts:
         return self._has_place(_split(location)) and all(map(self._has_parameter, query.split("&")))
 
     def _has_place(self, segments: Segments) -> bool:
-        """Return whether the segments are a server followed by a path, both of which occur in the
+        """Return whether the segments consist of a server and a path that both occur in the
         document.
         """
         servers, paths = {self.servers}, set[Templates]()
@@ -113,7 +113,7 @@ def read_stated_parts(text: str) -> StatedParts:
 
 
 def _split(location: str) -> Segments:
-    """Return the origin of a canonical address, and the segments of its path."""
+    """Return the origin of a canonical URL, and the segments of its path."""
     scheme, separator, rest = location.partition("://")
     first, *others = (rest if separator else location).rstrip("/.,;").split("/")
     return (f"{scheme}://{first}" if separator else first, *others)
@@ -127,7 +127,7 @@ def _make_tree(paths: Iterable[Segments]) -> Templates:
 
 
 def _is_value(value: str) -> bool:
-    """Return whether a text is a valid replacement for a placeholder."""
+    """Return whether a value is a valid replacement for a placeholder."""
     return len(value) <= _LONGEST_VALUE and not any(
         part in value.upper() for part in _UNSAFE_VALUES
     )

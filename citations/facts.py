@@ -1,8 +1,8 @@
-"""Finds numbers in an answer that do not occur in a source and cannot be derived from one.
+"""Finds numbers in an answer that do not occur in a source and cannot be computed.
 
 A number has all values that it can represent: `1.000` is 1000 and 1.0, `21:00` is 21:00, 21, and 9,
-and "five" is 5. The numbers of list items are ignored. The number of items in a list is always
-known.
+and "five" is 5. The numbers of list items are ignored. The number of items in a list always counts
+as known.
 
 A number may be computed, as the sum, difference, product, quotient, or percentage of two numbers,
 or by converting it to another unit (two hours, 120 minutes). It is accepted if the same text
@@ -76,8 +76,8 @@ class Number:
 
 @dataclass(frozen=True)
 class KnownNumbers:
-    """The numbers that an answer may contain: numbers in the `given` source texts and in the
-    `asked` user texts.
+    """The numbers that an answer may contain: those in the source texts (`given`) and in the user's
+    texts (`asked`).
     """
 
     given: Sequence[str]
@@ -110,14 +110,14 @@ class KnownNumbers:
         return _without_computed(unknown, computed)
 
     def find_unexplained(self, text: str) -> tuple[str, ...]:
-        """Return the numbers in `text` that are unknown and not computed from other numbers in
+        """Return the numbers in `text` that are neither known nor computed from other numbers in
         it.
         """
         return _find_uncomputed(text, self.values)
 
     def find_elsewhere(self, text: str, cited: Sequence[str]) -> tuple[str, ...]:
         """Return the numbers in `text` that are neither in the cited sources nor computed within
-        the text.
+        `text`.
         """
         counted = frozenset(map(float, self.counts))
         texts = (*cited, *self.asked)
@@ -126,7 +126,7 @@ class KnownNumbers:
 
 
 def numbers_of(text: str) -> tuple[Number, ...]:
-    """Return the numbers in a text that are written in digits, in order."""
+    """Return the numbers in the text that are written in digits, in order."""
     ascii_text = _ascii_digits(text)
     months = set(_find_months(ascii_text))
     return tuple(
@@ -138,14 +138,14 @@ def numbers_of(text: str) -> tuple[Number, ...]:
 
 @lru_cache(maxsize=256)
 def values_of(text: str) -> frozenset[float]:
-    """Return all values in a text, written in digits or in words."""
+    """Return all values in the text, written in digits or in words."""
     ordered = {_ORDERED[word] for word in _words(text) if word in _ORDERED}
     return operands_of(text) | ordered
 
 
 @lru_cache(maxsize=256)
 def operands_of(text: str) -> frozenset[float]:
-    """Return the values in a text that may be operands of a computation."""
+    """Return the values in the text that may be operands of a computation."""
     ascii_text = _ascii_digits(text)
     digits = (_read_number(match).values for match in _TOKEN.finditer(ascii_text))
     values = set(chain.from_iterable(digits))
@@ -156,7 +156,7 @@ def operands_of(text: str) -> frozenset[float]:
 
 @lru_cache(maxsize=256)
 def parts_of(text: str) -> frozenset[float]:
-    """Return the parts of the versions and dates in a text: 3, 6, and 19 for `3.6.19`."""
+    """Return the parts of the versions and dates in the text: 3, 6, and 19 for `3.6.19`."""
     tokens = (match["number"] for match in _TOKEN.finditer(_ascii_digits(text)))
     parts = (part for token in tokens if ":" not in token for part in token.split("."))
     return frozenset(float(part) for part in parts if part.isdecimal())
@@ -173,7 +173,7 @@ def _find_uncomputed(text: str, known: Collection[float]) -> tuple[str, ...]:
 
 
 def _select(text: str, known: Collection[float]) -> tuple[tuple[Number, ...], list[Number]]:
-    """Return all numbers in a text, and the numbers that are not known."""
+    """Return all numbers in the text, and the numbers that are not known."""
     numbers = numbers_of(text)
     return numbers, [number for number in numbers if not number.is_among(known)]
 

@@ -2,7 +2,7 @@
 
 | fault                                                        | proven |
 |--------------------------------------------------------------|--------|
-| a number in no source that cannot be computed                | yes    |
+| a number that is in no source and cannot be computed         | yes    |
 | code with an IP address or an eight-digit number, as above   | yes    |
 | a number that may be computed, but not from known numbers    | no     |
 | a number that occurs only in uncited sources                 | no     |
@@ -68,7 +68,7 @@ LanguageOf = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault in a block or in one of its cells; `quote` is the text without marks."""
+    """A fault in a block or in one of its cells; `quote` is the faulty text without marks."""
 
     block: int
     quote: str
@@ -126,7 +126,7 @@ class CheckedAnswer:
         return collect_allowed(cited, self.context, self.typed, self.references)
 
     def is_quoted(self, text: str) -> bool:
-        """Return whether a source contains a text verbatim, or most of it."""
+        """Return whether a source contains the text verbatim, or most of it."""
         return self.given.contains_most(text)
 
 
@@ -196,7 +196,9 @@ class _Checks:
             )
 
     def _doubt(self, figures: str, bare: str, cited: Sequence[str]) -> str:
-        """Return why the judge must check numbers or references in a text, or an empty string."""
+        """Return the reason why the judge must check numbers or references in a text, or an empty
+        string.
+        """
         if unexplained := self._numbers.find_unexplained(figures):
             shown = ", ".join(unexplained[:_SHOWN])
             return f"no source contains, and the answer does not compute: {shown}"
@@ -295,8 +297,8 @@ def find_faults(answer: CheckedAnswer, *, in_draft: bool = False) -> tuple[Fault
 def withhold_faults(answer: CheckedAnswer) -> CheckedAnswer:
     """Return the part of an answer that can be sent without having been judged.
 
-    Omits URLs that appear in no source or message, blocks that a rule shows to be false, and code
-    that contains words found in neither a source nor the question.
+    Omits addresses that appear in no source or message, blocks that a rule shows to be false, and
+    code that contains words found in neither a source nor the question.
     """
     safe = keep_links(answer.text, answer.allowed).text
     answer = mark_addresses(replace(answer, text=safe))

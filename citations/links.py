@@ -68,7 +68,7 @@ _ADDRESS = "address: "
 _CONTROLS = dict.fromkeys((*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0)))
 _DEEPEST = 6
 _SIGNS = frozenset("[<.:/@\\&`")
-"""A text without any of these characters contains no links, addresses, or HTML."""
+"""A text without any of these characters does not contain links, addresses, or HTML."""
 Shown = Callable[[FoundAddress], str]
 """Returns the replacement for an address."""
 # Cached, because every draft of an answer needs the same sources again.
@@ -229,7 +229,7 @@ def is_free_of_foreign_links(text: str, pages: Collection[str]) -> bool:
 
 
 def disarm(text: str) -> str:
-    """Return a text without links, by escaping all brackets except those of citations."""
+    """Return the text without links, by escaping all brackets except those of citations."""
     plain = text.replace("\\", "").replace("](", "] (").replace("]:", "] :").replace("][", "] [")
     return _OPENING.sub(lambda sign: sign[0] if sign["cite"] else f"\\{sign[0]}", plain)
 
@@ -242,7 +242,7 @@ def allow(
     documents: Collection[StatedParts] = (),
     any_host: bool = False,
 ) -> Allowed:
-    """Return the allowed links and addresses. Pages without a web address are skipped."""
+    """Return the allowed links and addresses. Pages without a web URL are skipped."""
     by_page = ((page_of(page.address), page) for page in pages)
     known = {address: page for address, page in by_page if address is not None}
     return Allowed(known, held, origins, documents, any_host)
@@ -271,7 +271,7 @@ def keep_links(text: str, allowed: Allowed) -> Safe:
 
 
 def link_addresses(text: str, addresses: Collection[str]) -> str:
-    """Turn these addresses into links where they occur as code in prose.
+    """Convert these addresses to links where they occur as code in prose.
 
     The label of such a link is its address, so that it cannot imitate another host.
     """
@@ -291,7 +291,7 @@ def list_removed_addresses(removed: Iterable[str]) -> tuple[str, ...]:
 
 
 def plain_line(text: str) -> str:
-    """Return a title or a label on one line, without links, addresses, or hidden characters.
+    """Return a title or a label as one line, without links, addresses, or hidden characters.
 
     Returns `…` if nothing remains of a non-empty text.
     """

@@ -1,4 +1,5 @@
-r"""Reads and writes citation marks, which have the form `[n]` and occur only in prose, not in code.
+r"""Reads and writes citation marks, which have the format `[n]` and occur only in prose, not in
+code.
 
 Models cite in several styles, which `write_plainly` converts to one style:
 
@@ -45,7 +46,7 @@ _DEEPEST = 8
 
 
 class LiteralBrackets:
-    """Numbers in brackets in documents, with the words around them."""
+    """Bracketed numbers in documents, with the words around them."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         every = {context for text in texts for context in _read_contexts(text)}
@@ -66,7 +67,7 @@ NO_BRACKETS = LiteralBrackets(())
 
 
 def escape_brackets(text: str) -> str:
-    r"""Escape brackets in a document that look like marks, as in `\[14\]`.
+    r"""Escape brackets in a document that look like marks: `[14]` becomes `\[14\]`.
 
     Code is not changed.
     """

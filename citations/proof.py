@@ -2,7 +2,7 @@
 contains.
 
 Case, punctuation, Markdown, and white space are ignored; in code, only white space is ignored. Text
-that cannot be proven here may still be supported, which a judge decides.
+that cannot be proven by these rules may still be supported; a judge decides this.
 """
 
 import re
@@ -65,24 +65,26 @@ class SourceTexts:
         return frozenset(source.number for source in self.sources)
 
     def find_tool(self, brackets: str, name: str) -> tuple[int, ...] | None:
-        """Return the numbers of a tool's results, or None if a source contains the same kind of
-        brackets as the marks.
+        """Return the numbers of a tool's results, or None if a source contains the same
+        brackets.
         """
         if any(brackets in source.text for source in self.sources):
             return None
         return tuple(source.number for source in self.sources if name in source.names)
 
     def contains(self, text: str) -> bool:
-        """Return whether a source contains a text word for word."""
+        """Return whether a source contains the text word for word."""
         folded = _fold(remove_marks(text))
         return bool(folded) and any(f" {folded} " in source.words for source in self.sources)
 
     def contains_most(self, text: str) -> bool:
-        """Return whether a source contains a text, or most of it in long runs of its words."""
+        """Return whether a source contains the text, or most of it in long runs of its words."""
         return bool(self._find_verbatim(text))
 
     def find_prose(self, text: str, preferred: Collection[int] = ()) -> int | None:
-        """Return the number of a source that contains this paragraph, or alone its identifiers."""
+        """Return the number of a source that contains this paragraph or, as the only source, its
+        identifiers.
+        """
         return _choose(self._remember("prose", text, self._find_prose), preferred)
 
     def find_code(self, code: str, preferred: Collection[int] = ()) -> int | None:

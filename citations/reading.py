@@ -95,7 +95,7 @@ def unescape(prose: str) -> str:
 
 
 def definitions(paragraph: str, targets: dict[str, str]) -> str:
-    """Remove link definitions (`[x]: address`), and add their addresses to `targets`."""
+    """Remove link definitions (`[x]: address`), and add their URLs to `targets`."""
     lines = paragraph.split("\n")
     kept: list[str] = []
     at = 0
@@ -195,7 +195,7 @@ def _target(written: str) -> str | None:
 
 
 def _address(written: str) -> str:
-    """Return a target in the way a browser decodes it."""
+    """Return a target, decoded as by a browser."""
     bare = written.strip()
     inner = bare[1:].partition(">")[0] if bare.startswith("<") else bare
     return _ESCAPED.sub(r"\1", html.unescape(inner))
@@ -222,7 +222,7 @@ def _after(
 
 
 def _parenthesis(prose: str, start: int) -> int:
-    """Return the index of the parenthesis that closes the one before `start`, or -1.
+    """Return the index of the parenthesis that closes the parenthesis before `start`, or -1.
 
     Parentheses inside `<...>` and inside quotes after a space are ignored.
     """

@@ -1,7 +1,7 @@
 """Determines the links and addresses that an answer may contain.
 
-Also writes the labels of the options that a user can choose from, and of the closest pages to
-offer.
+Also writes the labels of the options that a user can choose from, and of the closest pages that are
+offered.
 """
 
 from collections import Counter
@@ -26,7 +26,8 @@ def collect_allowed(
 
     `context` contains the texts of the sources. `typed` contains the user's messages: addresses in
     them, or on a host in them (`localhost:3000`), may be shown but not linked. `references`
-    contains all given sources; the ones from cited documents provide parts for composed addresses.
+    contains all given sources; sources from cited documents provide the parts of composed
+    addresses.
     """
     cited, own = tuple(cited), tuple(typed)
     pages = [
@@ -156,7 +157,7 @@ def _clean(option: ClarificationOption) -> ClarificationOption:
 
 
 def _path(option: ClarificationOption) -> tuple[str, ...]:
-    """Return the breadcrumbs, including the location itself."""
+    """Return the breadcrumbs of an option, including the location itself."""
     ends_there = option.crumbs[-1:] == (option.label,)
     return option.crumbs if ends_there else (*option.crumbs, option.label)
 
@@ -184,7 +185,7 @@ def _name_crumb(page: SuggestedAction) -> SuggestedAction:
 
 
 def _make_page(result: SearchResult) -> SuggestedAction:
-    """Return an action that opens a page, with its address if it has a web address."""
+    """Return an action that opens a page, with its URL if it has a web URL."""
     title = plain_line(result.title)
     url = result.url if result.url is not None and page_of(result.url) is not None else None
     return SuggestedAction(

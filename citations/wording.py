@@ -34,7 +34,9 @@ _SIGNS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _WORD = re.compile(rf"[{_SIGNS}]+|(?:(?![{_SIGNS}])(?:[^\W_]|[{_MARKS}]))+")
 _UNSPACED = re.compile(rf"[{_SIGNS}]")
 _STEM_LETTERS = 6
-"""Shorter words match only as a whole, or with a plural `s`: `pin` does not match `pinned`."""
+"""The minimum number of letters of a stem. Shorter words match only as a whole, or with a
+plural `s`: `pin` does not match `pinned`.
+"""
 _ALL = tuple(_WORD.findall(unicodedata.normalize("NFKC", _SECRETS).casefold()))
 _ANYWHERE = tuple(word for word in _ALL if _UNSPACED.match(word))
 _SPACED = frozenset(_ALL) - frozenset(_ANYWHERE)
@@ -57,7 +59,7 @@ def find_secret_words(text: str, known_text: str = "") -> frozenset[str]:
 
 
 def find_asking_fault(text: str, known_text: str) -> str:
-    """Return why a text must not be shown to the user, or an empty string if it may be shown.
+    """Return why the text must not be shown to the user, or an empty string if it may be shown.
 
     `known_text` contains the user's messages and fixed texts, which may be repeated.
     """
@@ -98,8 +100,8 @@ def list_notices(
     cannot open a list or a fence.
 
     `lacks` is the information that the writer did not find, as returned by `check_missing`.
-    `unjudged` is the reason why the judge gave no verdict (see `llm.errors.REASONS`); it is empty
-    if there is no judge or the question ended before, and None for a judged answer.
+    `unjudged` is the reason why the judge gave no verdict (see `llm.errors.REASONS`). It is empty
+    if there is no judge, or if the question ended before a verdict, and None for a judged answer.
     """
 
     def look_up(key: str, **values: str) -> str:

@@ -1,1 +1,1 @@
-"""The refdesk command."""
+"""The `refdesk` command."""

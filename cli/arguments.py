@@ -10,7 +10,7 @@ def add_groups_argument(
     parser: argparse.ArgumentParser,
     purpose: str = "ask as a person of these groups (default: only public documents are read)",
 ) -> None:
-    """Add the argument; `purpose` is its help."""
+    """Add the argument for groups; `purpose` is its help text."""
     parser.add_argument(
         "--groups",
         nargs="+",
@@ -22,7 +22,7 @@ def add_groups_argument(
 
 
 def add_format_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that chooses how replies are printed."""
+    """Add the argument for the output format of replies."""
     parser.add_argument(
         "--format",
         choices=("text", "markdown"),
@@ -33,7 +33,7 @@ def add_format_argument(parser: argparse.ArgumentParser) -> None:
 
 def read_groups(given: Sequence[str]) -> tuple[str, ...]:
     """Return the given groups; raises `CommandError` for an invalid name."""
-    # Imported here: `refdesk --help` needs no pydantic.
+    # Imported here: `refdesk --help` does not need pydantic.
     from envelope.question import parse_groups
 
     try:
@@ -43,7 +43,7 @@ def read_groups(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def format_sentence(purpose: str) -> str:
-    """Return a purpose, such as `list all keys`, as a sentence."""
+    """Return a purpose, such as `list all keys`, formatted as a sentence."""
     return f"{purpose[:1].upper()}{purpose[1:]}."
 
 

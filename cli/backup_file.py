@@ -1,4 +1,5 @@
-"""Writes and reads backup files: Redis, the index, files of the data folder, records.
+"""Writes and reads backup files, which contain Redis, the index, files of the data folder, and
+records.
 
 The file is a compressed tar archive, written front to back:
 
@@ -8,12 +9,11 @@ The file is a compressed tar archive, written front to back:
 | redis.jsonl       | a line for each key: name, value (base64), Unix seconds of its expiry    |
 | data/...          | files of the data folder: sources, descriptions, websites, the index     |
 | records.jsonl     | a line for each record, from any database                                |
-| owned.jsonl       | a line for each verified answer and state of a gap, of the same database |
-| end.json          | the number of keys and records; a file without this is incomplete        |
+| owned.jsonl       | a line for each verified answer and gap state, from the same database    |
+| end.json          | the number of keys and records; a backup without it is incomplete        |
 
-Redis is copied first, so that a question that ends during the backup is recorded (a repeated record
-replaces the first one) and not lost. The records may contain questions that were asked after Redis
-was copied.
+Redis is copied first, so that a question that ends during the backup is not lost; a repeated record
+replaces the first one. The records may contain questions that were asked after Redis was copied.
 """
 
 import asyncio
@@ -54,15 +54,15 @@ MANIFEST, REDIS, DATA, RECORDS, OWNED, END = (
 )  # fmt: skip
 INDEX = "index"
 LEFT_OUT = frozenset({"broker", INDEX, "model_in_use"})
-"""Parts of the data folder that are not copied as files: those of Redis, and the index, which is
-copied by the process that owns it.
+"""Parts of the data folder that are not copied as files: the files of Redis, and the index, which
+is copied by the process that owns it.
 """
 _TEMPORARY = ("backup-", "check-", "git-")
 """Prefixes of the folders of commands that may be running at the same time."""
 KEEP_IN_MEMORY = 16 * 1024 * 1024
 _DAMAGES = (ArithmeticError, AttributeError, EOFError, LookupError, OSError, RecursionError,
             TypeError, ValueError, tarfile.TarError, zlib.error)  # fmt: skip
-"""Errors raised when reading an archive with missing, broken or foreign parts."""
+"""Errors raised when reading an archive with missing, damaged, or foreign parts."""
 _NOT_CHECKED = (
     "this Redis does not permit CONFIG SET sanitize-dump-payload, so it did not check the values "
     "in the file. Malformed values can crash it: restore only files that you trust"
@@ -102,7 +102,7 @@ async def open_endpoint(data_folder: Path, redis_url: str | None) -> AsyncIterat
 
 
 async def write_backup(settings: Settings, target: Path) -> BackupResult:
-    """Write a backup to a new file; raises `CommandError` if it exists."""
+    """Write a backup to a new file; raises `CommandError` if the file already exists."""
     if await asyncio.to_thread(target.exists):
         raise CommandError(f"{target} already exists; choose another file name")
     part = target.with_name(f"{target.name}.part")
@@ -120,12 +120,11 @@ async def write_backup(settings: Settings, target: Path) -> BackupResult:
 
 
 async def read_backup(settings: Settings, source: Path, *, overwrite: bool) -> BackupResult:
-    """Restore the contents of a file; raises `CommandError`, before anything is changed, if the
-    file cannot be used here, if something would be overwritten, or while processes are running.
+    """Restore a backup. Before anything is changed, raises `CommandError` if the file cannot be
+    used by this installation, if something would be overwritten, or if processes are running.
 
     If something cannot be written, for example because a disk is full, Redis and the data folder
-    are left as before, but the records in the file may have been added to those of the
-    installation.
+    remain unchanged, but the records in the file may have been added to those of the installation.
     """
     with _open(source) as archive:
         with _naming_damage():
@@ -190,7 +189,7 @@ async def _write_parts(settings: Settings, archive: tarfile.TarFile) -> BackupRe
 
 
 async def _copy_index(settings: Settings, folder: Path) -> bool:
-    """Have the owner of each assistant's index copy its files; return False if they are on a
+    """Have the owner of each assistant's index copy its files; return False if the indexes are on a
     server.
     """
     from deploy.assembly.ingestion_run import request_documents
@@ -317,8 +316,8 @@ def _check(archive: tarfile.TarFile, shards: int) -> None:
 
 
 def _check_content(archive: tarfile.TarFile) -> None:
-    """Read everything once, so that a damaged or malicious file cannot destroy the data that it
-    replaces.
+    """Read everything once, so that existing data is not replaced by a damaged or malicious
+    file.
     """
     for entry in archive.getmembers():
         _find_place(entry)
@@ -378,9 +377,7 @@ def _read_keys(lines: IO[bytes]) -> Iterator[SavedKey]:
 
 @asynccontextmanager
 async def _replacing(snapshot: RedisSnapshot, archive: tarfile.TarFile) -> AsyncIterator[int]:
-    """Replace the keys of Redis with those in the file; if that fails, the earlier ones are
-    kept.
-    """
+    """Replace the keys in Redis with those in the file; on an error, the previous keys are kept."""
     with tempfile.SpooledTemporaryFile(KEEP_IN_MEMORY) as before:
         await _copy_keys(snapshot, before)
         is_replaced = False
@@ -389,7 +386,7 @@ async def _replacing(snapshot: RedisSnapshot, archive: tarfile.TarFile) -> Async
             yield await snapshot.write(_read_keys(_member(archive, REDIS)))
             is_replaced = True
         finally:
-            # Also if the command is interrupted.
+            # Required also if the command is interrupted.
             if not is_replaced:
                 before.seek(0)
                 await snapshot.delete_all()
@@ -425,7 +422,7 @@ def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
     place = PurePosixPath(entry.name)
     if place.parts[:1] != (DATA,) or not entry.isfile():
         return None
-    # The file may come from an untrusted source: no name in it may lead out of the data folder.
+    # The file may come from an untrusted source: its names must not lead out of the data folder.
     if place.is_absolute() or ".." in place.parts or len(place.parts) < 2:
         raise CommandError(f"the backup contains a file with an unsafe name: {entry.name!r}")
     # Redis, for example, executes the content of its files when it starts.
@@ -447,7 +444,7 @@ def _restore_records(archive: tarfile.TarFile, store: "RecordStore") -> int:
     try:
         store.prepare()
         store.restore(read())
-        # Files that earlier releases wrote have none.
+        # Files written by earlier releases do not have one.
         if OWNED in archive.getnames():
             lines = (json.loads(line, object_hook=_decode) for line in _member(archive, OWNED))
             store.restore_owned(lines)

@@ -1,4 +1,4 @@
-"""Writes the result of a check for a terminal, or as JSON, JUnit XML, annotations, or Markdown."""
+"""Formats the result of a check for a terminal, or as JSON, JUnit XML, annotations, or Markdown."""
 
 import os
 import textwrap
@@ -169,6 +169,6 @@ def _find_file(result: QuestionResult) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a text as a table cell, with its markup escaped."""
+    """Return the text as a table cell, with its markup escaped."""
     plain = " ".join(clean_text(text).split())
     return "".join(f"&#{ord(sign)};" if sign in "|<>&[]*_`#@!\\" else sign for sign in plain)

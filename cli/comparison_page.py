@@ -45,7 +45,7 @@ def make_table_lines(variants: Sequence[MeasuredVariant]) -> list[str]:
 
 
 def fit(text: str, width: int) -> str:
-    """Return a text on one line of exactly `width` columns, truncated or padded."""
+    """Return the text on one line of exactly `width` columns, truncated or padded."""
     line = " ".join(text.split())
     if columns(line) > width:
         while columns(line) > width - 1:

@@ -1,4 +1,4 @@
-"""A review in the terminal, for which local files become documents of its conversation."""
+"""A review in the terminal, in which local files become documents of the conversation."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -57,7 +57,7 @@ class LocalReview:
     anchors: dict[str, str] = field(default_factory=dict)
     """The anchors of the passages in these files, by passage id."""
     skipped: list[str] = field(default_factory=list)
-    """Files in a folder whose format is not supported."""
+    """Files in a folder that were skipped because their format is not supported."""
 
     async def find(self, name: str, *, is_rule: bool = False) -> Sequence[DocumentEntry]:
         """Return the documents for a name: files on this machine or, if there are none, documents
@@ -92,7 +92,7 @@ class LocalReview:
     async def estimate(
         self, model: str, against: Sequence[DocumentEntry], documents: Sequence[DocumentEntry]
     ) -> ReviewCost:
-        """Return the estimate of a review before it starts."""
+        """Return the estimated cost of a review before it starts."""
         client = self.runtime.endpoint.client()
         access = vendor_access(self.runtime.settings)
         rules, own = (sum(entry.chunks for entry in group) for group in (against, documents))
@@ -140,8 +140,8 @@ class LocalReview:
         return entry
 
     def _open_link(self, link: str) -> str:
-        """Return the URL of a passage in its file, or an empty string for a document in the
-        index.
+        """Return a URL that opens the file at the passage, or an empty string if the document is in
+        the index.
         """
         passage = read_passage(link)
         path = self.files.get(document_of(passage))

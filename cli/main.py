@@ -111,7 +111,7 @@ class _Version(argparse.Action):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    # Written files contain questions, documents or secrets: only their owner may read them.
+    # Files contain questions, documents, or secrets: only their owner may read them.
     os.umask(0o077)
     # The environment contains keys, and the processes that read documents run as the same user.
     hide_memory()
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.verb is None:
         parser.print_help()
         return EXIT_USAGE
-    # A container of a job may lack the variable; what `check` prints is meant for a job.
+    # A job's container may lack the variable; the output of `check` is intended for jobs.
     is_read_by_runner = chosen.verb == "check" or "GITHUB_ACTIONS" in os.environ
     with without_commands() if is_read_by_runner else nullcontext():
         return _run(chosen)
@@ -163,7 +163,7 @@ def _run(chosen: argparse.Namespace) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - whatever happened, a person gets one line
+    except Exception as error:  # noqa: BLE001 - every error is shown on one line
         return _report_error(_sole(error))
     return status
 
@@ -194,7 +194,7 @@ def _report_error(error: Exception) -> int:
 
 
 def _find_verb(words: Sequence[str]) -> str | None:
-    """Return the first word that is neither --env-file nor its value."""
+    """Return the first word that is neither `--env-file` nor its value."""
     rest = list(words)
     if rest[:1] == [_ENV_FILE]:
         rest = rest[2:]
@@ -252,7 +252,7 @@ def _configure_logging() -> None:
 
 
 def _sole(error: Exception) -> Exception:
-    """Return the error inside the exception groups raised by task groups."""
+    """Return the error inside the exception groups that task groups raise."""
     while isinstance(error, ExceptionGroup):
         own = [exception for exception in error.exceptions if _is_own(exception)]
         error = own[0] if own else error.exceptions[0]
@@ -281,7 +281,7 @@ def _show_where(error: Exception) -> None:
 
 
 def _is_own(error: Exception) -> bool:
-    """Return whether an error belongs to this product and has a message for people."""
+    """Return whether an error belongs to this product and has a human-readable message."""
     return any(kind.__name__ in _OWN_ERRORS for kind in type(error).__mro__)
 
 

@@ -1,4 +1,4 @@
-"""States which model writes the answers, or that no model is in use."""
+"""States which model writes the answers, or that no model is used."""
 
 import sys
 from pathlib import Path

@@ -43,7 +43,7 @@ _CLOSING = "。、，．！？）」』】"
 
 
 def columns(text: str) -> int:
-    """Return the number of terminal columns of a text, ignoring the marks of bold words."""
+    """Return the number of terminal columns of the text, ignoring the marks of bold words."""
     return sum(
         0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF")
         for sign in text.replace("**", "")
@@ -51,7 +51,7 @@ def columns(text: str) -> int:
 
 
 def lay_out_tables(lines: Sequence[str], width: int) -> Iterator[str]:
-    """Yield the lines of a text, where a table that is wider than `width` becomes a list."""
+    """Yield the lines of a text, with each table that is wider than `width` converted to a list."""
     for is_row, part in groupby(lines, key=lambda line: line.lstrip().startswith("|")):
         own = list(part)
         yield from _lay_out(own, width) if is_row and _is_table(own) else own
@@ -72,8 +72,8 @@ def print_reply(reply: Fields, *, as_markdown: bool = False) -> None:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Write lines of Markdown as text. A terminal shows bold words in bold; other outputs contain
-    them without marks. The content of code fences is not changed.
+    """Write lines of Markdown as text. Bold words are shown in bold on a terminal, and without
+    marks elsewhere. The content of code fences is not changed.
     """
     # Our own escape sequences: `clean_text` removes those of documents.
     before, after = ("\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "")
@@ -87,9 +87,9 @@ def write_lines(lines: Iterable[str]) -> None:
 
 
 def say_json(value: object) -> None:
-    """Write a value as one JSON document."""
+    """Write a value as a JSON document."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    # Equal JSON, in which a runner finds no command: see `cli.workflow_commands`.
+    # Equivalent JSON without commands for a CI runner; see `cli.workflow_commands`.
     print_line(text.replace(OLD_COMMAND, "\\u0023#["))
 
 
@@ -136,7 +136,7 @@ def wrap(text: str, width: int = WIDTH) -> list[str]:
 
 
 def choices(reply: Fields) -> list[Fields]:
-    """Return the options in the order of the displayed numbers."""
+    """Return the options in the order of their displayed numbers."""
     return [action for action in _actions(reply) if action.get("kind") != "source"]
 
 
@@ -265,9 +265,7 @@ def _options(reply: Fields) -> list[str]:
 
 
 def _pages(reply: Fields) -> dict[str, str]:
-    """Return the line of each of the closest pages as listed in the text, and the same line with
-    its location.
-    """
+    """Map each of the closest pages, as listed in the text, to the same line with its location."""
     pages = (action for action in _actions(reply) if action.get("kind") == "source")
     return {
         f"- {page.get('label')}": f"- {page.get('label')}  "
@@ -333,7 +331,7 @@ def _anchor(source: Source) -> str:
 
 
 def _describe_end(reply: Fields) -> list[str]:
-    """Return the end of a pause, in local time."""
+    """Return the expiry of a pause, in local time."""
     pause = reply.get("pause")
     expires = pause.get("expires") if isinstance(pause, dict) else None
     if not isinstance(expires, int | float):
@@ -343,7 +341,7 @@ def _describe_end(reply: Fields) -> list[str]:
 
 
 def _foot(reply: Fields) -> str:
-    """Return how the question ended, in the language of its answer."""
+    """Return the footer, which states how the question ended, in the language of the answer."""
 
     def say(key: str, **values: object) -> str:
         shown = {name: str(value) for name, value in values.items()}

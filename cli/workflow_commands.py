@@ -2,8 +2,8 @@
 
 GitHub's runner reads every line that a step prints. `::NAME ...::` at the beginning of a line,
 possibly after spaces, is a command, and so is `##[NAME]` anywhere in a line. `stop-commands` would
-disable this only until another program in the step enables it again, and the lines that do so would
-be part of the output that others read.
+disable commands only until another program in the step enables them again, and would add lines to
+the output that other programs read.
 """
 
 import sys
@@ -15,7 +15,7 @@ OLD_COMMAND = "##["
 
 
 class PlainLines:
-    """A text stream in which a space is inserted into the beginning of each command."""
+    """A text stream that inserts a space at the beginning of each command."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -25,7 +25,7 @@ class PlainLines:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
-        """Write a text; return its length."""
+        """Write the text; return its length."""
         for line in text.splitlines(keepends=True):
             self.stream.write(_break_commands(line, self._is_at_start))
             is_open = self._is_at_start and not line.strip()
@@ -58,7 +58,7 @@ def _break_commands(line: str, is_at_start: bool) -> str:
 
 
 def _escape(text: str, further: str = "") -> str:
-    """Return a text escaped for commands as documented by GitHub; properties also escape `further`
-    characters.
+    """Return the text escaped for commands as documented by GitHub; properties also escape
+    `further` characters.
     """
     return "".join(f"%{ord(sign):02X}" if sign in f"%\r\n{further}" else sign for sign in text)

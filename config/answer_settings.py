@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 CHARACTERS_PER_TOKEN = 4
 MOST_SECONDS = 604_800
-"""A week, which is the longest time limit of a question."""
+"""The longest time limit of a question: one week."""
 
 
 class AnswerSettings(BaseModel):

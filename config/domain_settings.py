@@ -14,7 +14,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
 class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
-    """An additional assistant; an empty tenant stands for `TENANT`."""
+    """An additional assistant; an empty `tenant` stands for `TENANT`."""
 
     assistant: str = Field(pattern=NAME)
     tenant: str = Field("", pattern=f"^$|{NAME}")
@@ -117,7 +117,7 @@ class DomainSettings(BaseModel):
 
     @property
     def topic(self) -> str:
-        """The topic of questions, which is the scope without its full stop or, if there is none,
+        """The topic of questions: the scope without its final full stop or, if there is no scope,
         the name.
         """
         return self.domain_scope.strip().rstrip(".") or self.domain_name

@@ -44,7 +44,7 @@ SHORTEST = 6
 
 @dataclass(frozen=True, slots=True)
 class EnvFile:
-    """A settings file; `is_named` is true if it was specified in `REFDESK_ENV_FILE`."""
+    """A settings file; `is_named` is true if it was specified with `REFDESK_ENV_FILE`."""
 
     path: Path
     is_named: bool
@@ -68,7 +68,7 @@ def find_env_file(environment: Mapping[str, str] = os.environ) -> EnvFile | None
 
 
 def check_unnamed_file(settings: type[BaseSettings], file: EnvFile) -> None:
-    """Raise `SettingsError` if an unnamed file sets more than `HARMLESS`."""
+    """Raise `SettingsError` if an unnamed file contains settings that are not in `HARMLESS`."""
     if file.is_named:
         return
     held = read_names(settings, file)

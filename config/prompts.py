@@ -87,7 +87,7 @@ class _Prompt:
 
 @dataclass(frozen=True, slots=True)
 class _CompiledPart:
-    """The template of a part, its variables, and whether it refers to another template."""
+    """The template of a part, its variables, and whether it includes another template."""
 
     template: Template
     variables: frozenset[str]

@@ -244,7 +244,9 @@ def _lines(error: ValueError) -> str:
 
 
 def _name_kind(value: object) -> str:
-    """Return the kind of a JSON value, which may be or contain a secret."""
+    """Return the type of a JSON value, for error messages. The value itself may be or contain a
+    secret.
+    """
     return next((kind for types, kind in _KINDS if isinstance(value, types)), "null")
 
 
@@ -256,7 +258,7 @@ def _find_example(name: str) -> str:
 
 
 def _holds_secret(name: str) -> bool:
-    """Return whether a setting contains a secret, which must not appear in messages."""
+    """Return whether a setting contains a secret, which must not appear in error messages."""
     field = Settings.model_fields.get(name)
     if field is None or field.annotation is None:
         return False

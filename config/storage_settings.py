@@ -16,7 +16,7 @@ Redaction = Literal["email", "number", "address"]
 DAY_SECONDS = 86_400
 HOUR_SECONDS = 3_600
 MOST_DAYS = 36_500
-"""A hundred years; Redis rejects much longer times."""
+"""A hundred years, in days; Redis rejects much longer times."""
 WHOSE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,63})?")
 
 
@@ -203,7 +203,7 @@ class IngestionSettings(BaseModel):
 
 
 def check_web_address(value: str | None) -> str | None:
-    """Return a valid web address, or None; raises `ValueError` for an invalid one."""
+    """Return a valid web URL, or None; raises `ValueError` for an invalid one."""
     if value is not None and WEB_ADDRESS.fullmatch(value) is None:
         raise ValueError("expected an address that begins with http:// or https://")
     return value

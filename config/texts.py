@@ -49,7 +49,7 @@ def load_texts(folder: Path = FOLDER, **defaults: str) -> FixedTexts:
 
 
 def names_in(text: str) -> set[str]:
-    """Return the placeholders of a text."""
+    """Return the placeholders of the text."""
     return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
 
 

@@ -36,9 +36,9 @@ _SHORTEST_SECRET = 8
 _SHORTEST_PATH_SECRET = 16
 """Minimum length of a part of a webhook's path that is treated as a secret."""
 Forward = Callable[[EventDict, Question | None], None]
-"""Receives a line without secrets, and the question that was being processed."""
+"""Receives a line without secrets, and the question that is being processed."""
 _FORWARDS: list[Forward] = []
-"""Destinations of lines in addition to standard error, which are kept when the level is changed."""
+"""Destinations of lines in addition to standard error, which remain when the level is changed."""
 _PROCESSORS: list[Processor] = []
 """Additional processors for all lines."""
 
@@ -97,7 +97,7 @@ class ErrorStreamLogger:
 
 
 class _LibraryHandler(logging.StreamHandler[TextIO]):
-    """The log handler for libraries; its class marks it, so that it is never added twice."""
+    """The log handler for libraries; its class identifies it, so that it is never added twice."""
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def forwarding(forward: Forward) -> Iterator[None]:
 
 
 def configure_logging(level: str, *, secrets: Collection[str] = ()) -> None:
-    """Log messages of `level` and above, and redact `secrets`; called once, when the command
+    """Log messages of `level` and above, and redact `secrets`; called once when the command
     starts.
     """
     number = logging.getLevelNamesMapping()[level.upper()]
@@ -256,7 +256,7 @@ def _make_hide(secrets: Collection[str]) -> Callable[[str], str]:
     """Return a function that redacts secrets, which error messages of vendors and clients may
     quote.
     """
-    # JSON may contain a secret escaped; the longest first, because one may contain another.
+    # JSON may contain an escaped secret. Longest first, because one may contain another.
     forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
     ordered = [_make_pattern(form) for form in sorted(forms, key=len, reverse=True)]
 

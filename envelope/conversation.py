@@ -6,18 +6,18 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 PERSON_REPLY = "person reply"
-"""The command that adds a person's answer to a conversation; its arguments are the language and the
-text. Users cannot type it, because commands in messages contain no spaces.
+"""The command that adds an answer from a staff member to a conversation; its arguments are the
+language and the text. Users cannot enter it, because commands in messages do not contain spaces.
 """
 BY_PERSON = "person"
-"""The author (`answered_by`) of such an answer."""
+"""The author (`answered_by`) of an answer from a staff member."""
 HANDED_OVER = "handed over"
 """The command that reports whether a person was asked; its arguments are the language, `sent` or
 `failed`, and the state of an email address that the user entered: `mail_asked` (confirmation
-requested), `mail_confirmed` or `mail_failed`. Users cannot type this command either.
+requested), `mail_confirmed` or `mail_failed`. Users cannot enter this command either.
 """
 AnswerStyle = Literal["", "shorter", "simpler", "longer", "quoted", "usual"]
-"""The form of answers that the user prefers; empty if the user has not chosen one."""
+"""The style of answers that the user prefers; empty if the user has not chosen one."""
 
 
 class ClarificationReason(StrEnum):
@@ -46,8 +46,8 @@ REFUSALS = frozenset(
         ClarificationReason.INTERNAL_FAULT,
     }
 )
-"""Reasons that end a question without a pause or a clarification round, as `refused`, or as
-`failed` for a fault of Refdesk.
+"""Reasons that end a question as `refused`, or as `failed` for a fault of Refdesk, without a pause
+or a clarification round.
 """
 PauseKind = Literal["clarification", "information", "approval"]
 FIELD_NAME = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
@@ -57,7 +57,7 @@ class Turn(BaseModel, frozen=True, extra="ignore"):
     """One message or one answer in a conversation.
 
     `meant` is the complete question if the text is a short reply such as "2" or "And 7?". `reason`
-    is the `ClarificationReason` of a clarification or refusal. Only people who are in all of
+    is the `ClarificationReason` of a clarification or refusal. Only people who belong to all of
     `groups` may read the turn.
     """
 
@@ -71,7 +71,7 @@ class Turn(BaseModel, frozen=True, extra="ignore"):
 
 
 class Preferences(BaseModel, frozen=True, extra="ignore"):
-    """The language and form of answers that the user prefers; None if unknown.
+    """The language and style of answers that the user prefers; None if unknown.
 
     An `explicit` choice of a language takes precedence over a detected language.
     """
@@ -103,11 +103,11 @@ class ConversationAct(StrEnum):
     REPHRASE = "rephrase"
     CORRECTION = "correction"
     PREFERENCE = "preference"
-    """The user chooses the form or language of all further answers."""
+    """The user chooses the style or language of all further answers."""
 
 
 class ClarificationOption(BaseModel, frozen=True, extra="ignore"):
-    """A possible meaning of a question, which is the location in the documents with these `crumbs`.
+    """A possible meaning of a question: the location in the documents with these `crumbs`.
 
     If `is_worded` is true, a model wrote the label, and there may be no location.
     """
@@ -118,9 +118,9 @@ class ClarificationOption(BaseModel, frozen=True, extra="ignore"):
 
 
 class SuggestedAction(BaseModel, frozen=True, extra="ignore"):
-    """A button that a channel can show; pressing it sends `value` as the next message.
+    """A button that a channel can show; clicking it sends `value` as the next message.
 
-    An action of the kind `source` opens a page instead, which is `url`, or a link that the channel
+    An action of the kind `source` opens a page instead: its `url`, or a link that the channel
     builds from the other fields.
     """
 
@@ -144,7 +144,7 @@ class InputField(BaseModel, frozen=True, extra="ignore"):
 
 
 class PauseQuestion(BaseModel, frozen=True, extra="ignore"):
-    """One question in a pause, which asks for the value of `field` or, if there is none, for an
+    """A question in a pause, which asks for the value of `field` or, if there is no field, for an
     approval.
     """
 
@@ -211,7 +211,7 @@ class Pause(BaseModel, frozen=True, extra="ignore"):
 
 
 class QuestionTranslation(BaseModel, frozen=True):
-    """A question in a language of the documents, for the search in these documents."""
+    """A question, translated into a language of the documents for the search in these documents."""
 
     language: str = Field(description="ISO 639-1 code")
     question: str

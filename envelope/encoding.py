@@ -25,7 +25,7 @@ def escape_surrogates(text: str) -> str:
 
 
 def brief(text: str) -> str:
-    """Return a text as encodable UTF-8, truncated to `LONGEST_REASON` characters."""
+    """Return the text as encodable UTF-8, truncated to `LONGEST_REASON` characters."""
     return escape_surrogates(text[:LONGEST_REASON])[:LONGEST_REASON]
 
 

@@ -11,7 +11,7 @@ from envelope.encoding import to_json
 from envelope.question import NAME, Question
 
 SCHEMA_VERSION = 3
-"""The newest version that this code reads: an envelope with `branch` and `gathered`."""
+"""The newest version that this code reads, in which an envelope has `branch` and `gathered`."""
 _WITHOUT_GROUPS, _WITH_GROUPS = 1, 2
 STRICT = ConfigDict(extra="forbid")
 
@@ -111,7 +111,7 @@ class Envelope:
     def replace(self, **changes: Unpack[EnvelopeChanges]) -> "Envelope":
         """Return a copy with these attributes changed; the values are not validated.
 
-        Raises `TypeError` for an attribute that an envelope does not have.
+        Raises `TypeError` for an attribute that does not exist.
         """
         if not changes.keys() <= _ATTRIBUTES:
             unknown = sorted(changes.keys() - _ATTRIBUTES)
@@ -146,8 +146,8 @@ class Envelope:
         return self.replace(schema_version=SCHEMA_VERSION, gathered=gathered)
 
     def encode(self) -> bytes:
-        """Return the frame, which is JSON in UTF-8, without attributes that do not exist in its
-        version.
+        """Return the frame as JSON in UTF-8, without attributes that the schema version does not
+        have.
         """
         values = self.__dict__
         if self.schema_version < SCHEMA_VERSION:
@@ -234,7 +234,7 @@ def decode(frame: bytes) -> Envelope:
 
 
 def apply_delta(base: bytes, part: bytes) -> bytes:
-    """Return the complete frame, which is the frame `base` with the changes in the delta `part`.
+    """Return the complete frame: the frame `base` with the changes in the delta `part`.
 
     Raises `ValueError` if one of them is not a JSON object with an object as payload.
     """

@@ -24,8 +24,8 @@ _MOST_CHUNKS = 400
 COUNTED_SOURCES = frozenset({"tool:compliance_review", "tool:check_criteria"})
 """Sources with counts of checked documents, which were not returned by a tool call."""
 EVERY_CHUNK = "*"
-"""Stands for the chunks of a hop beyond the recorded ones; `<document id>#*` stands for all chunks
-of a document.
+"""Stands for the chunks of a hop beyond the maximum number of recorded chunks; `<document id>#*`
+stands for all chunks of a document.
 """
 _LOG = "evidence_log"
 _DIGEST_BYTES = 9
@@ -64,9 +64,11 @@ EVIDENCE: Mapping[str, tuple[EvidenceForm, str]] = {
     "task_ledger": (EvidenceForm.WHOLE, "task_ledger"),
     "worker_outputs": (EvidenceForm.ENTRIES, "output"),
 }
-"""The attributes that are evidence, each with its form and the name of its items in records."""
+"""The attributes that are evidence, each with its format and the name of its items in records."""
 FINDERS = frozenset({"search", "tool"})
-"""The roles that search documents, so that chunks in their writes count as found."""
+"""The roles that search documents, so that chunks in the attributes that they write count as
+found.
+"""
 SPECIALISTS = frozenset(
     {
         "extractor", "classifier", "requirement_extractor", "compliance", "risk_verifier",
@@ -76,7 +78,9 @@ SPECIALISTS = frozenset(
 """The roles that read whole documents; a record contains these documents instead of all chunks."""
 _READERS = FINDERS | SPECIALISTS
 INDEX_READERS = frozenset({"plan", "tool"}) | SPECIALISTS
-"""The roles whose index version is recorded, because they run concurrently on any process."""
+"""The roles whose index version is recorded, because they run concurrently in different
+processes.
+"""
 _CHUNK, _DOCUMENT = frozenset({"chunk_id"}), frozenset({"document_id"})
 _CITING = frozenset({"source_references", "sources_used", "search_results", "worker_outputs"})
 _CONTAINERS = (list, dict)
@@ -91,9 +95,9 @@ class EvidenceRecord:
       attribute is empty
     - `found`: ids of the chunks that a search returned; `cited`: ids that another role cites
     - `done`: ids of the calls that an executor recorded
-    - `models`: models that were called; `named`: models that the writes name as authors
+    - `models`: models that were called; `named`: models that the written attributes list as authors
     - `foreign`: pairs of a requested model and a different one that answered
-    - `joined`: written by the manager at a join: the keys of the successful branches, by path
+    - `joined`: keys of the successful branches, by path; written by the manager at a join
     - `index`: the version of the index that the hop read
     """
 
@@ -195,13 +199,13 @@ def digest_evidence(values: Mapping[str, JsonValue]) -> dict[str, str]:
 
 
 def digest_payload(payload: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
-    """Yield name and digest of each item of evidence in a payload."""
+    """Yield the name and digest of each item of evidence in a payload."""
     for name in EVIDENCE.keys() & payload.keys():
         yield from digest_attribute(name, payload[name]).items()
 
 
 def digest_read(read: Mapping[str, JsonValue]) -> dict[str, str]:
-    """Return the digests of what a hop read; "" for an absent attribute."""
+    """Return the digests of what a hop read; the digest of an absent attribute is ""."""
     digests: dict[str, str] = {}
     for name, value in read.items():
         if value is not None:
@@ -253,7 +257,9 @@ def count_items(digest: str) -> int:
 
 
 def compute_short_digest(value: JsonValue) -> str:
-    """Return a short digest of a JSON value; depends on the order of keys in objects."""
+    """Return a short digest of a JSON value. The digest depends on the order of the keys in
+    objects.
+    """
     return hashlib.blake2b(to_json(value), digest_size=_DIGEST_BYTES).hexdigest()
 
 
@@ -274,8 +280,8 @@ def _record_writes(role: str, wrote: Mapping[str, JsonValue]) -> dict[str, Any]:
 
 
 def _digest_piece(value: JsonValue) -> str:
-    """Return the digest; for a list, it includes the number of items, so that a lost item is
-    noticed.
+    """Return the digest of a value; for a list, it includes the number of items, so that a lost
+    item is detected.
     """
     digest = compute_short_digest(value)
     return f"{digest}:{len(value)}" if isinstance(value, list) else digest
@@ -307,7 +313,7 @@ def _list_done(executions: JsonValue) -> Iterator[str]:
 
 
 def _list_named(wrote: Mapping[str, JsonValue]) -> list[str]:
-    """Return the models (`model@provider`) that the writes name as authors."""
+    """Return the models (`model@provider`) that the written attributes list as authors."""
     models: list[str] = []
     for name, value in wrote.items():
         if isinstance(value, _CONTAINERS):

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 
 def read_text(fields: Mapping[str, Any], name: str) -> str:
-    """Return a text field, or "" if it is not a string."""
+    """Return the value of a field, or "" if it is not a string."""
     value = fields.get(name)
     return value if isinstance(value, str) else ""
 

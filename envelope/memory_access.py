@@ -1,4 +1,4 @@
-"""Memory reads and writes as data, which the manager creates and the broker applies."""
+"""Memory reads and writes, represented as data that the manager creates and the broker applies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,14 +46,16 @@ class Delete:
 
 MemoryWrite = Append | SetFields | Increment | Delete
 MemoryFound = Sequence[Any]
-"""The result: the range of the list, its length, and then each hash as alternating names and
-values.
+"""The result of a read: the range of the list, its length, and then each hash as alternating names
+and values.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRead:
-    """A range of a list (indexes as in `LRANGE`), its length, and complete hashes."""
+    """A read of a list range (indexes as in `LRANGE`), of the list's length, and of complete
+    hashes.
+    """
 
     list: str
     first: int

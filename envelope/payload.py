@@ -1,10 +1,10 @@
-"""The payload catalogue, which lists every attribute with its type, meaning, and merge rule.
+"""The payload catalogue lists every attribute with its type, meaning, and merge rule.
 
 `Reads` and `Writes` of agents, and `State` and `Changes` of the manager, define who reads and
 writes an attribute; they may contain only attributes of this table. `docs/internal/contracts.md` is
 generated from all of them. A merge rule defines how a write is combined with the current value,
 both for the writes of a hop and for the results of branches. A repeated hop starts from the same
-payload, so that each write is merged only once.
+payload, so each write is merged only once.
 """
 
 from collections.abc import Callable, Mapping
@@ -90,7 +90,7 @@ def append_unique_items(present: JsonValue, written: JsonValue) -> JsonValue:
 
 
 def merge_objects(present: JsonValue, written: JsonValue) -> JsonValue:
-    """Merge two objects recursively; written values win over current ones."""
+    """Merge two objects recursively; written values replace current ones."""
     if not (isinstance(present, dict) and isinstance(written, dict)):
         return written
     merged = dict(present)
@@ -111,9 +111,9 @@ Share = float
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A payload attribute; the gateway sets those that no stage writes.
+    """A payload attribute; the gateway sets the attributes that no stage writes.
 
-    A system attribute belongs to the envelope itself, and a payload cannot replace it. `merge`
+    A system attribute belongs to the envelope itself, and cannot be replaced by a payload. `merge`
     defines how a write is combined with the current value.
     """
 
@@ -294,7 +294,7 @@ MERGE_RULES: dict[str, MergeRule] = {
 }
 """The merge rules of attributes that are not simply replaced."""
 SYSTEM_ATTRIBUTES = frozenset(attribute.name for attribute in CATALOGUE if attribute.is_system)
-"""Attributes of the envelope that agents read; payload values of these names have no effect."""
+"""Envelope attributes that agents can read; payload values of these names have no effect."""
 
 
 def merge_writes(

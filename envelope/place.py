@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 class Place(BaseModel, frozen=True):
     """A location in a document; the base class of everything that is found or cited.
 
-    In JSON, the fields of the location are at the same level as those of the subclass.
+    In JSON, the fields of the location are at the same level as the fields of the subclass.
     """
 
     title: str = Field(examples=["Configure SMS routing rules"])

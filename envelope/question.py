@@ -1,4 +1,5 @@
-"""The identity of a message, its form in Redis keys, the shard of its conversation, and groups.
+"""The identity of a message, its representation in Redis keys, the shard of its conversation, and
+groups.
 
 Users belong to groups. A document without groups is readable by all users of its assistant; any
 other requires one of its groups.
@@ -25,7 +26,7 @@ REPLAY = "replay"
 COPYING = (CONSOLE, REPLAY)
 """The channels whose conversations contain text of other conversations.
 
-Their conversations have ids made by `copy_question`, so that erasing the original also finds every
+Their conversation ids are created by `copy_question`, so that erasing the original also finds every
 copy.
 """
 LONGEST_ID = 128
@@ -75,10 +76,10 @@ def qualify_conversation(channel: str, conversation_id: str) -> str:
 
 
 def copy_question(question: Question, channel: str) -> Question:
-    """Return the question as repeated in a copying channel.
+    """Return the question as it is repeated in a copying channel.
 
-    A copy of a copy gets the same conversation as a copy of the original. An id that would be too
-    long is shortened with a hash.
+    A copy of a copy gets the same conversation as a copy of the original. A conversation id that
+    would be too long is shortened with a hash.
     """
     named = question.conversation_id
     if named.startswith(f"{channel}{CHANNEL_MARK}"):
@@ -111,7 +112,7 @@ def shard_of(conversation: tuple[str, str, str], shards: int) -> int:
 
 
 def shard_tag(shard: int) -> str:
-    """Return the Redis Cluster hash tag of a shard, braces included."""
+    """Return the Redis Cluster hash tag of a shard, including braces."""
     return f"{{{shard}}}"
 
 

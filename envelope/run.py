@@ -64,7 +64,7 @@ class Run:
         return self.question
 
     def count_equal(self, content_hash: str) -> int:
-        """Return the number of earlier identical calls of this run, and count this one."""
+        """Return the number of identical calls made earlier in this run, and count this one."""
         number = self.equal_calls[content_hash]
         self.equal_calls[content_hash] += 1
         return number

@@ -107,7 +107,9 @@ class SourceUsed(Place, frozen=True, extra="ignore"):
 
 
 class WrittenAnswer(BaseModel, frozen=True, extra="ignore"):
-    """An answer before addresses were removed from it; `refused` contains the removed ones."""
+    """An answer as it was written, before addresses were removed; `refused` contains the removed
+    addresses.
+    """
 
     text: str
     sources_used: tuple[SourceUsed, ...]
@@ -167,7 +169,8 @@ class ValidationResult(BaseModel, frozen=True, extra="ignore"):
 
 
 class AnswerDraft(BaseModel, frozen=True):
-    """The checked sentences of an answer that is still being written, with the sources they cite.
+    """The checked sentences of an answer that is still being written, with the sources that they
+    cite.
 
     A draft with a different `attempt` or `writing` is a new text that replaces the previous one.
     """

@@ -77,9 +77,9 @@ PHASES: Mapping[SpecialistName, ExecutionPhase] = {
 
 
 class CompletedSequence(BaseModel, frozen=True, extra="ignore"):
-    """A sequence of valid names, in which each specialist comes after its dependencies.
+    """A sequence of valid names in which each specialist comes after its dependencies.
 
-    `notes` are sentences about removed names and added specialists.
+    `notes` contains sentences about names that were removed and specialists that were added.
     """
 
     names: tuple[SpecialistName, ...]
@@ -112,9 +112,9 @@ class SpecialistError(BaseModel, frozen=True, extra="ignore"):
 
 class ReviewScope(BaseModel, frozen=True, extra="ignore"):
     """The documents to review and the rules to review them against, by ID in the index.
-    `specialists` and their dependencies take part; if it is empty, all do. `language` is the
-    language of the answer and the report (ISO 639-1); if it is empty, it is that of the user's
-    message.
+    `specialists` and their dependencies take part or, if it is empty, all specialists. `language`
+    is the language of the answer and the report (ISO 639-1) or, if it is empty, the language of the
+    user's message is used.
     """
 
     documents: tuple[str, ...] = ()
@@ -124,7 +124,9 @@ class ReviewScope(BaseModel, frozen=True, extra="ignore"):
 
 
 class StoredPart(BaseModel, frozen=True, extra="ignore"):
-    """The result of a part: its number of items and storage reference, or the failure."""
+    """The result of a part: the number of its items and its storage reference, or the reason for
+    its failure.
+    """
 
     reference: str = ""
     items: int = Field(default=0, ge=0)
@@ -140,8 +142,8 @@ class PartPlan(BaseModel, frozen=True, extra="ignore"):
     """A part of a specialist's work, which is processed by a separate branch.
 
     `first` and `last` (inclusive) are 0-based indexes of units of the documents or of requirements
-    in the checklist; `digest` identifies the content that was counted. A part may span several
-    documents: `document_id`, followed by `more_documents`.
+    in the checklist; `digest` identifies the content to which the indexes refer. A part may span
+    several documents: `document_id`, followed by `more_documents`.
     """
 
     key: str
@@ -283,11 +285,11 @@ class FurtherRound(BaseModel, frozen=True, extra="ignore"):
 
 
 class SpecialistProfile(BaseModel, frozen=True, extra="ignore"):
-    """The configuration of a specialist, which is a file in `config/specialists`.
+    """The configuration of a specialist, read from a file in `config/specialists`.
 
     `prompt` is the name of a file in the folder of the profile, or one of the built-in prompts.
-    `model` has the format of `GEN_MODEL`, which is used if it is empty. `tools` are the only tools
-    that the specialist may call.
+    `model` has the format of `GEN_MODEL`; if it is empty, `GEN_MODEL` is used. `tools` are the only
+    tools that the specialist may call.
     """
 
     name: SpecialistName
@@ -328,7 +330,7 @@ def complete_sequence(names: Iterable[str]) -> CompletedSequence:
 
 
 def plan_further_round(name: SpecialistName, done: Sequence[str]) -> tuple[SpecialistName, ...]:
-    """Return the specialists of a further round for `name`; `done` have already run.
+    """Return the specialists of a further round for `name`; those in `done` have already run.
 
     Dependencies that have not run yet come first. Specialists that use its output run again.
     """
@@ -346,7 +348,7 @@ def plan_further_round(name: SpecialistName, done: Sequence[str]) -> tuple[Speci
 
 
 def list_waves(names: Sequence[str]) -> tuple[tuple[SpecialistName, ...], ...]:
-    """Return the specialists in groups that can run concurrently; skips unknown names."""
+    """Return the specialists in groups that can run concurrently; unknown names are skipped."""
     own = [SpecialistName(name) for name in names if name in set(SpecialistName)]
     before = {
         name: [

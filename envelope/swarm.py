@@ -19,8 +19,8 @@ NO_DISSENT, NO_PERSONA, SEPARATE_PARTS = "report_no_dissent", "report_persona", 
 NOTES = frozenset({NO_DISSENT, NO_PERSONA, SEPARATE_PARTS})
 """The keys of the fixed texts below the answer of a swarm."""
 SHOWN_PART = "shown_part"
-"""The key of an internal note about a part whose result, or absence, has a separate place in the
-answer.
+"""The key of an internal note about a part whose result, or missing result, is shown at its own
+position in the answer.
 """
 _OPEN = frozenset({PENDING, "in_progress", "awaiting_input"})
 Task = dict[str, JsonValue]
@@ -77,7 +77,8 @@ def cancel_open(
 def read_cancelled(runs: Iterable[Mapping[str, JsonValue]]) -> list[Task]:
     """Return the tasks of a cancelled question; `runs` are its `agent_run` events so far.
 
-    Tasks whose worker had returned are completed, and other open ones are cancelled.
+    Tasks whose worker had returned are marked as completed; all other open tasks are marked as
+    cancelled.
     """
     tasks: list[Task] = []
     completed: set[str] = set()

@@ -39,7 +39,7 @@ class Texts(Protocol):
 
 
 def put_in_quotes(text: str, language: str) -> str:
-    """Return a text in the quotation marks of a language."""
+    """Return the text in the quotation marks of a language."""
     opening, closing = _QUOTATION_MARKS.get(language, ("\u201c", "\u201d"))
     return f"{opening}{text}{closing}"
 

@@ -46,7 +46,7 @@ class Triage(BaseModel, frozen=True, extra="ignore"):
 NO_TRIAGE = Triage(
     way=WayName.SEARCH, complexity=0, query_type=QueryType.UNKNOWN, vagueness=0.0, decided_by=""
 )
-"""The triage of a question whose way of answering is fixed by the settings."""
+"""The triage of a question whose way of answering is defined by the settings."""
 
 
 class Intent(StrEnum):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from envelope.sources import SourceUsed
 
 VERIFIED = "verified"
-"""The value of `answered_by` in a reply that the owner wrote."""
+"""The value of `answered_by` in a reply that was written by the owner."""
 OWNERS_PAGE = "#verified"
 """The suffix of the `chunk_id` of a whole page that a verified answer cites."""
 
@@ -40,7 +40,9 @@ class VerifiedAnswer(BaseModel, frozen=True, extra="ignore"):
 
     @property
     def date(self) -> str:
-        """The day on which it was written (UTC), such as 2026-11-29, or empty if unknown."""
+        """The day on which the answer was written (UTC), such as 2026-11-29, or an empty string if
+        unknown.
+        """
         return f"{datetime.fromtimestamp(self.written_at, UTC):%Y-%m-%d}" if self.written_at else ""
 
     def list_sources(self) -> tuple[SourceUsed, ...]:

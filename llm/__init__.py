@@ -1,1 +1,1 @@
-"""Clients for model providers: completions, tool calls, embeddings, reranking."""
+"""Clients for model providers: completions, tool calls, embeddings, and reranking."""

@@ -202,8 +202,8 @@ class _Race(Generic[A]):
         return answer
 
     def _is_being_written(self) -> bool:
-        """Return whether more text has arrived since the last check, in which case its model is not
-        late.
+        """Return whether more text has arrived since the last check, in which case the model does
+        not count as late.
         """
         listener = self._asked.listener
         before, self._characters = self._characters, listener.characters if listener else 0
@@ -212,8 +212,8 @@ class _Race(Generic[A]):
     def _has_next(self) -> bool:
         """Return whether the next usable model belongs to a vendor, so that it can run in parallel.
 
-        Models with an open circuit breaker are skipped; a model without a vendor waits for its
-        turn.
+        Models with an open circuit breaker are skipped. A model without a vendor is started only
+        when no other model is running.
         """
         following = (link for link in self._waiting if link.breaker is None or link.is_callable())
         first = next(following, None)

@@ -5,7 +5,7 @@ ModelError
 ├── ModelMisconfigured   a wrong setting; a retry does not help
 │   ├── UnknownProvider    no vendor has this name
 │   ├── UnknownModel       the vendor does not have this model
-│   ├── WrongAddress       something other than the vendor's API answers at the address
+│   ├── WrongAddress       the URL is served by something other than the vendor's API
 │   ├── MissingKey         there is no key, or the vendor does not accept it
 │   ├── AccessDenied       the vendor does not allow this request
 │   ├── UnusableSchema     the task's output has no strict JSON schema
@@ -14,14 +14,14 @@ ModelError
 │   ├── RateLimited        too many requests; `retry_after_seconds` if the vendor states it
 │   ├── QuotaExhausted     the account has no quota left; a short wait does not help
 │   ├── ModelTimeout       no answer within the time limit
-│   └── ChainExhausted     every model of a fallback chain failed; `errors` has their errors, and
-│                          the reason is that of the first
+│   └── ChainExhausted     every model of a fallback chain failed; `errors` lists their errors,
+│                          and `reason` is the reason of the first error
 ├── BudgetExhausted      a budget of the question or its tenant does not allow the call
 ├── RejectedRequest      the vendor cannot process our request (a wrong parameter)
 │   └── PromptTooLong      the prompt does not fit into the context window
 ├── Refused              the model does not answer this request
-└── UnreadableOutput     the answer is not of the task's type, even after one repair
-    └── UnknownReply       the reply of the server has no known form
+└── UnreadableOutput     the answer does not have the task's type, even after one repair
+    └── UnknownReply       the format of the server's reply is unknown
 """
 
 from decimal import Decimal
@@ -35,7 +35,7 @@ REASONS = (
 )  # fmt: skip
 """Reasons why a model call failed."""
 USUAL_WAIT_SECONDS = 5.0
-"""How long to wait after a server failed without stating a time."""
+"""How long to wait after a failure for which the server did not state a time."""
 
 
 class ModelError(Exception):
@@ -73,7 +73,7 @@ class UnknownModel(ModelMisconfigured):
 
 
 class WrongAddress(ModelMisconfigured):
-    """The URL is served by something other than the vendor's API."""
+    """The URL is served by something other than the API of the vendor."""
 
 
 class MissingKey(ModelMisconfigured):
@@ -89,7 +89,7 @@ class AccessDenied(ModelMisconfigured):
 
 
 class UnusableSchema(ModelMisconfigured):
-    """The task's output has no strict JSON schema."""
+    """The task's output cannot be described with a strict JSON schema."""
 
 
 class RealRequestForbidden(ModelMisconfigured):
@@ -122,8 +122,8 @@ class QuotaExhausted(ModelUnavailable):
 class ModelTimeout(ModelUnavailable):
     """There was no answer within the time limit.
 
-    `had_full_time` is False for a call that got only a share of the limit, so that the model may
-    still succeed with more time.
+    `had_full_time` is False for a call that had only a share of the limit, so that the model may
+    succeed with more time.
     """
 
     def __init__(self, message: str, *, had_full_time: bool = True) -> None:
@@ -134,7 +134,9 @@ class ModelTimeout(ModelUnavailable):
 
 
 class ChainExhausted(ModelUnavailable):
-    """Every model of a fallback chain failed; `errors` has their errors in the order of calls."""
+    """Every model of a fallback chain failed; `errors` lists their errors in the order of the
+    calls.
+    """
 
     def __init__(self, message: str, errors: tuple[ModelError, ...]) -> None:
         super().__init__(message)
@@ -144,7 +146,9 @@ class ChainExhausted(ModelUnavailable):
 
 
 class BudgetExhausted(ModelError):  # noqa: N818 - as above
-    """A budget does not allow the call, so it was not made; `amount` names the budget."""
+    """A budget does not allow the call, so the call was not made; `amount` is the name of the
+    exhausted amount.
+    """
 
     reason = "budget_spent"
 
@@ -157,7 +161,7 @@ class RejectedRequest(ModelError):  # noqa: N818 - as above
     """The vendor cannot process the request.
 
     `parameter` is the rejected part of the request, if the vendor names it. `explanation` is the
-    vendor's complete message, which may be shortened in the error message.
+    vendor's complete message, of which the error message may contain only a part.
     """
 
     reason = "rejected"
@@ -181,7 +185,7 @@ class Refused(ModelError):  # noqa: N818 - as above
 
 
 class UnreadableOutput(ModelError):  # noqa: N818 - as above
-    """The answer is not of the task's output type, even after one repair."""
+    """The answer does not have the task's output type, even after one repair."""
 
     reason = "unreadable"
 
@@ -218,7 +222,9 @@ def may_depend_on_content(error: ModelError) -> bool:
 
 
 def name_failure(error: ModelError) -> str:
-    """Return the reason of a failed call; empty if no model is configured for it."""
+    """Return the reason of a failed call, or an empty string if no model is configured for the
+    task.
+    """
     return "" if error.reason == NO_MODEL else error.reason
 
 

@@ -1,7 +1,7 @@
 """Detects prompt injection in a question.
 
 Signs are weighted: one certain sign is sufficient, and weaker ones must add up. Words that
-attackers use ("override", "instructions", "secret", "inject") are not a sign by themselves: they
+attackers use ("override", "instructions", "secret", "inject") are not signs by themselves; they
 must refer to the assistant, its instructions, or a persona for it. `injection.toml` lists the
 signs. The text is searched as written and in each of its `readings`, which undo disguises such as
 look-alike letters.
@@ -57,7 +57,9 @@ _LEET = {
 
 CERTAIN = 1.0
 BUDGET_SECONDS = 0.5
-"""The time limit of an inspection. After that, the question continues with the findings so far."""
+"""The time limit of an inspection. After that, the question is processed with the findings so
+far.
+"""
 
 _LONGEST_QUESTION = 300
 _LONG_CHARACTERS = 900
@@ -120,7 +122,7 @@ without any restriction".
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The kinds of attack that were detected, strongest first; empty if none.
+    """The kinds of attack that were detected, strongest first; empty if there are none.
 
     `is_complete` is False if the time limit ended the inspection.
     """
@@ -190,7 +192,7 @@ def _fold_to_latin(text: str) -> str:
 
 
 def _join_letters(text: str) -> str:
-    """Join letters that are separated by spaces or signs into words."""
+    """Join letters that are separated by spaces or other characters into words."""
     joined = _WITHIN_WORD.sub("", _SPELLED.sub(_join_spelled, text))
     return _LONG_WORD.sub(lambda match: _split_words(match[0]), joined.replace("_", " "))
 
@@ -231,14 +233,14 @@ def _split_words(letters: str) -> str:
 
 
 def _without_leet(text: str, way: int) -> str:
-    """Replace digits and signs with letters; an exclamation mark is replaced only before a
-    letter.
+    """Replace digits and special characters with letters; an exclamation mark is replaced only
+    before a letter.
     """
     return _EXCLAIMED.sub("i", text).translate(_LEET[way])
 
 
 def _collapse_runs(text: str) -> str:
-    """Collapse runs of white space and of the same sign."""
+    """Collapse runs of white space, and runs of the same special character."""
     spaced = _SPACES.sub(lambda match: "\n" if "\n" in match[0] else " ", text)
     return _SAME_SIGN.sub(r"\1", spaced)
 

@@ -20,7 +20,7 @@ CANCELLED = "cancelled before there was an answer"
 
 @dataclass(slots=True)
 class UsageMeter:
-    """Records every exchange as a model call, and sums up usage, cost and time.
+    """Records every exchange as a model call, and adds up usage, cost, and time.
 
     The total cost is None if any cost is unknown.
     """
@@ -89,8 +89,8 @@ class UsageMeter:
 
 @dataclass(slots=True)
 class UsageEntry:
-    """An exchange; `answered` is true if the vendor replied, and `problem` is set if the reply was
-    unusable.
+    """An exchange with a vendor. `answered` is true if the vendor replied, and `problem` is set if
+    the reply was unusable.
 
     `has_ended` is False for a cancelled exchange, whose cost is unknown.
     """

@@ -6,7 +6,7 @@ from llm.port import OFFLINE, I, ModelAnswer, ModelStep, O, Task, TextListener, 
 
 
 class MissingModel:
-    """Raises `NoModel` for every call. The callers have fallbacks that do not need a model."""
+    """Raises `NoModel` for every call, because callers have fallbacks that do not need a model."""
 
     name = OFFLINE
 

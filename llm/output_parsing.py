@@ -63,7 +63,7 @@ class DraftReader:
         self._last = ("", 0)
 
     async def read(self, partial: PartialText) -> None:
-        """Read the complete text of an answer so far."""
+        """Process the text of an answer that has arrived so far."""
         finished = select_finished(read_partial_answer(partial.text))
         read = (finished, partial.attempt)
         if finished and read != self._last:
@@ -82,7 +82,7 @@ class QuestionReader:
         """The question that was passed to `on_question`, or None until then."""
 
     async def read(self, partial: PartialText) -> None:
-        """Read the complete text so far."""
+        """Process the text that has arrived so far."""
         if self.question is not None:
             return
         question = read_complete_fields(partial.text).get(_FIELD)
@@ -94,9 +94,9 @@ class QuestionReader:
 def read(text: str, output: type[O]) -> O:
     """Parse the output in `text`.
 
-    Skips thoughts, Markdown fences, and other prose around the output. A null where none is allowed
-    counts as a missing field. Raises `NotReadable` with the locations and kinds of the errors; the
-    message contains no part of `text`.
+    Skips thoughts, Markdown fences, and other prose around the output. A null in a field that does
+    not allow it counts as a missing field. Raises `NotReadable` with the locations and kinds of the
+    errors; the message contains no part of `text`.
     """
     first: ValidationError | None = None
     for candidate in _candidates(text):
@@ -137,7 +137,7 @@ def read_complete_part(text: str, output: type[O]) -> O:
 
 
 def is_complete(text: str) -> bool:
-    """Return whether a text contains complete JSON."""
+    """Return whether the text contains complete JSON."""
     for candidate in _candidates(text):
         try:
             from_json(candidate)
@@ -195,12 +195,12 @@ def read_partial_answer(text: str) -> str:
 
 
 def read_complete_fields(text: str) -> Mapping[str, object]:
-    """Return the fields of incomplete JSON, without the one that is still being written."""
+    """Return the fields of incomplete JSON, without the field that is still being written."""
     return _read_fields(text, "on")
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """Yield the parts of a text that may be the output, most likely first."""
+    """Yield the parts of the text that may be the output, most likely first."""
     bare = remove_thoughts(text).strip()
     if not bare:
         return
@@ -239,7 +239,7 @@ def _parse_sentences(text: str) -> object:
 
 
 def _without_nulls(candidate: str, error: ValidationError) -> JsonValue:
-    """Return the JSON without the nulls that are all of its errors; None if it has others."""
+    """Return the JSON without its nulls if they are the only errors, otherwise None."""
     problems = error.errors(include_url=False, include_context=False)
     if any(problem["input"] is not None or not problem["loc"] for problem in problems):
         return None

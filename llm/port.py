@@ -65,7 +65,7 @@ _calls: ContextVar[tuple[list[ModelCall], ...]] = ContextVar("model_calls", defa
 class ToolUse(BaseModel, frozen=True, extra="ignore"):
     """A tool call in a message from a model.
 
-    `arguments` is an object, or the model's text if that is not a JSON object. `signature` is an
+    `arguments` is an object, or the text of the model if it is not a JSON object. `signature` is an
     opaque value that the vendor expects back with the result.
     """
 
@@ -76,7 +76,7 @@ class ToolUse(BaseModel, frozen=True, extra="ignore"):
 
 
 class Remark(BaseModel, frozen=True, extra="ignore"):
-    """The reason why the model must continue, which the prompt `remark` turns into a message."""
+    """The reason why the model must continue; the prompt `remark` converts it to a message."""
 
     has_read_nothing: bool = False
     refused_question: str = Field(
@@ -123,10 +123,10 @@ Message = Annotated[UserMessage | ModelMessage | ToolMessage, Field(discriminato
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[I, O]):
-    """One kind of model call: its name, its types and its parameters.
+    """One type of model call, defined by its name, its input and output types, and its parameters.
 
     `time_share` is the share of a call's time limit that the task may take, so that a preparatory
-    step leaves time for the answer. `shorten` returns inputs with fewer sources, for a prompt that
+    step leaves time for the answer. `shorten` returns inputs with fewer sources for a prompt that
     does not fit into the context window, or equal inputs if nothing can be omitted.
     """
 
@@ -172,7 +172,7 @@ class TextListener:
     def __init__(self, task_name: str) -> None:
         self.task_name = task_name
         self.characters = 0
-        """The number of characters received from all attempts."""
+        """The number of characters received in all attempts."""
         self.is_unstreamed = False
         """Whether an answer arrived in one piece because the server does not stream."""
         self.attempts = 0
@@ -225,7 +225,7 @@ class TextListener:
         return True
 
     def close(self) -> None:
-        """Stop listening, and release a caller that waits for text."""
+        """Stop listening, and release a caller that is waiting for text."""
         self._closed = True
         self._changed.set()
 
@@ -304,10 +304,10 @@ class ToolDescription(BaseModel, frozen=True, extra="ignore"):
 class ToolConversation(BaseModel, frozen=True, extra="ignore"):
     """A conversation up to the next message of the model.
 
-    `task` names the kind of call in the journal. The results of all calls of a message follow that
-    message. If `prompt` is set, vendors' models render the task's prompt from it, which replaces
-    `system` and the first message. `sharing` contains the groups of the user; equal conversations
-    of users with the same groups may share the next message. None disables sharing.
+    `task` is the type of the call in the journal. The results of all calls of a message follow that
+    message. If `prompt` is set, vendor models render the task's prompt from it; the rendered prompt
+    replaces `system` and the first message. `sharing` contains the groups of the user; equal
+    conversations of users with the same groups may share the next message. None disables sharing.
     """
 
     task: str
@@ -426,7 +426,7 @@ def record(call: ModelCall) -> None:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Truncate a text at the end of a line or word, and append a marker."""
+    """Truncate the text at the end of a line or word, and append a marker."""
     if len(text) <= limit:
         return text
     ends = (text.rfind(mark, limit // 2, limit) for mark in ("\n", " "))

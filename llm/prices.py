@@ -9,7 +9,7 @@ from llm.port import OFFLINE, Usage
 
 @dataclass(frozen=True, slots=True)
 class PriceSource:
-    """The prices to apply: those of a vendor, or those of the server at `base_url` if it is
+    """The source of the applicable prices: the vendor, or the server at `base_url` if it is
     listed.
     """
 

@@ -28,7 +28,7 @@ OWN_PROMPTS: dict[str, type[BaseModel]] = {
     JSON_OBJECT: JsonObjectInputs,
     REMARK: Remark,
 }
-"""Prompts that vendor models use in addition to those of the tasks, with their inputs."""
+"""Prompts that vendor models use in addition to the task prompts, with their inputs."""
 
 
 class Rendered(Protocol):

@@ -29,8 +29,8 @@ class ModelQuota:
 class InProcessLimiter:
     """In-process limits: a token bucket for requests and one for tokens, per model.
 
-    Each bucket holds the amount for one minute and fills evenly. Models without a limit always
-    pass.
+    Each bucket contains at most the amount for one minute and is refilled evenly. Models without a
+    limit always pass.
     """
 
     def __init__(
@@ -96,7 +96,9 @@ class PatientLimiter:
 
 
 class _Bucket:
-    """A token bucket of `per_minute`; a request for more takes the whole content."""
+    """A token bucket that is refilled with `per_minute` tokens per minute; a request for more
+    tokens takes the whole content.
+    """
 
     def __init__(self, per_minute: float | None, now: float) -> None:
         self._per_minute = per_minute

@@ -50,9 +50,9 @@ from llm.prompts import Prompts
 
 _FINAL_MARKS = " .?!\uff1f\u3002\uff01\u061f"
 MOST_TIMEOUTS = 2
-"""After this many timeouts in a question, a model is not called again for it."""
+"""The number of timeouts in a question after which a model is not called again for it."""
 _TIMEOUTS = "timeouts"
-"""Stage name under which timeouts are counted among the stored calls of a question."""
+"""The stage name under which timeouts are counted among the stored calls of a question."""
 
 
 class _StoredAnswer(BaseModel, frozen=True):
@@ -176,8 +176,8 @@ class SharedCache:
 
     @asynccontextmanager
     async def lock(self, key: CacheKey) -> AsyncIterator[None]:
-        """Let only one caller in this process at a time look up and pay for the answer for a
-        key.
+        """Let only one caller at a time in this process look up the answer for a key and pay for
+        it.
         """
         # A lock rather than a shared future: if the caller inside is cancelled, the next one asks.
         lock = self._locks.setdefault(key, asyncio.Lock())
@@ -289,7 +289,7 @@ class StoredModel:
         return step
 
     async def _measure(self, calls: Sequence[ModelCall]) -> None:
-        """Store the speed of the calls that were just made, after their answer was stored."""
+        """Store the speed of the calls that were just made, once their answer has been stored."""
         if self._speeds is None:
             return
         for call in calls:
@@ -339,7 +339,7 @@ class StoredModel:
     ) -> ModelStep:
         cache = self._cache
         may_share = conversation.sharing is not None and is_first and not run.attempt
-        # Without a model, looking into the cache costs more than it saves.
+        # Without a model, a cache lookup costs more than it saves.
         if cache is None or not may_share or self.name == OFFLINE:
             return await model.converse(conversation, run, skip=skip)
         asked = fingerprint_conversation(conversation, asked=f"{self.name}+{skip}")
@@ -402,8 +402,8 @@ class _StoredError(BaseModel, frozen=True):
 def fingerprint(task: Task[I, O], inputs: I, *, asked: str, prompts: Prompts | None) -> str:
     """Return a hash (32 hexadecimal digits) of everything that determines an answer.
 
-    These are the model name `asked`, the task, its parameters, the schema of its output, and the
-    rendered prompt, or the inputs if no prompt is rendered (offline).
+    The hash covers the model name `asked`, the task, its parameters, the schema of its output, and
+    the rendered prompt or, if no prompt is rendered (offline), the inputs.
     """
     content = (
         json.dumps(inputs.model_dump(mode="json"))

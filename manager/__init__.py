@@ -1,4 +1,4 @@
-"""Routes each envelope, using the flow tables, the state machine, and the final replies.
+"""Routes envelopes through the stages of a flow, and ends messages with a final reply.
 
 `flow` defines the structure of a flow table, `flows` contains the tables, `classify` derives the
 event of a hop from the writes of its agent, `machine` selects the row and checks the limits without

@@ -87,8 +87,8 @@ def select_next_branches(state: State) -> Branches:
 def make_branches(
     envelope: Envelope, flow: Flow, scatter: Scatter, chosen: Branches, *, shard: int, is_wave: bool
 ) -> tuple[Envelope, str, list[BranchSend]]:
-    """Return a tuple of the envelope that waits for the branches, the name of the join, and the
-    messages to send to the branches.
+    """Return the envelope that waits for the branches, the name of the join, and the messages that
+    start the branches.
 
     A further wave is added to the previous group of branches, and their results are reported
     together.
@@ -160,7 +160,7 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
 
     Results are merged in the order of the plan, by the merge rules of the catalogue; missing ones
     are marked as such. If `may_ask` is true, a branch that needs user input takes precedence. Hops
-    and model calls are summed; the processing time is that of the slowest branch.
+    and model calls are summed; the processing time is the time of the slowest branch.
     """
     results = read_results(envelope.gathered)
     state = _apply_watch(envelope, results)
@@ -262,7 +262,7 @@ def make_gather_send(envelope: Envelope, scatter: Scatter, shard: int) -> FrameS
 
 @lru_cache(64)
 def find_visible(flow: Flow, branch: Stage) -> frozenset[str]:
-    """Return the attributes that a branch inherits, which are those that its roles read.
+    """Return the attributes that a branch inherits: those that its roles read.
 
     Attributes that the branch returns are excluded, because otherwise its result would be merged
     with itself.
@@ -364,8 +364,8 @@ def _refuse(item: BranchItem, reason: str) -> ScatteredBranch:
 
 
 def _add_usage(state: State, result: BranchResult, key: str) -> State:
-    """Return the state with the model usage of a branch added; the usage of a worker is also added
-    per worker.
+    """Return the state with the model usage of a branch added; the usage of a worker is also
+    recorded per worker.
     """
     if BranchResult.model_usage not in result:
         return state

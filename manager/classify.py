@@ -73,8 +73,8 @@ def classify_result(
 ) -> StageEvent:
     """Return the event of a hop.
 
-    Only the attributes that this hop wrote are read, not those of earlier hops. A stage of the
-    manager has no hop and reads the whole payload.
+    Only the attributes that this hop wrote are read, not the attributes that earlier hops wrote. A
+    stage of the manager has no hop and reads the whole payload.
     """
     if stage.role is _MANAGER:
         return stage.classify(state, quality_threshold)
@@ -157,7 +157,7 @@ def classify_quality(writes: State, threshold: float) -> StageEvent:
     if decision != "approve":
         return _JUDGEMENTS.get(decision, _FAILED)
     score, validation = writes.quality_score, writes.validation_result
-    # Null: the answer was not judged. It is sent, with a note that says so.
+    # Null means that the answer was not judged. It is sent with a note that states this.
     is_unjudged = score is None and State.quality_score in writes
     is_enough = is_unjudged or (score is not None and score >= threshold)
     is_grounded = validation is None or validation.grounded is not False
@@ -201,8 +201,8 @@ def classify_reflect(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_assess(state: State, _threshold: float) -> StageEvent:
-    """Return the event of a stage from the last release that no agent serves any longer, so that
-    its judge follows.
+    """Return the event of a stage of the last release whose agent no longer exists; the event leads
+    to the judge.
     """
     return StageEvent.ENOUGH if state.response else StageEvent.ASKS
 
@@ -228,7 +228,7 @@ def classify_shown_topic(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_begin(state: State, _threshold: float) -> StageEvent:
-    """Return whether a branch has a specialist to run."""
+    """Return whether a specialist is left to run in a branch."""
     return _DONE if state.agent_sequence else _FAILED
 
 

@@ -1,4 +1,4 @@
-"""Finds faults in the evidence records of the hops of a question; see `evidence`.
+"""Finds faults in the evidence records of a question's hops; see `envelope.evidence`.
 
 - *lost result*: a call was recorded or its branch succeeded, but its result did not arrive;
 - *altered result*: a hop read, or the payload contains, other evidence than was written;
@@ -38,7 +38,7 @@ from envelope.verified import OWNERS_PAGE
 from manager.state import BranchResult, State
 
 OnFault = Callable[[str], None]
-"""Called with each kind of fault in the evidence of a finished question."""
+"""Called with each kind of fault that was found in the evidence of a finished question."""
 _MOST_SHOWN = 20
 _MANAGER, _TRUNK = "manager", ""
 _CALL, _RESULT, _OUTPUT = "call/", "result/", "output/"
@@ -85,7 +85,7 @@ class _KnownEvidence:
     index: str = ""
 
     def find(self, branch: str, name: str) -> Sequence[str]:
-        """Return the versions of an item of evidence that a branch sees, oldest first."""
+        """Return the versions of an item of evidence that are visible to a branch, oldest first."""
         while True:
             versions = self.written.get(branch, {}).get(name)
             if versions or not branch:

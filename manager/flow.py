@@ -126,8 +126,8 @@ class Stage:
     """A position of a message in a flow.
 
     `role` handles the stage, `events` are its possible results, and `classify` derives the event of
-    a hop. A role may handle several stages. A stage that is handled by the manager, such as
-    `start`, has no hop.
+    a hop. A role may handle several stages. A stage that the manager handles, such as `start`, has
+    no hop.
     """
 
     name: str
@@ -260,7 +260,7 @@ class Row:
     The manager increments `counts` when it takes the row; at the limit of the counter, the row
     leads to `at_limit` instead of `go_to`. `reason` is passed to the clarification agent if the hop
     has no reason. `is_fallback` means that the way of answering failed, so that a search answers
-    instead and the reply says so.
+    instead, which the reply states.
     """
 
     after: Stage
@@ -333,7 +333,7 @@ class Flow:
     """A table of rows, with lookup by stage and event.
 
     The first row of each stage is on the main path of an answered question. A message is processed
-    by the version of the flow with which it started. `most_hops` replaces the limits on hops and
+    with the version of the flow with which it started. `most_hops` replaces the limits on hops and
     total time. Raises `FlowError` for two rows with the same stage and event, or two stages with
     the same name.
     """

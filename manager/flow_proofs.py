@@ -1,8 +1,8 @@
 """Checks the invariants of flows from their rows, and renders flows as documentation.
 
 The checks are run by a test. The trunk consists of the stages that a message passes through from
-its start; a branch consists of those that follow the stage at which a scatter starts it. After a
-scatter, the trunk or branch that contains it continues at the gather stage.
+its start. A branch consists of the stage at which a scatter starts it, and the stages that follow.
+After a scatter, the trunk or branch that contains it continues at the gather stage.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -93,8 +93,8 @@ def _find_unreached(flow: Flow) -> Iterator[str]:
 
 
 def _find_uncounted_cycles(flow: Flow) -> Iterator[str]:
-    """Check that every cycle has a counter. Rows at their limit are not counted, so they must not
-    form a cycle.
+    """Check that every cycle has a counter. Rows at their limit are not counted, so that these rows
+    must not form a cycle.
     """
 
     def skip_counted(row: Row) -> tuple[Stage, ...]:

@@ -42,7 +42,7 @@ log = structlog.get_logger("manager")
 
 @dataclass(slots=True)
 class HopDecision:
-    """The decision for a hop; `journal` contains the events before it.
+    """The decision for a hop; `journal` contains the events before the decision.
 
     `state` is the parsed payload of `envelope`. `faults` are the evidence faults so far, which are
     checked at the end and where branches join.
@@ -60,7 +60,7 @@ class HopDecision:
     faults: Sequence[Fields] = ()
     resumed_flow: str = ""
     """The flow in which a reply to a clarification continues, if its message started in a different
-    one.
+    flow.
     """
 
     def change(self, state: State) -> None:
@@ -191,7 +191,7 @@ def _record_best_answer(envelope: Envelope, quality_threshold: float) -> Envelop
 
 def _record_unjudged(envelope: Envelope) -> Envelope:
     """Record an answer that has not been judged yet, so that it is not lost if the question ends
-    before.
+    before it is judged.
     """
     state = State(envelope.payload)
     before = state.best_answer
@@ -204,8 +204,8 @@ def _record_unjudged(envelope: Envelope) -> Envelope:
 
 
 def _choose_flow(envelope: Envelope, stage: Stage, named: str, flows: Mapping[str, Flow]) -> str:
-    """Return the flow of a clarification, or the flow of the message if the former does not have
-    this stage.
+    """Return the flow of a clarification or, if that flow does not have this stage, the flow of the
+    message.
     """
     if not named or named == envelope.flow:
         return envelope.flow

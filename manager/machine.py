@@ -44,7 +44,7 @@ _LIMITS = {
     Counter.SEQUENCE: "sequence",
     Counter.TURN: "turns",
 }
-"""The field of `Limits` for each counter."""
+"""The name of the field of `Limits` for each counter."""
 _NO_ATTEMPTS = frozenset(
     {
         Counter.ROUND,
@@ -55,7 +55,7 @@ _NO_ATTEMPTS = frozenset(
         Counter.TURN,
     }
 )
-"""Counters that do not represent a further attempt of an agent."""
+"""Counters that do not count attempts of an agent."""
 _IMPROVES = (Counter.RESEARCH, Counter.REGENERATE, Counter.ITERATION)
 """Counters of work that improves an answer."""
 Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
@@ -70,8 +70,8 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Ends the message. If `outcome` is None, it is answered with the best answer or, without one,
-    has failed.
+    """Ends the message. If `outcome` is None, the message is answered with the best answer or, if
+    there is none, fails.
     """
 
     ending: Ending
@@ -213,7 +213,7 @@ def _take(flow: Flow, row: Row, counters: Counters, limits: Limits, context: Con
 
 
 def _refuses_repeated_work(row: Row, counters: Counters, context: Context) -> bool:
-    """Return whether repeated work, which was supposed to improve an answer, ended in a refusal."""
+    """Return whether work that was repeated to improve an answer ended in a refusal."""
     reason = context.reason if context.reason is not None else row.reason
     repeated = any(counters.get(counter, 0) for counter in _IMPROVES)
     return repeated and row.go_to is CLARIFICATION and reason in REFUSALS
@@ -234,11 +234,11 @@ def _limit(flow: Flow, limits: Limits, context: Context) -> Limit | None:
 
 
 def _at_limit(row: Row, counters: Counters, context: Context) -> Decision:
-    """Return the decision at the limit of the row; if there is a best answer, it replaces a
+    """Return the decision at the limit of the row. If there is a best answer, it replaces a
     refusal.
 
-    If rewriting reached its limit, the reason is an internal fault, because the fact that no answer
-    was good enough says nothing about the documents.
+    If rewriting reached its limit, the reason is an internal fault, because the lack of a good
+    enough answer says nothing about the documents.
     """
     if isinstance(row.at_limit, Stage) and row.at_limit is not CLARIFICATION:
         return _go(row, row.at_limit, counters, context)

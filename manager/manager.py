@@ -207,7 +207,7 @@ class ManagerAgent:
         values.
 
         If the client stores the conversation, the history and pause in the request take precedence.
-        Turns that require groups which the user does not have are excluded.
+        Turns whose groups the user does not have are excluded.
         """
         if delivery.prefetched is not None:
             remembered = self._memory.parse_recall(delivery.prefetched)
@@ -326,7 +326,7 @@ class ManagerAgent:
     def _make_last_resort(
         self, before: State, sent: State, target: Envelope
     ) -> tuple[Fields | None, Fields]:
-        """Return a new last-resort reply, or None if the last stage cannot have changed it."""
+        """Return a new fallback reply, or None if the last stage cannot have changed the reply."""
         if target.branch or before.stage not in _CHANGES_LAST_RESORT:
             return None, {}
         resort, changes_if_dead = replies.make_last_resort(target, self._texts)
@@ -354,7 +354,7 @@ class ManagerAgent:
         reply = report_faults(reply, hop.faults, self._on_fault)
         forget = state.forget
         if forget in {"all", "history"}:
-            # Channels that store texts of the conversation must erase them, too.
+            # Channels that store texts of the conversation must erase them as well.
             reply = {**reply, "forgot": forget}
         return Finish(
             outcome=Outcome(str(reply["outcome"])),

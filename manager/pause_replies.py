@@ -21,20 +21,20 @@ from manager.unjudged import add_notices
 
 PAUSE_ENDINGS = frozenset({Ending.PAUSE, Ending.PAUSE_OVER, Ending.PAUSE_FOREIGN})
 LONGEST_VALUE = 2_000
-"""Maximum characters of a value."""
+"""Maximum number of characters of a value."""
 CODE_DIGITS = 8
 _QUESTION_MARKS = ("?", "？", "؟")
 _CODED = re.compile(r"(?P<label>[^#\n]{1,80}) #(?P<code>[0-9a-f]{8})")
 _REPLY: TypeAdapter[Json] = TypeAdapter(Json)
 Values = dict[str, str | float | None]
-"""Values by field name, or None if the user declined to give a value and must not be asked
-again.
-"""
+"""Values by field name; None if the user declined to give a value and must not be asked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The user approved or gave all required values (`is_granted`), or declined or stopped."""
+    """The user approved the request or gave all required values (`is_granted`), or declined or
+    stopped.
+    """
 
     is_granted: bool
     values: Values = field(default_factory=dict)
@@ -75,8 +75,8 @@ class ReplyLabels:
 
 
 def end_with_pause(ending: Ending, state: State, texts: Texts, language: str) -> Json:
-    """Return the questions of a pause or, if it cannot continue, the reason with the best answer if
-    there is one.
+    """Return the questions of a pause. If the pause cannot continue, return the reason, with the
+    best answer if there is one.
     """
     pause = state.new_pause
     language = (pause.language if pause is not None else "") or language
@@ -127,7 +127,7 @@ def make_pause_reply(pause: Pause, texts: Texts, language: str) -> Json:
 
 
 def compute_code(pause_id: str) -> str:
-    """Return the hexadecimal code that identifies the pause in its buttons."""
+    """Return the hexadecimal code that identifies a pause in its buttons."""
     return hashlib.blake2b(pause_id.encode(), digest_size=CODE_DIGITS // 2).hexdigest()
 
 
@@ -145,7 +145,8 @@ def read_typed(pause: Pause | None, reply: PauseReply, now: float) -> ReadReply:
 def read_words(
     pause: Pause | None, text: str, labels: ReplyLabels, now: float, *, is_own: bool = True
 ) -> ReadReply:
-    """Return the meaning of a text message, or of a button, which sends its label as text.
+    """Return the meaning of a text message, or of a button click, which sends the button's label as
+    text.
 
     Free text from a user who was not asked (`is_own` is False) is treated as a different topic.
     `now` is in Unix seconds.
@@ -172,7 +173,7 @@ def read_words(
 
 
 def needs_reading(pause: Pause, state: State, read: ReadReply) -> bool:
-    """Return whether a model must interpret a message, because the rules did not find all open
+    """Return whether a model must interpret a message, because the rules did not find all missing
     values.
     """
     is_words = state.pause_reply is None and state.command is None and bool(state.text.strip())

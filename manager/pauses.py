@@ -31,7 +31,7 @@ from manager.way_report import list_tasks
 from memory.conversation import KeptPayload, RedisMemory
 
 MOST_KEPT = 256_000
-"""Maximum size in bytes of the payload that a pause stores."""
+"""Maximum size in bytes of the payload that is stored with a pause."""
 TOO_LARGE = "pause_too_large"
 ANOTHER_OPEN = "pause_of_another_open"
 """The reason why a message cannot begin a pause if a pause of another user is open."""
@@ -73,7 +73,9 @@ log = structlog.get_logger("manager")
 
 @dataclass(frozen=True, slots=True)
 class OpenedPause:
-    """A pause that begins, or the `problem` that lets work continue without a reply."""
+    """A pause that begins, or the `problem` that prevents it, so that work continues without a
+    reply.
+    """
 
     envelope: Envelope
     kept: KeptPayload | None = None
@@ -210,7 +212,7 @@ class Pauses:
         self, state: State, pause: Pause | None, now: float, *, is_own: bool = True
     ) -> ReadReply:
         if state.command is not None:
-            # A command keeps the pause open.
+            # A command does not close the pause.
             return OtherTopic()
         if state.reply_reading == "other":
             return OtherTopic()
@@ -253,9 +255,10 @@ class Pauses:
 
 
 def join_messages(envelope: Envelope, merged: Sequence[bytes]) -> Envelope:
-    """Return the envelope with the texts of the messages that were merged into it on acceptance.
+    """Return the envelope with the texts of the messages that were merged into it when they were
+    accepted.
 
-    It has the groups that all of the authors share, and lists all authors.
+    It has only the groups that all of the authors share, and lists all authors.
     """
     if not merged:
         return envelope

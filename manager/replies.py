@@ -1,4 +1,4 @@
-"""Builds the final reply of a message, its last-resort reply, and its changes to the memory."""
+"""Builds the final reply of a message, its fallback reply, and its changes to the memory."""
 
 from collections.abc import Sequence
 
@@ -100,7 +100,7 @@ _IS_APPROVED = BestAnswer.is_approved.name
 _FOR_MANAGER = frozenset({_IS_APPROVED, *UNJUDGED_FIELDS})
 _LEAVE_NO_TURN = frozenset({Outcome.FAILED, Outcome.SUPERSEDED})
 LANGUAGE_CONFIDENCE = 0.8
-"""Minimum confidence at which a detected language is stored."""
+"""Minimum confidence of a detected language that is stored."""
 Reply = dict[str, JsonValue]
 _BY_COMMAND: dict[str, Reply] = {
     PERSON_REPLY: {"answered_by": BY_PERSON},
@@ -136,8 +136,8 @@ def add_contact(
 ) -> Reply:
     """Add the contact to a refusal, and to the reply to a user who asks for a person.
 
-    Also added to passages if the search found no clear match, because without a model it is unknown
-    whether the user asks for a person.
+    The contact is also added to passages if the search found no clear match, because without a
+    model it is unknown whether the user asks for a person.
     """
     is_wanted = reply.get("asks_for_person") or reply["outcome"] == Outcome.REFUSED
     has_poor_passages = is_unmatched and reply.get("answered_by") == SEARCH
@@ -148,11 +148,12 @@ def add_contact(
 
 
 def make_last_resort(envelope: Envelope, texts: Texts) -> tuple[Reply | None, Reply]:
-    """Return the reply for a question that has not ended by its deadline.
+    """Return the fallback reply for a question that has not ended by its deadline, and the fields
+    that differ in the fallback reply for a dead letter.
 
-    Also returns the fields in which the reply for a dead letter differs. Both replies contain the
-    best answer so far, or an apology. While the language of the user is unknown and there is no
-    answer, the reply is None, and the gateway uses a text in the language of the request.
+    Both replies contain the best answer so far, or an error message. While the language of the user
+    is unknown and there is no answer, the reply is None, and the gateway uses a text in the
+    language of the request.
     """
     state = State(envelope.payload)
     language = _find_language(state)
@@ -174,7 +175,7 @@ def name_best_answer_text(termination_reason: str) -> str:
 
 
 def name_apology(termination_reason: str) -> str:
-    """Return the key of the apology for a message without an answer."""
+    """Return the key of the error message for a message without an answer."""
     return _APOLOGIES.get(termination_reason, "apology")
 
 
@@ -195,9 +196,9 @@ def act_text(state: State, texts: Texts, language: str, topic: str) -> str:
 def best_answer(state: State, threshold: float = 0.0) -> Json | None:
     """Return the better of the latest answer and the best one so far, or None.
 
-    An approved answer is better; if neither is approved, the one with the higher score is better.
-    An answer that was judged ungrounded is ignored. One that scores below `threshold` is not
-    approved.
+    An approved answer is better; if neither is approved, the answer with the higher score is
+    better. An answer that was judged ungrounded is ignored. One that scores below `threshold` is
+    not approved.
     """
     before, score, validation = state.best_answer, state.quality_score, state.validation_result
     is_ungrounded = validation is not None and validation.grounded is False
@@ -225,7 +226,7 @@ def describe_answer(state: State) -> Reply:
 
 
 def remember(envelope: Envelope, reply: Reply) -> Ended:
-    """Return the changes to the memory at the end of a message."""
+    """Return the changes to the memory when a message is completed."""
     state = State(envelope.payload)
     if state.command is not None:
         return _remember_command(state)
@@ -239,7 +240,7 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
         pause = None
     if state.client_keeps_history:
         return Ended(pause=pause, brief=True)
-    # A pause that cannot be parsed is closed, too.
+    # A pause that cannot be parsed is closed as well.
     is_met = bool(state.copy_filled(State.open_pause)) and not state.leaves_open
     is_answered = is_met and outcome is not Outcome.FAILED
     return Ended(
@@ -308,8 +309,8 @@ def _count(outcome: Outcome, seconds: float) -> dict[str, float]:
 
 
 def _remember_aside(state: State, outcome: Outcome, seconds: float) -> Ended:
-    """Return the memory changes for an aside. No turn is stored, and only an exit closes a
-    pause.
+    """Return the memory changes for an aside. Turns are not stored for asides, and only an exit
+    closes a pause.
     """
     leaves = state.clarification_result == "exit" and not state.keeps_pause
     if state.client_keeps_history:
@@ -360,9 +361,9 @@ def _end_with_best(
     termination_reason: str,
     nearest: Sequence[SuggestedAction] | None = None,
 ) -> Reply:
-    """Return the best answer, or an apology with the `nearest` pages if there is none.
+    """Return the best answer or, if there is none, an error message with the `nearest` pages.
 
-    If an answer is not approved, a note above it states why the work ended.
+    If the answer is not approved, a note above it states why the work ended.
     """
     best = state.best_answer
     if best is None:
@@ -402,7 +403,7 @@ def _apologise(
     termination_reason: str,
     pages: Sequence[SuggestedAction],
 ) -> Reply:
-    """Return an apology with the message id, so that an operator can find the question.
+    """Return an error message with the message id, so that an operator can find the question.
 
     It lists the closest pages, which may contain the answer.
     """
@@ -445,7 +446,7 @@ def _describe_question(state: State) -> str:
     question = state.canonical_question
     named, is_free = addresses_of(question), is_free_of_foreign_links(question, ())
     if is_free and not named:
-        # Every hop makes a last resort, and to search a whole conversation takes milliseconds.
+        # Every hop creates a fallback reply, and searching a whole conversation takes milliseconds.
         return question
     turns = (turn.text for turn in state.history if turn.speaker == "user")
     typed = (state.text, state.reply_text, *turns)

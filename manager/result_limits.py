@@ -5,8 +5,8 @@
 - *Logs*, the records of evidence and of tool calls: at most `LARGEST_LOGS`. Beyond that, the last
   records are dropped.
 - *Texts*, which are reports, requested pages and everything else: at most `LARGEST_TEXTS`. Texts
-  are never shortened. Beyond the limit, `data`, the structured copy of the text of a tool, is
-  dropped; a result that is still too large becomes a failure.
+  are never shortened. Above the limit, `data`, the structured copy of a tool's output, is dropped;
+  a result that is still too large becomes a failure.
 
 The limits are independent of each other. The field `left_out` of the result counts the dropped
 items.
@@ -54,7 +54,7 @@ def limit_result(result: Json, branch: str = "") -> Json:
 
 
 def _find(value: JsonValue, names: frozenset[str]) -> Iterator[Holder]:
-    """Yield the non-empty fields with these names, but not the fields inside of them."""
+    """Yield the non-empty fields with these names, but not the fields inside them."""
     if isinstance(value, list):
         for item in value:
             yield from _find(item, names)

@@ -61,11 +61,13 @@ class JsonObject:
         raise AttributeError(f"cannot set {name!r}: JSON objects are immutable")
 
     def __contains__(self, attribute: "Property[Any]") -> bool:
-        """Return whether the object has a field, even if its value is null."""
+        """Return whether the object contains a field, even if its value is null."""
         return attribute.name in self.json
 
     def copy(self, *attributes: "Property[Any]") -> Json:
-        """Return the unconverted values of those attributes that exist in the object."""
+        """Return the unconverted values of these attributes, without those that do not exist in the
+        object.
+        """
         json = self.json
         return {
             attribute.name: json[attribute.name]
@@ -74,7 +76,9 @@ class JsonObject:
         }
 
     def copy_filled(self, *attributes: "Property[Any]") -> Json:
-        """Return the unconverted values of those attributes that are neither null nor empty."""
+        """Return the unconverted values of these attributes, without those that are null or
+        empty.
+        """
         return {name: value for name, value in self.copy(*attributes).items() if value}
 
 
@@ -211,7 +215,7 @@ def _texts() -> Property[tuple[str, ...]]:
 
 
 def _by_name(convert: Callable[[JsonValue], T]) -> Property[dict[str, T]]:
-    """Return a property for an object; its invalid values are logged and skipped."""
+    """Return a property for an object; invalid values in the object are logged and skipped."""
 
     def convert_object(value: JsonValue) -> dict[str, T]:
         converted = dict[str, T]()
@@ -226,7 +230,7 @@ def _by_name(convert: Callable[[JsonValue], T]) -> Property[dict[str, T]]:
 
 
 def _choice(values: Iterable[T]) -> Property[T | None]:
-    """Return a property that is one of these values, or None."""
+    """Return a property whose value is one of these values, or None."""
     known = {str(value): value for value in values}
 
     def convert(value: JsonValue) -> T | None:
@@ -343,7 +347,7 @@ class TaskLedgerView(JsonObject):
 
 
 class ReportNote(JsonObject):
-    """A fixed text below the answer of a swarm: its key, and the value that it contains."""
+    """A fixed text below the answer of a swarm, given by its key and the value that it contains."""
 
     key = _text()
     value = _text()
@@ -383,9 +387,9 @@ class BestAnswer(JsonObject):
     text = _text()
     quality_score = _optional_number()
     is_approved = _flag()
-    """Whether the judge approved it, in which case it needs no note."""
+    """Whether the judge approved the answer, in which case it does not need a note."""
     is_unjudged = _flag()
-    """Whether no judge has read it, in which case it is sent with a note."""
+    """Whether no judge has read the answer, in which case it is sent with a note."""
     is_cut = _flag()
     """Whether parts were left out of an unjudged answer; see also `lacks`."""
     lacks = _optional_text()
@@ -682,12 +686,12 @@ class State(JsonObject):
         return State(merge_writes(self.json, writes, MERGE_RULES))
 
     def written(self, names: Iterable[str]) -> "State":
-        """Return a state with only these attributes, such as the ones that a hop wrote."""
+        """Return a state with only these attributes, such as the attributes that a hop wrote."""
         payload = self.json
         return State({name: payload[name] for name in names if name in payload})
 
     def copy_short(self, names: Iterable[str], longest: int) -> Json:
-        """Return those of the named attributes that are at most `longest` characters long."""
+        """Return the named attributes whose values are at most `longest` characters long."""
         payload = self.json
         return {
             name: payload[name]

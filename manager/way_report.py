@@ -1,6 +1,6 @@
-"""The parts of a reply that describe the way of answering, and what the answer leaves open.
+"""The parts of a reply that describe the way of answering, and the open parts of the question.
 
-The way includes triage, tool calls, tasks, and a fallback. The open parts are the parts of a swarm
+The way includes triage, tool calls, tasks, and a fallback. Open parts are the parts of a swarm
 question without a result, and further questions in the same message that have not been answered
 yet.
 """
@@ -55,7 +55,9 @@ _BEYOND_SEARCH = frozenset(
         State.exhausted_budget,
     )
 )
-"""If none of these is set, a plain search answered the question."""
+"""The attributes that are set by other ways of answering. If none of them is set, a plain search
+answered the question.
+"""
 _TEAM_FIELDS = (
     State.sequence_notes,
     State.further_round,
@@ -240,7 +242,7 @@ def add_offer(reply: Reply, state: State, texts: Texts, language: str) -> Reply:
 
 
 def _find_way(state: State, team: Reply, *, has_calls: bool) -> WayName:
-    """Return the way of answering that produced a result or, if none did, the one that triage
+    """Return the way of answering that produced a result or, if none did, the way that triage
     chose.
     """
     if team:

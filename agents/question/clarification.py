@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ENGLISH = "en"
 MOST_OPTIONS = 4
 _SURE_OF_LANGUAGE = 20
-"""The number of characters from which the language of a wording is checked."""
+"""Minimum number of characters of a text whose language is checked."""
 LONGEST_QUESTION = 300
 """The number of characters after which a repeated question is truncated."""
 ClarificationType = Literal["ambiguity", "scope", "context", "choice"]
@@ -68,7 +68,7 @@ _FIXED = frozenset(
 have failed.
 """
 _UNREAD = frozenset({Role.GUARDRAILS.value, Role.SEARCH.value})
-"""Stages before any passage was read, which know only that the search found no match."""
+"""Stages that run before any passage is read, and know only that the search found no match."""
 _OF_SOME_DOCUMENTS = frozenset({_Reason.OUT_OF_SCOPE, _Reason.INSUFFICIENT_CONTEXT})
 """Reasons that concern the documents that were compared with the question, which may not be all of
 them.
@@ -196,7 +196,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         )
 
     def _say_unjudged(self, text: str, reads: Reads) -> str:
-        """Return the text, with a notice if only the search decided the question."""
+        """Return the text, with a notice if the question was decided by the search alone."""
         if _choose_text(_find_reason(reads), reads) != "decline_unmatched":
             return text
         return join_sentences(text, self._texts.text("search_alone", reads.reply_language))
@@ -222,7 +222,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
             ),
         )
         if key == "ask_ambiguous" and options:
-            # The only one of these texts that states and does not ask: it may precede no list.
+            # The only one of these texts that is not a question: it may be shown without a list.
             asked = self._texts.text("ask_choice", reads.reply_language)
             fixed_text = f"{fixed_text}\n{asked}"
         return ClarifyInputs(
@@ -259,7 +259,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         return self._texts.text("question_unread", reads.reply_language, reason=reason)
 
     def _explain_refusal(self, reads: Reads) -> str:
-        """Return why no model wrote an answer, or interpreted the question."""
+        """Return why no model wrote an answer or interpreted the question."""
         if reads.asking_stage != Role.RESPONSE:
             return self._explain_failure(reads)
         why = explain_missing_answer(self._texts, reads.model_failure, reads.reply_language)
@@ -326,7 +326,9 @@ def find_fault(text: str, inputs: ClarifyInputs) -> str:
 
 
 def _choose_quoted(reads: Reads) -> str:
-    """Return the question as quoted to the person, because the canonical question is in English."""
+    """Return the question in the wording that is quoted to the user, because the canonical question
+    is in English.
+    """
     is_typed = reads.language != ENGLISH and reads.context_type != "clarification"
     return (reads.text if is_typed else "") or reads.canonical_question
 
@@ -336,7 +338,9 @@ def _find_reason(reads: Reads) -> ClarificationReason:
 
 
 def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
-    """Return the key of the fixed text; the text for a missing document names the document."""
+    """Return the key of the fixed text; the text about a missing document contains the name of the
+    document.
+    """
     if _offers_answered(reads):
         return "ask_verified"
     if reason is _Reason.MODEL_FAILED and reads.asking_stage == Role.RESPONSE:

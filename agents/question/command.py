@@ -37,7 +37,7 @@ class Reads(ReadsLanguage, BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The reply, and the changes to the stored conversation when the message ends."""
+    """The reply, and the changes to the stored conversation when the message is completed."""
 
     response: str
     remember_preferences: Preferences | None = None

@@ -277,7 +277,7 @@ def _leave_open(question: Pause | None, *, is_open: bool) -> dict[str, object]:
 def _list_changes(
     understanding: Understanding, act: ConversationAct | None, *, is_reply: bool
 ) -> dict[str, object]:
-    """Return the attributes that only some turns change."""
+    """Return the attributes that are written only for some turns."""
     changes: dict[str, object] = {}
     if is_reply:
         changes["clarification_result"] = "search_again"

@@ -81,7 +81,7 @@ class Reads(ReadsLanguage, frozen=True):
 
 class Writes(MayAsk, frozen=True):
     """The verdict. A question outside the scope is declined, and the user is asked about an unclear
-    one. Only the call of this agent states a confidence; a rule and the combined call do not.
+    one. Only this agent's own call states a confidence; rules and the combined call do not.
     """
 
     within_scope: bool
@@ -111,8 +111,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     If a combined call gave no usable verdict, this agent calls the model as well. If its own call
     gives none either, the question does not pass, and the user is asked what it is about. Without a
     model, or if none can be reached, the topic of a question is unknown, so no question is declined
-    as out of scope. It ends here only if the search found no match in the documents, or if they are
-    in other languages and there is no translation.
+    as out of scope. The question ends here only if the search found no match in the documents, or
+    if they are in other languages and there is no translation.
 
     A reply to a question from Refdesk is never declined for being short; instead, Refdesk asks
     again. A question that names a document continues if tools can read it. A question with the same
@@ -289,8 +289,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return writes.model_copy(update=changes)
 
     def _stop_unjudged(self, writes: Writes, error: str) -> Writes:
-        """Ask the user for clarification if the question would pass only because of the
-        documents.
+        """Ask the user for clarification if the question was placed in scope by the search
+        alone.
         """
         analysis = f"{writes.guardrails_analysis}; the model gave no usable verdict: {error}"
         if writes.within_scope and not writes.needs_clarification:
@@ -424,13 +424,13 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
 
 def _judges_words_alone(findings: Findings, language: str) -> bool:
-    """Return whether only words were compared, with documents in other languages."""
+    """Return whether only words were compared, and the documents are in other languages."""
     is_foreign = bool(findings.languages) and language not in findings.languages
     return is_foreign and not findings.are_calibrated
 
 
 def _list_offered(pause: Pause) -> tuple[ClarificationOption, ...]:
-    """Return the options that were offered earlier, to offer them again."""
+    """Return the options of a pause, so that they can be offered again."""
     pairs = zip(pause.options, pause.places, strict=False)
     return tuple(
         ClarificationOption(label=label, crumbs=place, is_worded=True) for label, place in pairs
@@ -497,7 +497,7 @@ def _refuse(reason: ClarificationReason, findings: Findings, analysis: str) -> W
 
 
 def _name_signs(writes: Writes, signs: tuple[str, ...]) -> Writes:
-    """Return a verdict whose analysis names the signs of an attack, for the operator."""
+    """Return a verdict whose analysis lists the signs of an attack, for the operator."""
     if not signs:
         return writes
     note = f"signs of an attempt to change how the desk works: {', '.join(signs)}"

@@ -114,8 +114,9 @@ class LangAgent(Agent[Reads, Writes]):
         return Writes(language=primary_of(self._default_language), confidence=_BY_DEFAULT)
 
     def _find_script(self, language: str, reads: Reads) -> str:
-        """Return the language of the fixed texts. Its script is that of the latest message that
-        shows one or, failing that, the one known for the person or the desk.
+        """Return the language of the fixed texts. The script is taken from the latest message that
+        shows one or, if there is none, from the person's preferred language or the default
+        language.
         """
         turns = (turn.text for turn in reversed(reads.history) if turn.speaker == "user")
         known = reads.preferences.language or read_tag(self._default_language)

@@ -42,7 +42,7 @@ def make_place(path: tuple[str, ...]) -> ClarificationOption:
 
 
 def number_places(places: Sequence[ClarificationOption]) -> tuple[str, ...]:
-    """Return locations in the form in which a prompt lists them."""
+    """Return the locations, formatted as in a prompt."""
     return tuple(f"{n}. {' > '.join(place.crumbs)}" for n, place in enumerate(places, 1))
 
 

@@ -1,6 +1,6 @@
 """Recognizes short fixed phrases: a reply to an open question, thanks, or a greeting. The phrases
-are in `replies.toml`. Only unambiguous replies are recognized, which are the text of a button and
-the number of an option. Thanks and similar phrases are recognized only if no model decides.
+are in `replies.toml`. Only unambiguous replies are recognized: the text of a button, and the number
+of an option. Thanks and similar phrases are recognized only if no model decides.
 """
 
 import re
@@ -30,7 +30,7 @@ ACTS: dict[ConversationAct, dict[str, frozenset[str]]] = {
         ConversationAct.CAPABILITIES,
     )
 }
-# Python counts combining marks (Arabic vowels, Devanagari vowel signs) as no part of a word.
+# Python does not count combining marks (Arabic vowels, Devanagari vowel signs) as word characters.
 _MARKS = "\u0300-\u036f\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0962\u0963"
 _WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
 
@@ -48,7 +48,7 @@ def normalise(text: str) -> str:
     words.
     """
     read = unicodedata.normalize("NFKC", text[:_LONGEST_REPLY]).casefold()
-    # Python writes the lower case of the Turkish capital İ as i with a dot above it.
+    # Python converts the Turkish capital İ to i followed by a combining dot.
     read = read.replace("i\N{COMBINING DOT ABOVE}", "i")
     return " ".join(_WORD.findall(read))
 
@@ -89,8 +89,8 @@ def read_act(text: str, language: str) -> tuple[ConversationAct, str] | None:
 
 
 def is_lone_number(text: str) -> bool:
-    """Return whether a turn is a single digit. Without options, there is nothing that it could
-    choose.
+    """Return whether a turn is a single digit, which has no meaning if there are no options to
+    choose from.
     """
     spoken = normalise(text)
     return len(spoken) == 1 and spoken.isdecimal()
@@ -107,7 +107,9 @@ def _find_option(text: str, options: tuple[str, ...]) -> ClarificationReply | No
 
 
 def _find_position(spoken: str, count: int) -> int | None:
-    """Return the position that a text names, if the list is long enough: "2", "the second one"."""
+    """Return the position stated in a text, such as "2" or "the second one", if the list is long
+    enough.
+    """
     said = spoken.split()
     words = [word for word in said if word not in _AROUND_A_CHOICE] or said
     if len(words) != 1 or len(said) > _CHOICE_WORDS:

@@ -56,7 +56,7 @@ EarlyResult = Literal["", "kept", "discarded"]
 NEAREST = 8
 """The number of pages, and of sections in them, that are shown to the model."""
 _LOOKED_AT = 24
-"""The number of hits from which these are selected."""
+"""The number of hits from which the pages and sections are selected."""
 LONGEST_PLACE = 300
 """The number of characters of a protected part that are shown to the model."""
 
@@ -119,8 +119,8 @@ class TranslationAgent(Agent[Reads, Writes]):
     put back byte for byte. If the model omits one of them, the text stays unchanged with confidence
     0, and `translation_error` states the reason.
 
-    If it is configured, a single `combined` call also returns essence and scope, which are stored
-    in `understanding`. Before this call, the index is searched, so that the model receives the
+    If configured, a single `combined` call also returns essence and scope, which are stored in
+    `understanding`. Before this call, the index is searched, so that the model receives the
     locations that are most similar to the turn, and the signs of an attack, if there are any.
     Without a combined call, the agent asks only for the translation. If no model answers, the text
     is used as typed.

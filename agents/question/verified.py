@@ -15,8 +15,8 @@ from llm.port import Model
 from llm.tasks.question import LONGEST_ANSWER, MATCH_VERIFIED, AnsweredQuestion, MatchVerifiedInputs
 
 FindVerified = Callable[[Sequence[str], Sequence[str], Run], Awaitable[Sequence[VerifiedAnswer]]]
-"""Returns the verified answers that a person in these groups may read, sorted by the similarity of
-their questions to some texts. The vectors are paid for by the run.
+"""Returns the verified answers that a person in the given groups may read, sorted by the similarity
+of their questions to the given texts. The run pays for the vectors.
 """
 
 
@@ -62,7 +62,7 @@ async def match_verified(
     if same is not None:
         return VerifiedMatch(same)
     if chosen or model is None:
-        # The user has already chosen when asked before.
+        # The user has already chosen an option.
         return NOTHING if asked.pause is not None else VerifiedMatch(candidates=tuple(answers))
     return await _ask_model(asked, answers, model, run)
 

@@ -3,8 +3,7 @@ r"""Checks whether the citations of an answer exist and support it.
 An answer is Markdown that cites with `[1]` and a list of sources, with `\cite{id}`, or with links.
 The list begins with a line such as "Sources" and has one line per source: `[1] Title`, `1. Title`
 or `- [1] [Title](address)`, optionally followed by a line with the address. Footnotes (`[^1]`) and
-definitions (`[1]: address`) can be anywhere in the text. What cannot be proven without a model is
-judged by one.
+definitions (`[1]: address`) can be anywhere in the text. A model judges what rules cannot prove.
 """
 
 import re
@@ -53,8 +52,8 @@ class CitedClaim:
     """A sentence with one of its citations.
 
     `label` is the citation as written. `names` contains the texts that identify its source: the id,
-    or the title and address from the list of sources. It is empty if the number is missing from the
-    list.
+    or the title and address from the list of sources. `names` is empty if the citation number is
+    not in the list.
     """
 
     claim: str
@@ -78,8 +77,8 @@ class ReadAnswer:
 class CitablePassage:
     """A passage that can be cited, with the names by which a citation may refer to it.
 
-    `names` are exact: IDs, titles, and addresses. The name of a whole document applies to each of
-    its passages.
+    `names` must match exactly: IDs, titles, and URLs. The name of a whole document applies to each
+    of its passages.
     """
 
     passage_id: str
@@ -90,8 +89,8 @@ class CitablePassage:
 
 
 class AuditedCitation(BaseModel, frozen=True):
-    """A checked citation; `problems` contains sentences for people, and is empty for a correct
-    citation.
+    """A checked citation. `problems` contains human-readable descriptions of what is wrong; it is
+    empty if the citation is correct.
 
     `says` is a model's judgement, or `unjudged` if the citation was checked only by rules.
     """
@@ -142,7 +141,7 @@ class CitationAudit(BaseModel, frozen=True):
 
 
 def read_citations(text: str) -> ReadAnswer:
-    """Return the citations in an answer; code contains none."""
+    """Return the citations in an answer, ignoring code."""
     body, listed = _split_sources(text)
     body = _read_definitions(body, listed)
     claims: list[CitedClaim] = []
@@ -347,7 +346,7 @@ def _read_unit(
 
 
 def _stands_alone(text: str) -> bool:
-    """Return whether a text consists only of citations, which then belong to the sentence before
+    """Return whether the text consists only of citations, which then belong to the sentence before
     it.
     """
     return not _LETTERS.search(_LINK.sub("", _CITE.sub("", without_citations(text))))
@@ -386,7 +385,9 @@ def _read_entries(lines: Sequence[str]) -> dict[int, tuple[str, ...]]:
 
 
 def _list_names(text: str) -> tuple[str, ...]:
-    """Return the label and the target of a link, or the text, both in full and up to a dash."""
+    """Return the label and the target of a link or, if the text is not a link, the whole text and
+    the parts before and after its first dash or comma.
+    """
     link = _LINK.search(text)
     names = (link[1], link[2]) if link is not None else (text, *_DASH.split(text, maxsplit=1))
     cleaned = (name.strip().strip("*_<>").strip() for name in names)

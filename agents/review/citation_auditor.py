@@ -35,20 +35,22 @@ from llm.tasks.review import (
 )
 
 _MOST_STATEMENTS = 60
-"""A model compares this many citations with their sources; the rules check all of them."""
+"""Maximum number of citations that a model compares with their sources; the rules check all
+citations.
+"""
 _MOST_SUMMARY = 5
 _LONGEST = 4_000
 
 
 class Reads(LoopReads, frozen=True):
-    """The documents and the verdicts, and the tool loop so far."""
+    """The documents, the verdicts, and the tool calls made so far."""
 
     extracted: Extracted | None = None
     verdicts: StoredVerdicts | None = None
 
 
 class Writes(LoopWrites, frozen=True):
-    """The audit, or tool calls that precede it."""
+    """The audit, or tool calls to make first."""
 
     citation_audit: FindingList | None = None
 
@@ -138,7 +140,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
         return audited
 
     async def _compare_places(self, reads: Reads) -> list[AuditedCitation]:
-        """Return whether each piece of evidence is at its location word for word."""
+        """Return, for each piece of evidence, whether it occurs verbatim at its location."""
         if reads.verdicts is None:
             return []
         review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)

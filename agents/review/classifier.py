@@ -19,20 +19,20 @@ from llm.tasks.review import CLASSIFIER, ClassifiedDocument, ClassifierInputs, T
 _PART_CHARACTERS = 12_000
 _CALL_CHARACTERS, _CALL_PARTS = 24_000, 8
 _MOST_PARTS = 32
-"""Maximum number of parts that are read, for all documents together."""
+"""Maximum number of parts that are read, across all documents."""
 _MOST_DOCUMENTS = 8
 _COMPLEXITIES = ("low", "medium", "high")
 _SENSITIVITIES = ("public", "internal", "personal", "confidential", "special categories")
 
 
 class Reads(LoopReads, frozen=True):
-    """The documents of the review, and the tool loop so far."""
+    """The documents of the review, and the tool calls made so far."""
 
     extracted: Extracted | None = None
 
 
 class Writes(LoopWrites, frozen=True):
-    """The classes of each document, or tool calls that precede them."""
+    """The classes of each document, or tool calls to make first."""
 
     classification: tuple[dict[str, JsonValue], ...] = ()
 
@@ -42,7 +42,7 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
     passages found.
 
     If a document was read only in part, the result states the share that was read. Documents beyond
-    the eighth are named in an entry of `errors`. Without a model, only the language is known, as
+    the eighth are listed in an entry of `errors`. Without a model, only the language is known, as
     detected by the index.
     """
 
@@ -117,7 +117,7 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a document, and the total number of its parts."""
+    """A part of a document, and the number of parts in the document."""
 
     document: WholeDocument
     number: int
@@ -169,10 +169,10 @@ def _match(
 
 
 def _merge(own: Sequence[ClassifiedDocument], share: float) -> dict[str, JsonValue]:
-    """Return the classes of a document, based on those of its parts.
+    """Return the classes of a document, based on the classes of its parts.
 
-    The type and the domain are those of its beginning. The complexity and the sensitivity are the
-    highest ones of any part.
+    The type and the domain are those of the first part. The complexity and the sensitivity are the
+    highest of any part.
     """
     joined = own[0].model_copy(
         update={

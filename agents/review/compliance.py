@@ -101,8 +101,8 @@ class Reads(LoopReads, frozen=True):
     stored_parts: dict[str, StoredPart] = Field({})
 
     def has_result(self, part: PartPlan) -> bool:
-        """Return whether a part has a result, which it does not if it failed or did not finish in
-        time.
+        """Return whether a part has a result; a part that failed or did not finish in time has
+        none.
         """
         stored = self.stored_parts.get(part.key)
         return stored is not None and not stored.failure
@@ -153,7 +153,9 @@ class _Material:
         return self.law_languages.get(rule.place.document_id, "en")
 
     def find_closest(self, rule: Requirement, most: int) -> tuple[RulePassage, ...]:
-        """Return the passages closest to a requirement, to its fulfilment, and to its violation."""
+        """Return the passages closest to a requirement, and to the wordings that fulfil or violate
+        it.
+        """
         # The statement is in the reader's language, the quotation in that of the law. The article
         # number is not used: the clause with that number is about something else.
         heading = (word for heading in rule.place.heading_path for word in heading.split())
@@ -505,8 +507,8 @@ def _plan_rules(material: _Material) -> tuple[PartPlan, ...]:
 
 
 def _divide(sizes: Sequence[int], longest: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield the ends of groups. If there are many items, the groups are larger, so that they fit
-    into one scatter.
+    """Yield the first and the last index of each group. If there are many items, the groups are
+    larger, so that all of them fit into one scatter.
     """
     return divide_sizes(
         sizes,

@@ -37,7 +37,7 @@ from tools.passages import describe_place
 _DEFAULT_K, _MOST_K = 6, 10
 _MOST_CANDIDATES = 40
 _MOST_NAMED = 160
-"""Beyond this number, a law with one file per article is named as a whole."""
+"""Maximum number of documents named by the question that are shown to the model."""
 _MOST_READ = 12
 """The number of documents whose beginning is shown, so that a law can be distinguished from a
 contract.
@@ -53,14 +53,14 @@ _SHORTEST_TITLE = 30
 
 
 class Reads(LoopReads, frozen=True):
-    """The question, the documents that the request names, and the tool loop so far."""
+    """The question, the documents that the request names, and the tool calls made so far."""
 
     triage: Triage = NO_TRIAGE
     review: ReviewScope | None = None
 
 
 class Writes(LoopWrites, frozen=True):
-    """The results, or tool calls that find more."""
+    """The results, or tool calls to make first."""
 
     extracted: Extracted | None = None
 
@@ -201,7 +201,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
         )
 
     async def _take(self, scope: ReviewScope, groups: Sequence[str]) -> Extracted:
-        """Return the existing documents in a scope; a note names each one that does not exist."""
+        """Return the existing documents in a scope; a note lists each one that does not exist."""
         wanted = (*scope.documents, *scope.against)
         read = {
             document.listed.id: document

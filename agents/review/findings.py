@@ -147,8 +147,8 @@ def describe_review(
 def describe_closest(
     extraction: Extraction, review: ReviewResult, *, law: str, document: str, language: str
 ) -> tuple[Finding, ...]:
-    """Return that no model is in use, and the first units of the law, each with its closest
-    passage.
+    """Return a statement that no model is in use, and the first units of the law, each with its
+    closest passage.
     """
     texts = load_finding_texts(language)
     known = {requirement.id: requirement for requirement in extraction.requirements}
@@ -211,7 +211,9 @@ def describe_notes(notes: Iterable[str], language: str) -> Iterator[Finding]:
 
 
 def list_errors(errors: Iterable[SpecialistError]) -> list[str]:
-    """Return the errors as text; among errors that differ only in their IDs, only the first."""
+    """Return the errors as text; of errors that differ only in their IDs, only the first is
+    included.
+    """
     known: dict[tuple[str, str], str] = {}
     for error in errors:
         known.setdefault((error.specialist, error.text), str(error))
@@ -219,7 +221,7 @@ def list_errors(errors: Iterable[SpecialistError]) -> list[str]:
 
 
 def quote(text: str) -> str:
-    """Return a text on one line, shortened, and without a final full stop."""
+    """Return the text on one line, shortened, and without a final full stop."""
     return _shorten(text, _LONGEST)
 
 
@@ -333,8 +335,8 @@ def _describe_met(
 
 
 def _name_place(place: TextPlace, title: str) -> str:
-    """Return the headings of a location, starting with the last one that has a number, which is
-    that of its article.
+    """Return the headings of a location, starting with the last numbered heading, which is the
+    heading of the article.
 
     If no heading has a number, returns the last heading; if there are no headings, the title of the
     document.

@@ -40,7 +40,7 @@ _BATCH_CHARACTERS, _BATCH_ITEMS = 24_000, 60
 
 
 class Reads(LoopReads, frozen=True):
-    """The checklist, its verdicts, the documents, the audit, and the tool loop so far."""
+    """The checklist, its verdicts, the documents, the audit, and the tool calls made so far."""
 
     extracted: Extracted | None = None
     checklist: StoredChecklist | None = None
@@ -49,7 +49,7 @@ class Reads(LoopReads, frozen=True):
 
 
 class Writes(LoopWrites, frozen=True):
-    """The gaps, or tool calls that precede them."""
+    """The gaps, or tool calls to make first."""
 
     gaps: FindingList | None = None
 
@@ -63,7 +63,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
     batches.
 
     Without a model, the list is empty and the report states that gaps were not searched for. If the
-    model fails for all batches, there is no list, because an empty one would claim that there are
+    model fails for all batches, there is no list, because an empty list would claim that there are
     no gaps.
     """
 
@@ -83,7 +83,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
             text = "no gaps were collected, because the output of compliance is missing"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         if self.toolbox.is_offline:
-            # The report states that nobody searched for them.
+            # The report states that they were not searched for.
             return Wrote(Writes(gaps=FindingList(items=0)))
         extraction = await self.toolbox.load(reads.checklist.reference, Extraction)
         review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)

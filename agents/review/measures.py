@@ -26,7 +26,7 @@ _SENTENCE_ENDS = (". ", "; ", "\n")
 _MOST = 40
 _MOST_LINES = 12
 COUNT = "count of"
-"""The prefix for families of things that are counted, such as subcontractors."""
+"""The prefix for families of counted items, such as subcontractors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class _Token:
 
 
 def list_measures(text: str, language: str = "en") -> tuple[Measure, ...]:
-    """Return the numbers in a text with their units, in order; numbers without a unit are
+    """Return the numbers in the text with their units, in order; numbers without a unit are
     omitted.
     """
     tokens = [_Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
@@ -98,7 +98,7 @@ def compare_measures(
 
 
 def list_numbers(text: str) -> frozenset[Decimal]:
-    """Return the values of all numbers in a text, written in digits or in words."""
+    """Return the values of all numbers in the text, written in digits or in words."""
     tokens = [_Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
     values = set()
     at = 0

@@ -58,15 +58,15 @@ LONGEST_UNIT = 6_000
 PART_CHARACTERS = 6_000
 PART_ITEMS = 12
 MOST_PARTS = 200
-"""Maximum number of parts in a scatter; larger documents have larger parts."""
+"""Maximum number of parts in a scatter; larger documents are split into larger parts."""
 _KEY = 60
 _PAGE = re.compile(r"page=(\d{1,6})")
 _SHOWN_TITLES = 3
 _LONGEST_TITLE = 120
 _MOST_TITLE_WORDS = 8
 _MOST_TITLES = 2
-"""Maximum number of titles directly above each other, such as those of a chapter and its first
-clause.
+"""Maximum number of titles directly above each other, such as the titles of a chapter and of its
+first clause.
 """
 _SENTENCE_ENDS = (".", "!", "?", ";", ":")
 
@@ -129,7 +129,7 @@ class PassageSearch:
     def find(
         self, text: str, language: str, most: int, heading: str = ""
     ) -> tuple[RulePassage, ...]:
-        """Return the passages closest to a text, best first; passages that share no word with it
+        """Return the passages closest to the text, best first; passages that share no word with it
         are omitted.
 
         Words in the `heading` above the text describe its subject and therefore have a higher
@@ -196,7 +196,7 @@ class DocumentUnits:
 
 
 def split_segments(text: str) -> tuple[RuleSegment, ...]:
-    """Return the sentences and items of a text in order, without the surrounding spaces."""
+    """Return the sentences and items of the text in order, without the surrounding spaces."""
     segments: list[RuleSegment] = []
     lead: tuple[int, int] | None = None
     for start, end, begins in _list_pieces(text):
@@ -218,7 +218,7 @@ def count_mark(text: str) -> int:
 
 
 def find_words(text: str, quotation: str) -> tuple[int, int] | None:
-    """Return the position of a quotation in a text; spaces, typographic quotes, and case may
+    """Return the position of a quotation in the text; spaces, typographic quotes, and case may
     differ.
     """
     wanted = _fold(quotation)[0].strip()
@@ -281,7 +281,7 @@ def cut_document(document: WholeDocument) -> DocumentUnits:
 
 
 def cut_text_at_sentences(text: str, longest: int = LONGEST_UNIT) -> Iterator[str]:
-    """Yield pieces of a text, of at most `longest` characters if the sentences allow it.
+    """Yield pieces of the text, of at most `longest` characters if the sentences allow it.
 
     A list item stays with the sentence that introduces it if both fit, and a title with the text
     below it.
@@ -325,7 +325,7 @@ def plan_parts(documents: Sequence[DocumentUnits]) -> tuple[PartPlan, ...]:
 
 
 def list_units(documents: Sequence[DocumentUnits]) -> tuple[RuleUnit, ...]:
-    """Return the units of the documents in a part, in the numbering of `PartPlan`."""
+    """Return the units of the documents in a part, numbered as in `PartPlan`."""
     return tuple(unit for document in documents for unit in document.units)
 
 
@@ -409,7 +409,7 @@ def _trim(text: str, start: int, end: int, begins: str) -> Iterator[tuple[int, i
 
 
 def _fold(text: str) -> tuple[str, list[int]]:
-    """Return a text normalized for comparison, and the original position of each of its
+    """Return the text normalized for comparison, and the original position of each of its
     characters.
     """
     signs: list[str] = []

@@ -150,7 +150,8 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
     async def _write(
         self, reads: Reads, inputs: ReportInputs
     ) -> tuple[ReportGeneratorOutput, tuple[SpecialistError, ...]]:
-        """Return the texts that the model wrote about the findings, or None without a model.
+        """Return the texts that the model wrote about the findings, which are empty without a
+        model, and the errors.
 
         The summary is taken from the first batch, which contains the most serious findings.
         """
@@ -266,7 +267,7 @@ def _describe_sections(
 def _limit_by_verdicts(
     name: str, section: ReportedSection, sections: Mapping[str, ReportedSection]
 ) -> ReportedSection:
-    """Return a section; if it is empty because verdicts are missing, its state is that of the
+    """Return a section. If it is empty because verdicts are missing, it gets the state of the
     verdicts.
     """
     findings = sections["findings"]

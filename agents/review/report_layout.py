@@ -72,7 +72,9 @@ class _Layout:
         )
 
     def _print_confidence(self) -> str:
-        """Return the overall confidence of the verdicts, or that it was not measured."""
+        """Return the overall confidence of the verdicts, or a statement that it was not
+        measured.
+        """
         value = self._report.confidence
         if value is None:
             return self.say("overall_unmeasured")
@@ -250,7 +252,7 @@ class _Layout:
         rows = [tuple(ReportText(self.say(head)) for head in heads)]
         for requirement in ranked:
             risk = requirement.risk
-            assert risk is not None  # noqa: S101 - chosen so
+            assert risk is not None  # noqa: S101 - guaranteed by the selection
             values = (
                 str(requirement.number), self._name("category", risk.category), str(risk.severity),
                 str(risk.likelihood), str(risk.score), risk.reason,
@@ -379,7 +381,9 @@ def find_duty_words(text: str, language: str) -> Iterator[tuple[int, int]]:
 
 
 def lay_out(report: ReviewReport) -> PrintedReport:
-    """Return the layout of a report in its language, or in English if there are no texts in it."""
+    """Return the layout of a report in its language, or in English if that language has no
+    texts.
+    """
     layout = _Layout(report)
     return PrintedReport(
         title=report.title,
@@ -398,7 +402,7 @@ def lay_out(report: ReviewReport) -> PrintedReport:
 
 
 def load_texts(language: str) -> Mapping[str, str]:
-    """Return the fixed texts in a language, or in English if there are none."""
+    """Return the fixed texts in a language, or in English if that language has none."""
     tables = _load()
     return {**tables["en"], **tables.get(language, {})}
 

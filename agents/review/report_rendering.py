@@ -62,7 +62,7 @@ _MARGIN = 56.0
 
 
 class MissingPdfLibraryError(ReviewError):
-    """`reportlab` is not installed; the message names the extra."""
+    """`reportlab` is not installed; the message states which extra to install."""
 
 
 class _Writer:
@@ -297,7 +297,7 @@ def _render_items(items: Sequence[ReportText], base: Base) -> str:
 
 
 def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
-    # On a narrow screen the table scrolls, also by keys, and not the page.
+    # On a narrow screen, the table scrolls instead of the page, also with the keyboard.
     yield '<div class="table" tabindex="0"><table>'
     for number, row in enumerate(table.rows):
         opening, closing = ('<th scope="col">', "</th>") if number == 0 else ("<td>", "</td>")

@@ -11,7 +11,7 @@ Severity = Literal["mandatory", "recommended", "optional", "unjudged"]
 
 
 class ReviewError(Exception):
-    """The root of the review errors; its message is for people."""
+    """The root of the review errors; the message is human-readable."""
 
 
 class ReportFormatError(ReviewError):
@@ -97,7 +97,7 @@ class Extraction(BaseModel, frozen=True):
 
     @property
     def rules(self) -> tuple[Requirement, ...]:
-        """The requirements that a document can fulfil, which are all except definitions."""
+        """The requirements that a document can fulfil: all except definitions."""
         return tuple(
             requirement for requirement in self.requirements if not requirement.is_definition
         )

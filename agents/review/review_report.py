@@ -353,7 +353,7 @@ def clean_quotation(text: str) -> str:
 
 
 def break_addresses(text: str) -> str:
-    """Return a text with defanged addresses (`example[.]com`), so that viewers do not turn them
+    """Return the text with defanged addresses (`example[.]com`), so that viewers do not turn them
     into links.
     """
     parts, end = [], 0

@@ -33,21 +33,21 @@ _MOST_SUMMARY = 5
 
 
 class Reads(LoopReads, frozen=True):
-    """The checklist with its verdicts, and the tool loop so far."""
+    """The checklist with its verdicts, and the tool calls made so far."""
 
     checklist: StoredChecklist | None = None
     verdicts: StoredVerdicts | None = None
 
 
 class Writes(LoopWrites, frozen=True):
-    """The ranked risks, or tool calls that precede them."""
+    """The ranked risks, or tool calls to make first."""
 
     risks: FindingList | None = None
 
 
 class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
-    """Ranks findings. Findings omitted by the model have no risk, which an entry of `errors`
-    reports.
+    """Ranks findings. A finding that the model omitted has no risk, and is reported in an entry of
+    `errors`.
     """
 
     role = Role.RISK_VERIFIER
@@ -85,7 +85,7 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
         if (asked := given.calls) is not None:
             return Wrote(Writes(**asked.as_writes()))
         if not given.outputs:
-            # No list of risks instead of an empty one, which would claim that there are no risks.
+            # None instead of an empty list, which would claim that there are no risks.
             return Wrote(Writes(errors=given.errors))
         own = {risk.requirement_id: risk for output in given.outputs for risk in output.risks}
         risks = [

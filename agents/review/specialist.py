@@ -61,8 +61,8 @@ _UNAVAILABLE = "a model is not available for some time"
 _BATCHES_AT_ONCE = 4
 _MOST_CALLS_WITHOUT_OUTPUT = 6
 """Number of further calls after which a model that has answered no part of a batch is not called
-again. Halves and quarters have then been tried, so it refuses everything, or there is a problematic
-text in each quarter.
+again. By then, halves and quarters have been tried, so the model refuses everything, or each
+quarter contains a problematic text.
 """
 _MOST_FURTHER_CALLS = 24
 """Maximum number of further calls for a batch of which some parts were answered. Two failing items
@@ -424,7 +424,7 @@ class Toolbox:
         step = await dialogue.take_step(self.model, self.run)
         if step.end is None:
             fresh = list(step.message.calls)
-            # The message stays as the model wrote it: a vendor reads its own calls again.
+            # The message is not changed, because the vendor receives its own calls again.
             expanded, errors = (
                 (fresh, ()) if dialogue.messages else await self._expand(fresh, inputs)
             )
@@ -523,11 +523,13 @@ class SpecialistAgent(Agent[R, W]):
 
     @abstractmethod
     async def examine(self, reads: R) -> Wrote[W]:
-        """Return the result of the specialist, as far as the model is currently available."""
+        """Return the result of the specialist; it is incomplete if the model is unavailable."""
 
 
 def _halve(inputs: I, by: str) -> tuple[I, ...]:
-    """Return inputs with each half of the items in a field, or nothing for fewer than two items."""
+    """Return the inputs with the first and with the second half of the items in a field, or an
+    empty tuple if there are fewer than two items.
+    """
     items = getattr(inputs, by)
     middle = len(items) // 2
     if not middle:

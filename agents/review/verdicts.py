@@ -221,7 +221,9 @@ def compress_output(value: JsonValue, longest: int = LONGEST) -> JsonValue:
 
 
 def shorten_middle(text: str, longest: int = LONGEST) -> str:
-    """Return a text of about `longest` characters: its first 60 %, a marker, and its last 35 %."""
+    """Return the text shortened to about `longest` characters: its first 60 %, a marker, and its
+    last 35 %.
+    """
     if len(text) <= longest:
         return text
     head, tail = int(longest * _FIRST_SHARE), int(longest * _LAST_SHARE)

@@ -1,3 +1,3 @@
-"""The way of answering `search`: one search, one answer, and one judgement, each repeated within
-limits.
+"""The way of answering `search`: a search, an answer, and a judgement, each of which can be
+repeated within limits.
 """

@@ -15,8 +15,9 @@ from envelope.role import Role
 from envelope.sources import SearchResult, SourceReference
 
 READ_AGAIN = 5
-"""The best sources of the first search, which a writer reads once more with those of the second: a
-rule may stand in one, its consequence in another."""
+"""The number of best sources of the first search that the writer reads again together with the
+results of a further search, because a rule and its consequence may be in different sources.
+"""
 
 
 class Reads(BaseModel, frozen=True):

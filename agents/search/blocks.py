@@ -1,4 +1,4 @@
-"""Divides a text into its blocks (paragraphs, lists, tables, and code) with their positions."""
+"""Divides text into blocks (paragraphs, lists, tables, and code) with their positions."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ class TextBlock:
 
 
 def split_blocks(text: str) -> list[TextBlock]:
-    """Return the blocks of a text in order."""
+    """Return the blocks of the text in order."""
     lines = text.split("\n")
     starts = [0]
     for line in lines:

@@ -20,11 +20,11 @@ from knowledge.index.terms import terms
 from llm.tasks.search import JudgedSource
 
 LEADING = 5
-"""The first sources in the prompt, which the judge always reads. They probably answer the question,
-even if the answer omits something or is in a different language.
+"""The number of sources at the beginning of the prompt that the judge always reads. They probably
+answer the question, even if the answer omits something or is in a different language.
 """
 CANDIDATES = 3
-"""The number of sources, for each sentence, that have the most in common with it."""
+"""The number of sources with the most in common with a sentence that the judge reads for it."""
 
 
 def select_sources(answer: CheckedAnswer) -> tuple[JudgedSource, ...]:

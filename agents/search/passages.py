@@ -364,7 +364,7 @@ def _show(
 
 
 def _make_gap(text: str, shown_to: int | None, start: int) -> list[tuple[bool, str]]:
-    """Return the sign for text omitted between two parts, or an empty list if nothing was
+    """Return the marker for text omitted between two parts, or an empty list if nothing was
     omitted.
     """
     if shown_to is None or not text[shown_to:start].strip():
@@ -405,7 +405,7 @@ def _is_meant(block: TextBlock, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _join_units(text: str, units: Sequence[tuple[int, int]]) -> str:
-    """Return the units of a block unchanged, with a sign where other units are omitted."""
+    """Return the units of a block unchanged, with a marker where other units are omitted."""
     parts = [text[slice(*units[0])]]
     for before, (start, end) in pairwise(units):
         between = text[before[1] : start]

@@ -60,7 +60,7 @@ from llm.tasks.search import JUDGE, JudgeInputs, JudgeOutput, PromptPassage
 ACCURACY_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 LEAST_ACCURACY, LEAST_COMPLETENESS = 0.6, 0.3
 """At the first attempt, an approval below one of these values is not accepted. An approval below
-the second one is accepted if the writer named what is missing.
+the second value is accepted if the writer stated what is missing.
 """
 CONFIDENT = 0.5
 """If the writer's confidence is below this value, the answer is considered doubtful."""
@@ -324,8 +324,8 @@ def _read(reads: Reads) -> tuple[CheckedAnswer, tuple[Fault, ...]]:
 
 
 def _number_as_written(answer: CheckedAnswer) -> str:
-    """Return the answer with the numbers that its writer used: the judge's words about "source 3"
-    mean the same source to both.
+    """Return the answer with the source numbers that its writer used, so that "source 3" in the
+    judge's text means the same source to both.
     """
     cited = references_by_number(answer.used, answer.references)
     numbers = {number: reference.number for number, reference in cited.items()}

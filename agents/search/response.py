@@ -51,7 +51,7 @@ _REASONS = {
 MEANWHILE = "meanwhile"
 """The reason key of passages that are shown until the model begins to write."""
 LAST_WRITING = 1_000
-"""The number of passages that replace a text that a model has begun to write."""
+"""The value of `writing` for a draft with passages that replace a text begun by a model."""
 SILENCE_SECONDS = 2.5
 """How long a model may be silent before the passages are shown. Including the preceding calls,
 which may take a quarter of a call's time, a person waits at most about ten seconds for the first
@@ -65,7 +65,7 @@ _NO_SEARCH = SearchStats(
     answerability=0.0,
     milliseconds=0.0,
 )
-"""Of a way that searches with tools."""
+"""The statistics for a way of answering that searches with tools."""
 
 
 class Reads(ReadsLanguage, frozen=True):
@@ -398,7 +398,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     def _make_answer(self, kept: _CitedText, reads: Reads) -> _OutgoingAnswer:
         references, context = reads.source_references, reads.search_context
         used, typed = _select_used(kept.cited.order, references), _list_typed(reads)
-        # Links that only a source allows which is not cited any more are removed, too.
+        # Links that are allowed only by a source that is no longer cited are removed as well.
         cited = references_of(used, references)
         safe = keep_links(kept.cited.text, collect_allowed(cited, context, typed, references))
         return _OutgoingAnswer(

@@ -167,7 +167,7 @@ class SearchAgent(Agent[Reads, Writes]):
         findings = await self._search_question(reads, self._request(reads))
         asked = _find_asked_language(reads)
         if findings.quality == "poor" and asked != reads.language:
-            # Nothing was found in the wanted language, so the question is searched in its own.
+            # Nothing was found in the requested language: search in the language of the question.
             again = reads.model_copy(update={"language": asked})
             findings = await self._searcher.search(self._request(again))
         return findings
@@ -347,7 +347,7 @@ def _continue(writes: Writes, reads: Reads, *, is_larger: bool) -> Writes:
     corrected, the model writes again; otherwise, the question ends.
     """
     if not reads.searches_again:
-        # The earlier answer was written from these sources: they suffice for another attempt.
+        # The earlier answer was written from these sources, so they suffice for another attempt.
         quality = "good" if writes.search_quality == "poor" else writes.search_quality
         return writes.model_copy(update={"search_quality": quality})
     asks = not is_larger

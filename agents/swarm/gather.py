@@ -194,7 +194,7 @@ def _list_asked(pause: Pause) -> tuple[AskedFact, ...]:
 
 
 def _may_ask(question: TypedQuestion, given: str) -> bool:
-    """Return whether this may be asked; if not, the worker begins without the fact."""
+    """Return whether this question may be asked; if not, the worker begins without the fact."""
     field = question.field
     name = field.name.replace("_", " ")
     words = "\n".join((name, question.text, *field.choices, *question.suggestions))

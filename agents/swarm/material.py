@@ -79,9 +79,7 @@ class WrittenFinding(BaseModel, frozen=True, extra="ignore"):
 
 
 class SwarmMaterial(BaseModel, frozen=True, extra="ignore"):
-    """All findings in the order of the plan; `left_out` counts passages for which there was no
-    room.
-    """
+    """All findings in the order of the plan; `left_out` counts passages that did not fit."""
 
     sources: tuple[NumberedSource, ...]
     findings: tuple[WrittenFinding, ...]
@@ -94,7 +92,9 @@ def make_table(
     cells: Mapping[tuple[str, str], str],
     unread: Mapping[str, str] = MappingProxyType({}),
 ) -> ItemTable:
-    """Return the table of these items and criteria; cells for other ones are omitted."""
+    """Return the table of these items and criteria; cells for other items or criteria are
+    omitted.
+    """
     folded = {(_fold(item), _fold(one)): text for (item, one), text in cells.items()}
     return ItemTable(tuple(items), tuple(criteria), folded, dict(unread))
 
@@ -183,7 +183,7 @@ def gather_material(
 
 
 def cite_by_number(text: str, numbers: Mapping[str, int]) -> str:
-    """Return a text in which ids of passages are replaced with their numbers; ids without a number
+    """Return the text with the ids of passages replaced with their numbers; ids without a number
     are removed.
     """
 

@@ -179,7 +179,7 @@ class PlanAgent(Agent[Reads, Writes]):
                 return Wrote(Writes(routing=routing, plan_step=PlanStep.SEARCH))
             plan, output = await self._plan(reads, inputs, given.output)
         except ModelUnavailable as error:
-            # Only a stated wait: without one, a single search can ask the same model sooner.
+            # Only for a stated time: otherwise, a single search can call the same model sooner.
             reason, seconds = f"{error.reason}: {error}", error.retry_after_seconds
             return GaveUp(reason) if seconds is None else RetryAfter(seconds, reason)
         except (ModelError, SwarmError) as error:
@@ -192,8 +192,8 @@ class PlanAgent(Agent[Reads, Writes]):
     def _repeat_failed(self, reads: Reads, before: SwarmPlan) -> Writes | None:
         """Return the plan with new workers for those that failed, or None if none failed.
 
-        Each of them has used up its retries, so they are repeated only if an answer was not good
-        enough.
+        Failed workers have used up their retries, so they are repeated only if an answer was not
+        good enough.
         """
         outputs = read_ends(reads.worker_outputs, reads.task_ledger, before)
         plan, repeated = repeat_failed(before, outputs)

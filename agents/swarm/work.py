@@ -315,9 +315,7 @@ def _list_answers(
     results: Mapping[str, ToolResult],
     answers: Mapping[str, JsonValue],
 ) -> dict[str, ToolResult]:
-    """Return a result for each question to the user; an answer that never came is a result as
-    well.
-    """
+    """Return a result for each question to the user; a missing answer also gets a result."""
     by_call = {}
     for message in messages:
         for use in message.calls:

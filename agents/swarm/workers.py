@@ -94,7 +94,7 @@ class WorkerOutput(BaseModel, frozen=True, extra="ignore"):
 
     @property
     def is_usable(self) -> bool:
-        """Whether the output is useful for its part, because something was found or done."""
+        """Whether the output is useful, because something was found or done."""
         return self.status is WorkerStatus.DONE and bool(self.passages or self.effects)
 
 
@@ -178,7 +178,7 @@ def write_output(
     safe = [passage for passage in found_passages if not is_order_to_assistant(passage.text)]
     ranked = safe
     if worker.subject and not text:
-        # No model has read them: an item that none of them names counts as not found.
+        # No model has read the passages: an item that none of them names counts as not found.
         is_named = any(names_subject(worker.subject, passage) for passage in safe)
         ranked = rank_by_subject(safe, worker.subject) if is_named else []
     ranked = sorted(ranked, key=lambda one: f"[{one.citation.chunk_id}]" not in text)

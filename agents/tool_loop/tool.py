@@ -39,7 +39,7 @@ MOST_QUOTED_CHARACTERS = 12_000
 _ARGUMENT_CHARACTERS = 300
 _SHOWN_ARGUMENTS = 800
 _PLANNER = "reason"
-"""The caller of a call that names none, which is the tool loop."""
+"""The caller of a call that does not name one: the tool loop."""
 
 
 class Reads(ReadsLanguage, BaseModel, frozen=True):
@@ -64,8 +64,8 @@ class ToolAgent(Agent[Reads, Writes]):
     approval.
 
     For a dangerous tool, the user is asked once, and the approval applies to this tool and these
-    arguments. A specialist's call runs only if its profile allows the tool; other tools do not
-    exist for it.
+    arguments. A specialist's call runs only if its profile allows the tool; other tools are treated
+    as nonexistent.
     """
 
     role = Role.TOOL
@@ -202,7 +202,7 @@ def write_exactly(value: JsonValue, longest: int) -> str | None:
 
 
 def is_shown_unchanged(text: str) -> bool:
-    """Return whether a reply shows a text unchanged."""
+    """Return whether a reply shows the text unchanged."""
     return plain_line(text) == text and keep_links(text, allow(())).text == text
 
 

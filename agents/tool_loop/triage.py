@@ -36,8 +36,8 @@ USUAL_SEQUENCES: dict[QueryType, tuple[SpecialistName, ...]] = {
 """The default sequence of specialists for each type of question."""
 _REPORTED_KINDS = frozenset({QueryType.RISK, QueryType.REPORTING})
 _REPORTED = frozenset({_S.RISK_VERIFIER, _S.GAP_SYNTHESIZER})
-"""Types of questions, and specialists, that have too many findings for an answer, so that they end
-with the report.
+"""The types of questions, and the specialists, that have too many findings for an answer, so that
+the sequence ends with the report.
 """
 REVIEW_BY_REQUEST = (
     "no model is in use: a document and a rule that a question names are put side by side by the "
@@ -161,7 +161,7 @@ class TriageAgent(Agent[Reads, Writes]):
         return Wrote(await self._ask(triage, reads))
 
     async def _choose_without_model(self, reads: Reads) -> Writes:
-        """Return the way according to the form of the question.
+        """Choose the way of answering based on the form of the question.
 
         If it names a document and a rule, a review of them is planned as well: the flow of reviews
         starts it, and the other flows explain how to request it.
@@ -237,8 +237,8 @@ def _choose_by_form(question: str) -> Triage:
 
 
 def _plan(output: TriageOutput) -> tuple[str, ...]:
-    """Return the planned sequence, or the usual one for the type of question; a sequence that finds
-    risks or gaps ends with the report.
+    """Return the planned sequence or, if there is none, the usual one for the type of question. A
+    sequence that finds risks or gaps ends with the report.
     """
     names = output.agent_sequence or USUAL_SEQUENCES.get(output.query_type, ())
     is_reported = output.query_type in _REPORTED_KINDS or not _REPORTED.isdisjoint(names)
@@ -246,8 +246,8 @@ def _plan(output: TriageOutput) -> tuple[str, ...]:
 
 
 def _plan_review(review: ReviewScope) -> Writes:
-    """Return the plan for a review whose documents the request names: all specialists, or the named
-    ones with those that they depend on.
+    """Return the plan for a review whose documents the request names. It contains all specialists,
+    or the requested ones with their dependencies.
     """
     asked = complete_sequence(review.specialists) if review.specialists else None
     names = FULL_REVIEW if asked is None else asked.names

@@ -1,9 +1,9 @@
 """Erases conversations by deleting every key and entry that contains their text.
 
 An erasure sets a mark before it deletes anything. The process that sweeps the shard reads the mark.
-When the mark is old enough, it starts one rewrite of the append-only file, which covers all
-erasures until then. The mark is removed only when that rewrite has succeeded on the same run of the
-server; later erasures set another mark. Without a mark the file is rewritten periodically, to
+When the mark is old enough, the process starts one rewrite of the append-only file, which covers
+all erasures until then. The mark is removed only when that rewrite has succeeded on the same run of
+the server; later erasures set another mark. Without a mark, the file is rewritten periodically to
 remove expired data.
 """
 
@@ -47,11 +47,11 @@ AT_ONCE = 250
 MOST_SETTLED = 1_000
 """The maximum number of messages that a settlement erases; older messages are erased before it."""
 ROUNDS = 20
-"""How often to read a conversation again if it receives messages while it is erased."""
+"""How many times to read a conversation again if it receives messages while it is being erased."""
 PAGE = 200
 FORGOTTEN = "forgotten"
 GONE = frozenset((b"superseded", b"failed"))
-"""Outcomes of questions that may have ended while one of their entries was still in a stream."""
+"""The outcomes of questions that may end while one of their entries is still in a stream."""
 log = structlog.get_logger("broker")
 
 KEEP_MS = 90 * 86_400_000
@@ -149,8 +149,8 @@ class Files:
             return {}  # fakeredis has no INFO, and no file.
 
     async def _follow(self, key: str, known: dict[bytes, bytes]) -> bool:
-        """Check a running rewrite: if it succeeded, remove its mark, or otherwise schedule another
-        one.
+        """Check a running rewrite: remove its mark if it succeeded, or schedule another rewrite if
+        it failed.
         """
         state = await self._state(key)
         run = str(state.get("run_id", ""))
@@ -180,7 +180,7 @@ class Files:
             return (await client.holder(key))[1] if isinstance(client, ClusterClient) else client
 
     def _log_refusal(self, error: ResponseError) -> None:
-        """Log a warning, at most once per `WARN_SECONDS`: an operator must act."""
+        """Log a warning, at most once per `WARN_SECONDS`, because an operator must act."""
         if time.monotonic() - self._warned_at > WARN_SECONDS:
             self._warned_at = time.monotonic()
             log.warning("aof_rewrite_failed", error=str(error))

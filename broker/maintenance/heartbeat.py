@@ -1,12 +1,12 @@
 """Checks each server twice a second, to detect dead connections and hanging servers early.
 
 A blocking read cannot distinguish a server without new entries from a dead connection. Therefore,
-one connection of the process sends many short blocking commands in one request. Redis runs them one
-after the other and answers each when it times out. This takes one request every half minute, with
-an answer (a beat) every half second. When a beat is missing, the server is contacted on a new
-connection. If it answers there while the old connection stays silent, every connection without an
-answer since then is closed, in all threads. Tasks that wait on these connections get an error and
-reconnect.
+one connection of the process sends many short blocking commands in one request. Redis runs the
+commands one after the other and responds when each times out. This requires one request every half
+minute, which yields a response (a beat) every half second. When a beat is missing, the server is
+contacted on a new connection. If the server answers there while the old connection stays silent,
+all connections without an answer since then are closed, in all threads. Tasks that wait on these
+connections get an error and reconnect.
 
 If a server does not answer on any connection, it may soon resume, and then run every command that
 it received. Therefore, calls to a single server keep waiting. In a cluster, the other nodes can
@@ -47,7 +47,7 @@ NEVER_READ_SECONDS = 60.0
 
 
 class Heartbeat:
-    """Checks the server that would hold `key`, which never exists.
+    """Checks the server that is responsible for `key`, which never exists.
 
     If `patient` is true, calls keep waiting for a server that does not answer on any connection,
     instead of failing.
@@ -153,7 +153,9 @@ class Heartbeats:
         await asyncio.Event().wait()
 
     async def _keep(self, client: ClusterClient, key: str) -> NoReturn:
-        """Check the node that holds this key, unless it is already checked for another key."""
+        """Check the node that is responsible for this key, unless it is already being checked for
+        another key.
+        """
         while True:
             try:
                 address, node = await client.holder(key)

@@ -7,9 +7,10 @@ process early.
 
 Each shard is swept by one process, which also does the other timed work of the shard. A sweep
 checks the consumers of every stream of a shard, not every entry. A consumer that owns entries and
-was silent for one lease is assumed to belong to a dead process. Each of its entries is replaced by
-a new entry that records the number of earlier starts, so that any worker can take it immediately.
-The next sweep is due when the next lease can expire, or after one lease if no entry is held.
+was silent for one lease period is assumed to belong to a dead process. Each of its entries is
+replaced by a new entry that records the number of earlier starts, so that any worker can take it
+immediately. The next sweep is due when the next lease can expire, or after one lease period if no
+entry is held.
 """
 
 import asyncio
@@ -44,14 +45,12 @@ MOVES = 25
 immediately.
 """
 SILENT_LEASES = 4
-"""A consumer that does not own entries is removed after it was silent for this many leases."""
+"""A consumer that does not own entries is removed if it was silent for this many lease periods."""
 LEAST_SWEEP_SECONDS = 0.005
 
 Settle = Callable[[Sequence[tuple[Delivery, Settlement]]], Awaitable[Sequence[bool]]]
 MakeNotice = Callable[[Delivery, str], FrameSend | None]
-"""Returns the notice that tells the manager about an entry, with this error, that killed its
-workers.
-"""
+"""Returns the notice that tells the manager that an entry killed its workers, with this error."""
 AWAY_SECONDS = 0.25
 """The pause after Redis did not respond."""
 GATHER_SECONDS = 0.02
@@ -88,7 +87,9 @@ class OrphanRescuer:
         self._random = random.SystemRandom()
 
     async def sweep(self) -> float:
-        """Sweep the shards that no other process sweeps; return seconds until the next sweep."""
+        """Sweep the shards that no other process sweeps; return the seconds until the next
+        sweep.
+        """
         sweeps = [self._sweep(shard) for shard in range(self._context.shards)]
         waits = await self._context.on_shards(sweeps)
         # An unreachable shard is tried again soon.
@@ -132,9 +133,10 @@ class OrphanRescuer:
 
 
 class Upkeep:
-    """Deletes expired dead letters of the shards in `on_duty`, and starts rewrites of the file.
+    """Deletes expired dead letters of the shards in `on_duty`, and starts rewrites of the
+    append-only file.
 
-    Dead letters are kept for `seconds`; `of` overrides this by tenant and assistant.
+    Dead letters are kept for `seconds`; `of` overrides this for certain tenants and assistants.
     """
 
     def __init__(
@@ -154,7 +156,7 @@ class Upkeep:
         self._shortest_seconds = min((seconds, *of.values()))
 
     async def tidy(self) -> float:
-        """Delete expired data once; return seconds until the next time."""
+        """Delete expired data once; return the seconds until the next call is due."""
         for shard in tuple(self._on_duty):
             await self._drop_letters(shard)
             await self._files.look(shard)

@@ -125,7 +125,7 @@ class QueueAdmin:
         return await client.execute_command(*parts)
 
     async def _read_backlogs(self, roles: Sequence[str]) -> list[_StreamBacklog]:
-        """Return the backlog of each role in each shard, in one round trip."""
+        """Return the backlog of each role in each shard, using one round trip."""
         shards = range(self._context.shards)
         pipeline: Any = self._context.client.pipeline(transaction=False)
         for role in roles:

@@ -3,7 +3,7 @@
 Any number of processes sleep until the next item is due. The process that sent the last due item is
 the timer of its shard and wakes exactly on time. The others are on standby and check a moment
 later. They have nothing to do while the timer is alive, and one of them replaces it if it dies. A
-call that adds an item earlier than all others also adds a wakeup to a stream that all these
+call that adds an item that is due before all others also adds a wakeup to a stream that all these
 processes read.
 """
 
@@ -45,7 +45,7 @@ class Scheduler:
         self._on_standby: set[bytes] = set()
 
     async def send_due(self) -> float:
-        """Send the due items of every shard; return seconds until the next check."""
+        """Send the due items of every shard; return the seconds until the next check."""
         await self._set_cursors()
         looks = await self._context.on_shards(
             [self._send_due_of(shard) for shard in range(self._context.shards)]
@@ -54,7 +54,9 @@ class Scheduler:
         return min(look if isinstance(look, float) else AWAY_SECONDS for look in looks)
 
     async def wait_for_wakeup(self, *, block_seconds: float) -> float | None:
-        """Wait for wakeups; return seconds until the earliest item that they announce, or None."""
+        """Wait for wakeups; return the seconds until the earliest item that they announce, or
+        None.
+        """
         await self._set_cursors()
         seconds = min(block_seconds, LONGEST_BLOCK_SECONDS)
         read = await next_entries(self._context, self._alarms, seconds=seconds, count=AT_ONCE)
@@ -119,7 +121,9 @@ class Scheduler:
         call.args.extend(["retry", " ".join(parts), keys.name, role, failures])
 
     async def _set_cursors(self) -> None:
-        """Start after the last wakeup; the check that follows sees the items of earlier ones."""
+        """Start after the last wakeup, because the check that follows finds the items of earlier
+        wakeups.
+        """
         if self._alarms:
             return
         keys = [shard_keys(shard).alarms.encode() for shard in range(self._context.shards)]

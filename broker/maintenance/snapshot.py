@@ -71,7 +71,7 @@ class RedisSnapshot:
             await self._command(nodes, "CLIENT", "UNPAUSE")
 
     async def write(self, keys: Iterable[SavedKey]) -> int:
-        """Write keys that have not expired, replacing existing ones; return how many were
+        """Write keys that have not expired, replacing existing ones; return the number of keys
         written.
         """
         count, batch, nodes = 0, list[SavedKey](), await self._nodes()

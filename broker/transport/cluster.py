@@ -2,9 +2,9 @@
 node.
 
 redis-py has a cluster client, but it repeats commands blindly, closes the connections to all nodes
-when one slot moves, sends ASKING on a different connection than the command, and asks a server for
-the keys of each XREADGROUP. This client repeats a command only if a node reported that it did not
-run it, because the slot is on another node or is being moved.
+when one slot moves, sends ASKING on a different connection than the command, and asks a server
+which keys each XREADGROUP uses. This client repeats a command only if a node reported that it did
+not run it, because the slot is on another node or is being moved.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ from broker.transport.connection import ANSWER_SECONDS, link_of
 
 Address = tuple[str, int]
 Range = tuple[int, int, Address]
-"""The first and last slot of a range, and the master that holds them."""
+"""The first and last slot of a range, and the address of the master that holds them."""
 Command = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 SLOTS = 16_384
 REDIRECTIONS = 5
 """Maximum number of redirections per command. After that, the caller must retry."""
 NOT_DONE = (MovedError, TryAgainError)
-"""Errors from a node that did not run the command, which can be sent again immediately."""
+"""Errors of a node that did not run the command, which can therefore be sent again immediately."""
 LOOK_SECONDS = 1.0
 """How long a node may take to send the table of slots."""
 LOOK_AGAIN_SECONDS = 0.25
@@ -46,7 +46,7 @@ MOVING_SECONDS = 1.0
 PAUSE_SECONDS = 0.02
 """The pause before a command on moving keys is sent again."""
 KEYLESS = frozenset({"INFO", "PING", "TIME", "FLUSHALL", "SCRIPT FLUSH", "SCRIPT LOAD"})
-"""Commands without a key. Every master runs them, and the answer of the first one is returned."""
+"""Commands without a key. Every master runs them, and the response of the first one is returned."""
 
 
 class ClusterClient(aioredis.Redis):
@@ -70,7 +70,7 @@ class ClusterClient(aioredis.Redis):
         super().__init__(connection_pool=self._node(self._seeds[0]).connection_pool)
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Return the answer of the node that holds the command's key."""
+        """Return the response of the node that holds the command's key."""
         key = key_of(args)
         if key is None:
             nodes = await self.nodes()
@@ -84,7 +84,7 @@ class ClusterClient(aioredis.Redis):
         return ClusterPipeline(self)
 
     async def many(self, commands: Sequence[Command]) -> list[Any]:
-        """Return the answers in the order of the commands; failed commands yield their errors."""
+        """Return the responses in the order of the commands; failed commands yield their errors."""
         groups: dict[int, list[int]] = {}
         slot = 0
         for index, (args, _) in enumerate(commands):
@@ -281,7 +281,7 @@ class ClusterPipeline(Pipeline):
         self._cluster = cluster
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """Return the answers in order; raises the first error if `raise_on_error`."""
+        """Return the responses in order; raises the first error if `raise_on_error` is true."""
         commands: list[Command] = [(tuple(args), dict(kept)) for args, kept in self.command_stack]
         self.command_stack = []
         answers = await self._cluster.many(commands)
@@ -303,7 +303,7 @@ def key_of(command: Sequence[Any]) -> str | bytes | None:
 
 
 def raise_if_error(answer: Any) -> Any:
-    """Return an answer of a pipeline; raises it if it is an error."""
+    """Return a response of a pipeline; raises it if it is an error."""
     if isinstance(answer, Exception):
         raise answer
     return answer
@@ -346,7 +346,7 @@ def _in_use(node: aioredis.Redis) -> int:
 
 
 async def _send(node: Any, commands: Sequence[Command]) -> list[Any]:
-    """Send commands to one node in one round trip, and return the answers."""
+    """Send commands to one node in one round trip, and return the responses."""
     if len(commands) == 1:
         args, options = commands[0]
         try:

@@ -72,10 +72,12 @@ error.
 """
 
 DEAD_MS = 2_000
-"""How long the other end may leave sent data unacknowledged."""
+"""How long the server may leave sent data unacknowledged."""
 
 _PROBES = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": DEAD_MS}
-"""Let the operating system, if it has these options, probe an idle connection every second."""
+"""Make the operating system, if it supports these options, probe an idle connection every
+second.
+"""
 
 _OPTIONS: dict[str, Any] = {
     # No retries: only the caller knows whether a command is safe to repeat.
@@ -100,7 +102,7 @@ class ServerLinks(WeakValueDictionary[str, ServerLink]):
     """The shared state of the connections to each server, by server address."""
 
     def __reduce__(self) -> tuple[type["ServerLinks"], tuple[()]]:
-        """Pickle as empty, because another process has other connections."""
+        """Pickle without content, because another process has other connections."""
         return ServerLinks, ()
 
 
@@ -149,8 +151,8 @@ class Outage:
 def connect(url: str, lines: ServerLinks | None = None) -> "aioredis.Redis":
     """Return a client for one server, or for a cluster.
 
-    Clients of one process should share `lines`, so that all of them know of an outage that one has
-    noticed.
+    Clients of one process should share `lines`, so that all of them learn of an outage that one of
+    them detects.
     """
     known = ServerLinks() if lines is None else lines
     parts = urlsplit(url)

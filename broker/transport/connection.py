@@ -47,8 +47,8 @@ BLOCKING = frozenset({"XREAD", "XREADGROUP"})
 class ServerLink:
     """The shared state of all connections of a process to one server; thread-safe.
 
-    When one connection gets no answer, idle ones in pools are probably half open as well; each is
-    reopened before it is used.
+    If one connection gets no answer, idle connections in pools are probably half open as well; each
+    of them is reopened before it is used.
     """
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class ServerLink:
         """Interrupt every connection that has received no answer since the last timed-out call.
 
         If `only_reads` is true, only connections with a pending blocking read are interrupted,
-        because it is safe to repeat.
+        because such a read can be repeated safely.
         """
         with self._lock:
             connections = list(self._made)
@@ -135,7 +135,7 @@ class BoundedConnection(AbstractConnection):
         return [hiredis.pack_command((*name.split(), *rest))]
 
     async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
-        """Send within the time limit."""
+        """Send a command within the time limit."""
         sent = super().send_packed_command(command, check_health)
         await (sent if self._in_trip else self._limited(sent))
 
@@ -180,7 +180,7 @@ class BoundedConnection(AbstractConnection):
         return answer
 
     async def _limited(self, work: Awaitable[Result]) -> Result:
-        """Await with the time limit, and close the connection if it expires."""
+        """Await within the time limit, and close the connection if the limit is exceeded."""
         outer = self._wait  # nested if the command connects first
         try:
             async with asyncio.timeout(self._limit_seconds) as self._wait:
@@ -208,7 +208,7 @@ class BoundedConnection(AbstractConnection):
             self._wait.reschedule(asyncio.get_running_loop().time())
 
     async def can_read(self) -> bool:
-        """Return True for a suspected connection as well, so that its pool reopens it."""
+        """Return True also for a suspected connection, so that its pool reopens it."""
         if self.suspected:
             return True
         readable: bool = await super().can_read()

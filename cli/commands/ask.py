@@ -140,8 +140,8 @@ class DraftDisplay:
         sys.stdout.flush()
 
     def _describe_step(self) -> str:
-        """Return the step as text, with the number of parts of its plan that have ended, or empty
-        at the end.
+        """Return the step as text, with the number of completed parts of its plan, or an empty
+        string at the end.
         """
         if not self._stage:
             return ""
@@ -221,7 +221,7 @@ def add_way_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Run `refdesk ask`; the exit status depends on the outcome."""
+    """Run `refdesk ask`; the exit status depends on the outcome of the question."""
     text = clean_question(" ".join(chosen.question) if chosen.question else _from_standard_input())
     message = Message(
         text=text,
@@ -322,7 +322,7 @@ def _fit(line: str) -> str:
 
 
 def _read_completed(decision: Fields) -> dict[str, str]:
-    """Return the parts of a plan that earlier branches completed, numbered below 0."""
+    """Return the parts of a plan that earlier branches completed, by negative numbers."""
     labels = [clean_text(str(label)) for label in read_list(decision.get("completed"))]
     return {f"-{number}": label for number, label in enumerate(labels, 1)}
 
@@ -392,8 +392,8 @@ def _terminal_as_it_was() -> Iterator[None]:
 
 
 async def _chat(first: Message, way: str | None, *, as_markdown: bool) -> None:
-    """Submit the questions that the person types; all messages have the groups, strategy, and
-    persona of `first`.
+    """Submit the questions that the user types; all messages have the groups, strategy, and persona
+    of `first`.
     """
     settings = load_settings(**({} if way is None else {"way": way}))
     async with open_desk(settings, report_waiting=report_waiting) as desk:

@@ -58,7 +58,7 @@ DOMAIN_NAME = "SMS platform documentation"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add no arguments, because `refdesk demo` does not need any."""
+    """Add no arguments, because `refdesk demo` does not have any."""
 
 
 def run(_chosen: argparse.Namespace) -> int:
@@ -72,8 +72,8 @@ def run(_chosen: argparse.Namespace) -> int:
 def demo_settings() -> Settings:
     """Return the user's settings, with a domain that fits the example documents.
 
-    The demo has a separate data folder, `demo` in `REFDESK_DATA`, and a separate assistant on a
-    Qdrant server, so that its documents never mix with the user's.
+    The demo uses a separate data folder, `demo` in `REFDESK_DATA`, and a separate assistant on a
+    Qdrant server, so that its documents are never mixed with the user's.
     """
     settings = load_settings()
     separate: dict[str, object] = {"refdesk_data": settings.refdesk_data / DEMO}
@@ -136,7 +136,9 @@ async def _describe_models(settings: Settings, command: str) -> None:
 
 
 def _find_command() -> str:
-    """Return how to start this command in a shell: its name if it is on `PATH`, or its path."""
+    """Return how to start this command in a shell: by name if it is on `PATH`, otherwise by
+    path.
+    """
     started = Path(sys.argv[0])
     installed = shutil.which(started.name)
     is_on_path = installed is not None and Path(installed).samefile(started)

@@ -52,7 +52,7 @@ _MARKS = {"ok": "ok", "note": "note", "fault": "FAULT", "off": "off"}
 
 @dataclass(frozen=True, slots=True)
 class SetupFinding:
-    """The result of checking one part. `fault`: it does not work. `note`: it works but needs
+    """The result of checking one part. `fault`: the part does not work. `note`: it works, but needs
     attention. `off`: it is not configured. `seconds`: its response time, if measured.
     """
 
@@ -140,7 +140,7 @@ async def _within(
     except TimeoutError:
         seconds = time.monotonic() - began
         return [SetupFinding(part, "fault", f"did not answer within {seconds:.0f} s", seconds)]
-    except Exception as error:  # noqa: BLE001 - what is broken is the finding
+    except Exception as error:  # noqa: BLE001 - the error is the finding
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
         reason = " ".join(str(error).split()) or type(error).__name__

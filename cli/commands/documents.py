@@ -86,7 +86,9 @@ async def _request(settings: Settings, **request: Any) -> Fields:
 
 
 def _forget_sources(registry: "SourceRegistry", patterns: Sequence[str]) -> None:
-    """Remove sources whose documents were all removed, so that no refresh adds them again."""
+    """Remove sources whose documents were all removed, so that a refresh does not add the documents
+    again.
+    """
     for pattern in patterns:
         for root in dict.fromkeys((pattern, os.path.realpath(pattern), os.path.abspath(pattern))):
             registry.forget(root)

@@ -116,7 +116,9 @@ async def _measure_retrieval(data: Path) -> object:
 
 
 def _make_variants(chosen: argparse.Namespace, settings: "Settings") -> "tuple[Variant, ...]":
-    """Return each model with the built-in prompts and with each folder of prompts."""
+    """Return a variant of each model with the built-in prompts, and one with each folder of
+    prompts.
+    """
     from cli.evaluation.desk_run import Variant
 
     models: list[str | None] = [*dict.fromkeys(chosen.model or ())] or [None]

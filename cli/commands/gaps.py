@@ -1,4 +1,4 @@
-"""Lists the gaps in the documents, or sets the state of a gap."""
+"""Lists gaps in the documents, or sets the state of a gap."""
 
 import argparse
 import asyncio

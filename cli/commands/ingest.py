@@ -46,7 +46,7 @@ EXIT_NOTHING_FOUND = 3
 
 
 class LineReport(PlainReport):
-    """Writes the progress as plain lines; the result is printed by the command itself."""
+    """Writes the progress as plain lines; the command itself prints the result."""
 
     def finish(self, result: IngestionResult) -> None:
         """Print nothing."""
@@ -405,7 +405,7 @@ def _sync(settings: Settings, named: Sequence[str], *, as_json: bool) -> int:
 
 
 async def _announce(settings: Settings, source: str, failure: str) -> None:
-    """Tell the webhooks that a source could not be read."""
+    """Notify the webhooks that a source could not be read."""
     try:
         async with connect_runtime(settings) as runtime:
             await announce_failed_source(runtime, source, failure)

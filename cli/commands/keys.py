@@ -182,7 +182,7 @@ def _create_key(chosen: argparse.Namespace, tenant: str) -> tuple[Key, str]:
 
 
 def _read_scopes(text: str) -> frozenset[Scope]:
-    """Return the permissions in a comma-separated argument."""
+    """Return the scopes in a comma-separated argument."""
     known = [scope.value for scope in Scope]
     named = [part for part in text.split(",") if part]
     unknown = [name for name in named if name not in known]
@@ -195,7 +195,7 @@ def _read_scopes(text: str) -> frozenset[Scope]:
 
 
 def _origins(given: Sequence[str]) -> tuple[str, ...]:
-    """Return the given websites without duplicates; raises `CommandError`."""
+    """Return the given website origins without duplicates; raises `CommandError`."""
     named = [part for text in given for part in text.split(",") if part]
     for text in named:
         as_sent = origin_in(text)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def require_package() -> None:
-    """Raise `CommandError` if the package for the protocol is not installed."""
+    """Raise `CommandError` if the MCP package is not installed."""
     if find_spec("mcp") is None:
         raise CommandError("the MCP server requires a package: pip install 'refdesk[mcp]'")
 
@@ -36,7 +36,7 @@ def require_package() -> None:
 async def open_mcp_tools(
     runtime: Runtime, *, assistant: str | None, groups: Sequence[str]
 ) -> AsyncIterator["DeskTools"]:
-    """Provide the tools; `groups` are the person's groups if the settings contain no key."""
+    """Provide the tools; `groups` are the user's groups if the settings do not contain a key."""
     from gateway.mcp.endpoint import find_local_caller
     from gateway.mcp.server import DeskTools
 

@@ -26,7 +26,7 @@ from llm.vendors.context_window import OLLAMA_DEFAULT, ContextWindow, find_windo
 
 EXIT_FAULTS = 9
 PROMPT = TranslateInputs(text="Wie lange hat die Bibliothek geöffnet?", language="de")
-"""A small prompt whose answer has the same form as the answers of other tasks."""
+"""A small prompt whose answer has the same format as the answers of other tasks."""
 LOOK_UP = ToolConversation(
     task=REASON.name,
     messages=(UserMessage(text="Call the tool `search` for the opening hours of the library."),),
@@ -45,7 +45,7 @@ LOOK_UP = ToolConversation(
 )
 """A small conversation that a model should continue with a tool call."""
 INSTRUCTIONS = 2_000
-"""Approximate number of tokens of the instructions and the conversation in one prompt."""
+"""Approximate number of tokens of the instructions and the conversation in a prompt."""
 ANSWERED = Usage(output_tokens=800)
 """Approximate number of tokens that models write for a typical question: understanding, answer, and
 judgement.
@@ -83,9 +83,9 @@ _STREAMS = {
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
     """The result of checking one model; `seconds` is the duration of a small prompt. `problem` is
-    empty if the model answered; `tools_problem` is empty if it called a tool, which is required
-    only if `needs_tools` is true. `question_usd` is the estimated cost of a typical question if
-    this model does all tasks.
+    empty if the model answered; `tools_problem` is empty if the model called a tool, which is
+    required only if `needs_tools` is true. `question_usd` is the estimated cost of a typical
+    question if this model performs all tasks.
     """
 
     model: str
@@ -150,7 +150,7 @@ async def check_models(settings: Settings) -> list[ModelCheck]:
     registry = make_registry(settings)
     try:
         for name in tasks:
-            # The import of a client takes seconds, which are not those of the model.
+            # Importing a client takes seconds, which must not count as the model's time.
             with suppress(ModelError):
                 registry.vendor_model(name)
         async with asyncio.TaskGroup() as group:
@@ -190,7 +190,7 @@ async def _check(
         async with asyncio.timeout(MODEL_SECONDS):
             model = registry.vendor_model(name)
             answer = await model.ask(TRANSLATE, PROMPT, listener=listener)
-    except Exception as error:  # noqa: BLE001 - what is broken is the result
+    except Exception as error:  # noqa: BLE001 - the error is the result
         return replace(check, problem=_describe_problem(error))
     try:
         async with asyncio.timeout(MODEL_SECONDS):

@@ -270,7 +270,7 @@ def _cut_line(line: str) -> str:
 
 
 async def _review(chosen: argparse.Namespace, form: ReportForm | None, settings: Settings) -> int:
-    # Imported here: --help and wrong arguments need no index.
+    # Imported here: --help and wrong arguments do not need the index.
     from cli.local_review import open_local_review
     from deploy.assembly.runtime import desk, run_desk
 
@@ -307,7 +307,7 @@ async def _make_message(
     model: str | None,
     deadline_seconds: float,
 ) -> Message:
-    """Return the message for the review, with the documents that its names refer to."""
+    """Return the message for the review, with the documents that the given names refer to."""
     from agents.review.passages import name_documents
 
     documents = await local.find(chosen.contract)

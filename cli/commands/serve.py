@@ -64,10 +64,10 @@ async def answering(
     records: bool = False,
     meter: "PrometheusMeter | None" = None,
 ) -> AsyncIterator[Runtime]:
-    """Have questions answered by this process or, if `alone` is true, by workers on the same Redis.
-    This process also writes the records and sends webhooks if `records` is true, if Redis belongs
-    to the data folder, or if `RECORDS_URL` refers to a database, which all processes share. `meter`
-    counts the work of this process and the finished questions.
+    """Provide a runtime whose questions are answered by this process or, if `alone` is true, by
+    workers on the same Redis. This process also writes the records and sends webhooks if `records`
+    is true, if Redis belongs to the data folder, or if `RECORDS_URL` refers to a database, which
+    all processes share. `meter` counts the work of this process and the finished questions.
     """
     grace = GracePeriod() if grace is None else grace
     async with AsyncExitStack() as stack:
@@ -90,7 +90,9 @@ async def answering(
 def why_keys(
     host: str, *, require_keys: bool, public_url: str | None, trusted_proxies: Sequence[str]
 ) -> str:
-    """Return why requests require a key even before one is created, or "" if they do not."""
+    """Return the reason why requests require a key even before one has been created, or "" if they
+    do not.
+    """
     reasons = {
         "REQUIRE_KEYS is set": require_keys,
         "PUBLIC_URL is set, so other machines can connect": public_url is not None,

@@ -1,4 +1,6 @@
-"""Answers on Slack until SIGTERM, over HTTP or, if SLACK_APP_TOKEN is set, in Socket Mode."""
+"""Answers questions on Slack until SIGTERM, over HTTP or, if SLACK_APP_TOKEN is set, in Socket
+Mode.
+"""
 
 import argparse
 import asyncio

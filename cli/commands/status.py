@@ -32,7 +32,9 @@ OWNER_SECONDS = 3.0
 """Time limit for the process that owns the index to describe the index."""
 DEFAULT_LEVEL = "default"
 DRAIN_SECONDS = 180.0
-"""Longer than a question may take, and longer than workers need to notice the pause."""
+"""The time limit for draining, which is longer than a question may take and than workers need to
+notice the pause.
+"""
 LOOK_SECONDS = 0.5
 LEARNED = "running workers follow within 15 seconds"
 
@@ -151,7 +153,7 @@ async def find_notes(settings: Settings, broker: Broker) -> list[str]:
 
 
 async def describe_server(runtime: Runtime) -> str:
-    """Return a line that states which Redis server is used and whether its data is persistent."""
+    """Return a line that states which Redis server is used, and whether its data is persistent."""
     if runtime.endpoint.played is not None:
         return "Redis is simulated inside this process; its data is lost when the process ends"
     client = runtime.endpoint.client()

@@ -1,4 +1,6 @@
-"""Answers on Telegram until SIGTERM, by webhook if TELEGRAM_WEBHOOK_URL is set, or by polling."""
+"""Answers questions on Telegram until SIGTERM, by webhook if TELEGRAM_WEBHOOK_URL is set, otherwise
+by polling.
+"""
 
 import argparse
 import asyncio

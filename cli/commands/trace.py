@@ -44,7 +44,7 @@ _LONG = frozenset(
     {"search_context", "search_results", "augmented_prompt", "source_references", "plan_rounds"}
 )
 _WRAPPED = "reasoning"
-"""The attributes that agents write only for readers of the trace."""
+"""The attributes that agents write only for the readers of a trace."""
 _MOST_LINES = 10
 
 
@@ -116,7 +116,7 @@ def list_trajectory_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
 
 
 def list_error_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
-    """Yield the question, shortened, and the lines of each error that the journal has."""
+    """Yield the shortened question, and the lines of each error in the journal."""
     text = str(entries[0].fields.get("text") or "") if entries else ""
     yield " ".join(text.split())[:LONGEST_QUESTION]
     by_id = {str(error.get("error_id")): error for error in _list_errors(entries)}
@@ -311,7 +311,9 @@ def _list_plan(entry: JournalEntry, count: int) -> list[str]:
 
 
 def _describe_call(entries: Sequence[JournalEntry]) -> str:
-    """Return how a branch that returned a result ended; a tool call in it may have failed."""
+    """Return how a branch that returned a result ended, because a tool call in it may have
+    failed.
+    """
     writes = (entry.fields.get("writes") for entry in entries if entry.kind == "agent_run")
     executions = (write.get("tool_executions") for write in writes if isinstance(write, dict))
     calls = (call for calls in executions if isinstance(calls, list) for call in calls)

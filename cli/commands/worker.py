@@ -116,8 +116,8 @@ def run_up(chosen: argparse.Namespace) -> int:
 
 
 def _print_now(text: str) -> None:
-    """Print without buffering, because a script that started this in the background may wait for
-    it.
+    """Print without buffering, because a script that started this command in the background may
+    wait for the text.
     """
     print_line(text)
     sys.stdout.flush()

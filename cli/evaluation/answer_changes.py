@@ -1,7 +1,7 @@
 """Answers the questions affected by a change to the documents in both states, using a model.
 
 The sentences of the answer before the change are compared with the answer after it. A sentence that
-the new answer does not support is lost or contradicted.
+the new answer does not support counts as lost or contradicted.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,9 @@ from llm.port import Model, Usage
 from llm.registry import estimate_call_usd
 
 _CALLS_PER_ANSWER = 3
-"""Calls to understand the question, to write the answer, and to judge it."""
+"""The number of model calls per answer: to understand the question, to write the answer, and to
+judge it.
+"""
 _PROMPT_TOKENS, _WRITTEN_TOKENS = 2_500, 600
 
 

@@ -1,6 +1,4 @@
-"""Runs the suite `answers`, which runs every variant on every golden question and measures the
-answers.
-"""
+"""Runs the suite `answers`: asks every variant every golden question, and measures the answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,8 +43,8 @@ async def run_answers(
 ) -> tuple[MeasuredVariant, ...]:
     """Return the measures of every variant.
 
-    Raises `CommandError` if there are no documents or if prompts cannot be used, and errors of
-    models for a wrong name or key, before any question is asked.
+    Raises `CommandError` if there are no documents or if prompts cannot be used, and model errors
+    for a wrong name or key, before any question is asked.
     """
     await _check_plan(settings, plan)
     async with open_documents(settings, plan.documents) as knowledge:

@@ -44,7 +44,9 @@ CHANNEL = "evaluate"
 OwnSettings = Mapping[str, object]
 Progress = Callable[[str], None]
 _ISOLATED: dict[str, object] = {"redis_url": None, "assistants": ()}
-"""With these settings and a different data folder, the Redis of the desk is not used."""
+"""These settings, together with a different data folder, prevent the Redis of the desk from being
+used.
+"""
 _ONE_MODEL: OwnSettings = {
     "guardrails_model": "",
     "quality_model": "",
@@ -53,7 +55,7 @@ _ONE_MODEL: OwnSettings = {
     "clarification_model": "",
 }
 REMOVAL_SECONDS = 20.0
-"""How long to wait for the folder's server, which ends after the command that used it."""
+"""How long to wait for the folder's server, which exits after the command that used it."""
 _RETRY_SECONDS = 0.05
 
 
@@ -98,8 +100,8 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class AskedCase:
-    """A golden question with its reply, calls, and duration; `evidence` is by the number of the
-    source.
+    """A golden question with its reply, calls, and duration; `evidence` contains source texts by
+    source number.
     """
 
     case: GoldenCase
@@ -139,8 +141,8 @@ def count_calls(journal: Sequence[JournalEntry]) -> CallTotals:
 def collect_evidence(journal: Sequence[JournalEntry], reply: Fields) -> dict[int, str]:
     """Return the text of each source that a reply cites, by its number in the reply.
 
-    This is the text that was given to whatever wrote the answer (a model or the rules). A source
-    whose text is not in the journal is omitted.
+    This is the text from which the answer was written, by a model or by rules. A source whose text
+    is not in the journal is omitted.
     """
     texts = _collect_texts(journal)
     evidence: dict[int, str] = {}
@@ -217,8 +219,8 @@ async def run_variant(
 
 @asynccontextmanager
 async def open_scratch_folder() -> AsyncIterator[Path]:
-    """Provide a new folder inside the context; raises `OSError` if it cannot be removed within 20
-    seconds.
+    """Provide a new folder inside the context; raises `OSError` if the folder cannot be removed
+    within 20 seconds.
     """
     folder = Path(tempfile.mkdtemp(prefix="refdesk-evaluate-"))
     try:
@@ -303,6 +305,6 @@ async def _remove(folder: Path) -> None:
 
 
 def _remove_now(folder: Path) -> None:
-    # A server that still ends removes or writes files: `rmtree` raises then, and is repeated.
+    # A server that is still exiting changes files, so `rmtree` raises an error and is repeated.
     if folder.exists():
         shutil.rmtree(folder)

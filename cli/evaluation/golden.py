@@ -31,7 +31,7 @@ from gateway.text import clean_text
 PATTERNS = ("golden*.toml", "golden*.yaml", "golden*.yml", "golden*.json", "golden*.jsonl")
 MOST_FAULTS = 20
 LONGEST_FILE = 4_000_000
-"""In bytes, which is enough for thousands of questions."""
+"""The maximum size of a file in bytes, which is enough for thousands of questions."""
 
 
 def _clean(text: str) -> str:
@@ -129,7 +129,7 @@ def load_golden_cases(data: Path, file: Path | None = None) -> tuple[GoldenCase,
 
 
 def select_cases(cases: Sequence[GoldenCase], ids: Sequence[str]) -> tuple[GoldenCase, ...]:
-    """Return the questions with these ids, or all if there are no ids; raises
+    """Return the questions with these ids, or all questions if no ids are given; raises
     `UnknownFormatError`.
     """
     unknown = sorted(set(ids) - {case.id for case in cases})
@@ -174,7 +174,7 @@ def _read_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, A
 def _read_json_lines(
     path: Path, text: str, faults: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    # Only line feeds end a line: JSON may hold other separators inside a text.
+    # Only line feeds end a line: JSON strings may contain other separators.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue

@@ -17,7 +17,7 @@ LONGEST_TEXT = 24_000
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
-    """A claim to judge, and the texts that should support it, by number."""
+    """A claim to judge, and the texts that should support it, by source number."""
 
     text: str
     evidence: Mapping[int, str]
@@ -51,7 +51,7 @@ class JudgedQuestion:
 
 
 async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
-    """Return a judge's verdict on every claim; if the judge fails, there are no verdicts."""
+    """Return a judge's verdict on every claim; if the judge fails, no verdicts are returned."""
     if not question.claims:
         return JudgedAnswer(())
     inputs = await asyncio.to_thread(_make_inputs, question)

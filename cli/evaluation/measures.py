@@ -29,9 +29,7 @@ ENDED: dict[str, Expectation] = {
     "clarification": "clarify",
 }
 _JUDGED_WORDS = 4
-"""A judge is asked whether an answer makes a statement if the statement has at least this many
-words.
-"""
+"""Minimum number of words of a statement about which a judge is asked."""
 USEFUL = "useful"
 
 
@@ -104,7 +102,7 @@ async def measure_answer(asked: AskedCase, judge: Model | None = None) -> Answer
     text = str(reply.get("text") or "")
     ended = ENDED.get(str(reply.get("outcome")), "fail")
     is_written = ended == "answer" and reply.get("answered_by") != "search"
-    # Passages are the documents' own words: they claim nothing that could be unsupported.
+    # Passages are the documents' own words, so none of their claims can be unsupported.
     covered = split_covered(text, str(reply.get("language"))) if is_written else ()
     sentences = tuple(_measure_sentence(asked, sentence) for sentence in covered)
     with record_calls() as calls:
@@ -145,7 +143,7 @@ def list_cited_places(reply: Fields) -> tuple[str, ...]:
 
 
 def cites_page(case: GoldenCase, reply: Fields) -> bool:
-    """Return whether a cited source is on one of the pages of a case."""
+    """Return whether a cited source is on one of the expected pages of a case."""
     places = [
         str(source.get(name) or "")
         for source in read_objects(reply.get("sources"))

@@ -36,12 +36,14 @@ LIMIT = 50
 Figures = dict[str, object]
 HITS = (1, 3, 5, 10)
 CUTOFF = 5
-"""The rank at which recall and nDCG are cut off."""
+"""The rank cutoff for recall and nDCG."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The pages found, best first, and the correct ones, of which there is at least one."""
+    """The pages that were found, best first, and the correct pages, of which there is at least
+    one.
+    """
 
     pages: Sequence[str]
     gold: Collection[str]
@@ -68,8 +70,8 @@ class _Counting:
 async def evaluate(
     data: Path, *, embedder: Embedder | None = None, reranker: Reranker | None = None
 ) -> Figures:
-    """Return the measurements for a folder; raises `UnknownFormatError` if it contains something
-    else.
+    """Return the measurements for a folder; raises `UnknownFormatError` if the folder has an
+    unknown format.
     """
     corpus = corpus_of(data)
     questions = questions_of(data, limit=LIMIT)
@@ -110,7 +112,7 @@ async def ingest_corpus(
 
 
 def compute_scores(rankings: Sequence[Ranking]) -> dict[str, float]:
-    """Return the means over all rankings: hit@k, recall@5, nDCG@5 and MRR of ten."""
+    """Return the means over all rankings: hit@k, recall@5, nDCG@5, and MRR@10."""
     figures = {f"hit@{cut}": _mean([_hit(ranking, cut) for ranking in rankings]) for cut in HITS}
     figures[f"recall@{CUTOFF}"] = _mean([_recall(ranking, CUTOFF) for ranking in rankings])
     figures[f"ndcg@{CUTOFF}"] = _mean([_ndcg(ranking, CUTOFF) for ranking in rankings])
@@ -232,7 +234,9 @@ def _recall(ranking: Ranking, cut: int) -> float:
 
 
 def _ndcg(ranking: Ranking, cut: int) -> float:
-    """Return the normalised discounted gain of Järvelin and Kekäläinen (2002), relevance 0 or 1."""
+    """Return the normalized discounted cumulative gain of Järvelin and Kekäläinen (2002), with
+    relevance 0 or 1.
+    """
     gain = sum(1 / math.log2(1 + rank) for rank in ranking.ranks if rank <= cut)
     best = sum(1 / math.log2(1 + rank) for rank in range(1, min(len(ranking.gold), cut) + 1))
     return gain / best

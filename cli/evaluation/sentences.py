@@ -1,9 +1,9 @@
 """Splits an answer into its statements with their sources.
 
-A sentence is covered by its own citations or, if it has none, by those that follow in its paragraph
-or list, on the line below it, or, for a list, a table, or code, in the sentence that introduces it.
-The rules are implemented separately in this package, because the measurements must not depend on
-the code that they measure.
+A sentence is covered by its own citations. If it has none, it is covered by the citations that
+follow in its paragraph or list or on the line below. A list, a table, or code is also covered by
+the citations in the sentence that introduces it. The rules are implemented separately in this
+package, because the measurements must not depend on the code that they measure.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,9 @@ def _is_lead(unit: Unit) -> bool:
 
 
 def _is_wide(unit: Unit) -> bool:
-    """Return whether one word may be a sentence: code, a table, or a script without spaces."""
+    """Return whether a single word may be a sentence: in code, in a table, or in a script without
+    spaces.
+    """
     return unit.kind in (UnitKind.CODE, UnitKind.TABLE) or not unit.text[:1].isascii()
 
 

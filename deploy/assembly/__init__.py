@@ -1,1 +1,1 @@
-"""The composition root, which is the only place that chooses concrete classes."""
+"""The composition root: the only place that chooses concrete classes."""

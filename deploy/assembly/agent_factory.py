@@ -74,11 +74,11 @@ PromptPlaces = tuple[Path | None, Path | None]
 MANAGER = Role.MANAGER.value
 MODEL_RESERVE_SECONDS = 5.0
 INGESTION_SLOTS = 4
-"""Documents can be listed and removed during an ingestion, but sources are ingested one after the
-other.
+"""The number of concurrent ingestion requests. Documents can be listed and removed during an
+ingestion, but sources are ingested one after the other.
 """
 _PROCESS = uuid4().hex[:8]
-"""An index in the process counts only its own changes, not those made by other processes."""
+"""The id of this process: an embedded index counts only the changes made by its own process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class AgentFactory:
         return self.settings.uses_model
 
     def estimate_usd(self, task: str, usage: "Usage") -> Decimal | None:
-        # Imported here, as all that only questions to models need.
+        # Imported here, like everything that is needed only for model calls.
         from llm.registry import estimate_call_usd
 
         return estimate_call_usd(self.settings.model_of(task), usage, vendor_access(self.settings))
@@ -191,7 +191,7 @@ class AgentFactory:
 
 @dataclass(frozen=True, slots=True)
 class HandlerPipeline:
-    """Creates the handlers of the roles of one process."""
+    """Creates the handlers of the roles in one process."""
 
     factories: Mapping[Assistant, AgentFactory]
     manager: ManagerAgent | None
@@ -267,10 +267,10 @@ async def make_worker_specs(
     """Return the worker specifications of these roles, and of ingestion if there is an index.
 
     `models` returns the model for a task; by default, the configured models are used, and closed
-    with `stack`. Suspects of the quarantine's roles run in `quarantine`. If `drafts` is false, no
-    part of an answer is shown before the whole answer is approved. Without `broker`, an ingestion
-    is not distributed across processes. `prompts` can be reloaded while the workers are running. If
-    `lazily` is true, the agents of ways other than the configured one are created on first use.
+    with `stack`. Suspects run in `quarantine` if it covers their role. If `drafts` is false, no
+    part of an answer is shown before the whole answer is approved. Without a `broker`, ingestions
+    are not distributed across processes. `prompts` can be reloaded while the workers are running.
+    If `lazily` is true, the agents of ways other than the configured one are created on first use.
     This lets a command that answers a single question start sooner, whereas a long-running process
     should report at startup what it cannot create.
     """
@@ -329,7 +329,7 @@ async def make_worker_specs(
         drafts=drafts,
     )
     if any(assistant.tool_set is not None for assistant in served):
-        lazily = False  # An invalid file of tools ends the start, even if another way answers.
+        lazily = False  # An invalid tool set stops the startup even if it is not used.
     usual = {stage.role.value for flow in _list_flows(served) for stage in flow.stages.values()}
     specs = [
         WorkerSpec(

@@ -12,7 +12,7 @@ from config.way_settings import find_own_prompts
 from llm.prompts import Prompts, Rendered, prompt_inputs
 
 TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.model_task is not None}
-"""The model task of the agents in a role."""
+"""The model task of the agent in each role."""
 
 
 class OverridingPrompts:
@@ -28,8 +28,9 @@ class OverridingPrompts:
 
 
 class ReloadablePrompts:
-    """Renders the prompts in one folder, and those of specialists, as they were last read. Injected
-    prompts override them until the process ends, even if the files are reloaded.
+    """Renders the prompts in one folder, and the prompts of specialists, as of the last time they
+    were read. Injected prompts override them until the process ends, even if the files are
+    reloaded.
     """
 
     def __init__(self, folder: Path | None = None, specialists: Path | None = None) -> None:
@@ -78,8 +79,8 @@ class PromptFolders:
             prompts.inject_prompts(texts)
 
     def reload(self) -> str:
-        """Reload all folders; return why one of them cannot be used, in which case nothing has
-        changed.
+        """Reload all folders; return the reason why one of them cannot be used, in which case
+        nothing has changed.
         """
         try:
             read = {key: load_overriding_prompts(*key) for key in self._prompts}
@@ -113,7 +114,7 @@ def load_overriding_prompts(folder: Path | None, specialists: Path | None = None
 
 
 def check_prompts(folders: Iterable[tuple[Path | None, Path | None]]) -> None:
-    """Load the prompts in folders, and those of their specialists; raises `PromptError`."""
+    """Load the prompts in folders, and the prompts of their specialists; raises `PromptError`."""
     for own in set(folders) - {(None, None)}:
         load_overriding_prompts(*own)
 
@@ -133,7 +134,7 @@ def _load_folder(folder: Path, variables: Mapping[str, type[BaseModel]]) -> Prom
 
 
 def _find_variables() -> dict[str, type[BaseModel]]:
-    # Imported here: without a model no prompt is rendered.
+    # Imported here: without a model, no prompts are rendered.
     from llm.tasks.all_tasks import TASKS
 
     return prompt_inputs(TASKS.values())

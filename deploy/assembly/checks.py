@@ -64,7 +64,8 @@ _NO_QUESTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A state of a source: its current state, or a revision of the repository that contains it.
+    """A proposed state of a source: its current files, or a revision of the repository that
+    contains it.
 
     `stands_for` is the name, in the index, of the source that it replaces; it is empty if the
     source keeps its own name.
@@ -85,7 +86,7 @@ class AnswerChange:
     """Both answers to a question; `lost` contains sentences of the first one, with the judge's
     reason.
 
-    `error` is the reason why they were not judged.
+    `error` is the reason why the answers were not judged.
     """
 
     question: CheckQuestion
@@ -145,10 +146,10 @@ async def run_check(
 ) -> CheckRun:
     """Return how the proposed documents change the results of the questions.
 
-    The documents are compared with the index in use or, if `base` is given, with that revision of
-    the documents. `with_records` adds the recorded, marked, and verified questions of the
-    assistant. `ask` receives the result and both states of the documents. Raises `CommandError`,
-    and the errors of sources and of the index.
+    The documents are compared with the index in use or, if `base` is given, with that revision.
+    `with_records` adds the recorded, marked, and verified questions of the assistant. `ask`
+    receives the result and both states of the documents. Raises `CommandError`, and the errors of
+    sources and of the index.
     """
     if base is not None and any(proposal.stands_for for proposal in proposals):
         raise CommandError("--as compares with the index in use, so it excludes --base")
@@ -231,7 +232,7 @@ async def _open_copy(
 
 
 async def _copy_index(settings: Settings, own: Settings) -> None:
-    """Copy the index in use, either here or in the process that has it open."""
+    """Copy the index in use, either in this process or in the process that has opened it."""
     if settings.qdrant_url is not None:
         raise CommandError(
             "the index is on a Qdrant server, which is not copied: compare two revisions with "
@@ -327,9 +328,9 @@ def _survey_substitute(
     read_title: ReadTitle,
     language_of: LanguageOf,
 ) -> Survey:
-    """Return the files in a folder as those of the source that it replaces."""
+    """Return the files in a folder under the name of the source that the folder replaces."""
     path, root = Path(proposal.spec.place), Path(proposal.root)
-    # The rules of access above the source hold, and those of the proposed folder itself.
+    # The access rules above the source apply, and those of the proposed folder itself.
     bases = [RuleBase(path, within=path), RuleBase(root, outside=root)]
     surveyed = survey(path, read_title, language_of, bases=bases)
     return _rename(surveyed, proposal, f"{Path(surveyed.root).name}/", f"{root.name}/")
@@ -347,7 +348,7 @@ def _rename(surveyed: Survey, proposal: Proposal, begin: str, instead: str = "")
 
 
 def _find_spec(known: dict[str, SourceSpec], text: str, folder: str) -> SourceSpec:
-    """Return a configured source by name or, if there is none, the source described by a text."""
+    """Return a configured source by name or, if there is none, the source described by the text."""
     if text in known:
         return known[text]
     spec = parse_source(text, folder=folder)

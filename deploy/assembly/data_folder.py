@@ -45,7 +45,7 @@ def check_redis_of_owner(data_folder: Path, redis_url: str | None) -> None:
 
 def open_source_registry(data_place: tuple[Path, str, str]) -> "SourceRegistry":
     """Return the list of the sources of an assistant."""
-    # Imported here: most commands read no sources.
+    # Imported here: most commands do not read sources.
     from knowledge.source_registry import SourceRegistry
 
     return SourceRegistry(*data_place)

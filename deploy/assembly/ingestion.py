@@ -58,7 +58,9 @@ if TYPE_CHECKING:
 
 _COUNTS = TypeAdapter(tuple[int, int, int, int])
 MOST_READERS = 8
-"""Further readers would wait for the one process that embeds and writes."""
+"""The maximum number of readers; further ones would wait for the single process that embeds and
+writes.
+"""
 OFTEN_LINKED = 5
 """The number of documents that must link to a host before it is suggested for `LINK_HOSTS`."""
 
@@ -89,8 +91,8 @@ def limit_reading(settings: Settings) -> "ReadingLimits":
 def make_waiting_embedder(
     settings: Settings, patient: PatientLimiter | None
 ) -> "Callable[[OpenIndex], Embedder]":
-    """Return a function that returns the embedder for an index, which waits for its vendor's rate
-    limits.
+    """Return a function that returns the embedder for an index. The embedder waits for the rate
+    limits of its vendor.
 
     An embedder that was created from other settings is returned unchanged.
     """
@@ -111,7 +113,9 @@ def make_patient(limits: Limiter | None) -> PatientLimiter | None:
 
 
 def count_waits(patient: PatientLimiter | None) -> LimitWaits | None:
-    """Return how long an ingestion waited because of rate limits, or None if it did not."""
+    """Return how long an ingestion waited because of rate limits, or None if it did not have to
+    wait.
+    """
     if patient is None or not patient.waits:
         return None
     return LimitWaits(patient.waits, patient.seconds)
@@ -208,8 +212,8 @@ async def ingest_alone(
     replaced: "Sequence[ListedDocument]" = (),
     orders: "Orders | None" = None,
 ) -> IngestionResult:
-    """Ingest in a process that runs no searches, and build the search index, which blocks the
-    process.
+    """Ingest in a process that does not run searches, and then build the search index, which blocks
+    the process.
     """
     knowledge.index.optimize_regularly()
     async with checking(settings, knowledge, _name_sources(sources)) as begin_check:
@@ -296,10 +300,9 @@ async def find_orders(
     settings: Settings, assistant_key: tuple[str, str], broker: Broker, client: "Redis"
 ) -> "Orders | None":
     """Return an object that passes documents to other processes, or None if this process has to do
-    all the work.
+    all the work itself.
 
-    The latter is the case with an embedded index, and if no process works for the roles `read` and
-    `write`.
+    It is None for an embedded index, and if no process works for the roles `read` and `write`.
     """
     if settings.qdrant_url is None:
         return None
@@ -404,8 +407,8 @@ def _read_quota(control_groups: Path) -> float | None:
 def _suggest_link_hosts(
     result: IngestionResult, trusted: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield a note about hosts that many documents link to, but to which answers do not show
-    links.
+    """Yield a note about hosts that many documents link to, but whose links are not shown in
+    answers.
     """
     often = {
         host: count
@@ -423,7 +426,7 @@ def _suggest_link_hosts(
 
 
 def _find_settings(settings: Settings, knowledge: OpenIndex, opened: OpenIndex) -> Settings:
-    """Return the settings of the assistant of an index."""
+    """Return the settings of the assistant that an index belongs to."""
     first, *further = settings.of_assistants()
     others = (
         further_settings

@@ -1,8 +1,8 @@
 """Runs an ingestion into the index in use, or into one that will replace it.
 
-An index contains the vectors of one embedding model. If a different model, form, or length is
-configured, a second index is written next to the first one, which continues to serve questions. The
-second index replaces it once it contains the documents of all sources in the first one.
+An index contains the vectors of one embedding model. If a different model, prefix, or vector length
+is configured, a second index is written next to the first one, which continues to serve questions.
+The second index replaces it once it contains the documents of all sources in the first one.
 """
 
 import os
@@ -48,7 +48,7 @@ async def run_ingestion(
     settings: "Settings", sources: "Sequence[Path | SourceSpec]", report: "Report"
 ) -> "IngestionResult":
     """Ingest sources in this process, or in the process that owns the index."""
-    # Imported here, because a request about documents needs no crawler.
+    # Imported here, because a request about documents does not need a crawler.
     from deploy.assembly.source_opening import fetch_sources
 
     fetched = await fetch_sources(settings, sources, report)
@@ -62,7 +62,7 @@ async def run_ingestion(
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
             check = OwnerRequest(action="check")
             reply = await ask_owner(runtime.broker, settings.assistant_key, check.encode())
-            # A process of an earlier version does not name its model; it ingests with its own one.
+            # A process of an earlier version does not state its model, which it uses to ingest.
             if read_vectors(reply.get("vectors")) in (None, wanted):
                 return await ingest_by_owner(
                     runtime.broker, settings.assistant_key, fetched, report
@@ -81,7 +81,7 @@ async def request_documents(settings: "Settings", request: OwnerRequest) -> "Fie
 
 
 def read_vectors(stored: object) -> VectorIdentity | None:
-    """Return the identity of the vectors, from a reply of the process that owns the index."""
+    """Return the identity of the vectors in a reply of the process that owns the index."""
     if not isinstance(stored, list) or len(stored) != len(VectorIdentity._fields):
         return None
     model, dimensions, forms = map(str, stored)
@@ -89,7 +89,7 @@ def read_vectors(stored: object) -> VectorIdentity | None:
 
 
 async def find_replacement_notes(settings: "Settings", serving: VectorIdentity) -> list[str]:
-    """Return notes for the operator if the configured embedding model differs from that of the
+    """Return notes for the operator if the configured embedding model differs from the model of the
     index.
     """
     wanted = identify_vectors(make_embedder(settings))
@@ -162,10 +162,10 @@ async def _finding_orders(settings: "Settings") -> "AsyncIterator[Orders | None]
 
 
 def _find_reason(left: Mapping[str, str], read: Sequence[str], result: "IngestionResult") -> str:
-    """Return the reason why an index is incomplete, or an empty string. `left` is the number of
-    documents missing from it.
+    """Return the reason why an index is incomplete, or an empty string. `left` maps the documents
+    missing from it to their sources.
 
-    If the source was read without errors, these documents no longer exist in the source.
+    Documents of a source that was read without errors no longer exist in the source.
     """
     known = set(map(os.path.realpath, read))
     unread = sorted({root for root in left.values() if os.path.realpath(root) not in known})
@@ -209,7 +209,7 @@ async def _list_serving(settings: "Settings") -> list[ListedDocument]:
 
 
 async def _has_replacement(place: IndexPlace, wanted: VectorIdentity) -> bool:
-    """Return whether an index with such vectors is being written, or was left incomplete."""
+    """Return whether an index with these vectors is being written, or was left incomplete."""
     if place.url is None:
         folders = place.folders
         return folders.has(folders.name_replacement(wanted))

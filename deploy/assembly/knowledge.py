@@ -75,7 +75,7 @@ class Knowledge(OpenIndex):
     """
 
     limits: "SharedLimits | None" = None
-    """The rate limits of the vendor's embedder and reranker."""
+    """The rate limits of the embedding and reranking vendors."""
     shared_with: "tuple[Redis, int, Mapping[str, ModelLimit]] | None" = None
 
     def adopt(self, opened: OpenIndex) -> None:
@@ -117,7 +117,8 @@ def load_libraries(settings: Settings) -> None:
 
 @asynccontextmanager
 async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIterator[Knowledge]:
-    """Open the index of every assistant or, if `alone` is true, only that of the first one.
+    """Open the index of every assistant or, if `alone` is true, only the index of the first
+    assistant.
 
     Raises `IndexOwned` if another process owns one of them, and `CommandError` if that process uses
     a different Redis.
@@ -246,7 +247,7 @@ def locate_index(settings: Settings) -> IndexPlace:
 
 
 async def open_index(settings: Settings, embedder: Embedder) -> Index:
-    """Return the serving embedded index, or the one on `QDRANT_URL`."""
+    """Return the serving embedded index, or the index on the server at `QDRANT_URL`."""
 
     def make(changes: dict[str, object]) -> Embedder:
         return make_embedder(settings.model_copy(update=changes))

@@ -45,8 +45,8 @@ def language_of(detector: Detector, default: str) -> Callable[[str], str]:
 def read_corpus_languages(
     settings: Settings, knowledge: "OpenIndex | None", client: "Redis"
 ) -> ReadLanguages:
-    """Return the counter of an assistant's documents by language, which reads the index or, in a
-    process that has not opened it, the numbers published by another process.
+    """Return the counter of an assistant's documents by language. It reads the index or, in a
+    process that has not opened the index, the numbers published by another process.
     """
     if knowledge is None:
         return RedisDocumentLanguages(client, settings.tenant, settings.assistant).read

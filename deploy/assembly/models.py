@@ -39,11 +39,11 @@ def make_registry(
     prompts: Prompts | None = None,
     limiter: Limiter | None = None,
 ) -> Registry:
-    """Return the registry for this process's models; vendor libraries are loaded on first use.
+    """Return the model registry of this process; vendor libraries are loaded on first use.
 
     With a Redis client, limits and budgets apply across all processes. Without one, `limiter`
     limits requests, and there is no budget. If `prompts` is not given, the prompts in
-    `PROMPTS_FOLDER`, those of specialists, and the built-in ones are used.
+    `PROMPTS_FOLDER`, the prompts of specialists, and the built-in prompts are used.
     """
     limits = settings.model_limits
     if prompts is None:
@@ -66,7 +66,7 @@ def make_registry(
 
 
 async def check_keys(access: Mapping[str, VendorAccess], models: Iterable[str]) -> None:
-    """Check with the vendors of these models whether they accept the keys; raises `MissingKey`."""
+    """Check whether the vendors of these models accept the keys; raises `MissingKey`."""
     from llm.vendors.catalogue import check_key
 
     vendors = vendors_by_name(access)
@@ -117,7 +117,7 @@ def make_stored_models(
 ) -> Callable[[str], Model]:
     """Return a function that returns the model for a task; see `Registry.model` for its parts.
 
-    No answer is paid for twice, and the questions of one assistant share answers.
+    Each answer is paid for only once, and questions of the same assistant share answers.
     """
     find_record = record_of(shards)
     stores = AnswerStores(

@@ -1,4 +1,4 @@
-"""Assembles the measurement of ended questions, for processes with metrics or telemetry."""
+"""Assembles the measurement of finished questions, for processes with metrics or telemetry."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -33,7 +33,7 @@ MISSING = "{setting} needs: pip install '.[{extra}]' in the checkout"
 
 
 def needs_meter(otlp_endpoint: str | None, port: int) -> bool:
-    """Return whether anything can read the metrics of a process with this port."""
+    """Return whether metrics of a process with this port can be read or are sent."""
     return port > 0 or otlp_endpoint is not None
 
 
@@ -46,7 +46,7 @@ async def observing(
 ) -> AsyncIterator[None]:
     """Measure finished questions, send telemetry and report errors according to the settings.
 
-    Without `registry` and without such a setting, nothing is done.
+    Does nothing without a `registry` and without such a setting.
     """
     async with AsyncExitStack() as stack:
         sender = connect_telemetry(
@@ -88,7 +88,9 @@ def connect_telemetry(
     content: bool,
     metrics: bool = True,
 ) -> "OpenTelemetry | None":
-    """Return the sender of telemetry, or None; raises `CommandError` without the extra."""
+    """Return the sender of telemetry, or None. Raises `CommandError` if the required extra is not
+    installed.
+    """
     if endpoint is None:
         return None
     try:
@@ -109,7 +111,9 @@ def connect_telemetry(
 
 
 def connect_tracker(dsn: SecretStr | None) -> "ErrorTracker | None":
-    """Return the reporter of errors, or None; raises `CommandError` without the extra."""
+    """Return the error reporter, or None. Raises `CommandError` if the required extra is not
+    installed.
+    """
     if dsn is None:
         return None
     from telemetry.error_tracking import ErrorTracker
@@ -141,7 +145,7 @@ async def _measure_queues(
 ) -> AsyncIterator[None]:
     """Show the queues of all roles, including those that this process does not run.
 
-    If all workers of a role have died, only other processes can report it.
+    If all workers of a role have died, only other processes can report its queue.
     """
     from worker.metrics import Depths
 

@@ -1,4 +1,4 @@
-"""Opens the records, and the finder for gaps in them."""
+"""Opens the records, and the gap finder that reads them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

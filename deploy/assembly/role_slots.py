@@ -1,4 +1,4 @@
-"""How many instances of each role run, and how many envelopes each of them processes
+"""The number of instances of each role, and the number of envelopes that each instance processes
 concurrently.
 """
 
@@ -20,9 +20,9 @@ _ALWAYS = ("manager", *(stage.name for stage in SEARCH_FLOW.main_path[1:]))
 
 
 def count_smallest_role(instances: Mapping[str, int], concurrency: Mapping[str, int]) -> int:
-    """Return the number of slots of the role that has the fewest in one `refdesk up`.
+    """Return the number of slots of the role with the fewest slots in one `refdesk up`.
 
-    The arguments are the settings, which override the numbers of some roles.
+    The arguments are settings that override the numbers of some roles.
     """
     every, slots = {**INSTANCES, **instances}, {**CONCURRENCY, **concurrency}
     return min(every[role] * slots[role] for role in _ALWAYS)

@@ -1,4 +1,4 @@
-"""Assembles the desk, which is the only place that chooses concrete classes."""
+"""Assembles the desk from the concrete classes that this package chooses."""
 
 import asyncio
 import os
@@ -58,10 +58,12 @@ KNOWING = frozenset({INGESTION, WRITE, *(spec.role.value for spec in AGENTS if s
 HOUR_SECONDS = 3600
 DAY_SECONDS = 24 * HOUR_SECONDS
 REWRITE_SECONDS = 20.0
-"""How long a command that is ending waits while its own server rewrites the append-only file."""
+"""How long a command that is ending waits while its embedded server rewrites the append-only
+file.
+"""
 REWRITE_LOOK_SECONDS = 0.05
 STUCK_DEADLINES = 2.0
-"""The event loop counts as dead if it is blocked for this multiple of a question's time limit."""
+"""The event loop counts as stuck if it is blocked for this multiple of a question's time limit."""
 OWNER_CHECK_SECONDS = 0.5
 """How often a process checks whether the owner of the index is still running."""
 
@@ -107,10 +109,10 @@ async def connect_runtime(
 
 
 async def rewrite_file(eraser: Eraser) -> None:
-    """Have the append-only file rewritten before the last process leaves, if anything was erased.
+    """Rewrite the append-only file before the last process exits, if anything was erased.
 
-    If this does not succeed, its mark remains, and the next process that starts the server repeats
-    it.
+    If the rewrite fails, its mark remains, and the next process that starts the server repeats the
+    rewrite.
     """
     with suppress(BrokerUnavailableError, TimeoutError):
         async with asyncio.timeout(REWRITE_SECONDS):
@@ -128,7 +130,7 @@ async def working(
     health_port: int = 0,
     grace: GracePeriod | None = None,
 ) -> AsyncIterator[Runtime]:
-    """Run workers of `roles`, and connect to Redis."""
+    """Connect to Redis, and run workers for `roles`."""
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(connect_runtime(settings))
         runtime = runtime if grace is None else replace(runtime, grace=grace)
@@ -154,7 +156,7 @@ async def working(
 async def open_desk(
     settings: Settings, *, report_waiting: Callable[[], None] = lambda: None
 ) -> AsyncIterator[Desk]:
-    """Open a desk that answers; raises `CommandError` if there are no documents."""
+    """Open a desk that can answer questions; raises `CommandError` if there are no documents."""
     async with (
         run_desk(settings, report_waiting=report_waiting) as runtime,
         observing(runtime.broker, settings, None, runtime.jobs),
@@ -171,12 +173,13 @@ async def run_desk(
     grace: GracePeriod | None = None,
     report_waiting: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Runtime]:
-    """Have questions answered by workers in this process, or by those of a running `refdesk up`.
+    """Provide a runtime whose questions are answered by workers in this process, or by the workers
+    of a running `refdesk up`.
 
     Raises `CommandError` if there are no documents, unless `empty` is true. `meter` counts the work
-    of the workers in this process. Without `grace`, the process waits for all running agents when
-    it ends, because otherwise a model call for another process's question would be dropped and paid
-    for again.
+    of the workers in this process. Without `grace`, the process waits for all running agents before
+    it ends. Otherwise, a model call for a question of another process would be dropped, repeated,
+    and paid for again.
     """
     if grace is None:
         grace = GracePeriod(settings.agent_timeout_seconds + GRACE_SECONDS)
@@ -211,7 +214,7 @@ async def run_desk(
 
 
 def desks(runtime: Runtime, channel: str, *, result_list: str = "") -> dict[tuple[str, str], Desk]:
-    """Return the desk of every assistant by tenant and assistant, for `channel`."""
+    """Return the desk of every assistant for `channel`, by tenant and assistant."""
     posts = [replace(runtime, settings=assistant) for assistant in runtime.settings.of_assistants()]
     return {
         (post.settings.tenant, post.settings.assistant): desk(
@@ -222,7 +225,7 @@ def desks(runtime: Runtime, channel: str, *, result_list: str = "") -> dict[tupl
 
 
 def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
-    """Return the desk of this process's tenant and first assistant, for `channel`."""
+    """Return the desk of this process's tenant and first assistant for `channel`."""
     return Desk(
         runtime.broker.producer,
         runtime.broker.replies,

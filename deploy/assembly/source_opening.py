@@ -67,7 +67,8 @@ def open_local(data_folder: Path, spec: SourceSpec, stack: ExitStack) -> Path | 
 async def fetch_sources(
     settings: Settings, sources: Sequence[Path | SourceSpec], report: Report
 ) -> list[FetchedSource]:
-    """Crawl the websites and copy the stores among the sources; other sources need no preparation.
+    """Crawl the websites and copy the stores among the sources; other sources do not need
+    preparation.
 
     This is done before the index is opened, because it may take hours. Raises `ConnectorError` if a
     store is unreachable.
@@ -119,7 +120,7 @@ def open_copy(folder: Path, spec: SourceSpec, outcome: StoreOutcome) -> SurveySo
 async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connector]:
     """Provide the client for a service; raises `ConnectorError` if the service is not configured.
 
-    Credentials are sent only to the addresses in the settings, whichever source is added.
+    Whichever source is added, credentials are sent only to the URLs in the settings.
     """
     scheme, _, rest = place.partition("://")
     host, _, name = rest.partition("/")

@@ -26,8 +26,8 @@ log = structlog.get_logger("ingestion")
 LEASE_SECONDS = 60.0
 RENEWAL_SECONDS = 15.0
 CHECK_SECONDS = 10.0
-"""How often a process checks whether a source is due, or whether the process that refreshed them
-has ended.
+"""How often a process checks whether a source is due, and whether the process that refreshes the
+sources has ended.
 """
 
 
@@ -36,9 +36,10 @@ async def refresh_source(
 ) -> None:
     """Ingest a source of the assistant of `runtime` again, and record the result.
 
-    Raises `BrokerUnavailableError`, because an outage of Redis is not a failure of the source.
+    Raises `BrokerUnavailableError` if Redis is unavailable, because this is not a failure of the
+    source.
     """
-    # Imported here, because a process that refreshes no source needs no crawler.
+    # Imported here, because only a process that refreshes sources needs a crawler.
     from deploy.assembly.source_opening import fetch_sources
 
     settings = runtime.settings
@@ -65,14 +66,16 @@ async def refresh_source(
 
 
 def find_failure(spec: SourceSpec, result: IngestionResult) -> str:
-    """Return why nothing in a source could be read, or an empty string if something was read."""
+    """Return the reason why nothing in a source could be read, or an empty string if something was
+    read.
+    """
     return next((reason for place, reason in result.failed if place == spec.root), "")
 
 
 @asynccontextmanager
 async def refresh(runtime: Runtime, every_seconds: float | None) -> AsyncIterator[None]:
-    """Ingest each recorded source on its schedule, and others `every_seconds` after their last
-    ingestion.
+    """Ingest each recorded source on its schedule, and sources without a schedule `every_seconds`
+    after their last ingestion.
 
     If several processes share this data folder, only one of them does this at a time.
     """

@@ -51,7 +51,8 @@ NO_ACCESS = ToolAccess()
 async def open_tool_access(
     settings: Settings, roles: Sequence[str], client: "Redis", stack: AsyncExitStack
 ) -> ToolAccess:
-    """Return the access for these roles; external tools stay connected until `stack` is closed.
+    """Return the tool access for these roles; external tools stay connected until `stack` is
+    closed.
 
     Raises `InvalidToolSet` and `CommandError`, like `open_outside_tools`.
     """
@@ -87,10 +88,12 @@ def make_tool_budgets(
 
 @asynccontextmanager
 async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTool]]":
-    """Yield the tools in a file, connected inside the block; without a file, there are none.
+    """Provide the tools in a file, which stay connected inside the context; without a file, there
+    are no tools.
 
-    Raises `InvalidToolSet` if the file is invalid, and `CommandError` without the extra `mcp`. If a
-    server cannot be reached, this is logged. Its tools exist, but fail until it is available.
+    Raises `InvalidToolSet` if the file is invalid, and `CommandError` if the extra `mcp` is not
+    installed. If a server cannot be reached, this is logged, and calls to its tools fail until it
+    is available.
     """
     if path is None:
         yield []

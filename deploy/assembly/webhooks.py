@@ -29,7 +29,7 @@ log = structlog.get_logger("webhooks")
 GAPS_SECONDS = 3_600.0
 LONGEST_ERROR = 300
 SMALLEST_GAP = 3
-"""Gaps with fewer questions are not announced."""
+"""Minimum number of questions of a gap that is announced."""
 
 
 async def announce_event(

@@ -1,8 +1,8 @@
 """Writes the Helm chart from the Kubernetes manifests: `python -m deploy.generate.chart FOLDER`.
 
-The manifests remain the source: a template is a manifest in which the values that differ between
-installations are read from `values.yaml`. Secrets are created by the operator, as shown in
-`secret.example.yaml`.
+The manifests remain the source. A template is a manifest in which values that differ between
+installations are replaced with references to `values.yaml`. Secrets are created by the operator, as
+shown in `secret.example.yaml`.
 """
 
 import argparse
@@ -32,7 +32,7 @@ CONDITIONS: dict[str, str] = {
     "alarms.yaml": ".Values.alarms.enabled",
     **{f"{spec.name}.yaml": f".Values.{spec.name}.enabled" for spec in CHAT_CHANNELS},
 }
-"""The value that enables a file."""
+"""The value that enables each optional file."""
 ALWAYS = ("workers.yaml", "gateway.yaml")
 SETTINGS = """\
 apiVersion: v1
@@ -148,7 +148,7 @@ def _describe(name: str, value: Any) -> dict[str, Any]:
 def _make_template(name: str) -> str:
     text = (FOLDER / name).read_text("utf-8")
     text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
-    # What Prometheus writes into alarms is not for Helm.
+    # The templates of Prometheus alarms must not be interpreted by Helm.
     text = text.replace("{{", '{{ "{{" }}') if name == "alarms.yaml" else text
     text = re.sub(
         rf"^( *)image: {IMAGE}$",
@@ -168,8 +168,8 @@ def _make_template(name: str) -> str:
 
 
 def _set_most_replicas(text: str) -> str:
-    """Let a value determine the maximum number of replicas of each group; the name of a group is
-    above its limit.
+    """Make a value determine the maximum number of replicas of each group. In a manifest, the
+    group's name precedes its limit.
     """
     lines, group = [], ""
     for line in text.splitlines(keepends=True):
@@ -181,7 +181,7 @@ def _set_most_replicas(text: str) -> str:
 
 
 def _add_fixed_replicas(text: str) -> str:
-    """Add the replicas of groups without a scaler; KEDA sets the replicas of the others."""
+    """Add the replicas of groups without a scaler; KEDA sets the replicas of all other groups."""
     fixed = (
         "{{- if not .Values.scaling.enabled }}\n  replicas: {{ .Values.scaling.replicas }}\n"
         "{{- end }}\n"

@@ -32,8 +32,8 @@ _LEFT_OUT = "\nLess than that table:\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The reason why attributes are read or written beyond the table; `agents` is empty if it
-    applies to any agent.
+    """The reason why attributes that are not in the table are read or written; `agents` is empty if
+    the reason applies to any agent.
     """
 
     why: str
@@ -42,7 +42,7 @@ class Reason:
 
     @classmethod
     def of(cls, entry: dict[str, Any]) -> "Reason":
-        """Return the reason of an entry of the file."""
+        """Return the reason in an entry of the file."""
         return cls(entry["why"], tuple(entry["attributes"]), tuple(entry.get("agents", ())))
 
 
@@ -58,7 +58,7 @@ def list_additions(agent: str, side: Side) -> frozenset[str]:
 
 
 def list_omissions() -> frozenset[str]:
-    """Return the entries in the client's table that no agent declares, as `agent reads
+    """Return the entries in the client's table that no agent declares, in the format `agent reads
     attribute`.
     """
     return frozenset(

@@ -2,14 +2,15 @@
 
 Run it with `python -m deploy.generate.manifests [--shards N]`.
 
-`workers.yaml` runs the groups of roles, `scaling.yaml` scales them. The roles of a group come from
-`agents.roster`, the names of streams from `broker.keys`, the grace time from `worker.shutdown`; the
-other files of `deploy/kubernetes/` and the rest of `compose.yaml` are written by hand.
+`workers.yaml` runs the groups of roles, and `scaling.yaml` scales them. The roles of a group come
+from `agents.roster`, the names of streams from `broker.keys`, the grace time from
+`worker.shutdown`; the other files of `deploy/kubernetes/` and the rest of `compose.yaml` are
+written by hand.
 
 A group is scaled by its *depth*: the waiting and running entries on its roles' streams, over all
-shards. Settled entries are deleted, so the length of a stream is that depth. The `pending` value of
-Redis excludes waiting entries; its `lag` excludes running ones and is unknown once an unread entry
-was deleted.
+shards. Settled entries are deleted, so the depth is the total length of the streams. The `pending`
+value of Redis excludes waiting entries; its `lag` excludes running ones and is unknown once an
+unread entry was deleted.
 """
 
 import argparse
@@ -97,14 +98,14 @@ GROUPS = (
     Group(PodGroup.LIGHT, 64, ("128Mi", "512Mi"), "250m", 6),
     Group(PodGroup.MODELS, 32, ("192Mi", "512Mi"), "250m", 20),
     Group(PodGroup.SEARCH, 16, ("384Mi", "1Gi"), "500m", 10, also_scaled_by=(Role.INGESTION,)),
-    # One of each always runs: while none does, an ingestion is not divided among processes.
+    # One of each is always running: otherwise, ingestions are not divided among processes.
     Group(
         PodGroup.READ, 8, ("384Mi", "2Gi"), "1", 16, works=(Role.READ,), least=1,
         variables={"INGESTION_READERS": "2"},
     ),
     Group(PodGroup.WRITE, 64, ("384Mi", "1Gi"), "1", 8, works=(Role.WRITE,), least=1),
 )  # fmt: skip
-"""The memory requests and limits exceed the measurements in `docs/deployment.md`."""
+"""The groups. Their memory requests and limits exceed the measurements in `docs/deployment.md`."""
 _HEADER = """\
 # Written by `python -m deploy.generate.manifests`; change gateway/chat_channels.py instead.
 # {note}
@@ -331,7 +332,7 @@ def _replace_block(text: str, block: str) -> str:
 
 
 def _with_components(file: Path) -> str:
-    """Return the policies that also allow the chat channels to reach public addresses."""
+    """Return the network policies that also allow the chat channels to reach public addresses."""
     text = _read(file)
     matches = re.findall(r"values: \[(models, search[^]\n]{0,1000})\]", text)
     if len(matches) != 1:

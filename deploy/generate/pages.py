@@ -94,7 +94,7 @@ _VALUES: dict[type, str] = {
     dict: "object (JSON)",
     BaseModel: "object (JSON)",
 }
-"""Example values of settings by type; the first one that fits is used."""
+"""Example values of settings by type; the first type that matches is used."""
 
 _STEPS = """\
 // What people see at each stage of a question.
@@ -140,7 +140,7 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> int:
-    """Write the generated files; the others are derived from `roster.json`."""
+    """Write the generated files; all other files are derived from `roster.json`."""
     roster = describe_agents()
     if ROSTER.read_text(encoding="utf-8") != roster:
         ROSTER.write_text(roster, encoding="utf-8")
@@ -194,7 +194,7 @@ def _describe_group(group: Group) -> str:
 
 
 def _describe_team() -> str:
-    """Return the table of the agents that plan, and of those whose work is planned."""
+    """Return the table of the agents that plan, and of the agents whose work is planned."""
     team = [spec for spec in SPECS.values() if spec.agent_role is not None]
     return _TEAM_TABLE + "".join(map(_describe_specialist, team))
 
@@ -225,7 +225,7 @@ def _widget_steps() -> str:
 
 
 def _list_later_steps() -> list[tuple[str, ProgressStep]]:
-    """Return the step of each stage after the first step."""
+    """Return the progress step of each stage after the first step."""
     first = next(iter(ProgressStep))
     return [(name, step) for name, step in list_steps().items() if step is not first]
 
@@ -290,7 +290,7 @@ def _setting(name: str) -> str:
 
 
 def _describe_value(annotation: object) -> str:
-    """Return in words which values a setting accepts."""
+    """Return a description of the values that a setting accepts."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if isinstance(annotation, types.UnionType) or origin is typing.Union:
         return _describe_value(
@@ -299,7 +299,7 @@ def _describe_value(annotation: object) -> str:
     if origin is typing.Literal:
         return _list_choices(map(str, arguments))
     kind = origin if isinstance(origin, type) else annotation
-    assert isinstance(kind, type)  # noqa: S101 - what else a setting may be is above
+    assert isinstance(kind, type)  # noqa: S101 - all other types are handled above
     if issubclass(kind, StrEnum):
         return _list_choices(kind)
     return next(words for known, words in _VALUES.items() if issubclass(kind, known))

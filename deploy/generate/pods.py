@@ -21,7 +21,7 @@ LEAVING_SECONDS = 20
 """The time after the grace period for returning entries, closing the index, and a slow Redis."""
 USER = 10001
 REDIS_CA = "/etc/refdesk/redis"
-"""The folder of a pod that contains `ca.crt`, which verifies that Redis belongs to the cluster."""
+"""The folder of a pod that contains `ca.crt`, with which the certificate of Redis is verified."""
 
 OUTSIDE_TOOLS = "refdesk-outside-tools"
 """The ConfigMap with the file of external tools, and the Secret with the variables used in it."""
@@ -31,7 +31,7 @@ Manifest = dict[str, Any]
 
 
 class _WholeDumper(yaml.SafeDumper):
-    """Writes each value in full instead of as a reference, because people read these files."""
+    """Writes repeated values in full instead of as references, because people read these files."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Repeat values that occur several times, instead of using aliases."""
@@ -128,7 +128,7 @@ def make_container(
         },
         "volumeMounts": [
             {"name": "data", "mountPath": "/data"},
-            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a folder of the pod alone
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a folder used only by the pod
             {"name": "redis-ca", "mountPath": REDIS_CA, "readOnly": True},
         ],
     }
@@ -155,7 +155,7 @@ def dump_manifests(manifests: Sequence[Manifest]) -> str:
 
 @cache
 def list_steps() -> Mapping[str, ProgressStep]:
-    """Return the step for every stage. While branches are running, it is that of searching."""
+    """Return the step for every stage. While branches are running, the step is the search step."""
     stages = {stage for flow in EVERY for stage in find_reached(flow, START)} - {START}
     return {
         stage.name: SPECS[stage.role.value].step
@@ -166,7 +166,7 @@ def list_steps() -> Mapping[str, ProgressStep]:
 
 
 def find_step(stage: str) -> ProgressStep:
-    """Return the step for a stage; for an unknown stage from another release, the first one."""
+    """Return the step for a stage, or the first step for an unknown stage from another release."""
     return list_steps().get(stage, next(iter(ProgressStep)))
 
 

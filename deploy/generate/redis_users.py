@@ -39,7 +39,7 @@ class RedisUser:
     keys: tuple[str, ...]
     commands: tuple[str, ...] = COMMANDS
     selectors: tuple[str, ...] = ()
-    """Additional keys, in groups with the only commands that may be used on them."""
+    """Additional keys, each group with the only commands that may be used on its keys."""
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -61,8 +61,8 @@ _QUESTIONS = tuple(
         "conversation:*", "asked:*", "tombstone:*", "named:*", "results:*",
     )
 )  # fmt: skip
-"""The keys in `broker.keys`. Every part submits, follows, and ends questions, and processes those
-that are due, so that questions end whichever process dies.
+"""The keys in `broker.keys`. Every part submits, follows, and ends questions, and processes due
+questions, so that questions end whichever process dies.
 """
 _READS_SHARDS = ("%R~rd:shards",)
 _CONVERSATIONS = tuple(

@@ -42,7 +42,7 @@ FOLDERS: Mapping[str, str] = {
     "Decisions": "internal/adr",
     "Project": "",
 }
-"""The groups of all other pages, which are the pages directly in a folder, without its
+"""The groups of all other pages; a group contains the pages directly in a folder, without its
 subfolders.
 """
 _LINK = re.compile(r"(!?\[[^\]\n]{0,300}\])\(([^)\s]{1,300})\)")

@@ -23,7 +23,7 @@ LIMIT_SECONDS = 120.0
 REQUEST_SECONDS = 10
 EXIT_FINDING = 1
 AUDITED = ("image", "build")
-"""The locks that users install; development tools are not exposed."""
+"""The locks that users install; development tools are not audited because they are not exposed."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ def find_conflicts(python: str = sys.executable) -> AuditResult:
 
 
 def find_yanked(report: Path) -> AuditResult:
-    """Report yanked releases among those that pip installed, from its report."""
+    """Report yanked releases among those that pip installed, based on pip's report."""
     try:
         installed = json.loads(report.read_text(encoding="utf-8"))["install"]
     except FileNotFoundError:

@@ -1,8 +1,8 @@
 """Locks the dependencies with their hashes: `python -m deploy.supply_chain.lock [--upgrade]`.
 
 `requirements/` has one file for each use, valid for every supported platform and Python version.
-`pip install --require-hashes` installs from them. No file names a package index: pip uses the one
-configured on the machine, and the hashes prove that the files are the same.
+`pip install --require-hashes` installs from them. No file specifies a package index. pip uses the
+index configured on the machine, and the hashes prove that the files are the same.
 """
 
 import argparse
@@ -58,7 +58,7 @@ LOCKS = (
     ),
     LockFile("lock", "What `make lock` resolves with.", product=False, groups=("lock",)),
 )
-"""The first one contains the versions that the others must match."""
+"""The lock files. The first one contains the versions that the others must match."""
 
 
 class LockError(Exception):

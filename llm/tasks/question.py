@@ -46,7 +46,7 @@ class TranslateOutput(BaseModel, frozen=True):
 TRANSLATE = Task(
     name="translate", inputs=TranslateInputs, output=TranslateOutput, time_share=PREPARING_SHARE
 )
-"""Translates a text to clean English."""
+"""Translates text to clean English."""
 
 ContextType = Literal["new_topic", "follow_up", "clarification"]
 ClarificationResult = Literal["search_again", "exit"]
@@ -63,7 +63,9 @@ Act = Literal[
     "preference",
     "exit",
 ]
-"""The purpose of a turn that does not ask anything new; `exit` abandons the open clarification."""
+"""The purpose of a turn that does not ask a new question; `exit` abandons the open
+clarification.
+"""
 
 
 class EssenceInputs(BaseModel, frozen=True):

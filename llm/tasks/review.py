@@ -178,7 +178,9 @@ class UnitWithout(BaseModel, frozen=True):
 
 
 class RequirementExtractorOutput(BaseModel, frozen=True):
-    """Every unit of the inputs, either in the checklist or in `without`."""
+    """Every unit of the inputs: in `checklist` if it contains a requirement, otherwise in
+    `without`.
+    """
 
     checklist: tuple[ListedRequirement, ...]
     without: tuple[UnitWithout, ...] = ()

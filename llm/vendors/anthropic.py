@@ -1,7 +1,7 @@
 """Anthropic's models, called through the Messages API.
 
-The vendor's package would add 18 MB and seconds of startup time for a single HTTP request, so
-requests are made with the HTTP client that the other vendors' packages use.
+Requests are made with the HTTP client that the other vendors' packages use, because the vendor's
+own package would add 18 MB and seconds of startup time for a single HTTP request.
 """
 
 from collections.abc import AsyncGenerator, Iterator

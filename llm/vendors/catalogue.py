@@ -59,7 +59,9 @@ class Vendor:
 
     @property
     def has_settings(self) -> bool:
-        """Whether it has its own settings; other servers are configured in `COMPATIBLE_SERVERS`."""
+        """Whether the vendor has its own settings; other servers are configured in
+        `COMPATIBLE_SERVERS`.
+        """
         return not self.is_configured and not self.is_local
 
     @property

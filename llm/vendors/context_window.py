@@ -27,7 +27,9 @@ from llm.vendors.wire import check_allowed
 LIMIT_SECONDS = 3.0
 """Total time limit for all requests to one server, because workers wait for them at startup."""
 OLLAMA_DEFAULT = 4096
-"""The default in tokens for less than 24 GiB of video memory (docs.ollama.com/context-length)."""
+"""The default in tokens for machines with less than 24 GiB of video memory
+(docs.ollama.com/context-length).
+"""
 MOST_CHARACTERS = 4_000_000
 """Longer responses are ignored, because they cannot be model descriptions."""
 
@@ -39,9 +41,7 @@ Origin = Literal["server", "server_default", "price_list"]
 
 @dataclass(frozen=True, slots=True)
 class ContextWindow:
-    """The maximum number of tokens of prompt and answer together, and where this number comes
-    from.
-    """
+    """The maximum number of tokens of prompt and answer together, and the source of this number."""
 
     tokens: int
     origin: Origin

@@ -28,8 +28,8 @@ log = structlog.get_logger("llm")
 class VendorEmbedder:
     """One embedding model of one vendor; its vectors have `dimensions` numbers and L2 norm 1.
 
-    `forms` names the model's separate modes for questions and documents, and is empty if it has
-    none.
+    `forms` identifies the model's separate modes for questions and documents, and is empty if it
+    has none.
     """
 
     def __init__(

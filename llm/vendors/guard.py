@@ -53,7 +53,7 @@ _TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,200})", re.IGNORECASE)
 _ENDPOINTS = re.compile(r"/(?:chat/completions|completions|embeddings|messages|models|rerank)/?$")
 _VERSION = re.compile(r"/(?:v\d|api|openai)")
 _NO_API = frozenset({404, 405, 501})
-"""Statuses that mean a wrong path or method, unless the body is an error about a model."""
+"""Statuses that mean a wrong path or method, unless the body contains an error about a model."""
 _CUT = frozenset({"length", "max_tokens"})
 """Finish reasons that mean that the token limit was reached."""
 _REFUSED = frozenset(

@@ -41,7 +41,7 @@ FIRST_TOKEN_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
-    """The retry rules of a model; `attempts` includes the first one.
+    """The retry rules of a model; `attempts` includes the first attempt.
 
     Waits grow, with jitter, from `wait_initial_seconds` to `wait_max_seconds`. A `Retry-After` is
     respected exactly. If it is longer than `retry_after_max_seconds` or the remaining time, the
@@ -174,8 +174,8 @@ class CircuitBreaker:
 
     The breaker opens when at least `LEAST_FAILURES` calls have failed within `WINDOW_SECONDS` and
     they make up at least `FAILURE_RATE` of the calls that finished in that window or are still
-    running. It opens immediately if a failure predicts the next one: a rejected key, an exhausted
-    quota, or a `Retry-After`.
+    running. It opens immediately after a failure that is bound to recur: a rejected key, an
+    exhausted quota, or a `Retry-After` header.
 
     It stays open for the time in the `Retry-After` header or, without one, for
     `FIRST_PAUSE_SECONDS`, which doubles after each failed probe. Then it is half-open: one call is
@@ -197,8 +197,8 @@ class CircuitBreaker:
         return self._cause is not None and (self._is_probing or self._remaining_pause() > 0)
 
     def enter(self) -> None:
-        """Start a call, which is the probe if the pause is over. Raises the cause if the breaker is
-        open.
+        """Start a call, which is the probe if the pause is over. Raises the error that opened the
+        breaker if it is still open.
 
         Every started call must end with `note_success`, `note_failure` or `abandon`.
         """
@@ -268,7 +268,7 @@ class CircuitBreaker:
     def _repeat_cause(self, cause: ModelError) -> ModelError:
         """Return a copy of the error that opened the breaker, with the remaining time.
 
-        The message contains no time, so that equal failures have equal messages.
+        The message does not contain the time, so that equal failures have equal messages.
         """
         error = copy.copy(cause)
         error.args = (f"{cause} (it is not called again for some time)",)

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions and embeddings, and those of all compatible servers."""
+"""OpenAI's chat completions and embeddings, and those of compatible servers."""
 
 import base64
 import json
@@ -118,7 +118,7 @@ class _CompletionReader(ReplyReader):
         self.refusal += read_text(pick(message, "refusal"))
         self.text += read_text(pick(message, "content")) or read_text(pick(choice, "text"))
         self.thoughts += _read_thoughts(message)
-        # One choice is requested: further ones have the rest of it, as some proxies split it.
+        # Only one choice is requested; some proxies split it, so further choices contain the rest.
         for part in pick_rows(event, "choices"):
             self._read_calls(pick(part, "delta") or pick(part, "message"))
 
@@ -227,9 +227,7 @@ def _read_usage(usage: object) -> Usage | None:
 
 
 def _read_thoughts(message: object) -> str:
-    """Return the thoughts in a message, which are the first text in a field outside
-    `_NO_THOUGHTS`.
-    """
+    """Return the thoughts in a message: the first text in a field outside `_NO_THOUGHTS`."""
     if not isinstance(message, dict):
         return ""
     others = (value for name, value in message.items() if name not in _NO_THOUGHTS)

@@ -1,8 +1,8 @@
 """Scores texts against a question with a vendor's reranker over HTTP.
 
 Cohere, Jina, Voyage, vLLM and Infinity share one request format; Text Embeddings Inference has a
-different one, which is detected for servers in `COMPATIBLE_SERVERS`. Replies are similar: a list of
-indexes and scores, under one of two names or at the top level.
+different one, which is detected for servers in `COMPATIBLE_SERVERS`. The replies have similar
+formats: a list of indexes and scores, in a field with one of two names or at the top level.
 """
 
 import asyncio

@@ -69,7 +69,9 @@ from llm.vendors.wire import (
 )
 
 CHARACTERS_PER_TOKEN = 4
-"""An estimate for reserving quota. The cost is computed from the vendor's counts."""
+"""The estimated number of characters per token, used to reserve quota. The cost is computed from
+the vendor's counts.
+"""
 MORE_TOKENS = 4
 """If an answer is truncated, it is requested once more with this many times the token limit."""
 
@@ -113,7 +115,8 @@ class _Asked(Generic[O]):
 class VendorModel:
     """One model of one vendor.
 
-    `capabilities` are the initial ones. Parameters that the server rejects are not sent again.
+    `capabilities` are the initial capabilities; parameters that the server rejects are not sent
+    again.
     """
 
     def __init__(
@@ -136,7 +139,7 @@ class VendorModel:
 
     @property
     def capabilities(self) -> Capabilities:
-        """The capabilities of its server, as learned from requests so far."""
+        """The capabilities of the server, as learned from the requests so far."""
         return self._capabilities
 
     async def ask(
@@ -305,7 +308,7 @@ class VendorModel:
     async def _exchange(
         self, request: Request, asked: _Asked[O], known: Capabilities
     ) -> ModelReply:
-        """Return the reply; parameters that the server rejects are omitted, also in later
+        """Return the reply; parameters that the server rejects are omitted from this and later
         requests.
         """
         if request.schema is None:

@@ -79,8 +79,9 @@ class Capabilities:
 class Request:
     """One request for the next message of a conversation.
 
-    `schema` defines the output format. `capabilities` are those of the server. `time_share` is the
-    share of the time limit that the request may take. `streams` requests a streamed reply.
+    `schema` defines the output format. `capabilities` are the capabilities of the server.
+    `time_share` is the share of the time limit that the request may take. `streams` requests a
+    streamed reply.
     """
 
     conversation: ToolConversation
@@ -139,8 +140,8 @@ class ChatClient(Protocol):
 class EmbeddingClient(Protocol):
     """A vendor's client for embeddings; takes at most `batch` texts at once.
 
-    `forms` names the model's separate modes for questions and documents, and is empty if it has
-    none.
+    `forms` identifies the model's separate modes for questions and documents, and is empty if it
+    has none.
     """
 
     batch: int
@@ -173,8 +174,8 @@ def check_allowed(base_url: str) -> None:
 def reduce_capabilities(known: Capabilities, error: RejectedRequest) -> Capabilities | None:
     """Return reduced capabilities after a rejection, or None if the request itself caused it.
 
-    A rejection that names no parameter may concern the schema, unless it is about the length of the
-    prompt.
+    A rejection that does not name a parameter may concern the schema, unless it is about the length
+    of the prompt.
     """
     if isinstance(error, PromptTooLong):
         return None
@@ -224,7 +225,8 @@ def _list_reduced(
 def _read_other_parameter(message: str) -> TokenParameter | None:
     """Return the parameter for output tokens that a rejection asks for, or None.
 
-    The rejected one is named first: "'max_tokens' is not supported, use 'max_completion_tokens'".
+    The rejected parameter is named first: "'max_tokens' is not supported, use
+    'max_completion_tokens'".
     """
     older, newer = message.find("max_tokens"), message.find("max_completion_tokens")
     if older < 0 and newer < 0:

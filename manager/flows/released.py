@@ -1,5 +1,5 @@
-"""Keeps the flows of the last release, so that open messages finish with the rows with which they
-started.
+"""Keeps the flows of the last release, so that open messages are finished with the rows with which
+they started.
 
 `python -m deploy.generate.flows` writes `released.json` for each release. A flow whose rows have
 changed since then gets a new version, and both versions are supported until the next release.
@@ -42,7 +42,7 @@ Table = dict[str, Any]
 
 
 def make_flow(name: str, rows: Iterable[Row], *, most_hops: int | None = None) -> Flow:
-    """Return a flow, with the released version if its rows are unchanged, or with the next
+    """Return a flow with the released version if its rows are unchanged, otherwise with the next
     version.
     """
     return number_flow(Flow(name, 1, rows, most_hops=most_hops), read_released())
@@ -177,7 +177,7 @@ def _list_further(rows: list[Row], now: Flow) -> list[Row]:
 
 
 def _find_role(role: str) -> Role:
-    """Return the role of a stage. If no agent has that role any longer, the manager passes the
+    """Return the role of a stage. If no agent has that role any longer, the manager handles the
     stage.
     """
     return Role(role) if role in set(Role) else Role.MANAGER

@@ -68,7 +68,7 @@ def make_way_in(middle: Stage, rephrase: Stage) -> tuple[Row, ...]:
 def make_way_out(again: Stage, write: Stage) -> tuple[Row, ...]:
     """Return the rows from an answer to the end of the message.
 
-    `again` is the stage that searches again, and `write` the one that rewrites the answer.
+    `again` is the stage that searches again, and `write` is the stage that rewrites the answer.
     """
     return make_judgement(at.QUALITY, again, write)
 

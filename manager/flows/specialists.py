@@ -1,10 +1,10 @@
-"""The flow `specialists`. Each specialist runs in a branch, in parallel if its inputs are
+"""The flow `specialists`, in which each specialist runs in a branch, in parallel if its inputs are
 available.
 
 A branch starts at `specialist`, whose row leads to the stage of the specialist. A specialist that
-calls tools runs again with their results. A specialist with too much text for one call splits it
-into parts, each of which is a branch, and runs again to combine them. A failure becomes an entry of
-`errors`, and the other specialists continue.
+calls tools runs again with their results. A specialist with too much text for one call splits the
+text into parts, each of which is processed in a branch, and runs again to combine the results. A
+failure becomes an entry of `errors`, and the other specialists continue.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ _OUTPUTS = {
     SpecialistName.GAP_SYNTHESIZER: "gaps",
     SpecialistName.REPORT_GENERATOR: "review_report",
 }
-"""The only attribute that a branch returns. Inherited attributes may be outdated in a further
+"""The only attribute that each branch returns. Inherited attributes may be outdated in a further
 round.
 """
 _SHARED = ("errors", "tool_executions")
@@ -56,7 +56,7 @@ _LONGEST_LABEL = 100
 def list_specialists(state: State) -> Sequence[BranchItem]:
     """Return a branch for each specialist of the next wave, or none after the last wave.
 
-    If the synthesis requested a further round, its waves follow those of the plan.
+    If the synthesis requested a further round, its waves follow the waves of the plan.
     """
     further = state.further_round
     done, planned = state.counters.get(Counter.SEQUENCE.value, 0), list_waves(state.agent_sequence)

@@ -42,7 +42,7 @@ _WITH_USER_GROUPS = frozenset({"slack"})
 
 @asynccontextmanager
 async def turns_of(runtime: Runtime, channel: str) -> AsyncIterator[RedisTurns]:
-    """Provide the rate limit for a channel's posts, which is shared by all its processes."""
+    """Provide the rate limit for posts in a channel, which all processes of the channel share."""
     client = runtime.endpoint.client()
     try:
         yield RedisTurns(client, channel)
@@ -71,8 +71,8 @@ async def run_chat_channel(
 ) -> AsyncIterator[ChatChannel]:
     """Run a chat channel that delivers replies; `secret` signs its buttons.
 
-    `make_user_groups` returns the user groups of the platform; it is None if the platform has none.
-    `registry` contains the other metrics of the process.
+    `make_user_groups` returns the user groups of the platform; it is None if the platform has no
+    user groups. `registry` contains the other metrics of the process.
     """
     settings = runtime.settings
     texts = load_texts(topic=settings.topic)

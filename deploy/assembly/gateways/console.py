@@ -78,8 +78,8 @@ class ConsoleParts:
 
 @asynccontextmanager
 async def operating(runtime: Runtime, catalog: OwnedCatalog) -> AsyncIterator[ConsoleOperations]:
-    """Provide the operations. If the process stops while a source is being ingested, the source is
-    ingested again later.
+    """Provide the operations. If the process stops while a source is being ingested, that ingestion
+    is repeated later.
     """
     settings = {
         assistant.assistant_key: assistant for assistant in runtime.settings.of_assistants()
@@ -136,7 +136,7 @@ def list_settings(settings: Settings) -> list[ShownSetting]:
 async def open_parts(
     runtime: Runtime, client: "Redis", records: "RecordStore | None", catalog: OwnedCatalog
 ) -> AsyncIterator["ConsoleParts"]:
-    """Provide the pages that the owner works with, and the gaps."""
+    """Provide the pages for the owner, including the gaps."""
     settings, broker = runtime.settings, runtime.broker
     frame = Frame(records, settings.records_days, find_zone(settings.time_zone))
 

@@ -50,7 +50,7 @@ def documents_of(runtime: Runtime) -> IndexedDocuments | None:
 def make_attachments(
     settings: Settings, client: "Redis", *, most_documents: int = MOST_ATTACHMENTS
 ) -> StoredAttachments:
-    """Return the store for conversation documents, which are read in the same way as in an
+    """Return the store for conversation documents, which are parsed in the same way as during
     ingestion.
     """
 
@@ -97,7 +97,7 @@ def make_catalog(
 
 
 def make_library(runtime: Runtime) -> OwnedLibrary:
-    """Return the library of the assistants for programs."""
+    """Return the library through which programs read the assistants' documents."""
     own = runtime.settings.assistant_key
 
     def find_own(name: Name) -> "OpenIndex | None":

@@ -1,4 +1,4 @@
-"""Assembles the hand-over to a person: the receivers of conversations, and the storage of
+"""Assembles the hand-over to a person: the receivers of conversations, and the storage of their
 answers.
 """
 
@@ -147,7 +147,7 @@ def list_receivers(settings: Settings) -> list[Receiver]:
 async def exchanging_mail(
     runtime: Runtime, client: "Redis", handover: HandOver | None
 ) -> AsyncIterator[None]:
-    """Send email to visitors and read their replies inside the context, where configured."""
+    """Inside the context, send email to visitors and read their replies, if this is configured."""
     if not isinstance(handover, StoredHandOver) or not handover.mails_visitors:
         yield
         return
@@ -162,7 +162,7 @@ def make_mail_replies(
     settings: Settings, is_known: IsKnown, deliver: Deliver, report: Callable[[str], None]
 ) -> MailReplies:
     """Return the reader for the configured mailbox."""
-    # Imported here: most installations read no mailbox.
+    # Imported here: most installations do not read a mailbox.
     from knowledge.isolation.messages import ReadingLimits
     from knowledge.isolation.reader_process import ReaderProcess
 

@@ -76,7 +76,7 @@ log = structlog.get_logger("deploy")
 
 KEPT_TURNS = 50
 STORES = (MemoryUnavailableError, KnowledgeError)
-"""The errors of stores that do not respond."""
+"""The errors that are raised if a store does not respond."""
 MCP = "mcp"
 """The channel for programs that call the desk as a tool."""
 MINUTE_SECONDS = 60
@@ -94,7 +94,7 @@ async def make_channel(
     has_reader: bool,
     hosts: AllowedHosts | None = None,
 ) -> HttpChannel:
-    """Return the parts used by all routes; `has_reader` is true if this server shows cited
+    """Return the objects used by all routes; `has_reader` is true if this server shows cited
     documents.
     """
     settings = runtime.settings
@@ -305,7 +305,7 @@ def check_public_path(path: str, routes: Sequence[BaseRoute]) -> None:
 
 
 def list_person_issuers(issuers: Mapping[str, PersonIssuer], tenant: str) -> list[TrustedIssuer]:
-    """Return the providers whose tokens identify people; raises `CommandError`."""
+    """Return the identity providers whose tokens identify people; raises `CommandError`."""
     return [
         TrustedIssuer(
             issuer,
@@ -368,7 +368,7 @@ async def _count_documents(catalog: DocumentCatalog, assistant: tuple[str, str])
 def _make_estimate(
     model: str, access: Mapping[str, VendorAccess], client: "Redis"
 ) -> EstimateReview:
-    """Return the estimator of reviews with a model."""
+    """Return the function that estimates reviews with a model."""
 
     async def estimate(rules: int, documents: int) -> ReviewEstimate:
         cost = await estimate_review(model, access, client, rules, documents)

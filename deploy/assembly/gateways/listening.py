@@ -24,11 +24,11 @@ log = structlog.get_logger("gateway")
 
 LOCAL = "127.0.0.1"
 STUCK_DEADLINES = 2.0
-"""The event loop counts as dead if it is blocked for this multiple of a question's time limit."""
+"""The event loop counts as stuck if it is blocked for this multiple of a question's time limit."""
 
 
 def add_place(parser: argparse.ArgumentParser, port: int) -> None:
-    """Add the arguments for the address, and for whether to run workers as well."""
+    """Add the arguments for the listening address, and for whether to run workers as well."""
     parser.add_argument(
         "--port", type=int, default=port, help=f"port for webhook events (default {port}; 0: any)"
     )
@@ -91,7 +91,9 @@ async def serve_app(
 
 @asynccontextmanager
 async def serve_probes(runtime: "Runtime", registry: "CollectorRegistry") -> AsyncIterator[None]:
-    """Serve probes and scrapes on `HEALTH_PORT` inside the context, or nothing if the port is 0."""
+    """Inside the context, serve probes and metrics on `HEALTH_PORT`, or nothing if the port is
+    0.
+    """
     if not runtime.settings.health_port:
         yield
         return

@@ -1,4 +1,4 @@
-"""Renders review reports in several formats, with links for their readers."""
+"""Renders review reports in several formats, with links that the readers of a report can open."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,7 +30,7 @@ from gateway.review_ports import DocumentRefusedError, ReportForm
 Report = ReviewReport | PrintedReport
 """A report; reports of earlier versions are stored as printed."""
 LinkOpener = Callable[[str], str]
-"""Returns the URL of a link in a report for its reader, or an empty string."""
+"""Returns the URL that a reader can open for a link in a report, or an empty string."""
 ReadStored = Callable[[Question, str], Awaitable[bytes | None]]
 """Returns a value stored with a question's conversation, by its reference."""
 PASSAGE = "#"
