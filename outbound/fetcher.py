@@ -35,7 +35,7 @@ class Validators:
 MOST_REDIRECTS = 5
 
 Allow = Callable[[str], bool]
-"""Returns whether an address may be opened."""
+"""Returns whether a URL may be opened."""
 FindValidators = Callable[[str], Validators]
 """Returns the validators of a URL, which are empty if it was not fetched before."""
 
@@ -217,7 +217,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 def find_wait(answer: WebResponse, now: float) -> float:
-    """Return the seconds in `Retry-After`, or 0 without it."""
+    """Return the number of seconds in `Retry-After`, or 0 if the header is missing."""
     stated = answer.header("retry-after").strip()
     if stated.isascii() and stated.isdigit():
         return float(stated[:9])

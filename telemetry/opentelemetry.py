@@ -427,7 +427,9 @@ def connect(
     content: bool,
     metrics: bool = True,
 ) -> OpenTelemetry:
-    """Return an exporter to an OTLP/HTTP endpoint; raises `ImportError` without the extra."""
+    """Return an exporter to an OTLP/HTTP endpoint; raises `ImportError` if the extra is not
+    installed.
+    """
 
     place, sent = endpoint.rstrip("/"), dict(headers)
     return OpenTelemetry(

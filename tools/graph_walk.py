@@ -156,7 +156,7 @@ class CandidatePool:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """A start of a walk: its text, the passages in the text, and its weight."""
+    """A starting point of a walk: its text, the passages in the text, and its weight."""
 
     text: str
     passages: tuple[ConnectedPassage, ...]
@@ -216,7 +216,7 @@ class GraphWalker:
             candidate.relation = "the version before it fits the query"
 
     async def _read_starts(self, graph: PassageGraph, walk: Walk) -> list[_Start]:
-        """Return the starts of the walk; a short document is included in full."""
+        """Return the starting points of the walk; a short document is included in full."""
         wanted = walk.start[: self._weights.most_starts]
         indexed = [chunk_id for chunk_id in wanted if not is_attached_id(document_of(chunk_id))]
         documents = await graph.read_documents(map(document_of, indexed))
@@ -241,7 +241,7 @@ class GraphWalker:
         ]
 
     async def _read_attached(self, wanted: Sequence[str], walk: Walk) -> dict[str, _Start]:
-        """Return the starts in attached documents, which have no stored edges."""
+        """Return the starting points in attached documents, which have no stored edges."""
         ids = [chunk_id for chunk_id in wanted if is_attached_id(document_of(chunk_id))]
         attached = await self._library.read(
             [document_of(identifier) for identifier in ids], walk.groups, walk.run
@@ -365,7 +365,7 @@ def _list_chunks(chunk_id: str, document: DocumentRecord) -> list[str]:
 
 
 async def _find_called(graph: PassageGraph, starts: Sequence[_Start], walk: Walk) -> DocumentNames:
-    """Return the names of documents that are mentioned in the query and the starts."""
+    """Return the names of documents that are mentioned in the query and the starting points."""
     links = [name for start in starts for passage in start.passages for name in passage.links]
     titles = [passage.document.listed.title for start in starts for passage in start.passages[:1]]
     unlinked = [

@@ -48,7 +48,9 @@ LEVEL = logging.getLogger("worker")
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
 FIRST_SECONDS = 0.05
 LONGEST_SECONDS = 0.5
-"""In seconds; short enough that work resumes within two seconds after Redis is available again."""
+"""Maximum delay; short enough that work resumes within two seconds after Redis is available
+again.
+"""
 _RANDOM = random.Random()  # noqa: S311 - jitter needs no cryptographic randomness
 UNSURE = -1
 ROLES = frozenset(role.value for role in Role)
@@ -157,7 +159,7 @@ class Worker:
         return None if self._reads_along is None else self._reads_along.prefetch_memory(question)
 
     def schedule_recovery(self) -> None:
-        """Recover entries that were assigned but not received, before the next read."""
+        """Recover entries that were assigned but not received, before reading again."""
         self._recovered = UNSURE
 
     async def take(self) -> None:
