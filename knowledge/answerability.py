@@ -143,7 +143,7 @@ def leave_undecided(features: Mapping[str, float]) -> Assessment:
 
     Cosines across languages have a different scale for each pair of languages. The cosines of
     answered and unanswered questions are too close together to reject any question (areas under the
-    curve from .72 to .97, in eleven languages), and words cannot be compared.
+    curve from 0.72 to 0.97, in eleven languages), and words cannot be compared.
     """
     return Assessment(0.5, 0.5) if features else Assessment(0.0, 0.0)
 
@@ -151,8 +151,8 @@ def leave_undecided(features: Mapping[str, float]) -> Assessment:
 def accept_by_words(features: Mapping[str, float]) -> Assessment:
     """Return the coverage that is proven by words, and leave everything else undecided.
 
-    This is used for an uncalibrated model that compares the question with the results. If words
-    prove nothing, the passages may contain an answer with different words.
+    This is used if an uncalibrated model compares the question with the results. If words prove
+    nothing, the passages may contain an answer with different words.
     """
     words, undecided = assess_by_words(features), leave_undecided(features)
     return words if words.coverage > undecided.coverage else undecided

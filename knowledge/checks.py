@@ -101,8 +101,8 @@ class SearchResult:
 class Snapshot:
     """A state of the documents from the point of view of the questions.
 
-    `results`, and `expected` (the ids of the documents that are expected pages), are by question.
-    `documents` contains the documents that are needed for a comparison.
+    `results`, and `expected` (the ids of the documents that match the expected pages), are keyed by
+    question. `documents` contains the documents that are needed for a comparison.
     """
 
     listed: Mapping[str, ListedDocument]
@@ -179,7 +179,9 @@ class CheckResult:
 
 
 def is_page(place: str, page: str) -> bool:
-    """Return whether a path or URL ends with the parts of `page`, ignoring the file extension."""
+    """Return whether a path or URL ends with the segments of `page`, ignoring the file
+    extension.
+    """
     parts, wanted = _split_place(place), _split_place(page)
     return bool(wanted) and parts[-len(wanted) :] == wanted
 
@@ -390,7 +392,7 @@ def _read_findings(question: CheckQuestion, findings: Findings) -> SearchResult:
 def _find_expected(
     listed: Mapping[str, ListedDocument], questions: Iterable[CheckQuestion]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the documents that are expected pages, for each question."""
+    """For each question, return the documents that match its expected pages."""
     by_end: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
     for document in listed.values():
         for place in (document.source, document.url or ""):

@@ -227,7 +227,7 @@ class AdmissionQueue:
     async def _in_front(
         self, desk: Desk, message: Message, queue: WaitingLine, until: float
     ) -> Tries:
-        """Try immediately, because an earlier message may have left the queue when the desk got
+        """Try immediately, because an earlier message may have left the queue once the desk had
         room again.
         """
         while True:

@@ -41,8 +41,9 @@ REFERENCES = (0.196, 0.402, 0.690)
 WEIGHTS = (0.25, 1.0, 1.0)
 LEAST_PAIRED = 0.6
 """Two languages are considered comparable if at least this share of questions are closest to their
-own translation. A model for about a hundred languages reaches .63 to 1.00 in pairs of 17 languages,
-and the shipped one at most .6, except for closely related languages such as Spanish and Portuguese.
+own translation. A model for about a hundred languages reaches 0.63 to 1.00 in pairs of 17
+languages, and the shipped one at most 0.6, except for closely related languages such as Spanish and
+Portuguese.
 """
 GROWTH = 1.2
 """The factor by which the number of chunks in a language may change before it is learned again."""

@@ -89,7 +89,7 @@ text are terms.
 """
 
 _WEIGHT = {"han": 3.0, "kana": 2.0, "hangul": 2.5}
-"""The number of letters that one character of the script is equivalent to."""
+"""The number of letters to which one character of the script is equivalent."""
 
 _JAPANESE_HAN = frozenset(
     "込働畑峠枠匂図実対発応検単変戻択処拡価仮売読続関経済覧駅黒伝転両亜悪囲営沢浜巻毎歩児剣剤労勲"

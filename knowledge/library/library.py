@@ -93,11 +93,11 @@ class Library:
         self._has_edges: bool | None = None
 
     def attach(self, attachments: AttachmentSource) -> None:
-        """Also find documents of conversations."""
+        """From now on, also find documents that are attached to conversations."""
         self._attachments = attachments
 
     def adopt(self, index: Index) -> None:
-        """Read from a different index from now on."""
+        """From now on, read from a different index."""
         self._index = index
         self._has_edges = None
         self._outlines.clear()

@@ -102,7 +102,9 @@ class Weights:
 
 
 class FoundChunk(NamedTuple):
-    """A chunk in a list, with its score there; `first` and `last` are the ends of its section."""
+    """A chunk in a list, with its score there; `first` and `last` are the first and last chunk of
+    its section.
+    """
 
     point: PointId
     document_id: str

@@ -1,9 +1,9 @@
 """The route where people read a cited document, opened at the cited heading.
 
 The text of documents is treated as data. Only Markdown blocks and inline code are rendered, so that
-a document cannot contain HTML; the page's policy would block it as well. An address on a host that
-the owner trusts becomes a link, also if it is the target of a labelled link. Pictures are loaded
-only from the index of this server.
+a document cannot contain HTML; the page's policy would block it as well. A URL on a host that the
+owner trusts becomes a link, even if it is the target of a labelled link. Pictures are loaded only
+from the index of this server.
 """
 
 import base64
@@ -255,7 +255,7 @@ def document_page(
 ) -> bytes:
     """Return the page of a document, with the label `cited` above the cited part.
 
-    Its pictures have URLs below the URL of the page, which ends with the `ticket`. Addresses on
+    Its pictures have URLs below the URL of the page, which ends with the `ticket`. URLs on
     `link_hosts` become links.
     """
     return _fill_template(

@@ -30,7 +30,7 @@ LABELS = "labels"
 GROUPS = "groups"
 """The field with the groups that may read a document; if it is empty or absent, everybody may."""
 PATH = "path"
-"""The field with the file of a document whose source is a different label."""
+"""The field with the file of a document if its source is a label instead of a file."""
 CHOSEN = "groups_chosen"
 """The field of a document whose groups were set by the owner; those of its source are ignored."""
 CHOICE = "choice"
@@ -102,7 +102,7 @@ _SLUG = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point in the form that both engines use; `dense` is the vector `SEMANTIC`."""
+    """A point in the format that both engines use; `dense` is the vector `SEMANTIC`."""
 
     id: PointId
     payload: dict[str, Any]
@@ -128,8 +128,8 @@ def make_version() -> str:
 
 
 def is_older(version: str, seconds: float) -> bool:
-    """Return whether a version was created before a given time; those of earlier releases contain
-    no time.
+    """Return whether a version was created before a given time; versions from earlier releases
+    contain no time.
     """
     made, mark, _ = version.partition("-")
     return not mark or int(made, 16) < seconds
