@@ -44,7 +44,7 @@ buttons.
 """
 MOST_TURNS = 40
 SENDING_SECONDS = 5.0
-"""How long to wait before repeating a request that finds its conversation being sent."""
+"""How long to wait before repeating a request whose conversation is currently being sent."""
 ADDRESS_PER_DAY = 3
 """Maximum number of emails per day that ask the owner of one address to confirm it."""
 OpenDesk = Callable[[str, str, Question], Desk]

@@ -36,7 +36,7 @@ class _Waiting:
     root: str
     is_written: bool = False
     is_alone: bool = False
-    """Whether it is embedded separately, because a batch that contained it failed."""
+    """Whether the document is embedded separately, because a batch that contained it failed."""
 
 
 class DocumentWriter:

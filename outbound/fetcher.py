@@ -79,7 +79,7 @@ class WebResponse:
 class Fetcher:
     """Fetches pages of one website. Use it as a context manager, which closes its connections.
 
-    A change of `delay` applies from the next request on. `headers` are sent with every request,
+    A change to `delay` takes effect with the next request. `headers` are sent with every request,
     including those to other hosts.
     """
 

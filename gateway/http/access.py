@@ -112,7 +112,7 @@ class Principal:
 class AllowedHosts:
     """The host names of the server: `names` and the host of `public_url`.
 
-    If there are no names, the server responds under every name.
+    If there are no names, the server accepts every host name.
     """
 
     def __init__(self, names: Sequence[str] = (), *, public_url: str | None = None) -> None:
@@ -295,7 +295,7 @@ class Guard:
         await self._take(key, demands, "questions", once=once)
 
     def check_token(self, caller: Principal, credential: str) -> None:
-        """Raise `LimitedError`, without checking the token, after too many invalid ones."""
+        """Raise `LimitedError`, without checking the token, after too many invalid tokens."""
         _refuse(self._failures.find_block(caller.visitor, credential))
 
     async def judge_token(self, caller: Principal, credential: str, *, good: bool) -> None:

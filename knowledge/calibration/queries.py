@@ -27,8 +27,8 @@ _FALLBACK = "en"
 
 @dataclass(frozen=True, slots=True)
 class GeneratedQueries:
-    """`own` queries are answered by the documents; `shuffled` ones contain their words, but without
-    a meaning.
+    """`own` queries are answered by the documents; `shuffled` queries contain words of the
+    documents in a meaningless order.
     """
 
     own: tuple[str, ...]

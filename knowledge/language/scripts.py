@@ -197,8 +197,8 @@ def missing_letters(text: str) -> dict[str, int]:
 
 
 def choose_script(language: str, texts: Iterable[str], known: str = "") -> str:
-    """Return the language of texts for a person or a page in `language`; for Chinese, this includes
-    the script.
+    """Return the language of the fixed texts for a person or a page in `language`; for Chinese,
+    this includes the script.
 
     It is determined by the first of `texts` that shows its script or, if none does, by the language
     of texts that is `known`.

@@ -61,7 +61,7 @@ PASSAGE_TOKENS = 110
 _MARK_TOKENS = 14
 _READ_OF_SECTION = 20
 _MOST_CHUNKS = 1 << 32
-"""A number greater than that of the chunks in any document."""
+"""A number greater than the number of chunks in any document."""
 
 ReadPassages = Callable[[Sequence[PointId]], Awaitable[Mapping[PointId, IndexedPassage]]]
 """Returns passages by point; passages that no longer exist are omitted."""

@@ -109,7 +109,9 @@ class PageVersions:
 
 
 def _find_named(known: frozenset[Numbers], texts: Iterable[str]) -> set[Numbers]:
-    """Return the known versions that a question names, which are several if it compares some."""
+    """Return the known versions that a question names; there are several if the question compares
+    versions.
+    """
     named: set[Numbers] = set()
     for text in texts:
         for match in _NUMBERED.finditer(text):

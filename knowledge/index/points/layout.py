@@ -70,8 +70,8 @@ CHUNKS_OF_LINKS = 64
 because of a link.
 """
 SPARSE = (KEYWORDS, NAMES, SUMMARY, LABELS, VOCABULARY)
-"""The sparse vectors: for a chunk, its terms and those of its names; for a document, the terms of
-its summary, those of its stated metadata, and the words of its chunks as they are spelled.
+"""The sparse vectors: for a chunk, the terms of its text and of its names; for a document, the
+terms of its summary and of its stated metadata, and the words of its chunks as they are spelled.
 """
 TAGS = "tags"
 """The field with tags such as `kind=chunk`. It is a single indexed field for all values used in
