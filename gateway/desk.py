@@ -133,9 +133,9 @@ class Desk:
     """Submits messages for one tenant and assistant, and waits for their outcomes.
 
     `keep_seconds` is how long replies and journals are stored; None selects the default. `flow` is
-    the name and version of the flow with which messages start, and `ways` contains those of other
-    ways of answering, by name. If `names_people` is true, the journal contains the names of people
-    instead of only their digests.
+    the name and version of the flow with which messages start, and `ways` contains the flows of
+    other ways of answering, by name. If `names_people` is true, the journal contains the names of
+    people instead of only their digests.
     """
 
     def __init__(

@@ -150,7 +150,7 @@ class DraftFollower:
         return Event(f"{entry.id}.0", "draft", data)
 
     def _show(self, fields: Fields) -> Answer:
-        """Return the text and sources, formatted in the same way as those of an answer."""
+        """Return the text and sources, formatted as in an answer."""
         reply: Fields = {
             "conversation_id": self._question.conversation_id,
             "message_id": self._question.message_id,

@@ -14,11 +14,11 @@ collection.
   4029"). In large collections, the words of any question occur together somewhere, so similarity
   decides.
 
-The scale of cosines differs between embedding models and languages. The weights were fitted to
-those of the shipped model for English documents (`CALIBRATED`). The cosines of another model are
+The scale of cosines differs between embedding models and languages. The weights were fitted to the
+cosines of the shipped model for English documents (`CALIBRATED`). The cosines of another model are
 converted to this scale by a calibration, which is learned from the documents during ingestion; see
 `knowledge.calibration`. Without a calibration, or if the model failed, cosines are not used. In
-that case, the weights are those that were fitted only to words and their positions.
+that case, weights that were fitted only to words and their positions are used.
 
 The features are defined in the module `knowledge.search.features`. A missing feature counts as 0.
 """

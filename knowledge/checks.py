@@ -134,8 +134,8 @@ class QuestionResult:
     """The effect of a change to the documents on a question.
 
     Ranks count pages from 1, and are None if no expected page was returned. `lost` contains the
-    facts that are no longer in the context, and `missing` those that were not in it before either.
-    `newly_answered` is true if the documents seem to answer the question only now, and
+    facts that are no longer in the context, and `missing` the facts that were not in it before
+    either. `newly_answered` is true if the documents seem to answer the question only now, and
     `no_longer_found` in the reverse case.
     """
 
@@ -290,9 +290,7 @@ class _Comparison:
 
     @cached_property
     def _owners(self) -> Mapping[tuple[str, ...], set[str]]:
-        """The documents that contain each sequence of words, among those that were added or
-        changed.
-        """
+        """The added or changed documents that contain each sequence of words."""
         owners: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
         for name, sections in self._new_sections.items():
             for run in _list_runs(" ".join(section.text for section in sections)):
@@ -351,7 +349,7 @@ async def take_snapshot(
 
 
 def compare(questions: Sequence[CheckQuestion], before: Snapshot, after: Snapshot) -> CheckResult:
-    """Return the result for each question by comparing two snapshots."""
+    """Return the result for each question, comparing two snapshots."""
     different = _list_different(before.listed, after.listed)
     added = sum(document.id not in before.listed for document in different)
     comparison = _Comparison(before, after)

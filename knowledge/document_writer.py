@@ -68,7 +68,9 @@ class DocumentWriter:
                 self._waiting.remove(own)
 
     async def _write_with_others(self, own: _Waiting) -> None:
-        """Write a document together with those that are waiting; only its own errors are raised."""
+        """Write a document together with the waiting documents; only errors of this document are
+        raised.
+        """
         batch = [own]
         if not own.is_alone:
             batch += [one for one in self._waiting if one is not own and not one.is_alone]

@@ -116,7 +116,7 @@ class Receiver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MailSender:
-    """Sends email from one address; `security` is `tls`, `starttls` or `none`."""
+    """Sends email from one sender address; `security` is `tls`, `starttls` or `none`."""
 
     sender: str
     host: str

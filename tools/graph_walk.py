@@ -1,6 +1,6 @@
 """Graph search: finds passages that are connected to given passages.
 
-The edges are stored during ingestion, and a walk follows only those of its start passages. The
+The edges are stored during ingestion, and a walk follows only the edges of its start passages. The
 edges are:
 
 - a *link*: a passage mentions the title of a document, or the code at the beginning of the title
@@ -67,10 +67,11 @@ class GraphWeights:
     `docs/internal/measurements/evaluation.md` describes the data, and the results on other data.
 
     `search` is the factor of the search score. `named` is added for documents that the query names,
-    `linked` for passages that a start passage mentions, `shared` for those that share a name with
-    it (by the rarity of the name), `above` for the passage above a start passage, and `missing` for
-    words of the query that all start passages lack. The weight of each start passage is `decay`
-    times that of the previous one. Names in more than `most_common` passages are ignored.
+    `linked` for passages that a start passage mentions, `shared` for passages that share a name
+    with it (by the rarity of the name), `above` for the passage above a start passage, and
+    `missing` for words of the query that all start passages lack. The weight of each start passage
+    is `decay` times that of the previous one. Names in more than `most_common` passages are
+    ignored.
     """
 
     search: float = 0.5
@@ -100,7 +101,7 @@ class Walk:
 
 @dataclass(slots=True)
 class WalkCandidate:
-    """A candidate passage with its features; its words are those of the title and the text."""
+    """A candidate passage with its features; its words are the words of the title and the text."""
 
     passage: FoundPassage
     search: float

@@ -168,7 +168,7 @@ class HttpChannel:
     meter: HttpMeter
     links: SourceLinks = field(default_factory=SourceLinks)
     link_hosts: frozenset[str] = frozenset()
-    """Hosts to which answers may link if a cited source contains the address."""
+    """Hosts to which answers may link if a cited source contains the URL."""
     heartbeat_seconds: float = HEARTBEAT_SECONDS
     release: Release | None = None
     """When an answer is shown; None means as early as the channel is able to retract shown text."""

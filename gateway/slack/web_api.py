@@ -51,8 +51,8 @@ they can be removed.
 """
 
 DRAFT_LEAVES = 5
-"""The number of edits that a draft leaves for outcomes, which is half of those that do not have to
-wait.
+"""The number of edits that a draft leaves for outcomes, which is half of the edits that do not have
+to wait.
 """
 
 

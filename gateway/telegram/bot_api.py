@@ -184,7 +184,8 @@ class TelegramCalls:
 
 @asynccontextmanager
 async def translate_errors(*, unless: Sequence[str] = ()) -> AsyncIterator[None]:
-    """Convert Telegram's errors into `PushError`, except those that contain a text in `unless`.
+    """Convert Telegram's errors into `PushError`, except errors whose message contains a text in
+    `unless`.
 
     `ChatMigrated` is not converted either, because the caller repeats the call in the new chat.
     """

@@ -197,7 +197,7 @@ def _list_places(sources: Sequence[Source]) -> Iterator[tuple[str, str, Source |
 
 
 def _add_folded(text: Marked, more: Marked) -> Marked:
-    """Return a text followed by a collapsed one, which contains no quotations of its own."""
+    """Return a text followed by a collapsed text, which contains no nested quotations."""
     start = len(text.text) + 2
     marks = (
         replace(mark, start=start + mark.start, end=start + mark.end)

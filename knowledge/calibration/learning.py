@@ -1,7 +1,7 @@
 """Learns calibrations from an index, one per language of its documents.
 
 Queries generated from the documents, shuffled words, and foreign questions are embedded, and their
-best cosines within a sample of the chunks are compared with those of the shipped model.
+best cosines within a sample of the chunks are compared with the best cosines of the shipped model.
 `REFERENCES` contains the medians of the shipped model over nine English collections. The
 calibration is the line through the three points, fitted by least squares. Foreign questions have a
 lower weight, because the distance of a collection from them depends on its subjects.

@@ -13,7 +13,7 @@ class ListedDocument:
     it.
 
     `path` is the file if the source is a label that the document states. `groups_chosen` is true if
-    the owner set the groups, overriding those that the source states.
+    the owner set the groups, overriding the groups that the source states.
     """
 
     id: str

@@ -148,7 +148,9 @@ class ReadableIndex(Protocol):
     async def list_documents(
         self, document_ids: Sequence[str] | None = None
     ) -> Sequence[ListedDocument]:
-        """Return these documents, or those with the given ids, without their texts."""
+        """Return all of these documents, or only the ones with the given ids, without their
+        texts.
+        """
         ...
 
     async def languages(self) -> Mapping[str, int]:

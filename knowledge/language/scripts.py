@@ -180,7 +180,7 @@ def in_script(text: str, script: str) -> str:
 
 
 def filter_by_script(script: str, text: str, allowed: Sequence[str]) -> tuple[str, ...]:
-    """Return those of the `allowed` languages whose script occurs, or all of them if none does."""
+    """Return the `allowed` languages whose script occurs, or all of them if none does."""
     if script == "han" and "ja" in allowed and not _JAPANESE_HAN.isdisjoint(text):
         return ("ja",)
     names = LATIN if script == "latin" else LANGUAGES_OF_SCRIPT[script]

@@ -110,7 +110,7 @@ class Library:
     async def find_readable(
         self, document_ids: Sequence[str], groups: Sequence[str] = ()
     ) -> frozenset[str]:
-        """Return those of these documents that a person in these groups may currently read."""
+        """Return the subset of these documents that a person in these groups may currently read."""
         if not document_ids:
             return frozenset()
         documents = await self._visible(groups).list_documents(document_ids)

@@ -342,8 +342,8 @@ def _list_uncompared(
 
 
 def _list_compared(view: CorpusView, request: SearchRequest, look_up: _LookUp) -> list[str]:
-    """Return the languages in which vectors found the page closest in meaning, followed by those of
-    the best pages.
+    """Return the languages in which vectors found the page closest in meaning, followed by the
+    languages of the best pages.
 
     A language that the model cannot compare with the question is an empty string.
     """

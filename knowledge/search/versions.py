@@ -98,7 +98,7 @@ class PageVersions:
         """Return the positions of the documents that a search omits.
 
         If a text of the question names existing versions, these are the documents in other
-        versions; if not, those of which a newer version exists.
+        versions; if not, they are the documents of which a newer version exists.
         """
         if not self._stated:
             return []

@@ -170,7 +170,7 @@ def reader_router(
     """Return the route. A link contains its own authorization, see `gateway.http.links`.
 
     Links are opened by people, so errors are shown as a page. `attachments` provides the documents
-    of conversations, and `reports` renders those of reviews; `unavailable` are the errors of stores
+    of conversations, and `reports` renders review reports; `unavailable` are the errors of stores
     that do not respond.
     """
     router = APIRouter(tags=["documents"])
@@ -218,9 +218,7 @@ def add_picture_route(
     documents: Documents | None,
     gone: tuple[type[Exception], ...],
 ) -> None:
-    """Add the route for pictures in documents, whose links are authorized like those of the
-    documents.
-    """
+    """Add the route for pictures in documents, whose links are authorized like document links."""
 
     @router.get(
         f"{EARLIER_PATH}{{ticket:ticket}}/{{picture}}",

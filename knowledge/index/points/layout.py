@@ -32,7 +32,9 @@ GROUPS = "groups"
 PATH = "path"
 """The field with the file of a document if its source is a label instead of a file."""
 CHOSEN = "groups_chosen"
-"""The field of a document whose groups were set by the owner; those of its source are ignored."""
+"""The field of a document whose groups were set by the owner; the groups that its source states are
+ignored.
+"""
 CHOICE = "choice"
 """The field of a document that changes each time its groups are set."""
 STATE = ("version", CHOICE)
