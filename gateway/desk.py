@@ -494,7 +494,7 @@ def make_trace_parent() -> str:
 
 
 def make_last_resort(question: Question, words: Words, language: str) -> Fields:
-    """Return the reply, at the deadline, to a question that no worker has started."""
+    """Return the reply that is sent at the deadline if no worker has started the question."""
     return {
         "outcome": Outcome.FAILED.value,
         "text": words("deadline", language),

@@ -1,4 +1,4 @@
-"""The document sources, as the API and the console show and change them."""
+"""The document sources that the API and the console show and change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ Vectors = Sequence[Sequence[float] | None]
 
 
 class WrittenIndex(Protocol):
-    """The part of an index that is written; see `knowledge.index.port` for the method."""
+    """The part of an index that is needed for writing; see `knowledge.index.port`."""
 
     async def put(
         self, document: Document, vectors: Sequence[Sequence[float]], root: str

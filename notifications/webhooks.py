@@ -324,7 +324,7 @@ async def post_json(endpoint: WebhookTarget, headers: Mapping[str, str], body: s
 
 
 def name_event(*parts: str) -> str:
-    """Return the id of an event, which is the same for the same parts."""
+    """Return an event id derived from these parts; the same parts always result in the same id."""
     return f"msg_{hashlib.sha256(chr(31).join(parts).encode()).hexdigest()[:32]}"
 
 

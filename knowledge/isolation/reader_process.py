@@ -2,8 +2,8 @@
 memory.
 
 A parser in an endless loop, in Python or in C, does not react to a cancellation, but a process can
-be killed. One process is kept and used for document after document; a new one is started after it
-was killed.
+be killed. One process reads all documents, one after the other; if it is killed, a new one is
+started.
 """
 
 import os
