@@ -66,7 +66,7 @@ def find_foreign_questions(language: str) -> tuple[str, ...]:
 
 
 def hash_text(text: str) -> bytes:
-    """Return a hash of a text, which is used as a pseudorandom order."""
+    """Return a hash of a text, by which texts are sorted in a pseudorandom order."""
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
 
 
