@@ -32,7 +32,7 @@ endif
 
 install: .venv/installed  ## make the environment of developers in .venv, from the lock
 
-demo: .venv/runtime  ## set up for users, ingest the example documents, ask four questions; no Redis, no key
+demo: .venv/runtime  ## set up for users, ingest the example documents, ask three questions, show a recorded example; no Redis, no key
 	$(BIN)/refdesk demo
 
 format: install  ## format the code and apply safe fixes

@@ -23,7 +23,7 @@ from gateway.chat_channels import CHAT_CHANNELS
 from knowledge.isolation.process_memory import hide_memory
 
 VERBS: dict[str, str] = {
-    "demo": "ingest example documents, answer four questions, show a trace",
+    "demo": "ingest example documents, answer three questions, show a trace and a recorded example",
     "ask": "answer one question and print the sources",
     "chat": "start a conversation in the terminal",
     "ingest": "read documents or a website into the index",

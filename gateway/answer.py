@@ -1,11 +1,11 @@
-"""Defines the public form of a reply as an allow-list of attributes, so that no internal attribute
-is sent.
+"""Defines the public format of a reply as an allow-list of attributes, so that no internal
+attribute is sent.
 
-Every text is checked once more, regardless of its author: links may lead only to the pages of the
-answer's own sources, addresses must occur in its sources, and hidden characters are removed.
+All text is checked again, regardless of its author: links may lead only to the pages of the
+answer's own sources, URLs in the text must occur in its sources, and hidden characters are removed.
 
-Page addresses come from documents. A relative address, an address with a scheme other than HTTP or
-HTTPS, and an address with a user name are rejected.
+Page URLs come from documents. Relative URLs, URLs with a scheme other than HTTP or HTTPS, and URLs
+with a user name are rejected.
 """
 
 import re
@@ -215,7 +215,7 @@ class ReportSummary(BaseModel, frozen=True, extra="ignore"):
 log = structlog.get_logger("gateway")
 
 FORGOTTEN = "forgotten"
-"""The `termination_reason` of a message of which only the outcome is still stored."""
+"""The `termination_reason` of a message if only its outcome is still stored."""
 LOST = "lost"
 """The `termination_reason` of a message that Redis lost before it was saved."""
 STOPPED = "stopped"
@@ -227,7 +227,7 @@ DEAD_LETTER = "dead_letter"
 Words = Callable[[str, str], str]
 """Returns the fixed text for a key in a language."""
 Shows = Callable[[Fields, str], "Answer"]
-"""Returns the public form of a reply; the language is used for a reply that does not state one."""
+"""Returns the public format of a reply; the language is used if the reply does not state one."""
 Named = Mapping[str, JsonValue]
 _nowhere = opens_in("")
 REPORT = "review_report"
@@ -280,7 +280,7 @@ class Source(Place, frozen=True, extra="ignore"):
 
     @property
     def place(self) -> str:
-        """Its link or, if there is none, its URL or path, with the anchor."""
+        """The link of the location or, if there is none, its URL or path, with the anchor."""
         if self.link is not None:
             return self.link
         return at(self.url or self.path or "", self.anchor or "")
@@ -306,7 +306,7 @@ class SourcePage:
 
     @property
     def place(self) -> str:
-        """The address or path of the page, without a section."""
+        """The URL or path of the page, without a section."""
         return self.sections[0].source.place.partition("#")[0]
 
 
@@ -517,9 +517,9 @@ def answer_of(
     link_hosts: Collection[str] = (),
     with_usage: bool = False,
 ) -> Answer:
-    """Return the public form of a reply; `opens` returns the link of a source.
+    """Return the public format of a reply; `opens` returns the link of a source.
 
-    Addresses on `link_hosts` that occur verbatim in a cited source become links.
+    URLs on `link_hosts` that occur verbatim in a cited source become links.
 
     `words` and `language` provide the text for a reply that has none. Text is made safe as
     described at the top of this module. Removals are logged, because agents should already have
@@ -607,7 +607,7 @@ def _name_page(source: Source) -> str:
 
 
 def _list_written(reply: Named) -> set[str]:
-    """Return the addresses that a person wrote into an answer, which are trusted."""
+    """Return the URLs that a person wrote into an answer, which are trusted."""
     is_by_person = reply.get("answered_by") == BY_PERSON
     return set(addresses_of(str(reply.get("text") or ""))) if is_by_person else set()
 
@@ -678,7 +678,7 @@ def _question(question: Named) -> dict[str, JsonValue]:
 
 
 def _unlink(value: JsonValue) -> JsonValue:
-    """Return a value with links and addresses removed from all of its strings."""
+    """Return a value with links and URLs removed from all of its strings."""
     if isinstance(value, str):
         return keep_links(value, Allowed(any_host=True)).text
     if isinstance(value, list):
@@ -689,9 +689,7 @@ def _unlink(value: JsonValue) -> JsonValue:
 
 
 def _passages(passages: Named, allowed: Allowed, linked: Collection[str]) -> dict[str, JsonValue]:
-    """Return passages whose links lead to their own sources, in the same way as those of the whole
-    text.
-    """
+    """Return passages whose links lead to their own sources, as in the whole text."""
     shown: list[JsonValue] = [
         {
             **passage,

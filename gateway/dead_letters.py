@@ -29,7 +29,9 @@ _SUBMITTED = (
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """Resubmits the questions of dead letters; `keep_seconds` is by tenant and assistant."""
+    """Resubmits the questions of dead letters; `keep_seconds` contains values by tenant and
+    assistant.
+    """
 
     producer: Producer
     words: Words
@@ -38,8 +40,8 @@ class DeadLetters:
     keep_seconds: Callable[[str, str], float]
 
     async def retry(self, letter: DeadLetter, *, deliver: bool) -> str:
-        """Submit a question from its start, under a new message id that is linked to the old one;
-        return the new id.
+        """Resubmit a question from the beginning, under a new message id that is linked to the old
+        one; return the new id.
 
         If `deliver` is true, the channel that asked receives the reply. Raises `MessageError` and
         `BusyError`.
@@ -68,7 +70,9 @@ class DeadLetters:
         return again.question.message_id
 
     def _make_submission(self, envelope: Envelope, *, deliver: bool) -> Submission:
-        """Return the original message as a new submission, without the writes of agents."""
+        """Return the original message as a new submission, without the attributes that agents
+        added.
+        """
         original = {name: envelope.payload[name] for name in _SUBMITTED if name in envelope.payload}
         results = envelope.result_list if deliver else ""
         now = time.time()

@@ -70,9 +70,7 @@ AWAY_SECONDS = 0.5  # before Redis is asked again after it did not answer
 GRACE_SECONDS = 5.0  # how much longer than its deadline a channel waits for an outcome
 Submit = Callable[[], Awaitable[Accepted | Duplicate]]
 NAMES = 1024
-"""The number of checked question names that are cached, because a request names its question
-repeatedly.
-"""
+"""The number of validated question ids that are cached, because a request uses them repeatedly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +133,9 @@ class Desk:
     """Submits messages for one tenant and assistant, and waits for their outcomes.
 
     `keep_seconds` is how long replies and journals are stored; None selects the default. `flow` is
-    the name and version of the flow with which messages start, and `ways` contains those of other
-    ways of answering, by name. If `names_people` is true, the journal contains the names of people
-    instead of only their digests.
+    the name and version of the flow with which messages start, and `ways` contains the flows of
+    other ways of answering, by name. If `names_people` is true, the journal contains the names of
+    people instead of only their digests.
     """
 
     def __init__(
@@ -244,7 +242,7 @@ class Desk:
         return result
 
     async def cancel(self, question: Question, *, reason: str | None = None) -> bool:
-        """End a message as superseded; return False if it already has an outcome.
+        """Mark a message as superseded; return False if it already has an outcome.
 
         `reason` becomes the reply's `termination_reason`.
         """
@@ -496,7 +494,7 @@ def make_trace_parent() -> str:
 
 
 def make_last_resort(question: Question, words: Words, language: str) -> Fields:
-    """Return the reply, at the deadline, to a question that no worker has started."""
+    """Return the reply that is sent at the deadline if no worker has started the question."""
     return {
         "outcome": Outcome.FAILED.value,
         "text": words("deadline", language),
@@ -510,15 +508,15 @@ def make_last_resort(question: Question, words: Words, language: str) -> Fields:
 
 
 def make_dead_letter_changes(words: Words, language: str) -> Fields:
-    """Return the fields in which the reply for a dead letter differs, because a fault ended the
-    question.
+    """Return the fields in which the reply for a dead letter differs from the reply at the
+    deadline.
     """
     return {"text": words("apology", language), "termination_reason": DEAD_LETTER}
 
 
 async def list_cancelled(replies: ReplyReader, question: Question) -> Fields:
-    """Return the additional fields of a cancelled question's reply: its tasks, with the open ones
-    cancelled.
+    """Return the additional fields of a cancelled question's reply: its tasks, with open tasks
+    marked as cancelled.
     """
     entries = await replies.read_journal(question)
     tasks = read_cancelled(entry.fields for entry in entries if entry.kind == "agent_run")

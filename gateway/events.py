@@ -47,7 +47,7 @@ PIECE_CHARACTERS = 48
 """A piece of an answer ends at the first space after this many characters."""
 BEGINNING = "0"
 _NO_ATTEMPTS = frozenset({"round", "wave", "sequence", "step", "iteration"})
-"""Counters of rows that do not repeat anything."""
+"""Counters that do not count repetitions, such as the round of a loop."""
 _ID = re.compile(r"(\d{1,16})-(\d{1,20})\.(\d{1,9})", re.ASCII)
 _LARGEST = 2**64 - 1
 _PIECE = re.compile(rf"(?s).{{{PIECE_CHARACTERS},}}?\s+|.+")
@@ -108,7 +108,9 @@ class DraftFollower:
         self._language = language
         self._name = ""
         self._text = ""
-        """The part of the draft that can be retracted; passages from the documents cannot."""
+        """The part of the draft that can be retracted; passages from the documents cannot be
+        retracted.
+        """
         self._sent = ""
         self._approved = ""
 
@@ -148,7 +150,7 @@ class DraftFollower:
         return Event(f"{entry.id}.0", "draft", data)
 
     def _show(self, fields: Fields) -> Answer:
-        """Return the text and sources, formatted in the same way as those of an answer."""
+        """Return the text and sources, formatted as in an answer."""
         reply: Fields = {
             "conversation_id": self._question.conversation_id,
             "message_id": self._question.message_id,

@@ -61,7 +61,7 @@ class PersonalData:
     async def list_figures(
         self, assistants: Assistants, *, person: str = "", offset: int = 0, limit: int
     ) -> Sequence[PersonFigures]:
-        """Return the figures of people, with the most recent first, or those of one `person`."""
+        """Return the statistics of people, most recent first, or of only one `person`."""
         if self.store is None:
             return ()
         selection = Selection(assistants=tuple(assistants))

@@ -28,7 +28,7 @@ _MOST_STATED = 1_000
 
 
 class PersonTokenError(GatewayError):
-    """The token is invalid; the message states what was expected and what was found."""
+    """The token is invalid; the message states the expected and the actual value."""
 
 
 @dataclass(frozen=True, slots=True)

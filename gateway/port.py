@@ -100,10 +100,9 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True)
 class CatalogSelection:
-    """Selects documents by id, or by patterns for ids, sources, and web addresses; None selects
-    all.
+    """Selects documents by id, or by patterns for ids, sources, and URLs; None selects all.
 
-    `text` must occur in the title, id, source, or web address, ignoring case.
+    `text` must occur in the title, id, source, or URL, ignoring case.
     """
 
     ids: tuple[str, ...] | None = None

@@ -44,7 +44,7 @@ class DocumentRefusedError(GatewayError):
 
 
 class DocumentUnknownError(GatewayError):
-    """A name matches no document that the caller may read, or more than one."""
+    """A name matches none, or more than one, of the documents that the caller may read."""
 
 
 class ReportForm(StrEnum):

@@ -123,8 +123,8 @@ def _has(host: str, property_name: str) -> bool:
 class SigningKeys:
     """The public keys at a URL, which `find_address` returns.
 
-    They are cached for an hour, and fetched again if a token contains an unknown key id, so that a
-    change of keys does not require a restart. While the provider does not respond, known keys are
+    They are cached for an hour, and fetched again if a token contains an unknown key id, so that
+    key rotation does not require a restart. While the provider does not respond, known keys are
     used for a day.
     """
 

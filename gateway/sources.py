@@ -1,4 +1,4 @@
-"""The document sources, as the API and the console show and change them."""
+"""The document sources that the API and the console show and change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ class SourceState:
     """A source, and the result of its last ingestion; `is_running` is true while it is being
     ingested.
 
-    `progress` describes the current ingestion. `left_out` contains sentences about content in its
-    files that is not in the index. Times are in Unix seconds; `read_at` is 0 before the first
-    ingestion, and `next_at` is None for a source without a schedule. `has_fault` is true if it
-    cannot be ingested on its schedule, for the first of the reasons. `is_own` is true for the
-    folder of the files that people uploaded here.
+    `progress` describes the current ingestion. `left_out` describes content in its files that is
+    not in the index. Times are in Unix seconds; `read_at` is 0 before the first ingestion, and
+    `next_at` is None for a source without a schedule. `has_fault` is true if it cannot be ingested
+    on its schedule, for the first of the reasons. `is_own` is true for the folder of the files that
+    people uploaded here.
     """
 
     assistant: Assistant
@@ -39,9 +39,7 @@ class SourceState:
 
     @property
     def name(self) -> str:
-        """The readable name, which is the location, except for the folder of this server's own
-        files.
-        """
+        """The display name: the location or, for the folder of uploaded files, a fixed text."""
         return "Pages and files added here" if self.is_own else self.place
 
 

@@ -44,7 +44,7 @@ buttons.
 """
 MOST_TURNS = 40
 SENDING_SECONDS = 5.0
-"""How long to wait before repeating a request that finds its conversation being sent."""
+"""How long to wait before repeating a request whose conversation is currently being sent."""
 ADDRESS_PER_DAY = 3
 """Maximum number of emails per day that ask the owner of one address to confirm it."""
 OpenDesk = Callable[[str, str, Question], Desk]
@@ -293,12 +293,13 @@ class StoredHandOver:
             await self._mails.add(ANSWER, answer, language)
 
     async def send_mails(self) -> None:
-        """Send e-mails to visitors when they are due, until cancelled."""
+        """Send emails to visitors when they are due, until cancelled."""
         if self._mails is not None:
             await self._mails.run(self.write_mail)
 
     async def write_mail(self, mail: WebhookDelivery) -> VisitorMail | None:
-        """Write an e-mail to a visitor; None if they erased or replaced what it is about.
+        """Return an email to a visitor, or None if they have erased or replaced the data that it is
+        about.
 
         Raises `NotYetError` while the answer is not in the conversation.
         """
@@ -327,7 +328,7 @@ class StoredHandOver:
         self, channel: str, asked: Question, answer: Question, language: str
     ) -> bool:
         """Store where the chat shows the answer, which is below the question; return False if that
-        is unknown.
+        location is unknown.
         """
         memory = self._open_posts(channel, asked)
         post = (await memory.fields(asked)).get("post")

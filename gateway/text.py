@@ -1,4 +1,4 @@
-"""Cleans user text by removing characters that do not belong in text, and nothing else."""
+"""Cleans user text by removing only characters that do not belong in text."""
 
 import re
 import unicodedata

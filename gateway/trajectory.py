@@ -23,7 +23,7 @@ LONGEST_CONTENT = 500
 _HALLUCINATION = "hallucination"
 _TOOL = "tool"
 _THOUGHTS = (("triage", "reasoning"), ("routing", "reasoning"), ("extracted", "analysis"))
-"""Attributes that contain a text about reasons, with the name of the text in each."""
+"""Attributes that contain reasons, and the field of each attribute that contains the text."""
 _RULES = "offline"
 
 
@@ -238,7 +238,7 @@ def _add_execution(
 
 
 def _list_thoughts(writes: Mapping[str, JsonValue]) -> Iterable[str]:
-    """Yield an agent's texts about its reasons, which are part of its calls and its decisions."""
+    """Yield the reasons that an agent stated in its calls and decisions."""
     for message in read_objects(writes.get("plan_messages")):
         if message.get("text"):
             yield str(message["text"])

@@ -14,11 +14,11 @@ collection.
   4029"). In large collections, the words of any question occur together somewhere, so similarity
   decides.
 
-The scale of cosines differs between embedding models and languages. The weights were fitted to
-those of the shipped model for English documents (`CALIBRATED`). The cosines of another model are
+The scale of cosines differs between embedding models and languages. The weights were fitted to the
+cosines of the shipped model for English documents (`CALIBRATED`). The cosines of another model are
 converted to this scale by a calibration, which is learned from the documents during ingestion; see
 `knowledge.calibration`. Without a calibration, or if the model failed, cosines are not used. In
-that case, the weights are those that were fitted only to words and their positions.
+that case, weights that were fitted only to words and their positions are used.
 
 The features are defined in the module `knowledge.search.features`. A missing feature counts as 0.
 """
@@ -143,7 +143,7 @@ def leave_undecided(features: Mapping[str, float]) -> Assessment:
 
     Cosines across languages have a different scale for each pair of languages. The cosines of
     answered and unanswered questions are too close together to reject any question (areas under the
-    curve from .72 to .97, in eleven languages), and words cannot be compared.
+    curve from 0.72 to 0.97, in eleven languages), and words cannot be compared.
     """
     return Assessment(0.5, 0.5) if features else Assessment(0.0, 0.0)
 
@@ -151,8 +151,8 @@ def leave_undecided(features: Mapping[str, float]) -> Assessment:
 def accept_by_words(features: Mapping[str, float]) -> Assessment:
     """Return the coverage that is proven by words, and leave everything else undecided.
 
-    This is used for an uncalibrated model that compares the question with the results. If words
-    prove nothing, the passages may contain an answer with different words.
+    This is used if an uncalibrated model compares the question with the results. If words prove
+    nothing, the passages may contain an answer with different words.
     """
     words, undecided = assess_by_words(features), leave_undecided(features)
     return words if words.coverage > undecided.coverage else undecided

@@ -101,8 +101,8 @@ class SearchResult:
 class Snapshot:
     """A state of the documents from the point of view of the questions.
 
-    `results`, and `expected` (the ids of the documents that are expected pages), are by question.
-    `documents` contains the documents that are needed for a comparison.
+    `results`, and `expected` (the ids of the documents that match the expected pages), are keyed by
+    question. `documents` contains the documents that are needed for a comparison.
     """
 
     listed: Mapping[str, ListedDocument]
@@ -134,8 +134,8 @@ class QuestionResult:
     """The effect of a change to the documents on a question.
 
     Ranks count pages from 1, and are None if no expected page was returned. `lost` contains the
-    facts that are no longer in the context, and `missing` those that were not in it before either.
-    `newly_answered` is true if the documents seem to answer the question only now, and
+    facts that are no longer in the context, and `missing` the facts that were not in it before
+    either. `newly_answered` is true if the documents seem to answer the question only now, and
     `no_longer_found` in the reverse case.
     """
 
@@ -179,7 +179,9 @@ class CheckResult:
 
 
 def is_page(place: str, page: str) -> bool:
-    """Return whether a path or URL ends with the parts of `page`, ignoring the file extension."""
+    """Return whether a path or URL ends with the segments of `page`, ignoring the file
+    extension.
+    """
     parts, wanted = _split_place(place), _split_place(page)
     return bool(wanted) and parts[-len(wanted) :] == wanted
 
@@ -288,9 +290,7 @@ class _Comparison:
 
     @cached_property
     def _owners(self) -> Mapping[tuple[str, ...], set[str]]:
-        """The documents that contain each sequence of words, among those that were added or
-        changed.
-        """
+        """The added or changed documents that contain each sequence of words."""
         owners: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
         for name, sections in self._new_sections.items():
             for run in _list_runs(" ".join(section.text for section in sections)):
@@ -349,7 +349,7 @@ async def take_snapshot(
 
 
 def compare(questions: Sequence[CheckQuestion], before: Snapshot, after: Snapshot) -> CheckResult:
-    """Return the result for each question by comparing two snapshots."""
+    """Return the result for each question, comparing two snapshots."""
     different = _list_different(before.listed, after.listed)
     added = sum(document.id not in before.listed for document in different)
     comparison = _Comparison(before, after)
@@ -390,7 +390,7 @@ def _read_findings(question: CheckQuestion, findings: Findings) -> SearchResult:
 def _find_expected(
     listed: Mapping[str, ListedDocument], questions: Iterable[CheckQuestion]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the documents that are expected pages, for each question."""
+    """For each question, return the documents that match its expected pages."""
     by_end: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
     for document in listed.values():
         for place in (document.source, document.url or ""):

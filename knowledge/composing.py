@@ -76,7 +76,7 @@ def _join_stated_text(page: Page) -> str:
 
 
 def _web_address(url: str | None) -> str | None:
-    """Return an address if it is safe to show as a link, or None."""
+    """Return a URL if it is safe to show as a link, or None otherwise."""
     if url is None or len(url) > _LONGEST_ADDRESS or any(mark in url for mark in _UNSAFE):
         return None
     scheme, colon, _ = url.partition(":")

@@ -16,7 +16,7 @@ Vectors = Sequence[Sequence[float] | None]
 
 
 class WrittenIndex(Protocol):
-    """The part of an index that is written; see `knowledge.index.port` for the method."""
+    """The part of an index that is needed for writing; see `knowledge.index.port`."""
 
     async def put(
         self, document: Document, vectors: Sequence[Sequence[float]], root: str
@@ -36,7 +36,7 @@ class _Waiting:
     root: str
     is_written: bool = False
     is_alone: bool = False
-    """Whether it is embedded separately, because a batch that contained it failed."""
+    """Whether the document is embedded separately, because a batch that contained it failed."""
 
 
 class DocumentWriter:
@@ -68,7 +68,9 @@ class DocumentWriter:
                 self._waiting.remove(own)
 
     async def _write_with_others(self, own: _Waiting) -> None:
-        """Write a document together with those that are waiting; only its own errors are raised."""
+        """Write a document together with the waiting documents; only errors of this document are
+        raised.
+        """
         batch = [own]
         if not own.is_alone:
             batch += [one for one in self._waiting if one is not own and not one.is_alone]

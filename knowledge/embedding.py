@@ -9,7 +9,7 @@ download anything, and can compare texts in about a hundred languages with each 
 The shipped model embeds one text per call, in `THREADS` threads. There is no padding, so a vector
 does not depend on other texts, as it would in a batch of an int8 model.
 
-Its vectors are nearly equal on all processors (cosine above .998). On x86-64 without VNNI,
+Its vectors are nearly equal on all processors (cosine above 0.998). On x86-64 without VNNI,
 `onnxruntime` multiplies eight-bit numbers with sums that saturate at 16 bits, unless the session
 requests precision. `_SATURATION`, a model of one multiplication, detects whether this processor
 needs that; on other processors, requesting it would make the model a third slower.

@@ -66,7 +66,7 @@ BeforeChange = Callable[[], Awaitable[None]]
 
 
 class Describer(Protocol):
-    """Describes a page; `concurrency` is the number of pages at the same time.
+    """Describes a page; `concurrency` is the number of pages that can be described concurrently.
 
     `by_rules` is the rule-based description. `name` is the name and version of the method; if it
     changes, all pages are described again. A describer that uses a model handles its failures with
@@ -109,7 +109,7 @@ class NamedEmbedder(Protocol):
 
 
 class DocumentReading(Protocol):
-    """Reads documents, `at_once` of them at the same time, here or in other processes."""
+    """Reads up to `at_once` documents concurrently, here or in other processes."""
 
     at_once: int
 
@@ -146,7 +146,7 @@ class _OpenFile:
     allowance: ReadingAllowance
     failures: Counter[str] = field(default_factory=Counter)
     is_cut: bool = False
-    """Whether documents were omitted because earlier ones used up the time for the file."""
+    """Whether documents were omitted because earlier ones used up the time allowed for the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,8 +377,8 @@ class _Ingestion:
             self._ledger.fail(str(file.path), f"{left} more of its lines could not be read")
 
     def _note_missing_files(self, root: str) -> None:
-        """Record missing files to which pages refer; many of them become one note that states what
-        to ingest.
+        """Record missing files to which pages refer; if there are many, record one note that states
+        what to ingest.
         """
         missing, self._missing_files = self._missing_files, []
         if len(missing) <= formats.MOST_NAMED:

@@ -35,7 +35,7 @@ class Ledger:
         self._root = ""
 
     def open(self, root: str, known: Mapping[str, str], files: int) -> None:
-        """Begin a path; `known` contains the content hashes of its indexed documents, by id."""
+        """Start a path; `known` contains the content hashes of its indexed documents, by id."""
         self._root = root
         self._known = {content_hash: identity for identity, content_hash in known.items()}
         self._own = frozenset(known)
@@ -125,7 +125,7 @@ class Ledger:
         return missing
 
     def close(self, removed: list[str]) -> None:
-        """End a path; `removed` contains the documents that were removed from the index."""
+        """Finish a path; `removed` contains the documents that were removed from the index."""
         self._removed += len(removed)
         self._present.difference_update(removed)
 

@@ -116,7 +116,7 @@ class IngestionResult:
         return list(counts.list())
 
     def list_costs(self) -> list[str]:
-        """Return a line for each type of model that was called, and one for waits because of rate
+        """Return a line for each type of model that was called, and a line about waits due to rate
         limits.
         """
         costs = (self.descriptions, self.embedding, self.waits)

@@ -30,7 +30,8 @@ MOST_VECTORS = 20_000
 
 
 class KeptAnswers:
-    """A file in the data folder. If it is unusable, this is logged and nothing is stored.
+    """Stores answers in a file in the data folder. If the file is unusable, this is logged and
+    nothing is stored.
 
     Answers before the last `most` are dropped.
     """

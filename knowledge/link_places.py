@@ -1,7 +1,7 @@
 """Finds the positions of a page's links in its text.
 
 A reader provides the links of a page in order, each with its label. A label such as "here" or "1"
-also occurs outside of links. The address of a link is inserted only at proven positions, where the
+also occurs outside of links. The URL of a link is inserted only at proven positions, where the
 label occurs as often as there are links with it, either in the whole page or between two links with
 known positions.
 """
@@ -30,7 +30,7 @@ _INSIDE_NAMES = frozenset("./@-")
 def find_label(text: str, label: str) -> Iterator[int]:
     """Yield the positions of a label in a text as separate words.
 
-    Longer words, addresses, and names do not count: "beta" is not a label in "imap.beta.org".
+    Longer words, URLs, and names do not count: "beta" is not a label in "imap.beta.org".
     """
     start = text.find(label) if label else -1
     while start >= 0:
@@ -89,8 +89,8 @@ def _list_places(
 ) -> Mapping[str, Sequence[_Place]]:
     """Return the positions of each label, in time that does not grow with labels times text.
 
-    The beginnings of words and signs are sorted by the text that follows, so that those of a label
-    are adjacent.
+    The beginnings of words and symbols are sorted by the text that follows, so that occurrences of
+    a label are adjacent.
     """
     starts = sorted(
         (block.text[match.start() : match.start() + _COMPARED], number, match.start())
@@ -113,7 +113,7 @@ def _list_places(
 
 
 def _add_place(places: Mapping[str, list[_Place]], label: str, text: str, place: _Place) -> None:
-    """Add a position in a text if it is one of a label, and does not overlap with the previous
+    """Add a position in a text if the label occurs there and does not overlap with the previous
     one.
     """
     own, (number, start) = places.get(label), place

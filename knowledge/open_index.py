@@ -75,7 +75,7 @@ class OpenIndex:
         return (await self.index.info()).documents > 0
 
     def attach(self, attachments: AttachmentSource) -> None:
-        """Also find the documents of the current conversation by their ids."""
+        """From now on, also find the documents of the current conversation by their ids."""
         for other in (self, *self.others.values()):
             other.library.attach(attachments)
 

@@ -45,7 +45,7 @@ class OwnerRequest(BaseModel, frozen=True, extra="ignore", populate_by_name=True
     """A request about the documents of an index, usually to the process that owns it.
 
     - `list`, `remove`, `restrict`: the documents with these `ids`; otherwise those that `names`
-      select by id, source and web address; otherwise those whose title, id, source or web address
+      select by id, source and URL; otherwise the documents whose title, id, source or URL
       contains `text`; otherwise those that `patterns` select, which may be paths of this machine
       relative to `folder`. `restrict` sets their readers to `groups`, or to None for the readers
       that the source states.

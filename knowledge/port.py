@@ -19,7 +19,9 @@ topic.
 RERANKING = "reranking"
 """The fallback of a search whose reranker failed, so that the order is that of the levels."""
 _MATCHES_NOTHING = 0.05
-"""If the coverage is below this value, none of the results are about the question."""
+"""If the coverage is below this value, none of the results are considered relevant to the
+question.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,9 @@ class Findings:
     is the number of documents in the index, `languages` their languages; None and empty if they
     were not counted. `total` counts the chunks found, of which `limit` are hits. `from_cache` is
     true if they come from an equal earlier search. `uncompared` contains the languages of documents
-    of which only the words, but not the meaning, were compared with the question. `common` contains
-    the terms in the question that occur in many chunks and therefore do not distinguish them.
+    that were compared with the question only by their words, not by their meaning. `common`
+    contains the terms in the question that occur in many chunks and therefore do not distinguish
+    them.
     """
 
     hits: tuple[Hit, ...]

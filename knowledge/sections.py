@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from knowledge.index.port import ReadableIndex
 
 LONGEST_OVERLAP = 1_000
-"""In characters; an overlap has at most 30 words, each of at most 15 characters."""
+"""Maximum number of characters of an overlap, which has at most 30 words of at most 15 characters
+each.
+"""
 DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 """The row between the header and the body of a table."""
 _BETWEEN = "\n\n"
@@ -57,7 +59,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """A document in the form in which people read it."""
+    """A document in the format in which people read it."""
 
     title: str
     crumbs: tuple[str, ...]
@@ -165,7 +167,9 @@ def count_tokens(text: str) -> int:
 
 
 def _has_further_rows(before: str, after: str) -> bool:
-    """Return True if a text goes on with rows of the table before it, whose header it lacks."""
+    """Return whether a text continues the table in the previous text without repeating its
+    header.
+    """
     first, _, following = after.partition("\n")
     has_header = DELIMITER_ROW.match(following.partition("\n")[0])
     rows = before.rpartition("\n")[2], first

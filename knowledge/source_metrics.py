@@ -6,8 +6,8 @@
 | refdesk_source_failed_documents | documents that the last ingestion could not read      |
 | refdesk_source_oldest_seconds   | time since the oldest ingestion of a source           |
 
-Only the process with the data folder knows these values, so use the maximum in charts. Labels do
-not contain the names of sources, because these may be paths.
+Only a process with access to the data folder knows these values, so use the maximum in charts.
+Labels do not contain the names of sources, because these may be paths.
 """
 
 import time

@@ -44,8 +44,8 @@ class SourceSpec(BaseModel, frozen=True, extra="forbid"):
     `s3://bucket/folder` or `confluence://host/SPACE`, or `git:` followed by an absolute path.
 
     `revision` and `folder` belong to a repository; `web_address` is the template that turns paths
-    into URLs, see `knowledge.documents.exports.make_address`. Limits that are None have their
-    default values. `is_public` is true for a website that is crawled only at public addresses.
+    into URLs, see `knowledge.documents.exports.make_address`. A limit of None stands for its
+    default value. `is_public` is true for a website that is crawled only at public addresses.
     """
 
     place: str

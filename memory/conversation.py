@@ -1,7 +1,7 @@
 """Conversations in Redis: history, preferences, open pause, and statistics.
 
 A person's preferences for all conversations, and the list of conversations with a question to that
-person, are stored outside of the shards. They are written separately from the end of a message;
+person, are stored outside of the shards. They are written separately when a message is completed;
 repeating the write has no further effect.
 """
 
@@ -83,7 +83,7 @@ class SummaryLine:
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """The turns dropped from the history, and the current summary, both with the oldest first."""
+    """The turns dropped from the history, and the current summary, oldest first."""
 
     turns: tuple[Turn, ...] = ()
     summary: tuple[SummaryLine, ...] = ()
@@ -119,7 +119,7 @@ class KeptPayload:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The changes at the end of a message; None leaves a value unchanged.
+    """The changes when a message is completed; None leaves a value unchanged.
 
     `dropped` are the turns that are dropped from the history. `brief` is true if the client stores
     the conversation, so that the changes expire after a day.
@@ -168,7 +168,7 @@ class RedisMemory:
         return self.parse_recall(await read(self._client, self.reads(question)))
 
     def reads(self, question: Question) -> MemoryRead:
-        """Return the read of `recall` as data, so that the broker can prefetch it."""
+        """Describe what `recall` reads, so that the broker can prefetch it."""
         turns = max(self._window, self._keep) if self._window else 0
         return reading(conversation_keys(question, self._shards), turns=turns)
 
@@ -218,7 +218,7 @@ class RedisMemory:
         )
 
     def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]:
-        """Describe the writes at the end of this message as data."""
+        """Return the changes to store when this message is completed."""
         keys = conversation_keys(question, self._shards)
         if ended.forget == "all":
             return tuple(Delete(key=key) for key in keys.all)
@@ -339,7 +339,7 @@ def describe_earlier(summary: Sequence[SummaryLine], turns: Sequence[Turn]) -> s
 
 
 def reading(keys: ConversationKeys, *, turns: int) -> MemoryRead:
-    """Describe the read of a conversation, with its last `turns` turns, as data."""
+    """Describe what to read of a conversation, with its last `turns` turns."""
     # The range from 1 to 0 is always empty.
     first, last = (-turns, -1) if turns else (1, 0)
     hashes = (keys.summary, keys.preferences, keys.pause, keys.statistics)

@@ -65,7 +65,9 @@ class RedisDocumentLanguages:
 
 
 def _decode(stored: bytes | None) -> Mapping[str, Counts]:
-    """Return the stored counts, or none if a process of another version wrote them."""
+    """Return the stored counts, or an empty mapping if a different version of Refdesk wrote
+    them.
+    """
     try:
         by_group: Mapping[str, Counts] = json.loads(stored or b"{}")
         return {

@@ -1,7 +1,7 @@
 """Errors of the memory.
 
 MemoryStoreError
-├── MemoryUnavailableError   Redis does not answer; a later retry may succeed
+├── MemoryUnavailableError   Redis does not respond; a later retry may succeed
 └── QuestionEndedError       the message has ended; further work for it has no effect
 """
 

@@ -57,7 +57,7 @@
 
 (1) Minutes, until the first question of the session. (2) An hour; only numbers. (4) After the last
 read: the documents that a user attached to this conversation. (5) After the last use: the language,
-or the form of answers, that a user chose.
+or the answer style, that a user chose.
 
 `kept` contains the payload of a message that waits for information or an approval, and the message
 that claimed it. `gateway` includes the chat channels. `receipts` contains the tool calls with side
@@ -159,7 +159,7 @@ def person_key(tenant: str, assistant: str, person: str) -> str:
 
 
 def person_style_key(tenant: str, assistant: str, person: str) -> str:
-    """Return the key of a person's preferred form of answers."""
+    """Return the key of a person's preferred answer style."""
     return f"{person_key(tenant, assistant, person)}:style"
 
 
@@ -184,8 +184,8 @@ def handover_secret_key() -> str:
 
 
 def handed_over_key(name: str) -> str:
-    """Return the key of the record of what was handed over from a conversation, and of the
-    visitor's address.
+    """Return the key that stores what was handed over from a conversation, and the visitor's
+    address.
     """
     return f"rd:handover:{name}:sent"
 

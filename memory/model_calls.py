@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 WAITS_SECONDS = (0.05, 0.2, 0.8, 2.0)
 RUNNING_SECONDS = 3600
-"""Longer than any message runs. The calls of a message are deleted when it ends."""
+"""Longer than any message takes. The calls of a message are deleted when it is completed."""
 
 _GET = """
 -- Return a stored call, or 1 if its question has ended.

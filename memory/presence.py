@@ -88,7 +88,7 @@ return 1
 class LivingWorker:
     """A live worker process; times are in Unix seconds of the Redis clock.
 
-    `paused` contains the roles for which it currently takes no entries.
+    `paused` contains the roles for which the process currently takes no entries.
     """
 
     host: str
@@ -100,7 +100,7 @@ class LivingWorker:
 
 
 class RedisPresence:
-    """The worker processes that announced themselves within the last `alive_seconds`."""
+    """The worker processes that have announced themselves within the last `alive_seconds`."""
 
     def __init__(
         self, client: "Redis", *, alive_seconds: float = ALIVE_SECONDS, most: int = MOST
@@ -130,8 +130,8 @@ class RedisPresence:
 class WorkerControls:
     """The controls that operators set for all worker processes.
 
-    `paused` contains the roles that take no entries. `level` is the log level, or empty for the one
-    in the settings. `reloads` counts the requests to reload the prompts.
+    `paused` contains the roles that take no entries. `level` is the log level; if it is empty, the
+    level in the settings applies. `reloads` counts the requests to reload the prompts.
     """
 
     paused: frozenset[str] = frozenset()

@@ -83,7 +83,9 @@ class RedisLimiter:
         self._limits = dict(limits)
 
     async def acquire(self, model: str, tokens: int) -> float:
-        """Reserve one request of `tokens` and return 0.0, or return the seconds to wait."""
+        """Reserve one request of `tokens` and return 0.0, or return the number of seconds to
+        wait.
+        """
         limit = self._limits.get(model)
         if limit is None:
             return 0.0
@@ -110,7 +112,7 @@ class RedisTurns:
         return None if wait is None else float(wait)
 
     async def hold(self, name: str, *, every_seconds: float, at_once: int, seconds: float) -> None:
-        """Grant no turns for `seconds`, then one at a time."""
+        """Grant no turns for `seconds`, and then one at a time."""
         key, args = self._key(name), (every_seconds, at_once, seconds)
         await await_answer(self._client.eval(_HOLD, 1, key, *args))
 

@@ -1,7 +1,7 @@
 """Receipts for tool calls with side effects, so that none is executed twice; see `tools.calls`.
 
 They are in the hash slot of their conversation and are erased with it. They are stored for a day,
-which is longer than any message runs, including the wait for an approval.
+which is longer than any message takes, including the wait for an approval.
 """
 
 import asyncio

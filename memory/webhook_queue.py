@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TOLD_SECONDS = 90 * 86_400
 """How long an event without a message is remembered, so that it is sent only once."""
 MOST_DEAD = 1_000
-"""Maximum number of dead deliveries. Beyond that, one of them is dropped for each new one."""
+"""Maximum number of dead deliveries. Beyond that, each new one replaces an earlier one."""
 
 _ADD = """
 -- KEYS: due, deliveries. ARGV: id, delivery. Does nothing if the delivery is already waiting.
@@ -88,7 +88,7 @@ return since
 
 
 class WebhookDelivery(BaseModel, frozen=True):
-    """An event for one endpoint, or for all subscribed ones if `endpoint` is empty.
+    """An event for one endpoint or, if `endpoint` is empty, for all endpoints that subscribe to it.
 
     `event_id` stays the same when the event is sent again. `data` is the content of an event
     without a message. `at` is in Unix seconds.
@@ -170,7 +170,7 @@ class RedisWebhookQueue:
         await self._run(_PUT_OFF, 2, delivery.id, delivery.model_dump_json(), seconds)
 
     async def bury(self, delivery: WebhookDelivery) -> None:
-        """Move a delivery to the dead ones; it is not retried automatically."""
+        """Mark a delivery as dead, so that it is not retried automatically."""
         await self._run(_BURY, 3, delivery.id, delivery.model_dump_json(), MOST_DEAD)
 
     async def list_dead(self) -> Sequence[WebhookDelivery]:

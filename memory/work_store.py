@@ -157,7 +157,7 @@ class RedisAttachments:
         await await_answer(self._client.hdel(self._key(question), document_id))
 
     async def find(self, question: Question, document_ids: Sequence[str]) -> dict[str, bytes]:
-        """Return those documents with these ids that the conversation contains, by id."""
+        """Return the documents with these ids, by id, as far as the conversation contains them."""
         if not document_ids:
             return {}
         key = self._key(question)

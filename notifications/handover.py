@@ -39,7 +39,7 @@ LONGEST_SUBJECT = 120
 SLACK_API = "https://slack.com/api/"
 _PURPOSE = b"handover."
 _REFUSED_FOR_GOOD = 500
-"""The first status of SMTP after which a repetition is refused, too (RFC 5321, 4.2.1)."""
+"""The lowest SMTP status that rejects an email permanently (RFC 5321, 4.2.1)."""
 NO_REPLIES = "Do not reply to this message: the reply would not reach anybody."
 BY_MAIL = "You can also reply to this e-mail. What you write goes to the visitor."
 QUOTED = (
@@ -51,7 +51,7 @@ BY_THREAD = "You can also reply in this thread. Each message of it goes to the v
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A conversation for a person: its `turns` (speaker, text), and the link for the answer.
+    """A conversation that is handed over: its `turns` (speaker, text), and the link for the answer.
 
     `note` is the visitor's message to the person, `reply_address` is the email address for answers
     if a mailbox is read, and `visitor_address` is the address that the visitor entered.
@@ -100,7 +100,7 @@ class HandOverError(Exception):
 
 
 class RecipientRefusedError(HandOverError):
-    """The mail server refuses the recipient for good."""
+    """The mail server permanently rejects the recipient."""
 
 
 class Receiver(Protocol):
@@ -116,7 +116,7 @@ class Receiver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MailSender:
-    """Sends email from one address; `security` is `tls`, `starttls` or `none`."""
+    """Sends email from one sender address; `security` is `tls`, `starttls` or `none`."""
 
     sender: str
     host: str
@@ -129,9 +129,9 @@ class MailSender:
     async def send(
         self, to: str, subject: str, text: str, *, reply_to: str = "", mail_id: str = ""
     ) -> None:
-        """Send a text; raises `HandOverError` unless it was accepted.
+        """Send an email; raises `HandOverError` unless it was accepted.
 
-        Mail programs show an e-mail once for a `mail_id`, however often it was sent.
+        Mail programs show emails with the same `mail_id` only once.
         """
         message = EmailMessage()
         # The library refuses a header with a line break.
@@ -185,7 +185,7 @@ class MailReceiver:
 
 @dataclass(frozen=True, slots=True)
 class SlackReceiver:
-    """Posts to a Slack channel as the app, which reads the thread below the post."""
+    """Posts to a Slack channel as the app, which reads replies in the thread of the post."""
 
     token: str
     channel: str
@@ -237,7 +237,7 @@ class WebhookReceiver:
 
 class Ticket(BaseModel):
     """The content of a link for an answer or, if `address` is set, of a link that confirms this
-    address.
+    email address.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")

@@ -48,7 +48,7 @@ _RULE = "_-=* \t\xa0"
 _RECIPIENTS = ("to", "cc", "delivered-to")
 SEEN, FLAGGED = r"\Seen", r"\Flagged"
 MOST_NAMED = 10
-"""Maximum number of emails that a report to operators names."""
+"""Maximum number of emails that are listed in a report to operators."""
 
 Deliver = Callable[[str, str, str], Awaitable[bool]]
 """Stores an answer, given the token in its address, the text, and the email id; returns False if it
@@ -269,8 +269,8 @@ def read_reply(mail: ParsedMail, *, address: str, people: Iterable[str]) -> Mail
 def cut_reply(text: str, address: str) -> str:
     """Return the text of a reply, without its quotation and signature.
 
-    The quotation begins with our own first line. Above it, an email program states the quoted
-    sender, in any language, with our address.
+    The quotation begins with our own first line. Above it, email programs insert a line, in any
+    language, that names our address as the quoted sender.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     at = next((at for at, line in enumerate(lines) if MARK in line), None)
@@ -306,8 +306,8 @@ def _trim_end(lines: list[str]) -> list[str]:
 
 
 def _find_attribution(lines: list[str], address: str) -> int:
-    """Return the index at which the last paragraph begins to refer to the quoted sender by our
-    address.
+    """Return the index of the line in the last paragraph that attributes the quotation to our
+    address, or the number of lines if there is none.
     """
     blank = (at for at in range(len(lines), 0, -1) if not lines[at - 1].strip())
     begin = next(blank, 0)
@@ -321,7 +321,7 @@ def _find_attribution(lines: list[str], address: str) -> int:
 
 
 def _find_objection(mail: ParsedMail, people: frozenset[str]) -> str:
-    """Return why an email is not read: it is automatic (RFC 3834), a report, or from a different
+    """Return why an email is ignored: it is automatic (RFC 3834), a report, or from an unknown
     sender.
     """
     is_automatic = mail.read_header("Auto-Submitted").partition(";")[0].strip().lower()

@@ -1,6 +1,7 @@
-"""Sends e-mail to visitors, and sends again what the mail server did not accept.
+"""Sends emails to visitors, and retries those that the mail server did not accept.
 
-Stored are only ids: an e-mail is written when it is sent, so that nothing is sent after an erasure.
+Only ids are stored. The text of an email is written when it is sent, so that nothing is sent after
+an erasure.
 """
 
 import asyncio
@@ -19,25 +20,25 @@ log = structlog.get_logger("handover")
 
 CONFIRM, ANSWER = "visitor.confirm", "visitor.answer"
 DELAYS_SECONDS = (60.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0)
-"""Before each repetition; an e-mail that fails after the last one is given up."""
+"""The delay before each retry. An email that fails after the last retry is abandoned."""
 LEASE_SECONDS = 600
-"""Longer than any exchange with a mail server, whose steps each have a time limit."""
+"""Longer than any exchange with a mail server, because each step has a time limit."""
 AT_ONCE = 4
 LOOK_SECONDS = 1.0
 AWAY_SECONDS = 5.0
 REPORT_SECONDS = 60.0
 
 Write = Callable[[WebhookDelivery], Awaitable["VisitorMail | None"]]
-"""Writes an e-mail; None: it is not wanted any more. Raises `NotYetError`."""
+"""Writes an email, or returns None if it is no longer needed. Raises `NotYetError`."""
 
 
 class NotYetError(Exception):
-    """An e-mail cannot be written yet; it is sent later, which does not count as a failure."""
+    """An email cannot be written yet. It is sent later, and this does not count as a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisitorMail:
-    """An e-mail to a visitor."""
+    """An email to a visitor."""
 
     to: str
     subject: str
@@ -45,7 +46,7 @@ class VisitorMail:
 
 
 class VisitorMails:
-    """The queue of e-mails to visitors; `report` receives a notice for operators."""
+    """The queue of emails to visitors; `report` receives a notice for operators."""
 
     def __init__(
         self,
@@ -63,9 +64,11 @@ class VisitorMails:
     async def add(
         self, kind: str, question: Question, language: str, *, once: str = "", held: bool = False
     ) -> WebhookDelivery | None:
-        """Store an e-mail about a message, once for its kind and `once`; None if it was stored.
+        """Store an email about a message, only once for each kind and `once`; return None if it was
+        already stored.
 
-        `held`: the caller sends it now, and others only if this process dies.
+        If `held` is true, the caller sends it now, and other processes send it only if this process
+        dies.
         """
         mail = WebhookDelivery(
             event_id=name_event(kind, *question.conversation, question.message_id, once),
@@ -81,7 +84,7 @@ class VisitorMails:
         return mail if await self._queue.add_once(mail, delay_seconds=delay) else None
 
     async def send(self, mail: WebhookDelivery, write: Write) -> bool:
-        """Send a stored e-mail, or put it off; return False if it will never be sent."""
+        """Send a stored email, or postpone it; return False if it will never be sent."""
         try:
             written = await write(mail)
         except NotYetError:
@@ -100,7 +103,7 @@ class VisitorMails:
         return True
 
     async def send_due(self, write: Write) -> int:
-        """Send the e-mails that are due; return their number."""
+        """Send the emails that are due; return their number."""
         due = await self._queue.claim(count=AT_ONCE, lease_seconds=LEASE_SECONDS)
         for mail in due:
             try:
@@ -114,7 +117,7 @@ class VisitorMails:
         return len(due)
 
     async def run(self, write: Write) -> None:
-        """Send e-mails when they are due, until cancelled."""
+        """Send emails when they are due, until cancelled."""
         loop, reported_at = asyncio.get_running_loop(), float("-inf")
         while True:
             try:
@@ -129,7 +132,7 @@ class VisitorMails:
                 await asyncio.sleep(AWAY_SECONDS)
 
     async def describe_failures(self) -> str:
-        """Describe what the mail server has not accepted; empty if there is nothing."""
+        """Describe the emails that the mail server has not accepted; empty if there are none."""
         waiting = [mail for mail in await self._queue.list_waiting() if mail.attempts]
         since = time.time() - LINK_SECONDS
         given_up = [mail for mail in await self._queue.list_dead() if mail.at >= since]

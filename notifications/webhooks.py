@@ -1,12 +1,13 @@
-"""Sends the events of the desk to other programs, by the Standard Webhooks specification.
+r"""Sends the events of the desk to other programs, as defined by the Standard Webhooks
+specification.
 
 ```
 notices of ended messages --collect--> deliveries in Redis --deliver--> the endpoints
-events of gaps and sources --announce-/        \\-- tried again, dead after the last attempt
+events of gaps and sources --announce-/        \-- tried again, dead after the last attempt
 ```
 
 A process that dies loses nothing: a notice is acknowledged after its delivery is stored, and a
-delivery is removed after the endpoint has accepted it. An event may arrive twice, under one id.
+delivery is removed after the endpoint has accepted it. An event may arrive twice, with the same id.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ BLOCK_SECONDS = 5.0
 LOOK_SECONDS = 1.0
 AWAY_SECONDS = 5.0
 _GONE = 410
-"""The status with which an endpoint ends its subscription."""
+"""The status with which an endpoint cancels its subscription."""
 _LONGEST_ERROR = 200
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
 
@@ -307,7 +308,9 @@ async def post_event(endpoint: WebhookTarget, event_id: str, body: str) -> tuple
 
 
 async def post_json(endpoint: WebhookTarget, headers: Mapping[str, str], body: str) -> int:
-    """Return the status; the response body is not read, and redirects are not followed."""
+    """Post JSON and return the status; the response body is not read, and redirects are not
+    followed.
+    """
     resolver = GuardedResolver()
     url = httpx2.URL(endpoint.url)
     if endpoint.is_private:
@@ -321,7 +324,7 @@ async def post_json(endpoint: WebhookTarget, headers: Mapping[str, str], body: s
 
 
 def name_event(*parts: str) -> str:
-    """Return the id of an event, which is the same for the same parts."""
+    """Return an event id derived from these parts; the same parts always result in the same id."""
     return f"msg_{hashlib.sha256(chr(31).join(parts).encode()).hexdigest()[:32]}"
 
 

@@ -1,4 +1,4 @@
-"""Normalizes web addresses, so that the addresses of the same page are equal."""
+"""Normalizes URLs, so that different URLs of the same page become equal."""
 
 import re
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit

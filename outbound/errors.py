@@ -1,9 +1,9 @@
 """Errors of requests to external servers.
 
 OutboundError             the root
-|-- AddressRefusedError   the address must not be opened: in a private network, or invalid
-|-- FetchError            the server cannot be reached, or its answer cannot be used
-`-- RedirectRefusedError  a redirect leads to an address that the caller does not allow
+|-- AddressRefusedError   the URL must not be opened: it is in a private network, or invalid
+|-- FetchError            the server cannot be reached, or its response cannot be used
+`-- RedirectRefusedError  a redirect leads to a URL that the caller does not allow
 """
 
 
@@ -12,7 +12,7 @@ class OutboundError(Exception):
 
 
 class AddressRefusedError(OutboundError):
-    """The address must not be opened."""
+    """The URL must not be opened."""
 
 
 class FetchError(OutboundError):
@@ -22,4 +22,4 @@ class FetchError(OutboundError):
 
 
 class RedirectRefusedError(OutboundError):
-    """A redirect leads to an address that the caller does not allow."""
+    """A redirect leads to a URL that the caller does not allow."""

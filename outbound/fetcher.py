@@ -37,7 +37,7 @@ class Validators:
 MOST_REDIRECTS = 5
 
 Allow = Callable[[str], bool]
-"""Returns whether an address may be opened."""
+"""Returns whether a URL may be opened."""
 FindValidators = Callable[[str], Validators]
 """Returns the validators of a URL, which are empty if it was not fetched before."""
 
@@ -81,7 +81,7 @@ class WebResponse:
 class Fetcher:
     """Fetches pages of one website. Use it as a context manager, which closes its connections.
 
-    A change of `delay` applies from the next request on. `headers` are sent with every request,
+    A change to `delay` takes effect with the next request. `headers` are sent with every request,
     including those to other hosts.
     """
 

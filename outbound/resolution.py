@@ -37,8 +37,8 @@ async def resolve_by_system(host: str, port: int) -> list[str]:
 
 
 class GuardedResolver:
-    """Resolves the hosts in a crawl; private addresses are allowed only if the crawl starts at
-    one.
+    """Resolves the hosts in a crawl; private addresses are allowed only if the crawl starts at a
+    private address.
     """
 
     def __init__(self, resolve: Resolve = resolve_by_system) -> None:

@@ -46,7 +46,7 @@ the time.
 """
 Version = tuple[tuple[object, ...], tuple[object, ...]]
 _HEAVY = ("answer", "sources", "steps", "stage_seconds")
-"""Columns that gaps do not need."""
+"""Columns that are not needed to find gaps."""
 ANSWER_SECONDS = 3_600
 """How long a clarification waits for a reply before the question counts as unanswered."""
 
@@ -223,7 +223,7 @@ class GapFinder:
         return self._store.find(selection, limit=MOST_QUESTIONS, without=_HEAVY)
 
     def _find_unanswered(self, name: Name, now: float) -> list[Record]:
-        """Return the questions that led to a clarification and have no later answer."""
+        """Return the questions that led to a clarification and were not answered later."""
         asked = self._find(name, outcome="clarification")
         answered = (
             select(messages.c.conversation_id, func.max(messages.c.ended_at))
@@ -328,8 +328,8 @@ class GapFinder:
 
 
 def match_groups(groups: Sequence[Sequence[Key]], before: Mapping[Key, str]) -> list[str]:
-    """Return the id of each group, which is that of the gap with the most questions in common, or a
-    new id.
+    """Return the id of each group: the id of the gap with which it has the most questions in
+    common, or a new id.
     """
     shared = [
         (count, at, gap_id)

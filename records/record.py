@@ -28,7 +28,7 @@ PERSON, PERSON_DONE = "person", "person_done"
 handled.
 """
 _OWN_MODELS = frozenset({"offline"})
-"""Names that journals of older releases use for the rules, instead of a model."""
+"""Model names that journals of older releases contain for rule-based calls."""
 
 _PATTERNS = {
     "email": re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,255}"),
@@ -189,7 +189,7 @@ def _is_model_call(entry: JournalEntry) -> bool:
 
 
 def _find_way(entries: Sequence[JournalEntry]) -> str:
-    """Return the way of answering of the message, which is the last one that the manager chose."""
+    """Return the way of answering that the manager chose last for the message."""
     rows = {str(entry.fields.get("row") or "").partition(".")[2] for entry in entries}
     for name in (COURTESY, COMMAND):
         if name in rows:

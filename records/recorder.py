@@ -22,7 +22,9 @@ log = structlog.get_logger("records")
 
 AT_ONCE = 50
 JOURNALS_AT_ONCE = 10
-"""Number of journals in memory at the same time, because that of a swarm may take megabytes."""
+"""Number of journals in memory at the same time, because the journal of a swarm may take
+megabytes.
+"""
 GATHER_SECONDS = 0.25
 BLOCK_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 30.0
@@ -54,9 +56,10 @@ class RecordRules:
 class Recorder:
     """Records ended messages; several processes may run it.
 
-    While the database does not respond, messages wait in Redis. If a process dies, its messages are
-    taken again after a lease, and the same records are written. Records of a conversation that is
-    erased in the meantime are deleted again. `pause_seconds` is the pause before the first retry.
+    While the database does not respond, messages wait in Redis. If a process dies, another one
+    takes over its messages when the lease expires, and writes the same records. Records of a
+    conversation that is erased in the meantime are deleted again. `pause_seconds` is the pause
+    before the first retry.
     """
 
     def __init__(
@@ -103,7 +106,7 @@ class Recorder:
                 await asyncio.sleep(pause)
 
     async def record_next(self, *, block_seconds: float = 0.0) -> int:
-        """Record the next messages; return how many there were."""
+        """Record the next messages; return the number of messages."""
         taken = await self._ended.take(count=AT_ONCE, block_seconds=block_seconds)
         kept = [message for message in taken if self._rules.keeps(message.question)]
         finished = [message for message in kept if message.event == "ended"]
@@ -144,7 +147,9 @@ class Recorder:
         return None if record is None else record.redacted(self._rules.redact)
 
     async def _forget(self, question: Question, ended_before: float) -> None:
-        """Delete records of a conversation up to a time, because it may have continued since."""
+        """Delete the records of a conversation up to a time, because the conversation may have
+        continued since.
+        """
         await asyncio.to_thread(self._store.forget, question, ended_before=ended_before)
 
     def _write(self, records: Sequence[Record]) -> None:

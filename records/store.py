@@ -123,7 +123,7 @@ gaps = Table(
     Column("created_at", Float, nullable=False),
     Column("changed_at", Float, nullable=False),
 )
-"""The gaps, whose texts are those of their questions."""
+"""The gaps; their texts are those of their questions."""
 verified_answers = Table(
     "verified_answers",
     metadata,
@@ -222,7 +222,9 @@ class PersonFigures:
 
 
 class RecordStore:
-    """The records in one database; see `connect_store`. Raises `RecordsUnavailableError`."""
+    """The records in one database; see `connect_store`. Every method raises
+    `RecordsUnavailableError`.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -581,7 +583,7 @@ def _make_row(record: Record) -> dict[str, Any]:
 
 
 def _fit(name: str, value: Any) -> Any:
-    """Truncate a text to the length of its column, and remove NUL characters, which PostgreSQL
+    """Truncate text to the length of its column, and remove NUL characters, which PostgreSQL
     rejects.
     """
     if not isinstance(value, str):

@@ -24,9 +24,11 @@ MOST_FOUND = 3
 LOOK_SECONDS = 5.0
 """How long a process caches the answers."""
 FindReadable = Callable[[Sequence[str], Sequence[str]], Awaitable[Collection[str]]]
-"""Returns those of these documents that a user in these groups may read."""
+"""Returns the subset of these documents that a user in these groups may read."""
 CLOSENESS = 0.3
-"""Minimum similarity, as in `records.grouping`; low, because a model decides afterwards."""
+"""Minimum similarity, as in `records.grouping`. It is low, because a model makes the final
+decision.
+"""
 
 
 class VerifiedFinder:

@@ -7,7 +7,7 @@ from telemetry.observer import make_span_id
 
 REPORTED = frozenset({"error", "critical"})
 FAILED_RUN = "hop_failed"
-"""A failed run is logged only as a warning, because it is retried, but is reported for
+"""A failed run is logged only as a warning, because it is retried, but it is reported to
 developers.
 """
 STOP_SECONDS = 3.0
@@ -23,7 +23,8 @@ _LEVELS: dict[str, Literal["fatal", "error", "warning", "info"]] = {
 
 
 class ErrorTracker:
-    """Reports log lines; raises `ImportError` without the extra, `ValueError` for an invalid DSN.
+    """Reports log lines. Raises `ImportError` if the extra is not installed, and `ValueError` for
+    an invalid DSN.
 
     The SDK does not add any data, such as variables, requests, or other log lines.
     """

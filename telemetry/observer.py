@@ -1,7 +1,7 @@
 """Passes each ended message, once across all processes, to metrics and traces.
 
-It reads as a separate consumer group after the question has ended, so that it never delays a
-question.
+It reads through a separate consumer group after a question has ended, so that it never delays
+questions.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class QuestionObserver:
         self._is_ending = False
 
     async def run(self) -> None:
-        """Observe until cancelled, or `end`."""
+        """Observe until cancelled, or until `end` is called."""
         await self._wanted.wait()
         own = asyncio.current_task()
         # fakeredis may lose a cancellation; see `records.recorder`.
@@ -80,7 +80,7 @@ class QuestionObserver:
                 await asyncio.sleep(PAUSE_SECONDS)
 
     async def end(self, running: "asyncio.Task[None]") -> None:
-        """End `run` after the messages that it is reading.
+        """Stop `run` after it has measured the messages that it is reading.
 
         If a read were cancelled while Redis responds, its messages would stay pending for a lease.
         """

@@ -427,7 +427,9 @@ def connect(
     content: bool,
     metrics: bool = True,
 ) -> OpenTelemetry:
-    """Return an exporter to an OTLP/HTTP endpoint; raises `ImportError` without the extra."""
+    """Return an exporter to an OTLP/HTTP endpoint; raises `ImportError` if the extra is not
+    installed.
+    """
 
     place, sent = endpoint.rstrip("/"), dict(headers)
     return OpenTelemetry(
@@ -445,7 +447,9 @@ def connect(
 def _make_reader(
     metrics: MetricExporter, registry: CollectorRegistry | None
 ) -> PeriodicExportingMetricReader:
-    """Return a reader that exports the metrics of the registry with those of the SDK."""
+    """Return a reader that exports the metrics of the registry together with the metrics of the
+    SDK.
+    """
     exporter = metrics if registry is None else _BridgeExporter(metrics, registry, SCOPE)
     return PeriodicExportingMetricReader(exporter, export_interval_millis=METRICS_SECONDS * 1000)
 

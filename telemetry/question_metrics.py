@@ -82,5 +82,5 @@ class QuestionMetrics(Collector):
 
 
 def name_reason(reason: str) -> str:
-    """Return a reason as a label; "other" if it is not a slug, because it could be any text."""
+    """Return a reason as a label, or "other" if it is not a slug, because it could be any text."""
     return reason if not reason or _SLUG.fullmatch(reason) else OTHER

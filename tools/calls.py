@@ -207,8 +207,8 @@ class ToolReceipts(Protocol):
     async def claim(self, key: ReceiptKey, *, was_approved: bool = False) -> tuple[str, bytes]:
         """Claim a call. Return its state and, if it is done, its encoded result.
 
-        An action with an unknown outcome is also unknown under other call ids, unless a user has
-        approved this call since then.
+        If the outcome of an action is unknown, it remains unknown under other call ids, unless a
+        user has approved this call since then.
         """
         ...
 

@@ -109,7 +109,7 @@ class ToolCatalog:
         return self._tools.get(canonical) or self._presets.get(canonical)
 
     def names(self, allowed: Collection[str] | None = None) -> list[str]:
-        """Return the names, without aliases, of all tools or of the ones in `allowed`.
+        """Return the names, without aliases, of all tools or of the tools in `allowed`.
 
         Presets are included only if they are in `allowed`.
         """
@@ -128,12 +128,12 @@ class ToolCatalog:
         return known[near[0]] if near else None
 
     def select(self, allowed: Collection[str] | None = None) -> list[Tool[Any, Any]]:
-        """Return all tools, or the ones in `allowed`, sorted by name."""
+        """Return all tools, or the tools in `allowed`, sorted by name."""
         known = {**self._tools, **self._presets}
         return [known[name] for name in sorted(self.names(allowed))]
 
     def select_distinct(self) -> list[Tool[Any, Any]]:
-        """Return all tools except those that a tool set only renames."""
+        """Return all tools except tools that a tool set only renames."""
         renamed = {tool.renames for tool in self._tools.values() if isinstance(tool, NamedTool)}
         return [tool for tool in self.select() if tool.name not in renamed]
 

@@ -293,7 +293,7 @@ def list_passages(results: Sequence[ToolResult]) -> list[CitedPassage]:
 def plan_searches(
     question: str, dialogue: Dialogue, *, most_passages: int, most_rounds: int = MOST_ROUNDS
 ) -> tuple[ToolUse, ...]:
-    """Return the search calls of the next round, or none if the plan has ended.
+    """Return the search calls of the next round, or none if the plan is completed.
 
     Each question in the message is searched for once. If there is a single question, the search
     continues along the links of the passages found, until `most_passages` or `most_rounds` is

@@ -1,6 +1,6 @@
 """Graph search: finds passages that are connected to given passages.
 
-The edges are stored during ingestion, and a walk follows only those of its start passages. The
+The edges are stored during ingestion, and a walk follows only the edges of its start passages. The
 edges are:
 
 - a *link*: a passage mentions the title of a document, or the code at the beginning of the title
@@ -67,10 +67,11 @@ class GraphWeights:
     `docs/internal/measurements/evaluation.md` describes the data, and the results on other data.
 
     `search` is the factor of the search score. `named` is added for documents that the query names,
-    `linked` for passages that a start passage mentions, `shared` for those that share a name with
-    it (by the rarity of the name), `above` for the passage above a start passage, and `missing` for
-    words of the query that all start passages lack. The weight of each start passage is `decay`
-    times that of the previous one. Names in more than `most_common` passages are ignored.
+    `linked` for passages that a start passage mentions, `shared` for passages that share a name
+    with it (by the rarity of the name), `above` for the passage above a start passage, and
+    `missing` for words of the query that all start passages lack. The weight of each start passage
+    is `decay` times that of the previous one. Names in more than `most_common` passages are
+    ignored.
     """
 
     search: float = 0.5
@@ -100,7 +101,7 @@ class Walk:
 
 @dataclass(slots=True)
 class WalkCandidate:
-    """A candidate passage with its features; its words are those of the title and the text."""
+    """A candidate passage with its features; its words are the words of the title and the text."""
 
     passage: FoundPassage
     search: float
@@ -156,7 +157,7 @@ class CandidatePool:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """A start of a walk: its text, the passages in the text, and its weight."""
+    """A starting point of a walk: its text, the passages in the text, and its weight."""
 
     text: str
     passages: tuple[ConnectedPassage, ...]
@@ -216,7 +217,7 @@ class GraphWalker:
             candidate.relation = "the version before it fits the query"
 
     async def _read_starts(self, graph: PassageGraph, walk: Walk) -> list[_Start]:
-        """Return the starts of the walk; a short document is included in full."""
+        """Return the starting points of the walk; a short document is included in full."""
         wanted = walk.start[: self._weights.most_starts]
         indexed = [chunk_id for chunk_id in wanted if not is_attached_id(document_of(chunk_id))]
         documents = await graph.read_documents(map(document_of, indexed))
@@ -241,7 +242,7 @@ class GraphWalker:
         ]
 
     async def _read_attached(self, wanted: Sequence[str], walk: Walk) -> dict[str, _Start]:
-        """Return the starts in attached documents, which have no stored edges."""
+        """Return the starting points in attached documents, which have no stored edges."""
         ids = [chunk_id for chunk_id in wanted if is_attached_id(document_of(chunk_id))]
         attached = await self._library.read(
             [document_of(identifier) for identifier in ids], walk.groups, walk.run
@@ -365,7 +366,7 @@ def _list_chunks(chunk_id: str, document: DocumentRecord) -> list[str]:
 
 
 async def _find_called(graph: PassageGraph, starts: Sequence[_Start], walk: Walk) -> DocumentNames:
-    """Return the names of documents that are mentioned in the query and the starts."""
+    """Return the names of documents that are mentioned in the query and the starting points."""
     links = [name for start in starts for passage in start.passages for name in passage.links]
     titles = [passage.document.listed.title for start in starts for passage in start.passages[:1]]
     unlinked = [

@@ -1,7 +1,7 @@
 """Finds the questions in a message, or the items that a question lists.
 
-Lists are recognized only by their form: bullets, question marks, commas, and the conjunction before
-the last item.
+Lists are recognized only by their format: bullets, question marks, commas, and the conjunction
+before the last item.
 """
 
 import re
@@ -56,7 +56,7 @@ def split_questions(text: str) -> tuple[str, ...]:
 
 
 def find_items(question: str) -> ListedItems | None:
-    """Return the items if a question lists at least three names or things, or None.
+    """Return the items if a question lists at least three, or None.
 
     Lists in quotations and in statements before the question are ignored.
     """
@@ -80,9 +80,9 @@ def find_listed_names(question: str) -> tuple[str, ...]:
 
 
 def find_listed_things(question: str) -> tuple[str, ...]:
-    """Return the things if a question lists at least three, with at most four words each, or none.
+    """Return the items if a question lists at least three, with at most four words each, or none.
 
-    If all but the last thing are single words, the head noun of the last one applies to all of
+    If all items but the last one are single words, the head noun of the last item applies to all of
     them: "retention, deletion and export rules" lists three kinds of rules.
     """
     parts = _COMMA.split(question[:_LONGEST])
@@ -121,8 +121,8 @@ def _is_content_word(word: str) -> bool:
 
 
 def _read_things(parts: Sequence[str]) -> list[str]:
-    """Return the things, from the one at the end of the first part to the one after the
-    conjunction.
+    """Return the items of an enumeration, from the last words of its first part to the item after
+    the conjunction.
     """
     first = _take_last(parts[0])
     if first == parts[0].strip(_EDGE):
@@ -142,8 +142,8 @@ def _read_things(parts: Sequence[str]) -> list[str]:
 
 
 def _take_last(text: str) -> str:
-    """Return the words at the end of a text that may name a thing, or "" if there are too many of
-    them.
+    """Return the words at the end of a text that may be a list item, or "" if there are too
+    many.
     """
     words = text.strip(_EDGE).split()
     taken: list[str] = []
@@ -192,6 +192,6 @@ def _may_lack_head(thing: str) -> bool:
 
 
 def _may_name(word: str) -> bool:
-    """Return whether a word may be part of the name of a thing."""
+    """Return whether a word may be part of a list item."""
     plain = word.strip(_EDGE).casefold()
     return plain not in _AFTER_LIST and _is_content_word(plain)

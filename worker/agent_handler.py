@@ -36,14 +36,14 @@ from worker.model_usage import add_model_usage, find_exhausted_budget
 
 MANAGER = Role.MANAGER.value
 UNROUTED = frozenset({MANAGER, *INGESTING})
-"""Roles whose failures the manager cannot route. Their questions end with the last-resort reply
-stored for the question.
+"""Roles whose failures the manager cannot route. Their questions are answered with the fallback
+reply that is stored for each question.
 """
 RESERVE_SECONDS = 0.5
 """Seconds of a question's remaining time that are reserved for returning the envelope."""
 SECONDS_TO_SEND = 1.0
 """`Run.deadline` is set this long before the time limit, so that an agent can still return a
-partial result after a slow model call. At most a tenth of the limit.
+partial result after a slow model call. It is at most a tenth of the limit.
 """
 LEAST_SECONDS = 0.01
 LONGEST_WAIT_SHARE = 0.5

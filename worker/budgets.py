@@ -24,8 +24,8 @@ log = structlog.get_logger("budgets")
 
 @dataclass(frozen=True, slots=True)
 class BudgetLimits:
-    """The limits per question, by name of the limited amount, and per tenant and day, in
-    micro-USD.
+    """The limits per question, by the name of the limited amount, and the limit per tenant and day,
+    in micro-USD.
     """
 
     question: Mapping[str, int]

@@ -27,19 +27,19 @@ from llm.tasks.descriptions import (
 )
 
 LONGEST_CONTENT = 12_000
-"""Maximum characters of a page, or of a part of a longer page, in one prompt."""
+"""Maximum number of characters of a page, or of a part of a longer page, in one prompt."""
 MOST_PARTS = 24
-"""Maximum parts of a page that are summarized; later content is ignored."""
+"""Maximum number of parts of a page that are summarized; later content is ignored."""
 VERSION = "1"
 PAUSE_SECONDS = (2.0, 10.0, 30.0)
-"""Delays before each retry of an unavailable model, unless the vendor states one."""
+"""Delays before each retry of an unavailable model, unless the vendor states a delay."""
 LONGEST_PAUSE_SECONDS = 60.0
 
 log = structlog.get_logger("ingestion")
 
 
 class ModelDescriber:
-    """Describes pages with a model, up to `concurrency` pages at the same time.
+    """Describes pages with a model, up to `concurrency` pages concurrently.
 
     Answers are cached until the ingestion ends; see `KeptAnswers`. If the model is unavailable, the
     call is retried with a delay. If the retries fail, this page and the following ones use the

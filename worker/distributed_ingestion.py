@@ -83,8 +83,8 @@ CHUNKS_AT_ONCE = 64 * CHUNKS_PER_BATCH
 DOCUMENTS_PER_WRITER = 64
 """Maximum number of documents that a process embeds and writes at the same time."""
 MOST_FAILURES = 2
-"""How often an order may fail. An order that kills its processes is started three times before it
-counts as a failure.
+"""The number of times that an order may fail. An order that kills its processes is started three
+times before it counts as a failure.
 """
 
 

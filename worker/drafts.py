@@ -17,9 +17,9 @@ from envelope.sources import AnswerDraft
 log = structlog.get_logger("worker")
 
 MOST_DRAFTS = 200
-"""Maximum drafts per run; each has at least one more sentence than the previous one."""
+"""Maximum number of drafts per run; each has at least one more sentence than the previous one."""
 LONGEST_DRAFT = 32_000
-"""In characters; a longer answer is shown only once it is complete."""
+"""Maximum number of characters of a draft; a longer answer is shown only once it is complete."""
 WRITE_SECONDS = 1.0
 NOT_WRITTEN = "draft_not_written"
 

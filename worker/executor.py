@@ -1,4 +1,4 @@
-"""Runs the entries of workers with a queue of runs and runner tasks that process it.
+"""Runs the entries of workers: tasks, called runners, process a queue of runs.
 
 A runner processes runs of all roles one after the other, so it can continue with an entry that was
 taken in the same call as its own settlement, without starting a task. If a runner awaits something
@@ -44,7 +44,7 @@ class Runners:
         self._context = copy_context()
 
     def work_in(self, group: asyncio.TaskGroup) -> None:
-        """Start runners in this group from now on.
+        """From now on, start runners in this group.
 
         Runners use the context variables of this call, not those of the code that queues a run.
         """

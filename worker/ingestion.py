@@ -29,7 +29,7 @@ from knowledge.source_registry import FetchedSource
 PROGRESS_SECONDS = 1.0
 """How often the progress of an ingestion is published."""
 MOST_NOTES = 1000
-"""Maximum notes about files, per kind, that are returned to the requesting process."""
+"""Maximum number of notes about files, per kind, that are returned to the requesting process."""
 REPLACED = (
     "an index with another embedding model has replaced its index; restart it, so that it answers "
     "from the new one"
@@ -42,8 +42,8 @@ Ingest = Callable[[OpenIndex, Sequence[FetchedSource], ProgressReport], Awaitabl
 class IngestionHandler:
     """Ingests, lists and removes documents for other processes.
 
-    `own` is the tenant and assistant of `knowledge`; `ingest` reads sources into an index. The
-    progress is written to the request's journal as drafts, unless `drafts` is None.
+    `own` is the tenant and assistant of `knowledge`; `ingest` reads sources into an index. Progress
+    is written to the request's journal as drafts, unless `drafts` is None.
     """
 
     role = Role.INGESTION
@@ -106,7 +106,8 @@ class IngestionHandler:
         return fields
 
     async def _publish_progress(self, delivery: Delivery, report: ProgressReport) -> None:
-        """Write the progress to the journal of the request every second, replacing the last one.
+        """Write the progress to the journal of the request every second, replacing the previous
+        draft.
 
         Raises `IngestionStopped` if the request has ended.
         """

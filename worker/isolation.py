@@ -1,10 +1,10 @@
 """Runs suspect entries in child processes, so that a poison message cannot kill other runs.
 
-If a worker dies, its entries may have killed it, or may only have been running at the time. Each is
-restarted in a child process. If the child dies, only its entry is affected, and the death is
-noticed immediately instead of when the lease expires. After three starts in total, the entry is
-buried. Children are created by a fork server, which has no threads or connections that a fork would
-break. The fork server starts with the first suspect, or earlier with `warm`.
+If a worker dies, one of its entries may have killed it; the others were only running at the time.
+Each of them is restarted in a child process. If the child dies, only its entry is affected, and the
+death is noticed immediately instead of when the lease expires. After three starts in total, the
+entry is buried. Children are created by a fork server, which has no threads or connections that a
+fork would break. The fork server starts with the first suspect, or earlier with `warm`.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from worker.port import Handler, PrefetchesMemory
 SUSPECT_STARTS = 2
 """From this start on, the entry is suspected of having killed its previous worker."""
 CHILDREN = 8
-"""Maximum child processes at the same time."""
+"""Maximum number of concurrent child processes."""
 RESERVE_SECONDS = 0.5
 """How long before the deadline of its question a child is killed."""
 

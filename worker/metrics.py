@@ -230,7 +230,7 @@ class Depths(Collector):
             self._publish(None)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges; those per role only if Redis responded."""
+        """Yield the gauges; gauges per role are included only if Redis responded."""
         state = self._ask()
         yield GaugeMetricFamily(*UP, value=state is not None)
         accepting = state is not None and not state.write_fault

@@ -20,7 +20,8 @@ BY_AGENT = "by_agent"
 
 
 def add_model_usage(payload: "Mapping[str, JsonValue]", calls: "Iterable[JournalEvent]") -> Fields:
-    """Return the attribute `model_usage` with these calls added, or nothing if there are none.
+    """Return the attribute `model_usage` with these calls added, or no attributes if there are no
+    calls.
 
     `cost_usd` (a decimal string in USD) is None if the price of any call is unknown. An answer
     cached for another question counts as a cache hit without tokens or cost, and increases

@@ -50,7 +50,9 @@ LEVEL = logging.getLogger("worker")
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
 FIRST_SECONDS = 0.05
 LONGEST_SECONDS = 0.5
-"""In seconds; short enough that work resumes within two seconds after Redis is available again."""
+"""Maximum delay; short enough that work resumes within two seconds after Redis is available
+again.
+"""
 _RANDOM = random.Random()  # noqa: S311 - jitter needs no cryptographic randomness
 UNSURE = -1
 ROLES = frozenset(role.value for role in Role)
@@ -174,7 +176,7 @@ class Worker:
                 self._all_arrived.set()
 
     def schedule_recovery(self) -> None:
-        """Recover entries that were assigned but not received, before the next read."""
+        """Recover entries that were assigned but not received, before reading again."""
         self._recovered = UNSURE
 
     async def take(self) -> None:

@@ -43,8 +43,8 @@ What next? The demo keeps its documents and data apart from yours, in
 Without that variable, your own documents are in {own}:
   DOMAIN_NAME="..." {command} ingest YOUR-DOCUMENTS"""
 RECORDED = """\
-This is an example text: no model wrote it just now. The replies of the model
-were recorded. The search and the checks of the citations ran as for any answer."""
+This is a recorded example. No model was called: its replies were recorded. The
+search and the checks of the citations ran as for any answer."""
 WITH_KEY = """\
 With a model of your own:
   GEN_MODEL=gpt-5-mini@openai OPENAI_API_KEY=... {command} chat"""
@@ -123,7 +123,7 @@ async def _show_recording(settings: Settings) -> None:
         run_workers(runtime, ROLES, knowledge, models=lambda _task: RecordedModel()),
     ):
         note = f"{RECORDED}\n\n"
-        await _ask(desk(runtime, "cli"), "as it looks with a model", RECORDED_QUESTION, note)
+        await _ask(desk(runtime, "cli"), "an example with a model", RECORDED_QUESTION, note)
 
 
 async def _describe_models(settings: Settings, command: str) -> None:

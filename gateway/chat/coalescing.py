@@ -1,6 +1,6 @@
-"""Stores which messages form one question, so that each of them can be edited or deleted later.
+"""Records which messages form one question, so that each of them can be edited or deleted later.
 
-A *burst* is named after its first message, and may consist of that message only. Its record
+A *burst* is identified by its first message, and may consist of that message only. Its record
 contains the text of every message in it, and the question that currently *asks* them. Two processes
 may change a burst at the same time. Each of them first stores its text, then sets itself as the
 asking question, then reads all texts and submits them. A process that finds a different asking
@@ -124,7 +124,7 @@ class Bursts:
         await self._memory.note(_record(question, burst), **{ASKS: question.message_id})
 
     async def asks(self, question: Question, burst: str) -> bool:
-        """Return whether this question asks the burst, or no other question does."""
+        """Return whether this question asks the burst, or whether no question does."""
         asking = (await self._memory.fields(_record(question, burst))).get(ASKS)
         return asking is None or asking == question.message_id
 

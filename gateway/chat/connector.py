@@ -134,7 +134,7 @@ class ChatChannel:
         language: str | None,
         person: str = "",
     ) -> bool:
-        """Submit the message of a button that was pressed, or store its rating.
+        """Submit the message of a clicked button, or store its rating.
 
         Returns whether the choice is accepted. Only the person who asked can answer a request.
         """

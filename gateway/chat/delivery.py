@@ -1,4 +1,5 @@
-"""Shows each outcome of a channel once, where its question was asked, and then acknowledges it.
+"""Shows each outcome of a channel once, in the place where the question was asked, and then
+acknowledges it.
 
 A token is a keyed hash of the question and the button's position. An answer that is rendered again
 has the same tokens, and nobody can guess a token.
@@ -70,7 +71,7 @@ wait.
 DRAFT_LOOK_SECONDS = 0.05
 """How often to check whether the edit of a draft has ended."""
 ELLIPSIS = "…"
-"""The text of the further posts of a long answer until they get their part."""
+"""The text of the additional posts of a long answer until they show their part of it."""
 
 
 class Choice(BaseModel, frozen=True, extra="ignore"):

@@ -57,7 +57,7 @@ NOTICES: Mapping[Reason, tuple[str, int]] = {
     "limited_day": ("push_limited_day", 86_400),
     "not_allowed": ("push_not_allowed", 86_400),
 }
-"""The text for each reason, and the time (s) before the same person gets it again."""
+"""The text for each reason, and how many seconds later the same person can get it again."""
 
 
 class Losses:
@@ -88,7 +88,9 @@ class Losses:
 
 
 class MessageSubmitter:
-    """Submits questions; `spawn` runs the tasks for which the platform does not have to wait."""
+    """Submits questions; `spawn` runs tasks in the background, so that the platform does not wait
+    for them.
+    """
 
     def __init__(
         self,
@@ -197,8 +199,8 @@ class MessageSubmitter:
         await self._signs.keep(incoming.question, incoming.post)
 
     async def _mark_closed(self, incoming: Incoming) -> None:
-        """Record that nothing will be shown for a question; a typing indicator that was left to it
-        is removed.
+        """Record that nothing will be shown for a question, and remove a typing indicator that was
+        left for it to remove.
         """
         await self._memory.close(incoming.question)
         await self._signs.rest(incoming.question, incoming.post, was_set=False)
@@ -358,7 +360,7 @@ class Intake:
         return replace(incoming, command=HANDED_OVER, arguments=(language, known), fixed=PERSON)
 
     async def withdraw(self, question: Question, message_id: str) -> None:
-        """Withdraw a message and its edits; `question` asks the rest of its burst."""
+        """Withdraw a message and its edits; `question` then asks the rest of its burst."""
         root = question.model_copy(update={"message_id": message_id})
         known = await self._memory.fields(root)
         await self._bursts.take_back(root)

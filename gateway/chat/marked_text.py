@@ -28,8 +28,7 @@ _TICKS = re.compile("`+")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Formatting of the text from `start` to `end` (characters); `detail` is an address or a
-    language.
+    """Formatting of the text from `start` to `end` (characters); `detail` is a URL or a language.
 
     Types: bold, italic, strike, code, pre, quote, link, and more (collapsed text). Marks can be
     nested, but never overlap partially.
@@ -277,9 +276,9 @@ def keep_source_links(text: Marked, sources: Sequence[Source]) -> Marked:
 
 
 def with_addresses_as_code(text: Marked) -> Marked:
-    """Return a text in which every address is either code or a link.
+    """Return a text in which every URL is either code or a link.
 
-    Platforms turn any text that looks like an address into a link, except within code.
+    Platforms turn any text that looks like a URL into a link, except within code.
     """
     settled = [mark for mark in text.marks if mark.kind in {"link", "code", "pre"}]
     marks = (
@@ -305,8 +304,8 @@ def utf16_units(text: str) -> int:
 
 
 def split(whole: Marked, *, longest: int, measure: Measure) -> list[Marked]:
-    """Return pieces of at most `longest`, as measured by `measure`, which must grow with the text;
-    at least one.
+    """Return at least one piece; each has at most `longest`, as measured by `measure`, which must
+    grow with the text.
     """
     pieces, start = [], 0
     while start < len(whole.text):

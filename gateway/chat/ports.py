@@ -1,17 +1,18 @@
 """The interfaces of a chat channel: its stored state, the platform with its errors, and its groups.
 
 GatewayError
-└── UnreadableError   an event of the platform does not have the expected form
+└── UnreadableError   an event of the platform does not have the expected format
 
 PushError
-├── RetryableError     try again after `seconds`; `by_platform`: the platform named them
+├── RetryableError     try again after `seconds`; `by_platform`: the platform specified them
 ├── PermanentError     the platform will never accept this call
 │   └── PostNotFoundError   the post to edit does not exist: create a new one
 ├── CallSkippedError   the call would come too late to be useful, and was not made
 └── NoOpError          the platform reports that nothing had to change
 
-Everybody in a channel reads the answers there. So the groups of a person count only in a private
-chat with this person; in a channel or a group chat, the groups of the place count.
+Everybody in a channel can read the answers there. Therefore, the groups of a person apply only in a
+private chat with this person; in a channel or a group chat, the groups of that channel or chat
+apply.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -151,7 +152,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An answer to show; `language` is the language of the texts around it."""
+    """An answer to show; `language` is the language of the fixed texts around it."""
 
     question: Question
     answer: Answer
@@ -229,7 +230,7 @@ class ChatPolicy:
     """The minimum time between two edits of a post that show a draft; None disables drafts."""
     documentation: str = ""
     link_hosts: frozenset[str] = frozenset()
-    """The address of sources without a page address; see `gateway.answer`."""
+    """The URL of sources without a page URL; see `gateway.answer`."""
     groups: ChatGroups = field(default_factory=ChatGroups)
 
 
@@ -246,7 +247,8 @@ class Tally:
 
 @contextmanager
 def reads_foreign_form(what: str) -> Iterator[None]:
-    """Raise `UnreadableError` for any error that a value in an unexpected format causes inside.
+    """Raise `UnreadableError` for any error inside the context that a value in an unexpected format
+    causes.
 
     The message does not repeat the value.
     """

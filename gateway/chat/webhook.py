@@ -1,8 +1,8 @@
 """The web application that a platform calls. It has one URL, accepts only small bodies, and reveals
 no details of errors.
 
-Callers other than the platform are rejected before the body is read, as far as the headers allow.
-Every rejection is logged in one line, without any content of the request.
+Callers other than the platform are rejected before the body is read, if the headers are sufficient
+to detect them. Every rejection is logged in one line, without any content of the request.
 """
 
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ Check = Callable[[Headers], None]
 
 
 class WebhookRefusedError(GatewayError):
-    """A request was rejected: `status`, a slug for programs, and a sentence for people."""
+    """A request was rejected: `status`, a slug, and a human-readable description."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(message)

@@ -1,6 +1,6 @@
 """The limits on connections, and the server's own responses to requests that exceed them.
 
-These responses have the same format as all HTTP errors, and contain nothing of the request.
+These responses have the same format as all HTTP errors, and contain no part of the request.
 """
 
 import json
@@ -37,7 +37,7 @@ log = structlog.get_logger("gateway")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A response with a status, a code for programs, and a sentence for people."""
+    """A response with a status, a code, and a human-readable description."""
 
     status: int
     code: str
@@ -107,7 +107,7 @@ class ConnectionLimits:
     idle_seconds: float = 75.0
     """Maximum time between two requests on a connection."""
     write_seconds: float = 30.0
-    """How long a client may take to read enough of a response to make room for more."""
+    """How long a client may take to read enough of a response that more of it can be sent."""
 
     def within(self, descriptors: int) -> "ConnectionLimits":
         """Return the limits reduced to what this many file descriptors allow."""

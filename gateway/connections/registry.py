@@ -1,8 +1,9 @@
 """Counts open connections, in total and per address, and decides which ones to admit.
 
-At a limit, the connection that has waited longest without a complete request is closed: half-open
-and idle connections are closed before any connection with a request in progress. A new connection
-is rejected only if all connections are busy. Even then, a few more are admitted for health probes.
+When a limit is reached, the connection that has waited longest without a complete request is
+closed: half-open and idle connections are closed before any connection with a request in progress.
+A new connection is rejected only if all connections are busy. Even then, a few more are admitted
+for health probes.
 """
 
 import ipaddress
@@ -51,8 +52,8 @@ class RareLog:
         self._written_at: dict[str, float] = {}
 
     def count(self, reason: str, **fields: object) -> None:
-        """Count a case of a reason, which is a slug from a small set, and log it at most once a
-        minute.
+        """Count a case of a reason, which is a slug from a small set; log each reason at most once
+        a minute.
         """
         self._counts[reason] = self._counts.get(reason, 0) + 1
         now = time.monotonic()

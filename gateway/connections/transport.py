@@ -75,7 +75,9 @@ class LingeringTransport(asyncio.Transport):
             self._write_timer = self._loop.call_later(self._write_seconds, self.abort)
 
     def stop_watching(self) -> None:
-        """Record that the reader has made room. While closing, wait again for the rest."""
+        """Record that the client has read data. While closing, wait again until it has read the
+        rest.
+        """
         self._stop_timer()
         if self.is_closing():
             self.watch_writing()

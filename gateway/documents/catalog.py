@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from broker.values import Fields
 
 AskOwner = Callable[[Name, "Fields", float], Awaitable["Fields"]]
-"""Returns the reply of the process that owns an assistant's index within some seconds, or raises
-`IndexUnavailable`.
+"""Returns the reply of the process that owns an assistant's index within the given number of
+seconds, or raises `IndexUnavailable`.
 """
 FindOpen = Callable[[Name], OpenIndex | None]
 """Returns the index of an assistant that this process has opened, or None."""

@@ -86,9 +86,7 @@ class Principal:
 
     @property
     def public(self) -> bool:
-        """Whether everybody can have this key, in which case each conversation also needs a
-        token.
-        """
+        """Whether the key is public. Each conversation of a public key also requires a token."""
         return self.key is not None and self.key.kind == "public"
 
     @property
@@ -114,7 +112,7 @@ class Principal:
 class AllowedHosts:
     """The host names of the server: `names` and the host of `public_url`.
 
-    If there are no names, the server responds under every name.
+    If there are no names, the server accepts every host name.
     """
 
     def __init__(self, names: Sequence[str] = (), *, public_url: str | None = None) -> None:
@@ -242,8 +240,8 @@ class Guard:
         self, request: Request, key_id: str, person_groups: Sequence[str] = ()
     ) -> Principal:
         """Return the caller for whom a link was created, if it is still valid; raises the same
-        errors as `caller`. The groups of the person in the link apply only as far as the key may
-        still state them.
+        errors as `caller`. Groups of the person in the link apply only if the key may still state
+        them.
         """
         self._hosts.check(request)
         if not key_id:
@@ -266,7 +264,7 @@ class Guard:
         """Count one request; raises `LimitedError`.
 
         A request counts against the limit of a public key only after its caller has `entered` a
-        conversation. Everybody can have the key, so a caller who has not opened a conversation can
+        conversation. Everybody can read the key, so a caller who has not opened a conversation can
         use up only their own limit.
         """
         key = caller.key
@@ -297,7 +295,7 @@ class Guard:
         await self._take(key, demands, "questions", once=once)
 
     def check_token(self, caller: Principal, credential: str) -> None:
-        """Raise `LimitedError`, without checking the token, after too many invalid ones."""
+        """Raise `LimitedError`, without checking the token, after too many invalid tokens."""
         _refuse(self._failures.find_block(caller.visitor, credential))
 
     async def judge_token(self, caller: Principal, credential: str, *, good: bool) -> None:
@@ -372,7 +370,8 @@ def list_people(caller: Principal, user_id: str | None, param: str) -> tuple[str
     """Return the digest of the person who asks, from their token or else from `user_id`, or nothing
     if unknown.
 
-    Raises `InvalidRequestError` if the two differ, or if everybody could state any `user_id`.
+    Raises `InvalidRequestError` if the two differ, or if callers could state an arbitrary
+    `user_id`.
     """
     stated = caller.person_id
     if user_id is not None and caller.public:
@@ -402,7 +401,7 @@ def name_person(caller: Principal, user_id: str | None) -> str:
 
 
 def choose_language(request: Request, named: str | None = None) -> str:
-    """Return the language of texts that was `named` or, if none was, the first one that the browser
+    """Return the `named` language for texts or, if there is none, the first one that the browser
     accepts.
     """
     if named is None:

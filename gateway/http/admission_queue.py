@@ -2,8 +2,7 @@
 
 A shard can be full, or a tenant's share of it. For each of these, this process has a separate
 queue. Keys and visitors take turns at the front of the queue, and the messages of each of them keep
-their order. The few messages at the front are submitted again. A single caller cannot fill the
-queues.
+their order. Only the messages at the front are resubmitted. A single caller cannot fill the queues.
 """
 
 import asyncio
@@ -227,7 +226,7 @@ class AdmissionQueue:
     async def _in_front(
         self, desk: Desk, message: Message, queue: WaitingLine, until: float
     ) -> Tries:
-        """Try immediately, because an earlier message may have left the queue when the desk got
+        """Try immediately, because an earlier message may have left the queue once the desk had
         room again.
         """
         while True:

@@ -95,7 +95,9 @@ RequireConversation = Callable[..., Awaitable[ConversationAccess]]
 
 
 class HttpMeter:
-    """Counts in a registry, by default one of its own; `began_at` is in Unix seconds."""
+    """Counts requests and outcomes in a registry, by default a new one; `began_at` is in Unix
+    seconds.
+    """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.began_at = time.time()
@@ -166,7 +168,7 @@ class HttpChannel:
     meter: HttpMeter
     links: SourceLinks = field(default_factory=SourceLinks)
     link_hosts: frozenset[str] = frozenset()
-    """Hosts to which answers may link if a cited source contains the address."""
+    """Hosts to which answers may link if a cited source contains the URL."""
     heartbeat_seconds: float = HEARTBEAT_SECONDS
     release: Release | None = None
     """When an answer is shown; None means as early as the channel is able to retract shown text."""
@@ -237,9 +239,9 @@ class HttpChannel:
 def may_follow(caller: Principal, accepted: JournalEntry) -> bool:
     """Return whether a caller may follow a message, based on its first journal entry.
 
-    A caller who lacks a group for which the message was answered may not. Callers with the scope
-    `read` may, and so may visitors, whose token opened the conversation. With only the scope `ask`,
-    the key that sent the message may.
+    A caller who lacks a group for which the message was answered may not follow it. Callers with
+    the scope `read` may, and so may visitors with the token of the conversation. A key with only
+    the scope `ask` may follow only messages that it sent itself.
     """
     if not may_see(caller, accepted):
         return False
@@ -324,7 +326,9 @@ async def use_session(channel: HttpChannel, access: ConversationAccess) -> None:
 async def _check_session(
     channel: HttpChannel, access: ConversationAccess, token: str | None
 ) -> ConversationAccess:
-    """Admit the visitor who opened the conversation; for everybody else, it does not exist."""
+    """Admit the visitor who opened the conversation; for everybody else, it is reported as not
+    found.
+    """
     if token is None:
         raise ForbiddenError(
             "a conversation that was opened with a public key needs its token in the header "

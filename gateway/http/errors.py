@@ -3,8 +3,8 @@
 GatewayError
 └── HttpError                 has a status, a code and, if waiting helps, the seconds to wait
     ├── InvalidRequestError   400, 404, 409, 410, 413, 414, 415, 422: the caller can correct it
-    ├── UnauthorizedError     401: no key, or an unknown one
-    ├── ForbiddenError        403: a key without this permission
+    ├── UnauthorizedError     401: the key is missing or unknown
+    ├── ForbiddenError        403: the key does not have the required permission
     ├── LimitedError          429: a limit is exhausted
     └── UnavailableError      503: the desk is currently unreachable
 """
@@ -38,7 +38,7 @@ _EXPECTATIONS = {
     "String should have": "expected a string with",
     "List should have": "expected a list with",
 }
-"""The beginnings of pydantic's messages, with the beginnings of our own."""
+"""Maps the beginnings of pydantic's messages to the beginnings of ours."""
 
 
 class HttpError(GatewayError):
@@ -76,14 +76,14 @@ class InvalidRequestError(HttpError):
 
 
 class UnauthorizedError(HttpError):
-    """No key, or an unknown one."""
+    """The API key is missing or unknown."""
 
     status = 401
     kind = "authentication_error"
 
 
 class ForbiddenError(HttpError):
-    """A key without this permission."""
+    """The API key does not have the required permission."""
 
     status = 403
     kind = "permission_error"

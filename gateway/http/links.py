@@ -43,9 +43,9 @@ Name = tuple[str, str]
 class Citation(BaseModel):
     """The content of a link. An empty `key_id` means a caller on the server's own machine.
 
-    `groups` are the groups that a signed token stated for the person; those of the key are looked
-    up. If `conversation_id` is set, the document belongs to this conversation and is not indexed.
-    If `message_id` is set, the link opens the report of this message in the conversation.
+    `groups` are the groups that a signed token stated for the person; the groups of the key are
+    looked up. If `conversation_id` is set, the document belongs to this conversation and is not
+    indexed. If `message_id` is set, the link opens the report of this message in the conversation.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -61,7 +61,9 @@ class Citation(BaseModel):
 
     @property
     def question(self) -> Question:
-        """The message of a report, or a question of the conversation of a document."""
+        """The message of the report, or a message of the conversation to which the document
+        belongs.
+        """
         return Question(
             tenant=self.tenant,
             assistant=self.assistant,

@@ -102,7 +102,7 @@ class StoredAttachments:
     async def list_attached(
         self, question: Question, groups: Sequence[str]
     ) -> Sequence[DocumentEntry]:
-        """Return the documents of the conversation that a person of these groups may read."""
+        """Return the documents of the conversation that a person in these groups may read."""
         stored = await self._store.all(question)
         documents = [AttachedDocument.decode(one) for one in stored.values()]
         visible = [document for document in documents if document.is_visible_to(groups)]
@@ -178,8 +178,7 @@ class NamedDocumentFinder:
     async def find(
         self, question: Question, name: str, groups: Sequence[str], *, is_rule: bool = False
     ) -> Sequence[DocumentEntry]:
-        """Return the document with this id, file name, title, or web address, or the documents in a
-        folder.
+        """Return the document with this id, file name, title, or URL, or the documents in a folder.
 
         Documents of the question's conversation are searched as well. For a rule (`is_rule`), the
         index is searched first, so that a document attached to the conversation cannot take its

@@ -50,8 +50,8 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Answer requests inside the context, which may exit in a different task than the one that
-        entered it.
+        """Serve requests within the context. The context may be exited in a different task from the
+        one that entered it.
         """
         is_ready, has_ended = asyncio.Event(), asyncio.Event()
 

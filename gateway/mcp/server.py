@@ -74,7 +74,7 @@ Context = ServerRequestContext[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class McpCaller:
-    """The caller, the assistant that their connection selects, and the language for an apology."""
+    """The caller, the assistant selected by the connection, and the language of error messages."""
 
     principal: Principal
     assistant: str | None = None
@@ -437,7 +437,7 @@ def _fail(text: str) -> CallToolResult:
 
 
 def _show(result: BaseModel) -> CallToolResult:
-    """Return a result in both forms; ChatGPT reads the text, which is JSON."""
+    """Return a result as structured content and as text; ChatGPT reads the text, which is JSON."""
     shown = result.model_dump(mode="json")
     text = json.dumps(shown, ensure_ascii=False)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=shown)

@@ -53,7 +53,7 @@ class SlackTokenError(GatewayError):
 
 
 class Locales:
-    """The languages of Slack users, from their Slack settings."""
+    """Looks up the languages of Slack users in their Slack settings."""
 
     def __init__(self, calls: SlackCalls) -> None:
         self._calls = calls
@@ -116,7 +116,7 @@ class SlackEvents:
         return (*self._chat.unavailable, TimeoutError)
 
     async def take_press(self, body: Mapping[str, Any]) -> None:
-        """Handle a button that was pressed."""
+        """Handle a click on a button."""
         check_press(body)
         async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
             action, message = body["actions"][0], body.get("message") or {}
@@ -216,7 +216,7 @@ class SlackEvents:
     async def _show_to_person(
         self, post: Mapping[str, str], user: str, key: str, language: str | None
     ) -> None:
-        """Post a text that only the person who pressed the button can see."""
+        """Post a text that only the person who clicked the button can see."""
         spoken = self._chat.policy.default_language if language is None else language
         text = self._chat.texts.text(key, spoken)
         channel, thread = post["channel"], post.get("thread")

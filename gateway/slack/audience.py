@@ -85,7 +85,7 @@ class SlackUserGroups:
         return frozenset(id_ for id_, group in self._groups.items() if person in group.members)
 
     def _is_younger(self, id_: str, *, share: float) -> bool:
-        """Return whether members were read within a share of their lifetime."""
+        """Return whether members were read within this share of their lifetime."""
         read_at = self._groups[id_].read_at
         return read_at is not None and self._clock() - read_at < share * LIFETIME_SECONDS
 
@@ -127,7 +127,9 @@ class _ReadGroup:
 
 
 def _teams(message: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the teams that a message states for its author, or an action for its user."""
+    """Yield the teams that a message states for its author, or that an action states for its
+    user.
+    """
     profile = message.get("user_profile")
     teams = [message.get(name) for name in ("user_team", "source_team", "team", "team_id")]
     teams.append(profile.get("team") if isinstance(profile, Mapping) else None)

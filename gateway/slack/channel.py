@@ -221,7 +221,7 @@ def _section(part: _Part) -> Fields:
 
 
 def _mrkdwn(text: str) -> Fields:
-    """Return a text object in which Slack does not turn plain addresses into links."""
+    """Return a text object in which Slack does not turn plain URLs into links."""
     return {"type": "mrkdwn", "text": text, "verbatim": True}
 
 
@@ -366,7 +366,9 @@ def _around(mark: Mark) -> Callable[[str], str]:
 
 
 def _wrap_lines(text: str, sign: str) -> str:
-    """Put signs around the text of each line; Slack requires that they are adjacent to the text."""
+    """Put formatting characters around the text of each line; Slack requires that they are adjacent
+    to the text.
+    """
     lines = []
     for line in text.split("\n"):
         words = line.strip()

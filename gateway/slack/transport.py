@@ -62,7 +62,7 @@ class SlackSignature:
 
 
 class _PressedAction(BaseModel, extra="ignore"):
-    """A pressed button."""
+    """A click on a button."""
 
     action_id: StrictStr
     block_id: StrictStr | None = None

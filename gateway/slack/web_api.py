@@ -20,7 +20,7 @@ from gateway.chat.ports import (
 
 EYES = "eyes"
 PLAIN = "none"
-"""The options of a text that prevent Slack from turning plain addresses into links."""
+"""The message options that prevent Slack from turning plain URLs into links."""
 ALREADY = frozenset({"already_reacted", "no_reaction"})
 GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 LATER = frozenset(
@@ -51,8 +51,8 @@ they can be removed.
 """
 
 DRAFT_LEAVES = 5
-"""The number of edits that a draft leaves for outcomes, which is half of those that do not have to
-wait.
+"""The number of edits that a draft leaves for outcomes, which is half of the edits that do not have
+to wait.
 """
 
 

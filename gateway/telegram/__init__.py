@@ -1,1 +1,3 @@
-"""The Telegram channel, which receives updates by webhook or long polling, and edits answers in."""
+"""The Telegram channel, which receives updates by webhook or long polling, and edits its posts to
+show answers.
+"""

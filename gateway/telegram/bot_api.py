@@ -142,7 +142,7 @@ class TelegramCalls:
         await self._in(chat, delete)
 
     async def acknowledge_press(self, query_id: str, text: str | None) -> None:
-        """Confirm a button press, or skip it if the rate limit would delay it."""
+        """Confirm a button click, or skip it if the rate limit would delay it."""
         async with self._pacer.turn("all", soon=True), translate_errors():
             await self.bot.answer_callback_query(query_id, text)
 
@@ -184,7 +184,8 @@ class TelegramCalls:
 
 @asynccontextmanager
 async def translate_errors(*, unless: Sequence[str] = ()) -> AsyncIterator[None]:
-    """Convert Telegram's errors into `PushError`, except those that contain a text in `unless`.
+    """Convert Telegram's errors into `PushError`, except errors whose message contains a text in
+    `unless`.
 
     `ChatMigrated` is not converted either, because the caller repeats the call in the new chat.
     """

@@ -1,7 +1,7 @@
 """Shows outcomes in Telegram: first a typing action and a placeholder, then the text of the answer.
 
-Telegram turns every address in a text into a link. Therefore, an address that is not a source of
-the answer is rendered as code.
+Telegram turns every URL in a text into a link. Therefore, a URL that is not a source of the answer
+is rendered as code.
 """
 
 from bisect import bisect_right
@@ -144,7 +144,7 @@ def messages(
 
 
 def with_sources(answer: Marked, sources: Sequence[Source], *, title: str) -> Marked:
-    """Return an answer followed by its numbered sources; sources with an address are links."""
+    """Return an answer followed by its numbered sources; sources with a URL are links."""
     if not sources:
         return answer
     text, marks = f"{answer.text}\n\n{title}", list(answer.marks)
@@ -197,7 +197,7 @@ def _list_places(sources: Sequence[Source]) -> Iterator[tuple[str, str, Source |
 
 
 def _add_folded(text: Marked, more: Marked) -> Marked:
-    """Return a text followed by a collapsed one, which contains no quotations of its own."""
+    """Return a text followed by a collapsed text, which contains no nested quotations."""
     start = len(text.text) + 2
     marks = (
         replace(mark, start=start + mark.start, end=start + mark.end)
@@ -222,7 +222,7 @@ def _entities(piece: Marked) -> list[Fields]:
 
 
 def _order_marks(marks: Sequence[Mark]) -> Iterator[Mark]:
-    """Yield marks in a form that Telegram accepts, with outer marks first.
+    """Yield marks in a format that Telegram accepts, with outer marks first.
 
     Code is not nested; a style around it is split into a part before and a part after it. A link
     that is also code becomes a link. No mark contains a mark of the same type.

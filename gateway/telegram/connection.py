@@ -115,7 +115,7 @@ class Updates:
             self._chat.spawn(self._close(pressed))
 
     async def _answer(self, pressed: Pressed, key: str, choice: Choice | None) -> None:
-        """Confirm a button press. Telegram rejects the confirmation of an old press."""
+        """Confirm a button click. Telegram rejects the confirmation of an old click."""
         question = self._chat.name_question(pressed.conversation_id, pressed.message_id)
         language = await self._chat.intake.language(question, pressed.language)
         text = self._chat.texts.text(key, language) if key else None
@@ -138,9 +138,9 @@ class Updates:
 class Polling:
     """The polling loop of a process.
 
-    Telegram serves one poll at a time and ends the older of two. Therefore, only the process that
-    holds the lease polls. If two processes poll nevertheless, an update that both receive is stored
-    once.
+    Telegram serves one poll at a time, and closes the older one if there are two. Therefore, only
+    the process that holds the lease polls. If two processes poll nevertheless, an update that both
+    receive is stored once.
     """
 
     def __init__(

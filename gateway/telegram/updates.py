@@ -34,7 +34,7 @@ class BotIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Pressed:
-    """A button press."""
+    """A button click."""
 
     query_id: str
     token: str
@@ -62,7 +62,7 @@ class TelegramAudience:
 
 
 def read(update: Update, me: BotIdentity, named: Named) -> Incoming | Pressed | None:
-    """Return the message or button press in an update, or None if it is not for the bot."""
+    """Return the message or button click in an update, or None if it is not for the bot."""
     if update.callback_query is not None:
         return _parse_press(update.callback_query, update.update_id)
     message = update.message or update.edited_message

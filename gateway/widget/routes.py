@@ -68,8 +68,8 @@ _EXPORT = re.compile(r"^export (?=class |const |function |async )", re.MULTILINE
 
 _COMMENT = re.compile(r"^[ ]*(?://[^\n]*|/\*\*.*?\*/)\n", re.MULTILINE | re.DOTALL)
 _TRAILING_COMMENT = re.compile(r"(?<=[;,{]) // [^\n\"'`]*$", re.MULTILINE)
-"""A comment after code. One that contains a quotation mark is kept, because it may be part of a
-string.
+"""Matches a comment after code. A comment that contains a quotation mark is kept, because it may be
+part of a string.
 """
 _DESIGN = "/* The colours, fonts, sizes and spaces of gateway/design.css. */"
 _SIZE = re.compile(r"(?<![\d.])([\d.]++)rem")

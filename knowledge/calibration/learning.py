@@ -1,7 +1,7 @@
 """Learns calibrations from an index, one per language of its documents.
 
 Queries generated from the documents, shuffled words, and foreign questions are embedded, and their
-best cosines within a sample of the chunks are compared with those of the shipped model.
+best cosines within a sample of the chunks are compared with the best cosines of the shipped model.
 `REFERENCES` contains the medians of the shipped model over nine English collections. The
 calibration is the line through the three points, fitted by least squares. Foreign questions have a
 lower weight, because the distance of a collection from them depends on its subjects.
@@ -41,8 +41,9 @@ REFERENCES = (0.196, 0.402, 0.690)
 WEIGHTS = (0.25, 1.0, 1.0)
 LEAST_PAIRED = 0.6
 """Two languages are considered comparable if at least this share of questions are closest to their
-own translation. A model for about a hundred languages reaches .63 to 1.00 in pairs of 17 languages,
-and the shipped one at most .6, except for closely related languages such as Spanish and Portuguese.
+own translation. A model for about a hundred languages reaches 0.63 to 1.00 in pairs of 17
+languages, and the shipped one at most 0.6, except for closely related languages such as Spanish and
+Portuguese.
 """
 GROWTH = 1.2
 """The factor by which the number of chunks in a language may change before it is learned again."""

@@ -27,8 +27,8 @@ _FALLBACK = "en"
 
 @dataclass(frozen=True, slots=True)
 class GeneratedQueries:
-    """`own` queries are answered by the documents; `shuffled` ones contain their words, but without
-    a meaning.
+    """`own` queries are answered by the documents; `shuffled` queries contain words of the
+    documents in a meaningless order.
     """
 
     own: tuple[str, ...]
@@ -66,7 +66,7 @@ def find_foreign_questions(language: str) -> tuple[str, ...]:
 
 
 def hash_text(text: str) -> bytes:
-    """Return a hash that is independent of the meaning of a text."""
+    """Return a hash of a text, by which texts are sorted in a pseudorandom order."""
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
 
 

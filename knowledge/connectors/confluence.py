@@ -156,7 +156,9 @@ class _Restriction(_Answer):
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """The groups that one level admits, by name, with their ids; individual people are ignored."""
+    """The groups that have access at one level: their ids, by name. Individual people are
+    ignored.
+    """
 
     what: str
     groups: Mapping[str, str] = field(default_factory=dict)
@@ -384,7 +386,7 @@ class Confluence:
         return self._levels[identity]
 
     async def _intersect(self, levels: Sequence[_Level]) -> list[str]:
-        """Return the groups whose members are all admitted by every level."""
+        """Return the groups whose members all have access at every level."""
         ids = {name: group for level in levels for name, group in level.groups.items()}
         return [
             name

@@ -51,7 +51,9 @@ Follow = Callable[[Mapping[str, Any]], Mapping[str, str]]
 
 
 class ItemError(ConnectorError):
-    """An item cannot be fetched, or its permissions cannot be read; its last version is kept."""
+    """An item cannot be fetched, or its permissions cannot be read; the last copied version is
+    kept.
+    """
 
 
 class ItemGoneError(ItemError):

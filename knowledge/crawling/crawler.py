@@ -63,8 +63,8 @@ _BY_TYPE: Mapping[str, str] = {
 _VAGUE = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream"})
 """Media types that servers send for unknown content, for which the URL is used instead."""
 FOREIGN_SUFFIXES = SUFFIXES - {".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".mbox", ".eml"}
-"""Other formats that can be read, except those that contain several documents, which may state
-their ids.
+"""Other formats that can be read, except formats for several documents, which may state their
+ids.
 """
 AGENT = "refdesk"
 """The name of this crawler in robots.txt."""
@@ -111,7 +111,7 @@ class Crawler:
         self._is_first = not mirror.pages
 
     async def run(self) -> CrawlOutcome:
-        """Visit the start page, the pages known from the last crawl, those in sitemaps, and
+        """Visit the start page, the pages known from the last crawl, and the pages in sitemaps and
         links.
         """
         self._frontier.add(self._mirror.start, 0)
@@ -318,7 +318,7 @@ class Crawler:
 
 
 class Frontier:
-    """The URLs in a crawl: those that were visited and those that are waiting."""
+    """The visited and the waiting URLs in a crawl."""
 
     def __init__(self, scope: CrawlScope, limits: CrawlLimits) -> None:
         self.visited = 0

@@ -74,7 +74,7 @@ class SiteEntry:
 
 @dataclass(slots=True)
 class Sitemap:
-    """The URLs in a sitemap, as stated: those of pages, and those of further sitemaps."""
+    """The URLs in a sitemap, as stated: page URLs, and the URLs of further sitemaps."""
 
     pages: list[str] = field(default_factory=list)
     sitemaps: list[str] = field(default_factory=list)

@@ -1,15 +1,15 @@
 """The calibration of an embedding model's cosines for documents in one language.
 
 The weights in `knowledge.answerability` were fitted to the cosines of the shipped model. Other
-models have different scales: e5 returns .7 where the shipped model returns .1. A calibration is the
-line that converts the cosines of a model to the scale of the shipped model.
+models have different scales: e5 returns 0.7 where the shipped model returns 0.1. A calibration is
+the line that converts the cosines of a model to the scale of the shipped model.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 LEAST_SEPARATION = 0.9
-"""For comparison, the shipped model reaches .96 to 1.00 on nine English collections, and .86 on
+"""For comparison, the shipped model reaches 0.96 to 1.00 on nine English collections, and 0.86 on
 Russian ones.
 """
 

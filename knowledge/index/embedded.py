@@ -84,7 +84,7 @@ class EdgeEngine:
 
     @property
     def unfinished(self) -> Collection[str] | None:
-        """The documents that may be incomplete, or None if they are not known."""
+        """The documents that may be incomplete, or None if they are unknown."""
         return self._log.documents
 
     async def begin_change(self, documents: Collection[str]) -> None:

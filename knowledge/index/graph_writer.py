@@ -27,7 +27,7 @@ Changes = list[tuple[PointId, Mapping[str, Any]]]
 
 
 class GraphWriter:
-    """Connects the documents of one index; an interrupted run is repaired by the next one."""
+    """Connects the documents of one index; the next run repairs an interrupted one."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

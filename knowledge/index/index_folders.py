@@ -84,7 +84,7 @@ class IndexFolders:
         self._write(_Pointer(serving=name, replaced=tuple(sorted(replaced))))
 
     def remove_replaced(self) -> list[str]:
-        """Remove the replaced indexes; return the names of those that still exist.
+        """Remove the replaced indexes; return the names of the indexes that still exist.
 
         These are open in a process, or could not be removed, which is logged.
         """

@@ -1,4 +1,6 @@
-"""Reads documents from an index: all of them, or those that a person in some groups may read."""
+"""Reads documents from an index: all of them, or those that a member of the given groups may
+read.
+"""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence

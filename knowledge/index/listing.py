@@ -13,7 +13,7 @@ class ListedDocument:
     it.
 
     `path` is the file if the source is a label that the document states. `groups_chosen` is true if
-    the owner set the groups, overriding those that the source states.
+    the owner set the groups, overriding the groups that the source states.
     """
 
     id: str
@@ -72,7 +72,7 @@ def select_documents(
 def select_by_name(
     documents: Iterable[ListedDocument], patterns: Sequence[str]
 ) -> list[ListedDocument]:
-    """Return the documents whose id, source, or web address matches a pattern, sorted by id.
+    """Return the documents whose id, source, or URL matches a pattern, sorted by id.
 
     A pattern is such a name, a folder in it, or one with `*`, `?` and `[...]`. The file system is
     not accessed, and the ingested paths are not compared.
@@ -92,8 +92,8 @@ def select_by_name(
 
 
 def select_by_text(documents: Iterable[ListedDocument], text: str) -> list[ListedDocument]:
-    """Return the documents whose title, id, source, or web address contains a text, ignoring case,
-    sorted by id.
+    """Return the documents whose title, id, source, or URL contains a text, ignoring case, sorted
+    by id.
     """
     wanted = text.casefold()
     return sorted(

@@ -48,8 +48,8 @@ def survey_part(
 def find_owned(listed: Sequence[ListedDocument], surveyed: Survey) -> dict[str, str]:
     """Return the content hashes, by id, of the indexed documents that a survey covers.
 
-    These are the documents in its root, or in its part of it, and those of other roots whose files
-    it found.
+    These are the documents in the root of the survey, or in its part of the root, and documents of
+    other roots whose files the survey found.
     """
     files = {os.path.join(surveyed.root, str(file.path)) for file in surveyed.walk.files}
     return {

@@ -1,4 +1,4 @@
-"""Recognizes changelogs and indexes, which are pages that mention many subjects but explain none.
+"""Recognizes changelogs and index pages, which mention many subjects but explain none.
 
 They match most questions to a small degree, so they get a lower weight in a search.
 """

@@ -2,7 +2,7 @@
 
 An index contains the documents of one tenant and one assistant, written with one embedding model.
 Every method raises `IndexUnavailable` if the index cannot be reached. A change is atomic per
-document: a reader gets the old version or the new one, never a mixture.
+document: a reader gets either the old version or the new one.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -50,7 +50,7 @@ class IndexInfo:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk in the form needed by a search, without its text; `vector` is L2-normalized.
+    """A chunk with the data needed by a search, without its text; `vector` is L2-normalized.
 
     `defined` contains the terms that its text defines and, on the first chunk, the keywords that
     the source states for the page.
@@ -66,7 +66,7 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """One version of a document, in the form needed by a search.
+    """One version of a document, with the data needed by a search.
 
     `summary` is the text of its summary and key points, `labels` contains additions from its stated
     metadata, and `kind` is a `PageKind`. `version` identifies this state of the document, and
@@ -148,7 +148,9 @@ class ReadableIndex(Protocol):
     async def list_documents(
         self, document_ids: Sequence[str] | None = None
     ) -> Sequence[ListedDocument]:
-        """Return these documents, or those with the given ids, without their texts."""
+        """Return all of these documents, or only the ones with the given ids, without their
+        texts.
+        """
         ...
 
     async def languages(self) -> Mapping[str, int]:

@@ -1,10 +1,10 @@
 """Splits text into the terms of the keyword search.
 
-A word is reduced to its stem (Snowball, for the text's language) without accents. An identifier
-results in itself and its parts: `num_cpus` also in `num` and `cpus`, `RayCluster` also in `ray` and
-`cluster`, `14.2` also in `14` and `2`, and `v2.1.0` also in `2.1.0`. Scripts without spaces, and
-Korean, result in pairs of adjacent characters. Function words are omitted unless the text contains
-no other words.
+A word is reduced to its stem (Snowball, for the text's language) without accents. An identifier is
+indexed as a whole and by its parts: `num_cpus` also as `num` and `cpus`, `RayCluster` also as `ray`
+and `cluster`, `14.2` also as `14` and `2`, and `v2.1.0` also as `2.1.0`. Text in scripts without
+spaces, and in Korean, is split into pairs of adjacent characters. Function words are omitted unless
+the text contains no other words.
 """
 
 import re
@@ -111,7 +111,9 @@ def find_runs(text: str) -> list[str]:
 
 
 def without_accents(word: str) -> str:
-    """Remove the accents from Latin letters; in other scripts, a mark makes a different letter."""
+    """Remove accents from Latin letters. Marks in other scripts are kept, because they distinguish
+    letters.
+    """
     if word.isascii() or not "a" <= unicodedata.normalize("NFD", word)[0] <= "z":
         return word
     apart = unicodedata.normalize("NFD", word)

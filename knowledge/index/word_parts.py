@@ -81,7 +81,7 @@ def _split(word: str) -> Iterator[str]:
 def _list_unspaced(text: str, small: frozenset[str]) -> Iterator[ContentWord]:
     """Yield the terms that indicate a word in scripts without spaces.
 
-    Korean words begin with their stem; Japanese uses hiragana for inflectional endings.
+    Korean words begin with their stem; in Japanese, inflectional endings are written in hiragana.
     """
     for run in find_runs(text):
         pairs = [first + second for first, second in pairwise(run)]

@@ -37,7 +37,7 @@ _SWEEP_BYTES = 1_000_000
 
 def main() -> None:
     """Handle requests from standard input, writing the responses to standard output, until there
-    are no more.
+    are no more requests.
     """
     hide_memory()
     forgo_privileges()

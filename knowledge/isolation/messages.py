@@ -1,8 +1,8 @@
 """Defines the messages between the two processes, as frames of bytes, and the limits for reading.
 
 A request consists of a line of JSON, the bytes of pictures next to the document, and the bytes of
-the document. A response is JSON as well. It is validated against its types, and cannot run code as
-a pickle would.
+the document. A response is JSON as well. It is validated against its types and, unlike a pickle,
+cannot run code.
 """
 
 import json

@@ -2,8 +2,8 @@
 memory.
 
 A parser in an endless loop, in Python or in C, does not react to a cancellation, but a process can
-be killed. One process is kept and used for document after document; a new one is started after it
-was killed.
+be killed. One process reads all documents, one after the other; if it is killed, a new one is
+started.
 """
 
 import os
@@ -50,8 +50,8 @@ from knowledge.isolation.preparation import Preparation
 _CHILD = "knowledge.isolation.child"
 _START_SECONDS = 300.0
 _STARTS = 3
-"""How often to start a process that does not become ready, for example on a machine without free
-memory.
+"""How many times to start a process that does not become ready, for example on a machine without
+free memory.
 """
 _LARGEST_ANSWER = 8 * MAX_BYTES
 _PIECE = 1 << 20
@@ -117,8 +117,8 @@ class ReaderProcess:
     ) -> Preparation:
         """Return the preparation of a document, within `seconds` or the default limit.
 
-        Raises a `ReadingError`, which is either a problem that the reader found in the document or
-        the exceeded limit.
+        Raises a `ReadingError`, either for a problem that the reader found in the document or for
+        an exceeded limit.
         """
         allowed = self.limits.seconds if seconds is None else seconds
         request = ReadRequest(item, path, location, most_characters=most_characters)

@@ -45,8 +45,8 @@ _RARE = frozenset(
 )
 _RARE_WEIGHT = -1.5
 _SHARPNESS = 2.0
-"""The factor of n-gram scores, per square root of the text's bytes, that calibrates the
-confidence.
+"""The factor of n-gram scores, per square root of the number of bytes in the text, that calibrates
+the confidence.
 """
 _MISSING_LETTER = 1.0
 _SMALL_WORD = 2.0

@@ -89,7 +89,7 @@ text are terms.
 """
 
 _WEIGHT = {"han": 3.0, "kana": 2.0, "hangul": 2.5}
-"""The number of letters that one character of the script is equivalent to."""
+"""The number of letters to which one character of the script is equivalent."""
 
 _JAPANESE_HAN = frozenset(
     "込働畑峠枠匂図実対発応検単変戻択処拡価仮売読続関経済覧駅黒伝転両亜悪囲営沢浜巻毎歩児剣剤労勲"
@@ -180,7 +180,7 @@ def in_script(text: str, script: str) -> str:
 
 
 def filter_by_script(script: str, text: str, allowed: Sequence[str]) -> tuple[str, ...]:
-    """Return those of the `allowed` languages whose script occurs, or all of them if none does."""
+    """Return the `allowed` languages whose script occurs, or all of them if none does."""
     if script == "han" and "ja" in allowed and not _JAPANESE_HAN.isdisjoint(text):
         return ("ja",)
     names = LATIN if script == "latin" else LANGUAGES_OF_SCRIPT[script]
@@ -197,8 +197,8 @@ def missing_letters(text: str) -> dict[str, int]:
 
 
 def choose_script(language: str, texts: Iterable[str], known: str = "") -> str:
-    """Return the language of texts for a person or a page in `language`; for Chinese, this includes
-    the script.
+    """Return the language of the fixed texts for a person or a page in `language`; for Chinese,
+    this includes the script.
 
     It is determined by the first of `texts` that shows its script or, if none does, by the language
     of texts that is `known`.

@@ -44,7 +44,7 @@ class AttachedDocument:
     groups: tuple[str, ...] = ()
 
     def encode(self) -> bytes:
-        """Return the document in the form in which it is stored."""
+        """Return the document in its stored format."""
         return zlib.compress(orjson.dumps(self))
 
     @classmethod

@@ -93,11 +93,11 @@ class Library:
         self._has_edges: bool | None = None
 
     def attach(self, attachments: AttachmentSource) -> None:
-        """Also find documents of conversations."""
+        """From now on, also find documents that are attached to conversations."""
         self._attachments = attachments
 
     def adopt(self, index: Index) -> None:
-        """Read from a different index from now on."""
+        """From now on, read from a different index."""
         self._index = index
         self._has_edges = None
         self._outlines.clear()
@@ -110,7 +110,7 @@ class Library:
     async def find_readable(
         self, document_ids: Sequence[str], groups: Sequence[str] = ()
     ) -> frozenset[str]:
-        """Return those of these documents that a person in these groups may currently read."""
+        """Return the subset of these documents that a person in these groups may currently read."""
         if not document_ids:
             return frozenset()
         documents = await self._visible(groups).list_documents(document_ids)

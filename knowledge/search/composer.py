@@ -61,7 +61,7 @@ PASSAGE_TOKENS = 110
 _MARK_TOKENS = 14
 _READ_OF_SECTION = 20
 _MOST_CHUNKS = 1 << 32
-"""A number greater than that of the chunks in any document."""
+"""A number greater than the number of chunks in any document."""
 
 ReadPassages = Callable[[Sequence[PointId]], Awaitable[Mapping[PointId, IndexedPassage]]]
 """Returns passages by point; passages that no longer exist are omitted."""
@@ -103,7 +103,9 @@ class _Documents:
         )
 
     def number(self, ranked: RankedChunk) -> _Candidate:
-        """Return a ranked chunk with its own number and those of the ends of its section."""
+        """Return a ranked chunk with its own number, and the numbers of the first and last chunk of
+        its section.
+        """
         chunk = ranked.chunk
         begin = self._numbers[chunk.document_id] * _MOST_CHUNKS
         first, last = begin + chunk.first, begin + chunk.last
@@ -336,7 +338,7 @@ class _Composer:
         return True
 
     def _grow(self, section: _Section, chunk: int, most: int) -> set[int]:
-        """Return the chunk, together with those neighbours that fit."""
+        """Return the chunk with as many neighbouring chunks as fit within the token limit."""
         first = last = chunk
         tokens = self._sizes[chunk]
         while True:

@@ -69,7 +69,9 @@ class CorpusView:
                 del self._frequencies[next(iter(self._frequencies))]
 
     def frequencies(self, wanted: Terms) -> Floats:
-        """Return how many chunks contain each term; if the number was not read, all of them."""
+        """Return how many chunks contain each term; if the number was not read, return the number
+        of all chunks.
+        """
         every = float(self.counts.chunks)
         values = [self._frequencies.get(term, every) for term in wanted.tolist()]
         return np.array(values, dtype=np.float32)

@@ -8,7 +8,8 @@ chunks         the number of chunks
 touches        1 if one of the best chunks by keywords has a content word of the question, also in
                another form or in a compound
 
-In a small collection, of the question without words that only ask ("much", "cost"), its subject:
+In a small collection, features of the subject, which is the question without words that only ask
+("much", "cost"):
 
 subject_best   highest share of its terms, by IDF, in one of the best chunks by keywords
 subject_placed the same, where the title and the headings of a chunk count as its words

@@ -32,7 +32,7 @@ class _StoredFindings:
 
 
 def ignore_lookups(_run: Run, _is_hit: bool) -> None:
-    """Count nothing."""
+    """Do not count anything."""
 
 
 class FindingsCache:

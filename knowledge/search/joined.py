@@ -2,7 +2,7 @@
 
 A message is searched for as typed, for each of its questions, and in the languages of the
 documents. Every search gets its share of the context, so that it is not crowded out by another one.
-Content at a chosen location comes first.
+Content at the chosen location comes first.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Groups the versions of a section, and adds versions that differ from the one found.
 
 A search omits earlier versions of a page, and it may find one of several versions that are neither
-newer nor older. The answer still has to state where they differ in this point, and a writer
-compares sections that are next to each other.
+newer nor older. The answer still has to state where the versions differ, and a model can compare
+sections that are next to each other.
 """
 
 import re

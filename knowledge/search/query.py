@@ -32,8 +32,8 @@ class Query:
     """The terms with their weights; `phrases` contains each wording of the question.
 
     `subject` contains the content words of the question. `vector` is the vector of the question,
-    moved slightly towards those of the turns it refers to and of the last answer; it is None if the
-    question was not embedded.
+    moved slightly towards the vectors of the turns it refers to and of the last answer; it is None
+    if the question was not embedded.
     """
 
     terms: Terms

@@ -102,7 +102,9 @@ class Weights:
 
 
 class FoundChunk(NamedTuple):
-    """A chunk in a list, with its score there; `first` and `last` are the ends of its section."""
+    """A chunk in a list, with its score there; `first` and `last` are the first and last chunk of
+    its section.
+    """
 
     point: PointId
     document_id: str
@@ -227,8 +229,8 @@ class Ranker:
     ) -> Found | None:
         """Return the pages, or None if a document was replaced while it was read.
 
-        If `is_last` is true, that document is omitted, as are those in `left_out`. A page that has
-        a version in `language` is shown in that version.
+        If `is_last` is true, that document is omitted, as are the documents in `left_out`. A page
+        that has a version in `language` is shown in that version.
         """
         lists = await self._ask()
         if left_out or self._exclude:
@@ -507,7 +509,7 @@ def _rank_by_several(chunks: Sequence[FoundChunk]) -> list[Page]:
 def _compare(name: Sequence[int], question: Mapping[int, float]) -> float:
     """Return the F1 score of a name and a question, by IDF.
 
-    A term that is not in the question counts as much as the mean of those that are.
+    A term that is not in the question has the mean weight of the terms in the question.
     """
     common = sum(question[term] for term in name if term in question)
     if not common:

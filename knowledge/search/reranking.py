@@ -1,7 +1,7 @@
 """Orders the best candidates of a search with a model that reads question and passage together.
 
-The reranker determines only the order; the scores are those of the search. The passage that it
-ranks first gets the best of the scores that these passages had, and so on. Thresholds for scores
+The reranker determines only the order; the scores come from the search. The passage that it ranks
+first gets the best of the scores that these passages had, and so on. Thresholds for scores
 therefore apply with and without a reranker.
 """
 

@@ -310,9 +310,9 @@ class LevelSearcher:
 async def _keep_own(
     corrections: Mapping[str, str], view: CorpusView, request: SearchRequest
 ) -> Mapping[str, str]:
-    """Return the corrections that are words in the question's language: the German "lange" does not
-    correct the English "range". A word in a different script than the question is not checked for
-    its language.
+    """Return the corrections that are words in the question's language: the German "lange" is not a
+    correction of the English "range". A word in a different script than the question is not checked
+    for its language.
     """
     if request.language is None or not corrections:
         return corrections
@@ -342,8 +342,8 @@ def _list_uncompared(
 
 
 def _list_compared(view: CorpusView, request: SearchRequest, look_up: _LookUp) -> list[str]:
-    """Return the languages in which vectors found the page closest in meaning, followed by those of
-    the best pages.
+    """Return the languages in which vectors found the page closest in meaning, followed by the
+    languages of the best pages.
 
     A language that the model cannot compare with the question is an empty string.
     """

@@ -95,7 +95,9 @@ def _list_runs(count: int, given: Collection[int]) -> Iterator[tuple[bool, int, 
 
 
 def _find_repeated(texts: Sequence[str], given: Collection[int]) -> Iterator[int]:
-    """Yield the positions that are not given, but whose words the given chunks around them have."""
+    """Yield the positions of chunks that are not given, but whose words are contained in the given
+    chunks around them.
+    """
     for is_given, first, last in _list_runs(len(texts), given):
         if not is_given and not _count_words(texts, first, last):
             yield from range(first, last + 1)
@@ -109,7 +111,7 @@ def _mark_gap(texts: Sequence[str], first: int, last: int, *, is_more: bool) -> 
 
 
 def _count_words(texts: Sequence[str], first: int, last: int) -> int:
-    """Return the words of a gap that the chunks around it do not have."""
+    """Return the words of a gap that the chunks around it do not contain."""
     gap = join_texts(texts[first : last + 1]).text
     before = count_overlap(texts[first - 1], texts[first]) if first else 0
     after = count_overlap(texts[last], texts[last + 1]) if last + 1 < len(texts) else 0

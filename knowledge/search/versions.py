@@ -98,7 +98,7 @@ class PageVersions:
         """Return the positions of the documents that a search omits.
 
         If a text of the question names existing versions, these are the documents in other
-        versions; if not, those of which a newer version exists.
+        versions; if not, they are the documents of which a newer version exists.
         """
         if not self._stated:
             return []
@@ -109,7 +109,9 @@ class PageVersions:
 
 
 def _find_named(known: frozenset[Numbers], texts: Iterable[str]) -> set[Numbers]:
-    """Return the known versions that a question names, which are several if it compares some."""
+    """Return the known versions that a question names; there are several if the question compares
+    versions.
+    """
     named: set[Numbers] = set()
     for text in texts:
         for match in _NUMBERED.finditer(text):

@@ -192,8 +192,8 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
     async def _compare_sections(
         self, pairs: Sequence[tuple[str, str]], caller: ToolCaller
     ) -> list[DocumentChange]:
-        """Return the changed sections of pairs of document ids, each with the older document
-        first.
+        """Return the changed sections in pairs of documents; each pair contains two ids, with the
+        older document first.
         """
         changes = []
         for ids in pairs:

@@ -26,7 +26,7 @@ from tools.tool import Tool, ToolParts
 
 _OWN_WEIGHT = 10.0
 _RANK_OFFSET = 20
-"""The constant for reciprocal rank fusion. Both values were tuned on help desk tasks."""
+"""The constant for reciprocal rank fusion. It was tuned, like `_OWN_WEIGHT`, on help desk tasks."""
 _CANDIDATES = 60
 _ASPECT_CANDIDATES = 20
 

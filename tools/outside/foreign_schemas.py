@@ -262,15 +262,13 @@ def find_target(schema: Mapping[str, JsonValue], reference: str) -> JsonValue:
 
 
 def clean(text: str, longest: int) -> str:
-    """Return a text without control and invisible characters, and at most `longest` characters of
-    it.
-    """
+    """Return at most `longest` characters of a text, without control and invisible characters."""
     visible = remove_hidden_characters(_CONTROLS.sub("", text[: 2 * longest]))
     return visible if len(visible) <= longest else f"{visible[: longest - 1]}…"
 
 
 def clean_line(text: str, longest: int) -> str:
-    """Return a cleaned text on one line."""
+    """Return cleaned text on one line."""
     return clean(" ".join(text.split()), longest)
 
 

@@ -5,10 +5,10 @@ started them. Calls can be made from any task. Reconnection uses exponential bac
 
 A server is either a process, with one message per line, or an HTTP URL. The transport in the `mcp`
 package passes parts of our environment to a process, and reads lines of any length. This transport
-passes only the configured variables, and ends a server that sends too much data. A process and its
-children form a process group, which is killed at the end. Over HTTP, body sizes are limited, and
-each address is checked in the same way as in a crawl: private networks are allowed only if the
-configured address is in one.
+passes only the configured variables, and stops a server that sends too much data. A process and its
+children form a process group, which is killed when the connection is closed. Over HTTP, body sizes
+are limited, and each address is checked in the same way as in a crawl: private networks are allowed
+only if the configured address is in one.
 """
 
 import asyncio
@@ -428,7 +428,7 @@ async def open_process(
 
 @asynccontextmanager
 async def open_address(url: str, headers: Mapping[str, str], seconds: float) -> AsyncIterator[Any]:
-    """Yield the streams of a server at a URL; `seconds` limits each request."""
+    """Yield the streams of a server at a URL; each request may take up to `seconds`."""
     resolver = GuardedResolver()
     try:
         await resolver.start_at(*_read_host(httpx2.URL(url)))

@@ -74,7 +74,9 @@ class McpTool(OutsideTool):
         return self._schema
 
     def update(self, definition: Definition | None) -> None:
-        """Compare the definition, or None if there is none, with the first one or with the pin."""
+        """Compare the definition (None if the server does not list the tool) with the first one or
+        with the pin.
+        """
         if definition is None:
             self._fault = f"expected a tool {self.remote!r} of its server, found none"
             return

@@ -49,7 +49,7 @@ from tools.outside.outside_tool import (
 )
 
 BODY = "body"
-"""The name of the argument for the request body."""
+"""The name of the argument that contains the request body."""
 _TEMPLATE = re.compile(r"\{([^{}/]{1,100})\}")
 _JSON_TYPE = re.compile(r"application/(?:[\w.-]{1,60}\+)?json")
 _SCHEMAS = "#/components/schemas/"

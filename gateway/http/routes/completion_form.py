@@ -224,7 +224,7 @@ def history_of(messages: Sequence[ChatMessage], *, turns: int) -> RequestHistory
 
 
 def clean_turn(text: str) -> str:
-    """Return a text as the desk reads it; an empty text stays empty."""
+    """Return text as the desk reads it; empty text stays empty."""
     try:
         return clean_text(text, longest=len(text))
     except MessageError:

@@ -71,7 +71,7 @@ class Completions:
 
 @dataclass(frozen=True, slots=True)
 class ChunkForm:
-    """A `StreamForm`: the chunks of a completion."""
+    """The `StreamForm` of a completion: formats its chunks."""
 
     asked: AdmittedRequest
     request: CompletionRequest

@@ -1,9 +1,9 @@
 """The route where people read a cited document, opened at the cited heading.
 
 The text of documents is treated as data. Only Markdown blocks and inline code are rendered, so that
-a document cannot contain HTML; the page's policy would block it as well. An address on a host that
-the owner trusts becomes a link, also if it is the target of a labelled link. Pictures are loaded
-only from the index of this server.
+a document cannot contain HTML; the page's policy would block it as well. A URL on a host that the
+owner trusts becomes a link, even if it is the target of a labelled link. Pictures are loaded only
+from the index of this server.
 """
 
 import base64
@@ -170,7 +170,7 @@ def reader_router(
     """Return the route. A link contains its own authorization, see `gateway.http.links`.
 
     Links are opened by people, so errors are shown as a page. `attachments` provides the documents
-    of conversations, and `reports` renders those of reviews; `unavailable` are the errors of stores
+    of conversations, and `reports` renders review reports; `unavailable` are the errors of stores
     that do not respond.
     """
     router = APIRouter(tags=["documents"])
@@ -218,9 +218,7 @@ def add_picture_route(
     documents: Documents | None,
     gone: tuple[type[Exception], ...],
 ) -> None:
-    """Add the route for pictures in documents, whose links are authorized like those of the
-    documents.
-    """
+    """Add the route for pictures in documents, whose links are authorized like document links."""
 
     @router.get(
         f"{EARLIER_PATH}{{ticket:ticket}}/{{picture}}",
@@ -255,7 +253,7 @@ def document_page(
 ) -> bytes:
     """Return the page of a document, with the label `cited` above the cited part.
 
-    Its pictures have URLs below the URL of the page, which ends with the `ticket`. Addresses on
+    Its pictures have URLs below the URL of the page, which ends with the `ticket`. URLs on
     `link_hosts` become links.
     """
     return _fill_template(

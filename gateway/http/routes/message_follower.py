@@ -58,7 +58,8 @@ class MessageTrajectory(BaseModel, frozen=True):
 
 
 class MessageFollower:
-    """Shows the progress of messages. For a caller who may not follow a message, it does not exist.
+    """Shows the progress of messages. If a caller may not follow a message, it is reported as not
+    found.
 
     When `stopping` is set, streams end, so that clients continue at another process.
     """
@@ -116,7 +117,7 @@ class MessageFollower:
         )
 
     async def cancel(self, access: ConversationAccess, message_id: str, language: str) -> Response:
-        """End a message if it is running, and return its outcome."""
+        """Cancel a message if it is running, and return its outcome."""
         question = access.question(message_id)
         await self.read_journal(access, message_id)
         if await access.desk.cancel(question, reason=STOPPED):
@@ -127,8 +128,8 @@ class MessageFollower:
         return answer_response(access.shows(reply, language), message_id)
 
     async def replace(self, access: ConversationAccess, message_id: str) -> None:
-        """End a message that is replaced by a newer one. If it has already ended, it keeps its
-        outcome.
+        """Cancel a message that is replaced by a newer one. A message that already has an outcome
+        keeps it.
         """
         await self.read_journal(access, message_id)
         if await access.desk.cancel(access.question(message_id)):

@@ -304,8 +304,8 @@ class Messages:
 
 
 def choose_way(access: ConversationAccess, caller: Principal, way: str | None) -> str | None:
-    """Return the way of answering that a request names; raises an error if it is unknown, and for
-    visitors.
+    """Return the way of answering that a request names; raises an error if it is unknown, or if the
+    caller is a visitor.
     """
     if way is None:
         return None

@@ -81,7 +81,7 @@ class AdmittedRequest:
 
     @property
     def language(self) -> str:
-        """The language of an apology."""
+        """The language of error replies."""
         return self.message.language
 
 

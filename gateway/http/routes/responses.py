@@ -142,7 +142,7 @@ class Responses:
 
 @dataclass(slots=True)
 class EventForm:
-    """A `StreamForm`: the events of a response, and the response itself."""
+    """The `StreamForm` of a response: formats its events and the response itself."""
 
     asked: AdmittedRequest
     request: ResponseRequest

@@ -136,7 +136,7 @@ class EstimatedReview(BaseModel, frozen=True):
 
 
 class Review(BaseModel):
-    """A review, which is a job with events that ends with one answer and a report."""
+    """A review: a job with events, whose result is one answer and a report."""
 
     id: str = Field(description="id of the review, used in its addresses")
     conversation_id: str

@@ -59,7 +59,9 @@ def find_own_edges(title: str, chunks: Sequence[Chunk]) -> list[OwnEdges]:
 def _index_headings(
     leads: Mapping[tuple[str, ...], int],
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the first passages below headings, by the headings' numbers and by their words."""
+    """Return the first passage below each heading, by the number and by the words of the
+    heading.
+    """
     numbers: dict[str, int] = {}
     names: dict[str, int] = {}
     for path, ordinal in leads.items():

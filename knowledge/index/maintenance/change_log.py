@@ -18,7 +18,7 @@ class ChangeLog:
     """The changes since the last flush, in a file that exists until the index is closed.
 
     `was_interrupted` is true if the previous process was killed after a change. `documents`
-    contains those that it may have left incomplete, or is None if they are unknown.
+    contains the documents that it may have left incomplete, or is None if they are unknown.
     """
 
     def __init__(self, path: Path) -> None:

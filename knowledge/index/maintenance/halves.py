@@ -14,8 +14,8 @@ _AT_ONCE = 50
 async def remove_halves(engine: Engine, documents: Collection[str] | None) -> None:
     """Remove chunks without their document, and documents with missing chunks.
 
-    Reads only the points of these documents or, if they are unknown, those of all documents, page
-    by page.
+    Reads only the points of these documents or, if they are unknown, the points of all documents,
+    page by page.
     """
     if documents is None:
         await _check(engine, {})

@@ -30,9 +30,11 @@ LABELS = "labels"
 GROUPS = "groups"
 """The field with the groups that may read a document; if it is empty or absent, everybody may."""
 PATH = "path"
-"""The field with the file of a document whose source is a different label."""
+"""The field with the file of a document if its source is a label instead of a file."""
 CHOSEN = "groups_chosen"
-"""The field of a document whose groups were set by the owner; those of its source are ignored."""
+"""The field of a document whose groups were set by the owner; the groups that its source states are
+ignored.
+"""
 CHOICE = "choice"
 """The field of a document that changes each time its groups are set."""
 STATE = ("version", CHOICE)
@@ -70,8 +72,8 @@ CHUNKS_OF_LINKS = 64
 because of a link.
 """
 SPARSE = (KEYWORDS, NAMES, SUMMARY, LABELS, VOCABULARY)
-"""The sparse vectors: for a chunk, its terms and those of its names; for a document, the terms of
-its summary, those of its stated metadata, and the words of its chunks as they are spelled.
+"""The sparse vectors: for a chunk, the terms of its text and of its names; for a document, the
+terms of its summary and of its stated metadata, and the words of its chunks as they are spelled.
 """
 TAGS = "tags"
 """The field with tags such as `kind=chunk`. It is a single indexed field for all values used in
@@ -102,7 +104,7 @@ _SLUG = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point in the form that both engines use; `dense` is the vector `SEMANTIC`."""
+    """A point in the format that both engines use; `dense` is the vector `SEMANTIC`."""
 
     id: PointId
     payload: dict[str, Any]
@@ -128,8 +130,8 @@ def make_version() -> str:
 
 
 def is_older(version: str, seconds: float) -> bool:
-    """Return whether a version was created before a given time; those of earlier releases contain
-    no time.
+    """Return whether a version was created before a given time; versions from earlier releases
+    contain no time.
     """
     made, mark, _ = version.partition("-")
     return not mark or int(made, 16) < seconds

@@ -187,7 +187,8 @@ def _list_added(document: Document) -> list[str]:
 
 
 def _find_sections(chunks: Sequence[Chunk]) -> Iterator[dict[str, int]]:
-    """Return for each chunk the first chunk with its heading, and the ends of its section.
+    """For each chunk, return the first chunk under the same heading, and the first and last chunk
+    of its section.
 
     A section is a run of chunks with the same heading.
     """

@@ -1,4 +1,4 @@
-"""Give greetings and commands separate ways."""
+"""Assign separate ways of answering to greetings and commands."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -54,7 +54,7 @@ async def test_a_foreign_website_is_shown_its_origin_and_the_command(
 
     (message,) = await is_shut(visitor, shown)
 
-    assert f"this page's origin {SITE} is not among the websites" in message
+    assert f"this page's origin {SITE} is not allowed for the key" in message
     assert MADE in message
     assert key not in message
     assert "_".join(key.split("_")[:3]) in message
@@ -140,7 +140,7 @@ async def test_a_proxy_that_takes_headers_away_does_not_look_like_a_lost_connect
 
         messages = await is_shut(visitor, shown)
 
-    assert any("the page may not read it" in line for line in messages)
+    assert any("does not let the page read the response" in line for line in messages)
 
 
 async def test_a_desk_that_is_away_still_is_a_lost_connection_and_comes_back(
