@@ -179,6 +179,18 @@ def move_marks(text: str, moves: Sequence[MovedMark]) -> str:
     return text
 
 
+def find_marks_at(block: LineBlock, quote: str) -> tuple[int, ...]:
+    """Return the source numbers that the sentence with a quotation cites in prose.
+
+    A sentence without marks shares those of the next marked sentence of its block.
+    """
+    if block.kind not in (BlockForm.PARAGRAPH, BlockForm.ITEM):
+        return ()
+    parts = _split_sentences(block.text)
+    at = _find_sentence(parts, quote)
+    return next((marks for part in parts[at:] if (marks := read_marks(part))), ())
+
+
 def cover(blocks: Sequence[LineBlock]) -> tuple[tuple[int, ...], ...]:
     """Return the source numbers that cover each block, according to the table above."""
     near = cover_nearby(blocks)
@@ -246,7 +258,7 @@ def _move_in_prose(prose: str, move: MovedMark) -> str:
     If the previous sentence shared the old mark, the previous sentence keeps it.
     """
     parts = _split_sentences(prose)
-    at = next((n for n, part in enumerate(parts) if _has_quote(part, move.quote)), len(parts) - 1)
+    at = _find_sentence(parts, move.quote)
     shared = next((marks for part in parts[at:] if (marks := read_marks(part))), ())
     unmarked = at > 0 and not read_marks(parts[at - 1])
     if unmarked:
@@ -263,6 +275,11 @@ def _split_sentences(prose: str) -> list[str]:
         parts.append(prose[start:end])
         start = end
     return [*parts[:-1], parts[-1] + prose[start:]] if parts else [prose]
+
+
+def _find_sentence(parts: Sequence[str], quote: str) -> int:
+    """Return the index of the sentence that contains a quotation, or else of the last one."""
+    return next((at for at, part in enumerate(parts) if _has_quote(part, quote)), len(parts) - 1)
 
 
 def _has_quote(sentence: str, quote: str) -> bool:

@@ -225,7 +225,7 @@ class _Race(Generic[A]):
             link = self._waiting.popleft()
             try:
                 if link.breaker is not None:
-                    link.breaker.enter()
+                    link.breaker.enter(self._asked.task_name)
             except ModelError as error:
                 self._errors.append(error)
                 _record_omission(self._asked.task_name, link, error)
@@ -267,7 +267,7 @@ class _Race(Generic[A]):
         if is_hasty or isinstance(error, BudgetExhausted):
             link.breaker.abandon()
         else:
-            link.breaker.note_failure(error)
+            link.breaker.note_failure(error, self._asked.task_name)
 
     def _stop_running(self, answer: A | None) -> None:
         for task, (link, started) in self._running.items():

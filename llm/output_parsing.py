@@ -111,7 +111,7 @@ def read(text: str, output: type[O]) -> O:
             # Errors of a candidate that is JSON are more helpful than those of other text.
             first = error if first is None or _is_invalid_json(first) else first
     if first is None:
-        raise NotReadable("expected JSON, found no text", ignores_schema=True)
+        raise NotReadable("expected JSON, found no text", ignores_schema=bool(text.strip()))
     raise NotReadable(_describe(first, output), ignores_schema=_ignores_schema(first)) from first
 
 

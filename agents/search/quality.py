@@ -24,6 +24,7 @@ from citations.citing import (
     MovedMark,
     SourcedText,
     claims_something,
+    find_marks_at,
     move_marks,
     without_blocks,
 )
@@ -347,7 +348,9 @@ def _move_marks(answer: CheckedAnswer, output: JudgeOutput | None) -> CheckedAns
         if verdict.source not in shown:
             shown[verdict.source] = next(free)
             added.append(cite_reference(by_number[verdict.source], shown[verdict.source]))
-        if shown[verdict.source] not in answer.covering[place[0]]:
+        block = answer.blocks[place[0]]
+        cited_there = find_marks_at(block, verdict.quote) or answer.covering[place[0]]
+        if shown[verdict.source] not in cited_there:
             moves.append(MovedMark(place[0], verdict.quote, shown[verdict.source]))
     if not moves:
         return answer

@@ -180,12 +180,16 @@ class CircuitBreaker:
     It stays open for the time in the `Retry-After` header or, without one, for
     `FIRST_PAUSE_SECONDS`, which doubles after each failed probe. Then it is half-open: one call is
     the probe, and all others are rejected until the probe has ended.
+
+    If the server reported errors only for some tasks, a call for another task can be the probe
+    before the pause is over, because the cause may be the content of their prompts.
     """
 
     def __init__(self, model: str, *, clock: Callable[[], float] = monotonic) -> None:
         self._model = model
         self._clock = clock
-        self._ended: deque[tuple[float, bool]] = deque()
+        self._ended: deque[tuple[float, bool, str]] = deque()
+        self._failed_tasks: set[str] = set()
         self._running = 0
         self._opened_until = 0.0
         self._openings = 0
@@ -196,13 +200,13 @@ class CircuitBreaker:
         """Return whether the model must not be called at the moment."""
         return self._cause is not None and (self._is_probing or self._remaining_pause() > 0)
 
-    def enter(self) -> None:
-        """Start a call, which is the probe if the pause is over. Raises the error that opened the
-        breaker if it is still open.
+    def enter(self, task: str = "") -> None:
+        """Start a call for a task, which is the probe if the pause is over. Raises the error that
+        opened the breaker if it is still open.
 
         Every started call must end with `note_success`, `note_failure` or `abandon`.
         """
-        if self._cause is not None and self.is_open():
+        if self._cause is not None and self.is_open() and not self._may_depend_on_task(task):
             raise self._repeat_cause(self._cause)
         self._is_probing = self._cause is not None
         self._running += 1
@@ -213,16 +217,21 @@ class CircuitBreaker:
         if self._cause is not None:
             log.info("model_answers_again", model=self._model)
         self._cause, self._openings, self._is_probing = None, 0, False
+        self._failed_tasks.clear()
 
-    def note_failure(self, error: ModelError) -> None:
-        """Count a failed call, and open the breaker if the next call would probably fail as
-        well.
+    def note_failure(self, error: ModelError, task: str = "") -> None:
+        """Count a failed call for a task, and open the breaker if the next call would probably fail
+        as well.
         """
         if not isinstance(error, FAILURES):
             self.note_success()
             return
-        self._end(failed=True)
-        if self._is_probing or _is_lasting(error) or self._fails_often():
+        self._end(failed=True, task=task)
+        if self._is_probing and self._remaining_pause() > 0 and not _is_lasting(error):
+            # A probe for another task during the pause does not make the pause longer.
+            self._failed_tasks.add(task)
+            self._is_probing = False
+        elif self._is_probing or _is_lasting(error) or self._fails_often():
             self._open(error)
 
     def abandon(self) -> None:
@@ -236,21 +245,34 @@ class CircuitBreaker:
             # Concurrent calls that fail together count once.
             self._openings += 1
         self._cause, self._is_probing = error, False
+        self._failed_tasks |= {task for _, failed, task in self._ended if failed}
         self._opened_until = max(self._opened_until, self._clock() + pause)
         self._ended.clear()
         log.warning(
             "model_left_alone", model=self._model, seconds=round(pause, 1), reason=str(error)
         )
 
-    def _end(self, *, failed: bool) -> None:
+    def _may_depend_on_task(self, task: str) -> bool:
+        """Return whether the server may answer this task although others failed."""
+        error = self._cause
+        return (
+            bool(task)
+            and not self._is_probing
+            and task not in self._failed_tasks
+            and isinstance(error, ModelUnavailable | UnknownReply)
+            and not isinstance(error, ModelTimeout)
+            and not _is_lasting(error)
+        )
+
+    def _end(self, *, failed: bool, task: str = "") -> None:
         now = self._clock()
         self._running -= 1
-        self._ended.append((now, failed))
+        self._ended.append((now, failed, task))
         while self._ended[0][0] < now - WINDOW_SECONDS:
             self._ended.popleft()
 
     def _fails_often(self) -> bool:
-        failures = sum(failed for _, failed in self._ended)
+        failures = sum(failed for _, failed, _ in self._ended)
         calls = len(self._ended) + self._running
         return failures >= LEAST_FAILURES and failures >= FAILURE_RATE * calls
 

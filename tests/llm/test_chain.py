@@ -1,4 +1,5 @@
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -18,7 +19,7 @@ from llm.errors import (
 )
 from llm.missing_model import MissingModel
 from llm.port import record_calls
-from llm.vendors.model_transport import CircuitBreaker
+from llm.vendors.model_transport import FIRST_PAUSE_SECONDS, LEAST_FAILURES, CircuitBreaker
 from tests.llm.sample_task import BLUE, COLOUR, SKY
 from tests.support.scripted_model import ScriptedModel, ScriptError, gate
 
@@ -166,3 +167,47 @@ async def test_a_chain_that_ends_without_a_model_names_the_failure_of_its_first(
         await chain.ask(COLOUR, SKY)
 
     assert raised.value.reason == "unavailable"
+
+
+def fail_until_open(breaker: CircuitBreaker, task: str) -> None:
+    for _ in range(LEAST_FAILURES):
+        breaker.enter(task)
+        breaker.note_failure(ModelUnavailable("status 500"), task)
+
+
+def test_a_task_whose_calls_always_fail_keeps_no_other_task_from_the_model() -> None:
+    breaker = CircuitBreaker("a", clock=lambda: 0.0)
+    fail_until_open(breaker, "classifier")
+
+    breaker.enter("compliance")
+    breaker.note_success()
+
+    assert not breaker.is_open()
+
+
+def test_when_several_tasks_fail_all_of_them_wait_for_the_end_of_the_pause() -> None:
+    now = [0.0]
+    breaker = CircuitBreaker("a", clock=lambda: now[0])
+    fail_until_open(breaker, "classifier")
+    breaker.enter("compliance")
+    breaker.note_failure(ModelUnavailable("status 500"), "compliance")
+
+    for task in ("classifier", "compliance", ""):
+        with pytest.raises(ModelUnavailable, match="status 500"):
+            breaker.enter(task)
+    now[0] = FIRST_PAUSE_SECONDS
+    breaker.enter("compliance")
+
+
+@pytest.mark.parametrize(
+    "error", [ModelTimeout("slow"), RateLimited("busy", retry_after_seconds=9.0)]
+)
+def test_a_slow_or_busy_server_is_not_called_for_another_task(error: ModelError) -> None:
+    breaker = CircuitBreaker("a", clock=lambda: 0.0)
+    for _ in range(LEAST_FAILURES):
+        with suppress(ModelError):
+            breaker.enter("classifier")
+            breaker.note_failure(error, "classifier")
+
+    with pytest.raises(type(error)):
+        breaker.enter("compliance")

@@ -25,3 +25,13 @@ def test_a_null_where_none_is_allowed_is_a_field_that_was_left_out() -> None:
 def test_what_is_missing_or_wrong_beside_it_is_asked_for_again(wrong: dict[str, object]) -> None:
     with pytest.raises(NotReadable):
         read(json.dumps({**UNDERSTOOD, **wrong}), UnderstandOutput)
+
+
+@pytest.mark.parametrize(("text", "ignores_schema"), [("", False), (" \n", False), ("Yes.", True)])
+def test_an_empty_reply_does_not_show_that_a_server_ignores_schemas(
+    text: str, ignores_schema: bool
+) -> None:
+    with pytest.raises(NotReadable) as raised:
+        read(text, UnderstandOutput)
+
+    assert raised.value.ignores_schema is ignores_schema

@@ -184,6 +184,15 @@ async def test_sentences_that_shared_a_mark_that_moves_keep_it() -> None:
     )
 
 
+async def test_a_wrong_mark_moves_although_its_paragraph_cites_the_right_source_elsewhere() -> None:
+    moved = Verdict(passage=0, quote="Run refresh", supported=True, source=11)
+    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": (moved,)})])
+
+    writes = await judge(model, reads("Run refresh. [4] Up to 8 conditions. [1]"))
+
+    assert writes.response == "Run refresh. [1] Up to 8 conditions. [1]"
+
+
 async def test_the_judge_sees_which_version_a_source_is_of() -> None:
     what, model = reads(GOOD), ScriptedModel([APPROVAL])
     first, *others = what.source_references
