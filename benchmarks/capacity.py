@@ -225,7 +225,7 @@ class Simulation:
             self._at(0.0, None, None)
         self._advance(1000 * seconds)
         stations = (*self._workers, *self._masters)
-        before, hops = [one.busy_ms for one in stations], self._hops
+        before, hops = [station.busy_ms for station in stations], self._hops
         self._times.clear()
         self._advance(2000 * seconds)
         busy = [one.busy_ms - then for one, then in zip(stations, before, strict=True)]
@@ -364,12 +364,12 @@ def measure(workers: int, at_once: int, *, is_cluster: bool) -> Measured:
         before, servers_before, began = _read_busy(), _read_used(servers), time.perf_counter()
         for process in started:
             process.request("window", seconds=WINDOW_SECONDS)
-        found = [process.receive() for process in started]
+        results = [process.receive() for process in started]
         passed = time.perf_counter() - began
         used = [now - then for now, then in zip(_read_used(servers), servers_before, strict=True)]
         busy = _read_busy() - before
-    rate = sum(one["answered"] / one["seconds"] for one in found)
-    worked = sum(one["processor_seconds"] / one["seconds"] for one in found)
+    rate = sum(item["answered"] / item["seconds"] for item in results)
+    worked = sum(item["processor_seconds"] / item["seconds"] for item in results)
     return Measured(
         rate=rate,
         worker_ms=1000 * worked / rate,
@@ -381,13 +381,13 @@ def measure(workers: int, at_once: int, *, is_cluster: bool) -> Measured:
 
 def _read_busy() -> float:
     """Return the sum of the seconds in which the processors of this machine were busy."""
-    ticks = [int(one) for one in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    ticks = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
     return (sum(ticks) - sum(ticks[3:5])) / os.sysconf("SC_CLK_TCK")
 
 
 def _read_used(servers: Sequence[Redis]) -> list[float]:
     found: list[Any] = [server.info("cpu") for server in servers]
-    return [float(one["used_cpu_user"]) + float(one["used_cpu_sys"]) for one in found]
+    return [float(item["used_cpu_user"]) + float(item["used_cpu_sys"]) for item in found]
 
 
 def validate(rounds: int) -> str:
@@ -403,16 +403,16 @@ def validate(rounds: int) -> str:
         for (workers, at_once), measured in runs.items():
             simulated = [
                 Simulation(
-                    costs, workers=workers, at_once=at_once, others=one.others,
+                    costs, workers=workers, at_once=at_once, others=item.others,
                     processors=os.cpu_count(), **place,
                 ).run(WINDOW_SECONDS)
-                for one in measured
+                for item in measured
             ]  # fmt: skip
             ratios = [one.rate / real.rate for one, real in zip(simulated, measured, strict=True)]
             own = _middle(measured)
             rows.append([
                 "cluster, 4 shards" if is_cluster else "one Redis", str(workers), str(at_once),
-                f"{own.rate:.0f}", f"{statistics.median(one.rate for one in simulated):.0f}",
+                f"{own.rate:.0f}", f"{statistics.median(item.rate for item in simulated):.0f}",
                 f"{statistics.median(ratios):.2f}", f"{own.worker_ms:.2f}", f"{own.redis_ms:.2f}",
                 f"{own.replica_ms:.2f}", f"{own.others:.2f}",
             ])  # fmt: skip
@@ -421,7 +421,7 @@ def validate(rounds: int) -> str:
 
 def _middle(runs: Sequence[Measured]) -> Measured:
     return Measured(*(
-        statistics.median(getattr(one, name) for one in runs) for name in Measured.__slots__
+        statistics.median(getattr(run, name) for run in runs) for name in Measured.__slots__
     ))  # fmt: skip
 
 
@@ -462,12 +462,12 @@ def describe_plans() -> str:
     """Return the table of plans."""
     rows = [
         [
-            name, f"{one.rate:,.0f}", f"{one.workers:,}", str(one.masters),
-            f"{one.found.p50_ms:.0f} / {one.found.p95_ms:.0f}",
-            f"{one.found.worker_busy:.0%}", f"{one.found.redis_busy:.0%}",
+            name, f"{item.rate:,.0f}", f"{item.workers:,}", str(item.masters),
+            f"{item.found.p50_ms:.0f} / {item.found.p95_ms:.0f}",
+            f"{item.found.worker_busy:.0%}", f"{item.found.redis_busy:.0%}",
         ]
         for name, work_ms in WORK_MS.items()
-        for one in (plan(rate, work_ms) for rate in RATES)
+        for item in (plan(rate, work_ms) for rate in RATES)
     ]  # fmt: skip
     return table(PLAN_HEAD, rows)
 

@@ -73,14 +73,14 @@ class DocumentWriter:
         """
         batch = [own]
         if not own.is_alone:
-            batch += [one for one in self._waiting if one is not own and not one.is_alone]
+            batch += [item for item in self._waiting if item is not own and not item.is_alone]
         try:
             await self._write(batch)
         except Exception:
             if len(batch) == 1:
                 raise
-            for one in batch:
-                one.is_alone = True
+            for item in batch:
+                item.is_alone = True
 
     async def _write(self, batch: Sequence[_Waiting]) -> None:
         texts = [

@@ -152,8 +152,8 @@ def test_every_end_of_a_question_is_reached(kind: type[Enum]) -> None:
 
     # What the broker itself ends, it writes as a text.
     texts = find_names(without=Path("envelope/outcome.py"))
-    lost = {one for one in kind if one.name not in given}
-    assert {one.value for one in lost} <= (texts if kind is Outcome else set())
+    lost = {item for item in kind if item.name not in given}
+    assert {item.value for item in lost} <= (texts if kind is Outcome else set())
 
 
 def test_every_limit_with_a_text_ends_something() -> None:

@@ -115,19 +115,21 @@ def list_defined(place: str) -> set[str]:
     """The names and texts of Python modules, the words of any other file."""
     path = ROOT / place
     if path.is_dir():
-        return set[str]().union(*(list_defined(f"{place}{one.name}") for one in path.glob("*.py")))
+        return set[str]().union(
+            *(list_defined(f"{place}{item.name}") for item in path.glob("*.py"))
+        )
     if path.suffix != ".py":
         return set(re.findall(r"\w+", path.read_text()))
-    found = set[str]()
+    result = set[str]()
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
             case ast.ClassDef(name=str(name)) | ast.FunctionDef(name=str(name)):
-                found.add(name)
+                result.add(name)
             case ast.AsyncFunctionDef(name=str(name)) | ast.arg(arg=str(name)):
-                found.add(name)
+                result.add(name)
             case ast.Name(id=str(name), ctx=ast.Store()) | ast.Constant(value=str(name)):
-                found.add(name)
-    return found
+                result.add(name)
+    return result
 
 
 def test_the_page_of_the_clients_documents_counts_its_lines() -> None:
@@ -136,12 +138,12 @@ def test_the_page_of_the_clients_documents_counts_its_lines() -> None:
     parts = [row for row in rows if re.match(r"[A-Z]: ", row[0])]
 
     for part, lines, *counts in parts:
-        found = [states[part[0], state] for state in ("works", "otherwise", "not done")]
-        assert [int(lines), *map(int, counts)] == [sum(found), *found], part
+        results = [states[part[0], state] for state in ("works", "otherwise", "not done")]
+        assert [int(lines), *map(int, counts)] == [sum(results), *results], part
     total = next(row for row in rows if row[0] == "all")
-    assert [int(one) for one in total[1:]] == [
+    assert [int(item) for item in total[1:]] == [
         sum(column)
-        for column in zip(*([int(one) for one in row[1:]] for row in parts), strict=True)
+        for column in zip(*([int(item) for item in row[1:]] for row in parts), strict=True)
     ]
 
 

@@ -62,11 +62,11 @@ def list_requirements() -> set[str]:
 
 def section(title: str) -> str:
     """Return the text below a heading of the second level."""
-    found = re.search(
+    results = re.search(
         rf"^## {re.escape(title)}$(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL
     )
-    assert found is not None, title
-    return found[1]
+    assert results is not None, title
+    return results[1]
 
 
 def rows(text: str, columns: int) -> Iterator[list[str]]:
@@ -109,11 +109,11 @@ def says_why(cell: str) -> bool:
 def numbers(cell: str) -> Iterator[str]:
     """Yield the requirements that a cell names: `1.2.6-8, 1.3.1`."""
     for part in cell.split(", "):
-        found = re.fullmatch(r"(\d+\.\d+)\.(\d+)(?:-(\d+))?", part)
-        assert found is not None, cell
-        first, last = int(found[2]), int(found[3] or found[2])
+        result = re.fullmatch(r"(\d+\.\d+)\.(\d+)(?:-(\d+))?", part)
+        assert result is not None, cell
+        first, last = int(result[2]), int(result[3] or result[2])
         assert first <= last, cell
-        yield from (f"{found[1]}.{number}" for number in range(first, last + 1))
+        yield from (f"{result[1]}.{number}" for number in range(first, last + 1))
 
 
 def test_every_test_that_the_page_names_is_there_by_file_and_name() -> None:

@@ -363,7 +363,7 @@ class WriteHandler:
         except KnowledgeError as error:
             return _fail(str(error))
         if self._kept is not None:
-            texts = (chunking.text_to_embed(sent.document, one) for one in sent.document.chunks)
+            texts = (chunking.text_to_embed(sent.document, chunk) for chunk in sent.document.chunks)
             await self._kept.remove([embedder.name_text(text) for text in texts])
         usage, embedder.usage = embedder.usage, None
         return _reply(WriteReply(order=order.parcel.name, usage=usage))
@@ -402,7 +402,7 @@ async def _is_written(knowledge: OpenIndex, document: Document) -> bool:
     reply.
     """
     listed = await knowledge.index.list_documents([document.id])
-    return any(one.content_hash == document.content_hash for one in listed)
+    return any(item.content_hash == document.content_hash for item in listed)
 
 
 async def _bridge(call: Callable[[], Awaitable[T]]) -> T:

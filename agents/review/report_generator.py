@@ -212,8 +212,8 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
             },
             unit_texts={
                 (unit.document_id, unit.unit_id): unit.text
-                for one in documents.values()
-                for unit in one.units
+                for document in documents.values()
+                for unit in document.units
             },
             units_unread=checklist.units_unread,
             notes=(

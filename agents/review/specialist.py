@@ -150,10 +150,10 @@ class LoopTurns:
         cls, messages: Sequence[Mapping[str, JsonValue]], results: Mapping[str, JsonValue]
     ) -> "LoopTurns":
         """Return the turns of a payload, with the results in the order of their calls."""
-        parsed = tuple(ModelMessage.model_validate(one) for one in messages)
+        parsed = tuple(ModelMessage.model_validate(message) for message in messages)
         order = [use.call_id for message in parsed for use in message.calls]
         tool_results = tuple(
-            ToolResult.model_validate(results[one]) for one in order if one in results
+            ToolResult.model_validate(results[item]) for item in order if item in results
         )
         return cls(parsed, tool_results)
 
@@ -543,7 +543,7 @@ def _keep(inputs: I, by: str, items: Sequence[BaseModel]) -> I:
         return _update(inputs, **{by: items})
     names = {getattr(item, "id", None) for item in items}
     belonging = {
-        name: tuple(one for one in getattr(inputs, name) if one.requirement_id in names)
+        name: tuple(entry for entry in getattr(inputs, name) if entry.requirement_id in names)
         for name in _BY_REQUIREMENT
         if hasattr(inputs, name)
     }

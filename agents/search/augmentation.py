@@ -115,7 +115,7 @@ def _choose_read(
     best = sorted(reads.source_references, key=lambda reference: reference.number)[:READ_AGAIN]
     known = {reference.chunk_id for reference in reads.source_references}
     left_out = known - {reference.chunk_id for reference in best}
-    return tuple(one for one in references if one.chunk_id not in left_out)
+    return tuple(reference for reference in references if reference.chunk_id not in left_out)
 
 
 def _source_block(reference: SourceReference, context: str) -> str:

@@ -41,7 +41,10 @@ class ItemTable:
         rows = [
             (
                 item,
-                *(self._find(item, one) or self.unread.get(item, nothing) for one in self.criteria),
+                *(
+                    self._find(item, entry) or self.unread.get(item, nothing)
+                    for entry in self.criteria
+                ),
             )
             for item in self.items
         ]

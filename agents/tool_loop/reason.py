@@ -45,7 +45,9 @@ OUT_OF_SCOPE = "out_of_scope_handler"
 """The tool that a model calls for a question that is not about the documents."""
 _OF_OTHER_STEPS = frozenset({"assess_confidence", "format_report", "verify_citation"})
 """Tools that are not offered to a planner, because other steps write the answer and check it."""
-_INTENTS = tuple(one.value for one in Intent if one not in {Intent.OUT_OF_SCOPE, Intent.MULTI_TOOL})
+_INTENTS = tuple(
+    item.value for item in Intent if item not in {Intent.OUT_OF_SCOPE, Intent.MULTI_TOOL}
+)
 _WRITE = "write"
 _PROPERTIES: dict[str, JsonValue] = {
     INTENT: {"type": "string", "enum": [*_INTENTS]},

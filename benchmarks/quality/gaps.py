@@ -62,18 +62,18 @@ async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
     for number, half in enumerate(HALVES):
         taken = [replace(one, found=pages) for one, pages in zip(asked, complete, strict=True)
                  if _half_of(one) == number]  # fmt: skip
-        gone = {page for one in taken for page in one.needs}
+        gone = {page for item in taken for page in item.needs}
         left = [row for row in corpus if pages[_id_of(row)] not in gone]
         nearest = await _search(left, taken, pages, model)
         taken = [replace(one, nearest=pages) for one, pages in zip(taken, nearest, strict=True)]
         vectors = np.array(
-            await model.embed_questions([one.request.question for one in taken]), np.float32
+            await model.embed_questions([item.request.question for item in taken]), np.float32
         )
         halves[half] = {
             "questions": len(taken),
-            "pages": len({_main_page(one) for one in taken}),
+            "pages": len({_main_page(item) for item in taken}),
             "a_question_alone_names_its_page": _share(
-                not one.needs.isdisjoint(one.found[:_SHOWN]) for one in taken
+                not item.needs.isdisjoint(item.found[:_SHOWN]) for item in taken
             ),
             "by_closeness": {
                 str(closeness): _judge(

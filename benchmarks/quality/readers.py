@@ -220,8 +220,8 @@ def _sum_up(evaluated: Sequence[tuple[Reading, Counts]]) -> dict[str, object]:
         "files": len(evaluated),
         "failed": sum(reading.text is None for reading in readings),
         **{name: _sum(evaluated, name) for name in ("words", "precision", "headings", "rows")},
-        "seconds_a_file": round(sum(one.seconds for one in readings) / len(evaluated), 2),
-        "peak_megabytes": round(max(one.megabytes for one in readings)),
+        "seconds_a_file": round(sum(reading.seconds for reading in readings) / len(evaluated), 2),
+        "peak_megabytes": round(max(reading.megabytes for reading in readings)),
     }
 
 

@@ -127,7 +127,7 @@ async def _serve(
         await stop.wait()
         server.close()
     # Now that nobody connects any more; what is not at its end would be left open with the loop.
-    for side in (side for one in clients for side in (one, one.other)):
+    for side in (side for client in clients for side in (client, client.other)):
         if side is not None and side.transport is not None:
             side.transport.abort()
             await side.ended.wait()

@@ -136,15 +136,15 @@ def _many(
     redis_share = (server.processor_seconds() - used) / (time.perf_counter() - began)
     if not system.broker:
         redis_share = 0.0
-    rate = sum(one["answered"] / one["seconds"] for one in measured)
-    client_share = sum(one["processor_seconds"] / one["seconds"] for one in measured)
+    rate = sum(item["answered"] / item["seconds"] for item in measured)
+    client_share = sum(item["processor_seconds"] / item["seconds"] for item in measured)
     return Speed(
         processes=len(started),
         questions_a_second=rate,
         client_ms=1000 * client_share / rate if rate else 0.0,
         redis_ms=1000 * redis_share / rate if rate else 0.0,
         redis_share=redis_share,
-        waited_share=sum(one["waited_seconds"] / one["seconds"] for one in measured)
+        waited_share=sum(item["waited_seconds"] / item["seconds"] for item in measured)
         / len(measured),
         megabytes=max(process.resident_megabytes() for process in started),
     )

@@ -104,7 +104,7 @@ class StoredAttachments:
     ) -> Sequence[DocumentEntry]:
         """Return the documents of the conversation that a person in these groups may read."""
         stored = await self._store.all(question)
-        documents = [AttachedDocument.decode(one) for one in stored.values()]
+        documents = [AttachedDocument.decode(item) for item in stored.values()]
         visible = [document for document in documents if document.is_visible_to(groups)]
         return [
             name_document(document)

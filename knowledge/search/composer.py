@@ -228,14 +228,18 @@ class _Composer:
         """
         together = section.given | {candidate.chunk}
         missing = self._used - section.tokens + self._estimate(section, together) - self._tokens
-        given = (one for one in self._sections if one.given and one.score < candidate.score)
+        given = (
+            section
+            for section in self._sections
+            if section.given and section.score < candidate.score
+        )
         worse = sorted(given, key=lambda one: one.score)
-        if missing > sum(one.tokens for one in worse):
+        if missing > sum(item.tokens for item in worse):
             return
-        for one in worse:
+        for item in worse:
             if missing > 0:
-                missing -= one.tokens
-                self._drop(one)
+                missing -= item.tokens
+                self._drop(item)
 
     def _drop(self, section: _Section) -> None:
         self._used -= section.tokens
@@ -280,7 +284,9 @@ class _Composer:
         """
         given = {section.first: section for section in self._sections if section.given}
         best = sorted(given.values(), key=lambda one: (self._is_later(one.first), -one.score))
-        ordered = dict.fromkeys(one.first for section in best for one in self._list_around(section))
+        ordered = dict.fromkeys(
+            item.first for section in best for item in self._list_around(section)
+        )
         return [given[first] for first in ordered if first in given]
 
     def _list_around(self, section: _Section) -> Iterator[_Section]:

@@ -54,7 +54,7 @@ async def add_other_versions(
             if run and _differs(text, section.text):
                 added.setdefault(id(section), []).append(_make_section(run, text, rank))
                 rank += 1
-    return tuple(one for section in context for one in (section, *added.get(id(section), ())))
+    return tuple(item for section in context for item in (section, *added.get(id(section), ())))
 
 
 def group_versions(context: Iterable[ContextSection]) -> Iterator[ContextSection]:

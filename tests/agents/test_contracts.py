@@ -145,19 +145,19 @@ def list_imports(module: str) -> set[str]:
     waiting = [module]
     while waiting:
         source = Path(import_module(waiting.pop()).__file__ or "").read_text("utf-8")
-        found = {
+        modules = {
             node.module
             for node in ast.walk(ast.parse(source))
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("agents.")
         }
-        waiting += [one for one in found if one is not None and one not in reached]
-        reached |= {one for one in found if one is not None}
+        waiting += [item for item in modules if item is not None and item not in reached]
+        reached |= {item for item in modules if item is not None}
     return reached
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.role.value)
 def test_an_agent_imports_no_other_agent(agent: type[Agent[Any, Any]]) -> None:
-    others = {one.__module__ for one in AGENTS} - {agent.__module__}
+    others = {item.__module__ for item in AGENTS} - {agent.__module__}
 
     imported = list_imports(agent.__module__)
 

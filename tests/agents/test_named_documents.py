@@ -16,8 +16,8 @@ EVERY = (LAW, BRANDT, LINDQVIST)
 
 
 def list_ids(question: str, *documents: TitledDocument) -> tuple[list[str], list[str]]:
-    found = find_scope(question, documents or EVERY)
-    return [document.id for document in found.documents], [one.id for one in found.against]
+    scope = find_scope(question, documents or EVERY)
+    return [document.id for document in scope.documents], [item.id for item in scope.against]
 
 
 def test_a_contract_and_a_law_are_found_by_a_part_of_their_names() -> None:
@@ -27,26 +27,26 @@ def test_a_contract_and_a_law_are_found_by_a_part_of_their_names() -> None:
 
 
 def test_the_only_law_is_assumed_and_a_note_says_so() -> None:
-    found = find_scope("Does the Brandt contract comply with the law?", EVERY)
+    scope = find_scope("Does the Brandt contract comply with the law?", EVERY)
 
-    assert [document.id for document in found.against] == ["law"]
-    assert "is the only one" in found.notes[0]
+    assert [document.id for document in scope.against] == ["law"]
+    assert "is the only one" in scope.notes[0]
 
 
 def test_of_two_contracts_none_is_assumed() -> None:
-    found = find_scope("Does our contract comply with the Register Data Protection Act?", EVERY)
+    scope = find_scope("Does our contract comply with the Register Data Protection Act?", EVERY)
 
-    assert found.documents == ()
-    assert "there are 2 of them" in found.notes[0]
+    assert scope.documents == ()
+    assert "there are 2 of them" in scope.notes[0]
 
 
 def test_a_name_that_no_document_has_is_replaced_by_no_other() -> None:
-    found = find_scope(
+    scope = find_scope(
         "Does the Nygaard contract comply with the Register Data Protection Act?", (LAW, BRANDT)
     )
 
-    assert found.documents == ()
-    assert found.notes == ("no document is named Nygaard contract",)
+    assert scope.documents == ()
+    assert scope.notes == ("no document is named Nygaard contract",)
 
 
 def test_a_generic_file_name_names_nothing() -> None:
@@ -114,9 +114,9 @@ def test_a_contract_is_not_named_by_its_folder_nor_by_a_function_word_in_a_title
         TitledDocument("c", "Send a message with the API", "api/send.md"),
     )
 
-    found = find_scope(
+    scope = find_scope(
         "Does the Brandt contract comply with the Register Data Protection Act?",
         (law, meant, *others),
     )
 
-    assert (found.documents, found.against) == ((meant,), (law,))
+    assert (scope.documents, scope.against) == ((meant,), (law,))

@@ -93,20 +93,20 @@ async def test_what_was_in_the_backup_is_there_once_and_open_questions_go_on(
     await read_backup(there, file, overwrite=False)
 
     async with answering(there, alone=False, records=True) as runtime:
-        found = [
+        questions = [
             question
             for number in range(EARLIER + DURING)
             for question in await runtime.broker.admin.find_questions(f"m{number}")
         ]
-        assert {one.message_id for one in found} >= answers.keys()
-        for question in found:
+        assert {item.message_id for item in questions} >= answers.keys()
+        for question in questions:
             reply = await runtime.broker.replies.await_reply(question, block_seconds=20)
             assert reply is not None
             assert reply["outcome"] == "answered"
             assert reply["text"] == answers.get(question.message_id, reply["text"])
             entries = await runtime.broker.replies.read_journal(question)
             assert Counter(entry.kind for entry in entries)["finished"] == 1
-        ended = {one.message_id for one in found}
+        ended = {item.message_id for item in questions}
         # The records were copied last: some are of questions that came after the copy of Redis.
         await wait_until(lambda: set(list_recorded(there)) >= ended)
     recorded = list_recorded(there)
@@ -117,8 +117,8 @@ def list_recorded(settings: Settings) -> list[str]:
     store = connect_records(settings.records_url, settings.refdesk_data)
     try:
         store.prepare()
-        found = store.find(Selection(), limit=1000)
-        return [record.message_id for record in found if record.message_id.startswith("m")]
+        findings = store.find(Selection(), limit=1000)
+        return [record.message_id for record in findings if record.message_id.startswith("m")]
     finally:
         store.close()
 

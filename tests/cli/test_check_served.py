@@ -67,12 +67,12 @@ async def test_the_owner_of_the_index_copies_it_and_goes_on_answering(
     change(docs)
     proposal = Proposal(parse_source(str(docs)))
 
-    found = await run_check(running.settings, [QUESTION], [proposal], QUIET, with_records=True)
+    check = await run_check(running.settings, [QUESTION], [proposal], QUIET, with_records=True)
 
-    states = {result.question.origin: result.state for result in found.result.results}
+    states = {result.question.origin: result.state for result in check.result.results}
     assert states == {"golden": "broken", "recorded": "broken"}
     (asked,) = [
-        result.question for result in found.result.results if result.question.origin == "recorded"
+        result.question for result in check.result.results if result.question.origin == "recorded"
     ]
     assert asked.text == "What does error 4013 mean? I am [email], call [number]."
     assert running.knowledge is not None

@@ -29,7 +29,7 @@ async def test_the_pages_of_this_project_answer_its_own_questions(tmp_path: Path
         question for question in read_golden([EXAMPLES / "golden/golden.toml"]) if question.pages
     ]
     own = read_golden([ROOT / "docs/questions.yaml"])
-    pages = {ROOT / "docs" / page for one in own for page in one.pages}
+    pages = {ROOT / "docs" / page for item in own for page in item.pages}
     embedder = make_embedder(settings_of(tmp_path))
     index = await open_embedded(tmp_path, Identity("t", "own", embedder.name, embedder.dimensions))
     opened = OpenIndex(index, embedder, LevelSearcher(index, embedder))
@@ -38,8 +38,8 @@ async def test_the_pages_of_this_project_answer_its_own_questions(tmp_path: Path
         await ingest_here(settings_of(tmp_path), opened, sources, PlainReport(lambda _line: None))
         # Without a model, nobody translates a question for the shipped embedding model.
         questions = [example for example in (*examples, *own) if example.language in {"", "en"}]
-        found = await take_snapshot(opened, questions, OPTIONS)
-        result = compare(questions, found, found)
+        snapshot = await take_snapshot(opened, questions, OPTIONS)
+        result = compare(questions, snapshot, snapshot)
     finally:
         await index.close()
 

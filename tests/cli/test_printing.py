@@ -248,11 +248,11 @@ PARTS = Path(__file__).parents[2] / "gateway" / "widget" / "parts"
 def test_the_terminal_and_the_widget_name_a_step_in_the_same_words(step: ProgressStep) -> None:
     texts = load_texts()
     script = "".join((PARTS / f"{name}_words.js").read_text() for name in ("latin", "further"))
-    found = re.findall(rf"^ +{step.value}: (\".*\"),$", script, re.MULTILINE)
+    matches = re.findall(rf"^ +{step.value}: (\".*\"),$", script, re.MULTILINE)
 
     named = [texts.text(f"step_{step.value}", language) for language in texts.languages]
 
-    assert sorted(map(json.loads, found)) == sorted(named)
+    assert sorted(map(json.loads, matches)) == sorted(named)
 
 
 def test_every_stage_that_people_wait_for_has_a_step() -> None:

@@ -32,7 +32,7 @@ answer = model.invoke([("system", "Be brief."), ("human", question)])
 found = {
     "text": answer.text,
     "streamed": "".join(chunk.text for chunk in model.stream(question)),
-    "batched": [one.text for one in model.batch([question, question])],
+    "batched": [item.text for item in model.batch([question, question])],
     "tools": refuse(lambda: model.bind_tools([add]).invoke(question)),
     "key": refuse(lambda: stranger.invoke(question)),
     "usage": answer.usage_metadata,

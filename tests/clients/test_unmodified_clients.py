@@ -62,9 +62,9 @@ def serve(folder: Path, *, has_key: bool) -> Iterator[ServedDesk]:
     )
     try:
         assert process.stdout is not None
-        found = re.search(r"http://\S+:\d+", process.stdout.readline())
-        assert found is not None
-        yield ServedDesk(found[0], json.loads(made)["token"] if made else "")
+        results = re.search(r"http://\S+:\d+", process.stdout.readline())
+        assert results is not None
+        yield ServedDesk(results[0], json.loads(made)["token"] if made else "")
     finally:
         process.terminate()
         process.communicate(timeout=PATIENCE_SECONDS)
@@ -111,40 +111,40 @@ def test_openais_client_for_node_chats_streams_and_understands_refusals(
     program = CLIENTS / "openai_client.mjs"
     shutil.copy(HERE / program.name, program)
 
-    found = read(PROGRAMS / "node", program, f"{desk.url}/v1", desk.key, QUESTION)
+    result = read(PROGRAMS / "node", program, f"{desk.url}/v1", desk.key, QUESTION)
 
-    assert found["models"] == ["default"]
-    assert SAID in found["text"]
-    assert found["text"] == found["streamed"] == found["collected"]
-    assert found["tools"].startswith("400")
-    assert "does not call tools of the client" in found["tools"]
-    assert found["key"].startswith("401")
-    assert "refdesk keys list" in found["key"]
+    assert result["models"] == ["default"]
+    assert SAID in result["text"]
+    assert result["text"] == result["streamed"] == result["collected"]
+    assert result["tools"].startswith("400")
+    assert "does not call tools of the client" in result["tools"]
+    assert result["key"].startswith("401")
+    assert "refdesk keys list" in result["key"]
 
 
 def test_langchains_class_for_openai_chats_streams_and_understands_refusals(
     desk: ServedDesk,
 ) -> None:
     program = HERE / "langchain_client.py"
-    found = read(CLIENTS / "python/bin/python", program, f"{desk.url}/v1", desk.key, QUESTION)
+    result = read(CLIENTS / "python/bin/python", program, f"{desk.url}/v1", desk.key, QUESTION)
 
-    assert SAID in found["text"]
-    assert [found["text"]] * 2 == found["batched"]
-    assert found["text"] == found["streamed"]
-    assert "does not call tools of the client" in found["tools"]
-    assert found["key"].startswith("401")
-    assert found["usage"]["total_tokens"] == 0
+    assert SAID in result["text"]
+    assert [result["text"]] * 2 == result["batched"]
+    assert result["text"] == result["streamed"]
+    assert "does not call tools of the client" in result["tools"]
+    assert result["key"].startswith("401")
+    assert result["usage"]["total_tokens"] == 0
 
 
 def test_llama_indexs_class_for_such_servers_chats_completes_and_streams(
     desk: ServedDesk,
 ) -> None:
     program = HERE / "llama_index_client.py"
-    found = read(CLIENTS / "python/bin/python", program, f"{desk.url}/v1", desk.key, QUESTION)
+    result = read(CLIENTS / "python/bin/python", program, f"{desk.url}/v1", desk.key, QUESTION)
 
-    assert SAID in found["text"]
-    assert found["text"] == found["completed"] == found["streamed"]
-    assert found["key"].startswith("401")
+    assert SAID in result["text"]
+    assert result["text"] == result["completed"] == result["streamed"]
+    assert result["key"].startswith("401")
 
 
 def inspect(desk: ServedDesk, method: str, *words: str) -> Any:
@@ -160,7 +160,7 @@ def test_the_mcp_inspector_lists_and_calls_the_tools_with_a_key(desk: ServedDesk
     [document] = inspect(desk, "resources/list")["resources"]
     content = inspect(desk, "resources/read", "--uri", document["uri"])["contents"]
 
-    assert {one["name"] for one in listed} == {"ask", "search", "fetch"}
+    assert {item["name"] for item in listed} == {"ask", "search", "fetch"}
     assert answer["outcome"] == "answered"
     assert SAID in answer["text"]
     assert SAID in content[0]["text"]

@@ -57,7 +57,7 @@ def test_helm_lints_and_renders_the_chart(tmp_path: Path, values: dict[str, Any]
         [helm, "template", "desk", *words], check=True, capture_output=True, text=True
     ).stdout
 
-    made = [one for one in yaml.safe_load_all(shown) if one]
-    deployments = {one["metadata"]["name"] for one in made if one["kind"] == "Deployment"}
+    made = [item for item in yaml.safe_load_all(shown) if item]
+    deployments = {item["metadata"]["name"] for item in made if item["kind"] == "Deployment"}
     assert {f"refdesk-{group.name}" for group in GROUPS} < deployments
     assert ("refdesk-slack" in deployments) is bool(values)

@@ -59,14 +59,14 @@ def list_shown_metrics() -> dict[str, set[str]]:
     meter.count_fault("lost_result")
     meter.count_tool_call("tool", "search", "timeout")
     meter.count_specialist_error("compliance", "high")
-    found = {
+    results = {
         sample.name: set(sample.labels)
         for family in meter.registry.collect()
         for sample in family.samples
         if not sample.name.endswith("_created")
     }
     depths = {metric: {"role"} for metric, _ in SHOWN.values()}
-    return {**found, **depths, "refdesk_broker_up": set(), "refdesk_accepting": set()}
+    return {**results, **depths, "refdesk_broker_up": set(), "refdesk_accepting": set()}
 
 
 def test_every_metric_of_a_worker_is_in_the_list_of_these_tests() -> None:
@@ -122,7 +122,7 @@ def test_every_metric_of_questions_and_sources_is_documented_and_on_the_dashboar
 ) -> None:
     names = {name for name in shown if re.match(r"refdesk_(question|source)", name)}
     stems = {re.sub(r"_(sum|count|bucket|created)$", "", name) for name in names}
-    listed = {one for one in stems if f"{one}_total" not in names}
+    listed = {stem for stem in stems if f"{stem}_total" not in names}
 
     for stem in listed:
         assert f"`{stem}`" in DEPLOYMENT, stem

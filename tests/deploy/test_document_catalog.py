@@ -132,7 +132,7 @@ async def test_who_may_read_a_document_is_chosen_through_its_owner(owner: Runtim
     async with open_other_process(owner) as client:
         catalog = make_catalog(owner.settings, owner.broker, None)
         name = (owner.settings.tenant, owner.settings.assistant)
-        known = [await catalog.choose_groups(*name, one, ["hr"]) for one in ("docs/leave", "x")]
+        known = [await catalog.choose_groups(*name, text, ["hr"]) for text in ("docs/leave", "x")]
         restricted = (await client.get(f"{DOCUMENTS}/docs/leave")).json()
         await catalog.choose_groups(*name, "docs/bonus", [])
         opened = (await client.get(f"{DOCUMENTS}/docs/bonus")).json()

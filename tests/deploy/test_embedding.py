@@ -74,7 +74,7 @@ async def test_the_prefixes_of_the_settings_replace_those_of_a_known_model(
     async with running_server() as server:
         named, sent = await embed_both(server, model, **({} if prefix is None else chosen))
 
-    assert sent == [[f"{one}text"] for one in received]
+    assert sent == [[f"{item}text"] for item in received]
     assert named.startswith(forms) if forms else named == ""
 
 

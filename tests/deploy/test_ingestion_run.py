@@ -76,9 +76,9 @@ async def ingest(settings: Settings, *folders: Path) -> IngestionResult:
 async def search(settings: Settings) -> tuple[str, list[str], tuple[str, ...]]:
     """Return the forms with which a search embeds, the titles that it finds, its fallbacks."""
     async with open_knowledge(settings) as knowledge:
-        found = await knowledge.searcher.search(QUESTION)
-        titles = list(dict.fromkeys(hit.place.title for hit in found.hits))
-        return knowledge.embedder.forms, titles[:1], found.fallbacks
+        results = await knowledge.searcher.search(QUESTION)
+        titles = list(dict.fromkeys(hit.place.title for hit in results.hits))
+        return knowledge.embedder.forms, titles[:1], results.fallbacks
 
 
 async def find_notes(settings: Settings) -> list[str]:
@@ -223,8 +223,8 @@ async def test_a_process_with_the_earlier_index_answers_from_it_until_it_ends(
         folders.switch(name)
         assert running.is_replaced()
         assert folders.remove_replaced() != []
-        found = await running.searcher.search(QUESTION)
-        assert [hit.place.title for hit in found.hits] == ["Fax bridge"]
+        results = await running.searcher.search(QUESTION)
+        assert [hit.place.title for hit in results.hits] == ["Fax bridge"]
 
     async with open_knowledge(second):
         assert list_folders(second) == [name]
@@ -266,7 +266,7 @@ class EmbeddingServer(ModelServer):
         return OpenAI().vectors([embed_words(text) for text in texts])
 
     def list_texts(self) -> list[str]:
-        return [text for one in self.received for text in one.body["input"]]
+        return [text for item in self.received for text in item.body["input"]]
 
 
 def embed_words(text: str) -> list[float]:

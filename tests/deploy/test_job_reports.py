@@ -30,7 +30,7 @@ async def test_failures_and_notices_are_listed_until_their_process_ends(tmp_path
         left = await stored.list_reports()
         await client.aclose()
 
-    assert [(one.name, one.error, one.notice) for one in listed] == [
+    assert [(item.name, item.error, item.notice) for item in listed] == [
         ("mail_replies", "", "2 e-mails could not be read."),
         ("source_refresh", "ValueError: an odd source", ""),
     ]

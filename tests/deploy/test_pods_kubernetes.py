@@ -38,7 +38,7 @@ def read_manifests() -> Iterator[tuple[str, Manifest]]:
 
 ALL = list(read_manifests())
 DEPLOYMENTS = [manifest for _, manifest in ALL if manifest["kind"] == "Deployment"]
-CONTAINERS = [one["spec"]["template"]["spec"]["containers"][0] for one in DEPLOYMENTS]
+CONTAINERS = [item["spec"]["template"]["spec"]["containers"][0] for item in DEPLOYMENTS]
 
 
 def of_kind(kind: str) -> list[Manifest]:
@@ -163,18 +163,18 @@ def test_each_deployment_has_a_disruption_budget() -> None:
 
 
 def test_pods_get_settings_that_exist_and_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    [config_map] = [one for one in of_kind("ConfigMap") if one["metadata"]["name"] == "refdesk"]
-    secrets = [one for one in of_kind("Secret") if one["metadata"]["name"] != "refdesk-redis"]
+    [config_map] = [item for item in of_kind("ConfigMap") if item["metadata"]["name"] == "refdesk"]
+    secrets = [item for item in of_kind("Secret") if item["metadata"]["name"] != "refdesk-redis"]
     given = {**config_map["data"]}
     for secret in secrets:
         given.update(secret["stringData"])
-    named = {one["name"] for container in CONTAINERS for one in container.get("env", ())}
+    named = {item["name"] for container in CONTAINERS for item in container.get("env", ())}
 
     assert {name.lower() for name in {*given, *named}} <= set(Settings.model_fields)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     assert load_settings(_env_file=None).shards == 1
-    known = {one["metadata"]["name"] for one in of_kind("Secret")}
+    known = {item["metadata"]["name"] for item in of_kind("Secret")}
     asked = {
         source["secretRef"]["name"]
         for container in CONTAINERS
@@ -185,9 +185,9 @@ def test_pods_get_settings_that_exist_and_hold(monkeypatch: pytest.MonkeyPatch) 
 
 
 SECRETS = {
-    one["metadata"]["name"]: set(one["stringData"])
-    for one in of_kind("Secret")
-    if one["metadata"]["name"] != "refdesk-redis"
+    item["metadata"]["name"]: set(item["stringData"])
+    for item in of_kind("Secret")
+    if item["metadata"]["name"] != "refdesk-redis"
 }
 
 
@@ -266,7 +266,9 @@ def find_egress(component: str) -> set[int]:
 
 
 def test_pods_reach_what_they_need_and_nothing_else() -> None:
-    [deny] = [one for one in of_kind("NetworkPolicy") if one["metadata"]["name"] == "refdesk-deny"]
+    [deny] = [
+        item for item in of_kind("NetworkPolicy") if item["metadata"]["name"] == "refdesk-deny"
+    ]
 
     assert deny["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     assert {name: find_egress(name) for name in (*(group.name for group in GROUPS), "gateway")} == {
@@ -294,7 +296,7 @@ def test_pods_never_reach_the_metadata_of_the_cloud_nor_private_addresses() -> N
         ip = ip_address(address)
         for cidr, excepted in blocks:
             if ip in ip_network(cidr):
-                assert any(ip in ip_network(one) for one in excepted), address
+                assert any(ip in ip_network(item) for item in excepted), address
 
 
 def test_alarms_watch_the_memory_of_redis() -> None:

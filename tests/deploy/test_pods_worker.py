@@ -57,8 +57,8 @@ class Pod:
         """Wait until a value is shown that is at least so large."""
 
         async def large() -> float | None:
-            found = await self.metric(name, **labels)
-            return found if found is not None and found >= value else None
+            result = await self.metric(name, **labels)
+            return result if result is not None and result >= value else None
 
         reached: float = await wait_until(large)
         return reached

@@ -97,11 +97,11 @@ async def test_a_question_is_answered_by_users_who_may_do_no_harm(
         vague = await asking.ask(Message("How do I set it up?", "d", "m2"))
         question = asking.question(Message(CLEAR, "c", "m1"))
         await operating.broker.admin.read_status(ROLES)
-        found = await operating.broker.admin.find_questions("m1")
+        questions = await operating.broker.admin.find_questions("m1")
         journal = await operating.broker.replies.read_journal(question)
 
     assert (answer["outcome"], vague["outcome"]) == ("answered", "clarification")
-    assert (found, journal[-1].kind) == ([question], "finished")
+    assert (questions, journal[-1].kind) == ([question], "finished")
     assert await guarded.refusals() == []
 
 
@@ -294,8 +294,8 @@ async def try_dry(guarded: GuardedRedis, user: RedisUser, words: str) -> str:
 async def test_each_part_reaches_the_keys_that_it_needs_and_no_others(
     guarded: GuardedRedis,
 ) -> None:
-    allowed = [await try_dry(guarded, *one) for one in ALLOWED]
-    refused = [await try_dry(guarded, *one) for one in REFUSED]
+    allowed = [await try_dry(guarded, *item) for item in ALLOWED]
+    refused = [await try_dry(guarded, *item) for item in REFUSED]
 
     assert [case for case, said in zip(ALLOWED, allowed, strict=True) if said != "OK"] == []
     assert [case for case, said in zip(REFUSED, refused, strict=True) if said == "OK"] == []

@@ -63,13 +63,13 @@ async def test_a_report_is_read_from_the_reply_or_from_where_it_is_stored() -> N
         opened.append(source)
         return None
 
-    found = [
+    results = [
         await reports.read(QUESTION, reported)
         for reported in (own, {"reference": "kept"}, {"reference": "gone"}, {})
     ]
     rendered = await reports.render(QUESTION, own, ReportForm.MARKDOWN, opens)
 
-    assert [report and report.title for report in found] == [
+    assert [report and report.title for report in results] == [
         "Contract against Law",
         "Stored",
         None,

@@ -48,8 +48,8 @@ async def open_reranker(chosen: Settings) -> AsyncIterator[ServerReranker]:
 
 
 def reply_with(*numbers: float) -> Response:
-    found = [{"index": at, "score": number} for at, number in enumerate(numbers)]
-    return Response(body=json.dumps(found).encode())
+    results = [{"index": at, "score": number} for at, number in enumerate(numbers)]
+    return Response(body=json.dumps(results).encode())
 
 
 @pytest.mark.parametrize(
@@ -76,32 +76,32 @@ async def test_a_search_takes_the_order_of_the_server_or_its_own_in_time(
             index, WordEmbedder(), threshold=chosen.search_confidence_threshold, reranker=reranker
         )
         with record_calls() as calls:
-            found = await searcher.search(asked)
+            results = await searcher.search(asked)
     await index.close()
 
     own = [hit.document_id for hit in usual.hits]
     expected = own if first is not None else own[::-1]
-    assert [hit.document_id for hit in found.hits] == expected
+    assert [hit.document_id for hit in results.hits] == expected
     assert [(call.task, call.error is None) for call in calls] == [("rerank", not fallbacks)]
-    stats: Fields = {"search_stats": {"fallbacks": [*found.fallbacks]}}
-    assert [one for one in fallbacks_of(stats) if "rerank" in one] == fallbacks
+    stats: Fields = {"search_stats": {"fallbacks": [*results.fallbacks]}}
+    assert [item for item in fallbacks_of(stats) if "rerank" in item] == fallbacks
 
 
 async def test_a_redelivered_envelope_pays_its_reranker_once(server: ModelServer) -> None:
     chosen, redis = make_settings(server), FakeAsyncRedis(protocol=2)
     server.will_send(reply_with(0.25, 0.5))
 
-    found = []
+    results = []
     run = start_run(MESSAGE, stage="search", attempt=0)
     for _ in range(2):
         async with open_reranker(chosen) as reranker:
             share_vectors(reranker, redis, chosen.shards)
-            found.append(list(await reranker.score("question", TEXTS, run)))
+            results.append(list(await reranker.score("question", TEXTS, run)))
     async with open_reranker(chosen) as reranker:
         with pytest.raises(RerankingFailed):
             await reranker.score("another question", TEXTS, run)
 
-    assert found == [[0.25, 0.5]] * 2
+    assert results == [[0.25, 0.5]] * 2
     assert len(server.received) == 2
 
 

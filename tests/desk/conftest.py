@@ -153,12 +153,12 @@ async def open_reviews(
                 **changes,
             },
         )
-        found = Knowledge(
+        result = Knowledge(
             index,
             embedder,
             LevelSearcher(index, embedder),
         )
-        return run_app(settings, endpoint, found, model)
+        return run_app(settings, endpoint, result, model)
 
     yield open_harness
     await index.close()

@@ -59,6 +59,6 @@ async def test_acts_work_where_the_client_keeps_the_conversation(
     assert ERROR in json.dumps(first["refdesk"]["suggested_actions"])
     short = await say("shorter, please")
 
-    assert [one["refdesk"]["question"] for one in (first, short)] == [WEBHOOK, WEBHOOK]
+    assert [item["refdesk"]["question"] for item in (first, short)] == [WEBHOOK, WEBHOOK]
     thanks = await say("Thanks!")
     assert thanks["refdesk"]["outcome"] == "answered"

@@ -45,7 +45,8 @@ def make_judgement(
         for number in range(1, 9)
     ]
     doubted = [
-        {"passage": 0, "quote": one, "reason": "no source", "supported": False} for one in rejected
+        {"passage": 0, "quote": item, "reason": "no source", "supported": False}
+        for item in rejected
     ]
     said: dict[str, Any] = {
         "claims_read": 2,

@@ -234,7 +234,7 @@ async def choose(knowledge: Knowledge, pause: Pause, text: str) -> SearchWrites:
     replied = await EssenceAgent(model=None).work(EssenceReads(text=text, open_pause=pause))
     assert isinstance(replied, Wrote)
     essence = replied.writes
-    found = await SearchAgent(searcher=knowledge.searcher).work(
+    result = await SearchAgent(searcher=knowledge.searcher).work(
         SearchReads(
             canonical_question=essence.canonical_question,
             chosen_place=essence.chosen_place,
@@ -245,8 +245,8 @@ async def choose(knowledge: Knowledge, pause: Pause, text: str) -> SearchWrites:
             language="en",
         )
     )
-    assert isinstance(found, Wrote)
-    return found.writes
+    assert isinstance(result, Wrote)
+    return result.writes
 
 
 @pytest.mark.parametrize("question", VAGUE_QUESTIONS)

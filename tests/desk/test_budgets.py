@@ -83,9 +83,9 @@ async def test_of_two_hundred_calls_at_once_on_a_limit_of_five_exactly_five_are_
                 return error
         return None
 
-    found = await asyncio.gather(*map(ask_one, range(200)))
+    gathered = await asyncio.gather(*map(ask_one, range(200)))
 
-    assert found.count(None) == 5
+    assert gathered.count(None) == 5
     assert len(server.received) == 5
     assert (await budgets.read(ASKED))["model_calls"] == 5
 
@@ -221,10 +221,10 @@ async def test_a_tool_call_is_reserved_once_and_the_sixth_of_five_is_not_made(cl
         return await ToolCallBudget(budgets, 5, run).reserve(call)
 
     first = [await reserve("t1") for _ in range(3)]
-    found = await asyncio.gather(*(reserve(f"t{number}") for number in range(2, 40)))
+    gathered = await asyncio.gather(*(reserve(f"t{number}") for number in range(2, 40)))
 
     assert first == [True, True, True]
-    assert found.count(True) == 4
+    assert gathered.count(True) == 4
 
 
 def test_without_a_limit_nothing_asks_redis(client: Any) -> None:

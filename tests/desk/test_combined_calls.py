@@ -96,7 +96,7 @@ async def test_a_plain_question_is_answered_in_three_calls(
 
     assert reply["outcome"] == "answered"
     assert tasks(server) == ["understand", "respond", "judge"]
-    assert {one["decided_by"] for one in (translation, essence, guarded)} == {"combined_call"}
+    assert {item["decided_by"] for item in (translation, essence, guarded)} == {"combined_call"}
     assert guarded["within_scope"] is True
     if question == ENGLISH:
         assert '"1. Routing > Configure SMS routing rules"' in read_prompt(server, 0)

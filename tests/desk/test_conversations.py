@@ -42,7 +42,7 @@ def find_differences(
 ) -> list[str]:
     """Return what a reply is other than expected, each with what was found."""
     page = reply["sources"][0]["path"] if reply["sources"] else None
-    found = {
+    results = {
         "outcome": reply["outcome"],
         "reason": reply.get("clarification_reason"),
         "question": reply["question"],
@@ -53,7 +53,7 @@ def find_differences(
     }
     wrong = [
         f"{name}: expected {expected[name]!r}, found {value!r}"
-        for name, value in found.items()
+        for name, value in results.items()
         if name in expected and expected[name] != value
     ]
     text = reply["text"]
@@ -344,7 +344,7 @@ class NoisyEmbedder:
         noise -= (noise * vectors).sum(axis=1, keepdims=True) * vectors
         noise /= np.linalg.norm(noise, axis=1, keepdims=True)
         moved = self.COSINE * vectors + math.sqrt(1 - self.COSINE**2) * noise
-        return [[float(one) for one in vector] for vector in moved]
+        return [[float(item) for item in vector] for vector in moved]
 
 
 async def test_a_vague_question_is_asked_back_and_a_clear_one_answered_with_slightly_other_vectors(
@@ -359,5 +359,5 @@ async def test_a_vague_question_is_asked_back_and_a_clear_one_answered_with_slig
         vague = [await harness.driver().say(VAGUE + "?" * at) for at in range(8)]
         clear = [await harness.driver().say(CLEAR + "?" * at) for at in range(8)]
 
-    assert [one["outcome"] for one in vague] == ["clarification"] * 8
-    assert [one["outcome"] for one in clear] == ["answered"] * 8
+    assert [item["outcome"] for item in vague] == ["clarification"] * 8
+    assert [item["outcome"] for item in clear] == ["answered"] * 8

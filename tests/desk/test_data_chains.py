@@ -52,8 +52,8 @@ async def test_the_search_and_context_chain_holds(
 
     assert CANONICAL in writes["augmentation"]["augmented_prompt"]
     assert RUSSIAN in writes["augmentation"]["augmented_prompt"]
-    found = {result["chunk_id"] for result in writes["search"]["search_results"]}
-    assert {reference["chunk_id"] for reference in references} <= found
+    chunk_ids = {result["chunk_id"] for result in writes["search"]["search_results"]}
+    assert {reference["chunk_id"] for reference in references} <= chunk_ids
     spans = [context[slice(*reference["span"])] for reference in references]
     assert [source.text for source in answered.sources] == spans
     assert (answered.question, answered.language) == (CANONICAL, "ru")

@@ -173,7 +173,8 @@ async def test_three_rounds_below_the_threshold_end_with_the_best_answer(
 ) -> None:
     """Scenario T-16."""
     rounds = [
-        call("regulation_search", query=one) for one in ("boat licence", "licence", "ship licence")
+        call("regulation_search", query=text)
+        for text in ("boat licence", "licence", "ship licence")
     ]
     written = [cite_first("licence", f"{word} draft.", "boats") for word in ("A", "My", "Our")]
     model = PartlyScriptedModel(
@@ -187,8 +188,8 @@ async def test_three_rounds_below_the_threshold_end_with_the_best_answer(
 
     reply = await ask(open_regulation, "What is the fee for a boat licence in Yonder?", model)
 
-    planned = [one for one in reply["plan_rounds"] if one["tools"]]
-    assert [one["strategy"] for one in planned] == [None, "REFINE_QUERY", "REFINE_QUERY"]
+    planned = [item for item in reply["plan_rounds"] if item["tools"]]
+    assert [item["strategy"] for item in planned] == [None, "REFINE_QUERY", "REFINE_QUERY"]
     assert "My draft. [1]" in reply["text"]
     model.script.assert_complete()
 

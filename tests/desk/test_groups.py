@@ -51,7 +51,7 @@ async def ask(driver: ConversationDriver, text: str, *groups: str) -> dict[str, 
 def remove_volatile(value: object) -> object:
     if isinstance(value, dict):
         return {name: remove_volatile(one) for name, one in value.items() if name not in VOLATILE}
-    return [remove_volatile(one) for one in value] if isinstance(value, list) else value
+    return [remove_volatile(item) for item in value] if isinstance(value, list) else value
 
 
 async def record(app: AppHarness, questions: Sequence[str], *groups: str) -> list[str]:
@@ -165,7 +165,7 @@ async def walk_all(
         for walk in WALKS:
             start = tuple(
                 f"{ids.get(name, name)}#{ordinal}"
-                for name, _, ordinal in (one.partition("#") for one in walk.start)
+                for name, _, ordinal in (item.partition("#") for item in walk.start)
             )
             passages = await walker.walk(replace(walk, start=start, groups=groups))
             found.append("\n".join(repr(passage) for passage in passages))
@@ -184,11 +184,11 @@ async def test_hidden_documents_change_no_byte_of_what_graph_search_returns(
     alone = await walk_all(tmp_path / "b", CONNECTED_PAGES, embedder, *groups)
     for_board = await walk_all(tmp_path / "c", every, embedder, "board")
 
-    assert any(LINKED in one for one in alone)
+    assert any(LINKED in item for item in alone)
     for walk, one, other in zip(WALKS, with_hidden, alone, strict=True):
         assert one == other, walk
         assert WORD not in one
-    assert any(WORD in one for one in for_board)
+    assert any(WORD in item for item in for_board)
 
 
 VENDOR = OpenAI()

@@ -63,7 +63,7 @@ async def check_review(driver: ConversationDriver, reply: Fields) -> None:
     assert counts["compliant"] + counts["violations"] + counts["gaps"] == ARTICLES
     assert counts["undecided"] == []
     extracted = await driver.read_writes(reply, "requirement_extractor")
-    [checklist] = [one["checklist"] for one in extracted if one.get("checklist")]
+    [checklist] = [item["checklist"] for item in extracted if item.get("checklist")]
     assert checklist["units_unread"] == []
     assert checklist["requirements"] == ARTICLES
     read = list_parts(extracted)

@@ -51,11 +51,11 @@ def write_shape(shape: Shape) -> Any:
     """Return an answer of this shape, which cites the source of the question."""
 
     def answer(inputs: Any) -> Any:
-        found = cite_first("up to 8 times")(inputs)
+        result = cite_first("up to 8 times")(inputs)
         [number] = [source.number for source in inputs.sources if "up to 8 times" in source.text][
             :1
         ]
-        return found.model_copy(update={"answer": shape.text.replace("[1]", f"[{number}]")})
+        return result.model_copy(update={"answer": shape.text.replace("[1]", f"[{number}]")})
 
     return answer
 

@@ -125,9 +125,9 @@ async def test_results_are_found_by_the_next_delivery() -> None:
     await receipts.mark_unknown(doubted)
 
     next_one = open_new(client)
-    found = await next_one.claim(KEY), await next_one.claim(doubted)
+    result = await next_one.claim(KEY), await next_one.claim(doubted)
 
-    assert found == (("done", b"paid"), ("unknown", b""))
+    assert result == (("done", b"paid"), ("unknown", b""))
 
 
 async def test_outside_a_question_nothing_can_be_claimed() -> None:

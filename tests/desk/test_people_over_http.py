@@ -58,11 +58,17 @@ async def test_a_choice_holds_in_every_conversation_of_the_person_and_in_no_othe
 
     assert said.startswith("So antworte ich ab jetzt")
     asked = [json.dumps(received.body) for received in server.received]
-    assert ["The user wants it short" in one for one in asked] == [False, False, True, False, False]
-    known = [
-        (await desk.http.get(PERSON, params={"user_id": one})).json() for one in ("ada", "bob")
+    assert ["The user wants it short" in item for item in asked] == [
+        False,
+        False,
+        True,
+        False,
+        False,
     ]
-    assert [one["preferences"] for one in known] == [
+    known = [
+        (await desk.http.get(PERSON, params={"user_id": text})).json() for text in ("ada", "bob")
+    ]
+    assert [item["preferences"] for item in known] == [
         {"language": "de", "style": "shorter"},
         {"language": None, "style": None},
     ]
@@ -85,7 +91,7 @@ async def test_statistics_of_a_person_count_all_their_conversations(
 
     counts = (mine["questions"], mine["conversations"], mine["answered"], mine["languages"])
     assert counts == (2, 2, 2, 1)
-    assert {one["person"]: one["questions"] for one in all_of_them["people"]} == {
+    assert {person["person"]: person["questions"] for person in all_of_them["people"]} == {
         await digest(desk, "ada"): 2,
         await digest(desk, "bob"): 1,
     }

@@ -52,7 +52,7 @@ async def test_a_planted_fault_is_journaled_and_named_in_the_reply(
 
             entries = [entry.fields.get("faults") for entry in await driver.journal(reply)]
             lists = [faults for faults in entries if isinstance(faults, list)]
-            journaled = [one["kind"] for each in lists for one in each if isinstance(one, dict)]
+            journaled = [item["kind"] for each in lists for item in each if isinstance(item, dict)]
             assert planted.count == 1, role
             assert kind.value in {fault["kind"] for fault in reply["faults"]}
             assert kind.value in journaled

@@ -104,7 +104,7 @@ def replay(task: Any, recorded: Mapping[str, list[Any]]) -> Any:
     def answer(given: Any) -> Any:
         is_talk = isinstance(given, ToolConversation)
         inputs = given.prompt if is_talk else given
-        outputs = [task.output.model_validate(one) for one in recorded[task.name]]
+        outputs = [task.output.model_validate(item) for item in recorded[task.name]]
         output: Any = choose(outputs, inputs) if task is COMPLIANCE else outputs[0]
         if task is REQUIREMENT_EXTRACTOR:
             output = rename(output, inputs)
@@ -291,7 +291,7 @@ def test_the_answer_has_what_is_fulfilled_and_what_contradicts_within_the_docume
 ) -> None:
     text = str(german.fields["text"])
 
-    [line] = [one for one in text.splitlines() if "Article 12 Recordings" in one]
+    [line] = [line for line in text.splitlines() if "Article 12 Recordings" in line]
     assert "12 Vertraulichkeit des Dokuments sagt" in line
     assert list_cited(german, line) >= {"law.md", "vertrag.md"}
     assert "5 Steckengeblieben" in text
@@ -302,7 +302,7 @@ def test_a_gap_cites_the_article_the_passages_that_were_judged_and_the_verdict(
 ) -> None:
     text = str(german.fields["text"])
 
-    lines = [one for one in text.splitlines() if "ist nicht erfüllt" in one]
+    lines = [line for line in text.splitlines() if "ist nicht erfüllt" in line]
 
     assert len(lines) == len(
         [requirement for requirement in german.report.requirements if requirement.status == "GAP"]

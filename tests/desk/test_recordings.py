@@ -57,7 +57,7 @@ async def replay(
     wanted = [CONVERSATIONS[identifier] for identifier in ids]
     async with open_documents(data, embedder) as knowledge:
         played = play(wanted, data, knowledge, vendor=vendor, shows_drafts=shows_drafts)
-        turns = [one async for one in played]
+        turns = [item async for item in played]
     return {(turn.conversation.id, turn.number): turn for turn in turns}
 
 
@@ -77,12 +77,12 @@ def test_a_person_sees_what_a_played_model_wrote_for_the_question(
 def test_each_vendors_form_shows_the_same_answer(
     data: Path, embedder: Embedder, replayed: Replayed, vendor: str, shows_drafts: bool
 ) -> None:
-    found = asyncio.run(
+    result = asyncio.run(
         replay(data, embedder, EVERYWHERE, vendor=vendor, shows_drafts=shows_drafts)
     )
 
-    assert len(found) == len(EVERYWHERE)
-    for key, played in found.items():
+    assert len(result) == len(EVERYWHERE)
+    for key, played in result.items():
         assert played.reply["text"] == replayed[key].reply["text"]
         streamed = {prompt.stage for prompt in played.prompts if prompt.is_streamed}
         assert ("respond" in streamed) is shows_drafts

@@ -157,14 +157,14 @@ async def test_a_question_in_czech_gets_its_findings_in_czech(ask: Ask) -> None:
     pages = {"law.md": CZECH_LAW, "smlouva.md": CZECH_CONTRACT}
     asked = "Porušuje smlouva Halvorsen zákon?"
 
-    found = await ask(pages, asked)
+    reply = await ask(pages, asked)
     judged = await ask(pages, asked, model=ReviewingModel())
 
-    assert (found["outcome"], found["language"]) == ("answered", "cs")
-    assert found["text"].startswith("Není použit žádný model")
+    assert (reply["outcome"], reply["language"]) == ("answered", "cs")
+    assert reply["text"].startswith("Není použit žádný model")
     assert "Poznámka: otázka nejmenuje zákon ani pravidlo" in judged["text"]
     # What the review counts is never shown as the words of the law.
-    [counts] = [one for one in judged["sources"] if one["chunk_id"].startswith("tool:")]
+    [counts] = [source for source in judged["sources"] if source["chunk_id"].startswith("tool:")]
     assert counts["title"] == "Smlouva Halvorsen: kontrola podle Zákon o ochraně registrů"
     assert judged["verdicts"]["violations"] == 1
     assert "Článek 2 Prodej je porušen: zákon říká" in judged["text"]
@@ -196,8 +196,8 @@ async def test_a_czech_check_of_operating_documents_against_a_decree_is_a_czech_
 
     assert (reply["outcome"], reply["way"], reply["language"]) == ("answered", "specialists", "cs")
     assert reply["agent_sequence"] == ["extractor", "requirement_extractor", "compliance"]
-    assert [one["title"] for one in reply["documents"]] == ["Provozní dokumentace"]
-    assert [one["title"] for one in reply["against"]] == ["Vyhláška 359/2016 Sb."]
+    assert [document["title"] for document in reply["documents"]] == ["Provozní dokumentace"]
+    assert [item["title"] for item in reply["against"]] == ["Vyhláška 359/2016 Sb."]
     counts = reply["verdicts"]
     assert (counts["compliant"], counts["violations"], counts["gaps"]) == (1, 1, 1)
     assert "§ 2 Prodej údajů je porušen: zákon říká" in reply["text"]
@@ -246,7 +246,9 @@ async def test_a_document_that_nobody_has_is_named_and_others_are_offered(
 
     assert (reply["outcome"], reply["way"]) == ("clarification", "specialists")
     assert all(name in reply["text"] for name in named)
-    options = [one["value"] for one in reply["suggested_actions"] if one["kind"] == "option"]
+    options = [
+        action["value"] for action in reply["suggested_actions"] if action["kind"] == "option"
+    ]
     assert set(options) == offered
     assert ("no document" in reply["text"]) == bool(named)
 
@@ -262,10 +264,10 @@ async def test_a_vague_question_about_compliance_is_asked_back_and_goes_on_with_
 
     assert (asked["outcome"], asked["triage"]["vagueness"]) == ("clarification", 0.7)
     assert "Which document do you mean?" in asked["text"]
-    assert set(titles) <= {one["value"] for one in asked["suggested_actions"]}
+    assert set(titles) <= {action["value"] for action in asked["suggested_actions"]}
     assert reply["outcome"] == "answered"
-    assert [one["title"] for one in reply["documents"]] == [titles[1]]
-    assert [one["title"] for one in reply["against"]] == [titles[0]]
+    assert [document["title"] for document in reply["documents"]] == [titles[1]]
+    assert [item["title"] for item in reply["against"]] == [titles[0]]
 
 
 async def test_the_chosen_document_is_reviewed(ask: Ask) -> None:
@@ -278,7 +280,7 @@ async def test_the_chosen_document_is_reviewed(ask: Ask) -> None:
     )
 
     assert reply["outcome"] == "answered"
-    assert [one["title"] for one in reply["documents"]] == ["Contract of Nygaard"]
+    assert [document["title"] for document in reply["documents"]] == ["Contract of Nygaard"]
 
 
 async def test_an_empty_document_is_no_document(ask: Ask) -> None:
@@ -288,6 +290,6 @@ async def test_an_empty_document_is_no_document(ask: Ask) -> None:
         pages, "Does the Nygaard contract comply with the Register Data Protection Act?"
     )
 
-    assert [one["title"] for one in reply["documents"]] == ["Contract of Nygaard"]
+    assert [document["title"] for document in reply["documents"]] == ["Contract of Nygaard"]
     assert "verdicts" not in reply
     assert "expected a document with text to review, found an empty one" in reply["text"]

@@ -142,18 +142,18 @@ async def test_a_contract_is_reviewed_and_the_links_of_its_report_open_at_the_pl
     async with open_app(ReviewingModel()) as app:
         client = await app.client()
 
-        found = await review(client, FAULTY)
-        base = f"{REVIEWS}/{found['id']}/report"
+        result = await review(client, FAULTY)
+        base = f"{REVIEWS}/{result['id']}/report"
         markdown = await client.get(base)
         page = await client.get(base, params={"format": "html"})
         files = {
             form: (await client.get(base, params={"format": form})).content
             for form in ("pdf", "docx", "json")
         }
-        listed = (await client.get(f"{REVIEWS}/{found['id']}/checklist")).json()
+        listed = (await client.get(f"{REVIEWS}/{result['id']}/checklist")).json()
 
         assert listed["target_law"] == TITLE
-        assert [one["id"] for one in listed["checklist"]] == [f"REQ-{n:03}" for n in range(1, 9)]
+        assert [item["id"] for item in listed["checklist"]] == [f"REQ-{n:03}" for n in range(1, 9)]
         assert listed["checklist"][1] == {
             "id": "REQ-002",
             "requirement": "The processor shall notify the keeper of a breach of register data "
@@ -162,15 +162,15 @@ async def test_a_contract_is_reviewed_and_the_links_of_its_report_open_at_the_pl
             "severity": "mandatory",
             "applicability": "The processor",
         }
-        assert found["answer"]["checklist"]["requirements"] == len(listed["checklist"])
-        assert found["answer"]["outcome"] == "answered"
-        assert found["counts"] == {
+        assert result["answer"]["checklist"]["requirements"] == len(listed["checklist"])
+        assert result["answer"]["outcome"] == "answered"
+        assert result["counts"] == {
             "requirements": 8, "compliant": 3, "violations": 3, "gaps": 2, "undecided": 0,
             "confidence": 0.9,
         }  # fmt: skip
-        answer = found["answer"]
-        assert [one["title"] for one in answer["against"]] == [TITLE]
-        assert [one["language"] for one in answer["documents"]] == ["en"]
+        answer = result["answer"]
+        assert [item["title"] for item in answer["against"]] == [TITLE]
+        assert [document["language"] for document in answer["documents"]] == ["en"]
         assert answer["review_report"]["violations"] == 3
         assert {"reference", "report"}.isdisjoint(answer["review_report"])
         assert markdown.headers["content-type"].startswith("text/markdown")
@@ -178,7 +178,7 @@ async def test_a_contract_is_reviewed_and_the_links_of_its_report_open_at_the_pl
         assert files["pdf"].startswith(b"%PDF")
         assert files["docx"].startswith(b"PK")
         report = json.loads(files["json"])
-        assert [one["status"] for one in report["requirements"]] == [
+        assert [requirement["status"] for requirement in report["requirements"]] == [
             "COMPLIANT", "VIOLATION", "VIOLATION", "VIOLATION", "COMPLIANT", "COMPLIANT", "GAP",
             "GAP",
         ]  # fmt: skip
@@ -199,23 +199,23 @@ async def test_a_review_over_http_has_its_violations_gaps_risks_and_classes(
     async with open_app(ReviewingModel()) as app:
         client = await app.client()
 
-        found = await review(client, FAULTY)
+        report = await review(client, FAULTY)
 
-    [sale] = [one for one in found["violations"] if "sell" in one["requirement"]]
-    assert len(found["violations"]) == 3
+    [sale] = [violation for violation in report["violations"] if "sell" in violation["requirement"]]
+    assert len(report["violations"]) == 3
     assert sale["law"]["words"] == "The processor shall not sell register data to third parties."
     assert sale["evidence"][0]["words"] == "The processor may sell register data to third parties."
     assert sale["recommendation"] == 'Write "as the law says" there.'
     assert (sale["risk"]["category"], sale["risk"]["score"]) == ("Legal", 12)
-    assert [one["law"]["heading"] for one in found["gaps"]] == [
+    assert [gap["law"]["heading"] for gap in report["gaps"]] == [
         "Article 8 Training", "Article 9 Records"
     ]  # fmt: skip
-    classes = [one["classes"]["document_type"] for one in found["classification"]]
+    classes = [item["classes"]["document_type"] for item in report["classification"]]
     assert classes == ["contract", "law"]
-    assert "current_agent" not in found, "it has ended"
-    assert found["sections"]["gaps"]["state"] == "nothing"
-    assert found["further_gaps"] == []
-    assert found["counts"]["confidence"] == 0.9
+    assert "current_agent" not in report, "it has ended"
+    assert report["sections"]["gaps"]["state"] == "nothing"
+    assert report["further_gaps"] == []
+    assert report["counts"]["confidence"] == 0.9
 
 
 async def test_a_review_of_a_file_takes_specialists_and_says_which_parts_were_not_asked_for(
@@ -224,15 +224,15 @@ async def test_a_review_of_a_file_takes_specialists_and_says_which_parts_were_no
     async with open_app(ReviewingModel()) as app:
         client = await app.client()
 
-        found = await review(client, FAULTY, specialists="compliance,report_generator")
+        report = await review(client, FAULTY, specialists="compliance,report_generator")
         options = {**UPLOAD, "params": {**UPLOAD["params"], "specialists": "compliance,lawyer"}}
         refused = await client.post(REVIEWS, content=FAULTY, **options)
 
-    assert found["answer"]["agent_sequence"] == [
+    assert report["answer"]["agent_sequence"] == [
         "extractor", "requirement_extractor", "compliance", "report_generator"
     ]  # fmt: skip
-    assert found["sections"]["risks"]["state"] == "not_requested"
-    assert "further_gaps" not in found, "nobody looked for them"
+    assert report["sections"]["risks"]["state"] == "not_requested"
+    assert "further_gaps" not in report, "nobody looked for them"
     assert refused.status_code == 422 or refused.status_code == 400, refused.text
     assert "specialists" in refused.text
 
@@ -248,9 +248,13 @@ async def test_specialists_in_the_address_hold_for_a_review_that_names_its_docum
         started = await client.post(REVIEWS, json=body, params={"specialists": "compliance"})
         path = f"{REVIEWS}/{started.json()['id']}"
         await events(client, "GET", f"{path}/events")
-        found = (await client.get(path)).json()
+        result = (await client.get(path)).json()
 
-    assert found["answer"]["agent_sequence"] == ["extractor", "requirement_extractor", "compliance"]
+    assert result["answer"]["agent_sequence"] == [
+        "extractor",
+        "requirement_extractor",
+        "compliance",
+    ]
 
 
 async def test_an_attached_file_never_takes_the_place_of_the_law(open_app: OpenReviewApp) -> None:
@@ -293,7 +297,7 @@ async def test_the_report_of_a_review_in_a_conversation_is_linked_in_its_answer(
         }
 
         answer = (await client.post(f"{talk}/messages", json=asked)).json()
-        [page] = [one for one in answer["suggested_actions"] if one["kind"] == "source"]
+        [page] = [action for action in answer["suggested_actions"] if action["kind"] == "source"]
         shown = await browser.get(page["link"])
         report = await client.get(f"{REVIEWS}/c-1~m-1/report")
         links = [node.attributes["href"] or "" for node in LexborHTMLParser(shown.text).css("a")]
@@ -303,7 +307,9 @@ async def test_the_report_of_a_review_in_a_conversation_is_linked_in_its_answer(
 
     assert answer["outcome"] == "answered", answer
     assert page["label"] == answer["review_report"]["title"]
-    [review_itself] = [one for one in answer["sources"] if one["chunk_id"].startswith("tool:")]
+    [review_itself] = [
+        source for source in answer["sources"] if source["chunk_id"].startswith("tool:")
+    ]
     assert review_itself.get("link") is None, "the result of a tool has no page"
     assert shown.status_code == 200
     assert "frame-ancestors 'none'" in shown.headers["content-security-policy"]
@@ -323,15 +329,15 @@ async def test_a_document_changes_no_byte_of_another_conversation(
     )
 
     async def record(client: httpx.AsyncClient, conversation_id: str) -> list[str]:
-        found = []
+        results = []
         for number, text in enumerate(questions):
             for way in ("search", "specialists"):
                 sent = {"text": text, "way": way, "message_id": f"m{number}-{way}"}
                 path = f"/v1/conversations/{conversation_id}/messages"
                 reply = await client.post(path, json=sent)
                 shown = json.dumps(remove_links(remove_volatile(reply.json())))
-                found.append(shown.replace(conversation_id, "c"))
-        return found
+                results.append(shown.replace(conversation_id, "c"))
+        return results
 
     async with open_app() as app:
         client = await app.client()
@@ -352,7 +358,7 @@ def remove_links(value: object) -> object:
             for name, one in value.items()
             if name not in {"link", "duration_ms", "error_id"}
         }
-    return [remove_links(one) for one in value] if isinstance(value, list) else value
+    return [remove_links(item) for item in value] if isinstance(value, list) else value
 
 
 async def test_a_document_of_a_conversation_is_reviewed_as_a_job_and_forgotten_with_it(

@@ -51,8 +51,8 @@ async def open_client(runtime: Runtime, *groups: str) -> AsyncIterator[httpx.Asy
 
 async def list_texts(runtime: Runtime, *groups: str) -> list[str]:
     async with open_client(runtime, *groups) as client:
-        found = (await client.post("/v1/search", json=BONUS)).json()
-    return [passage["text"] for passage in found["passages"]]
+        body = (await client.post("/v1/search", json=BONUS)).json()
+    return [passage["text"] for passage in body["passages"]]
 
 
 async def test_a_search_returns_passages_with_places_and_links(owner: Runtime) -> None:
@@ -60,12 +60,12 @@ async def test_a_search_returns_passages_with_places_and_links(owner: Runtime) -
         answer = await client.post("/v1/search", json={"query": "days of leave", "limit": 2})
 
     assert answer.status_code == 200, answer.text
-    found = answer.json()
-    best = found["passages"][0]
+    body = answer.json()
+    best = body["passages"][0]
     assert (best["document_id"], best["link"]) == ("docs/leave", f"{SITE}/leave#annual-leave")
     assert "thirty days of leave" in best["text"]
-    assert 1 <= len(found["passages"]) <= min(2, found["total"])
-    assert found["quality"] in ("excellent", "good", "poor")
+    assert 1 <= len(body["passages"]) <= min(2, body["total"])
+    assert body["quality"] in ("excellent", "good", "poor")
 
 
 async def test_groups_hold_for_a_search_here_and_by_the_owner_of_the_index(owner: Runtime) -> None:
@@ -94,7 +94,7 @@ async def test_a_program_starts_the_desk_and_talks_to_it_by_lines(
         answer: Any = await client.call_tool("ask", {"question": "How many days of leave?"})
         listed = (await client.list_resources()).resources
 
-    assert "docs/bonus" in [one["id"] for one in found.structured_content["results"]]
+    assert "docs/bonus" in [result["id"] for result in found.structured_content["results"]]
     assert AMOUNT in document.structured_content["text"]
     assert answer.structured_content["answered_by"] == "search"
     assert answer.structured_content["sources"][0]["url"].startswith(SITE)

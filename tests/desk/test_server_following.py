@@ -77,9 +77,9 @@ async def ingest(settings: Settings, folder: Path) -> IngestionResult:
 
 async def search(knowledge: Knowledge) -> tuple[VectorIdentity, list[str]]:
     """Return the vectors with which a search compares, and the titles that it finds."""
-    found = await knowledge.search(QUESTION)
+    results = await knowledge.search(QUESTION)
     return identify_vectors(knowledge.embedder), list(
-        dict.fromkeys(hit.place.title for hit in found.hits)
+        dict.fromkeys(hit.place.title for hit in results.hits)
     )
 
 

@@ -35,7 +35,7 @@ async def test_the_passage_with_a_form_of_the_asked_word_is_among_the_three_show
     folder = tomllib.loads((FOLDERS / f"{language}.toml").read_text("utf-8"))
     asked = folder["questions"]
 
-    replies = await ask_over(folder["pages"], [one["text"] for one in asked], tmp_path, embedder)
+    replies = await ask_over(folder["pages"], [item["text"] for item in asked], tmp_path, embedder)
 
     shown = [[Path(source["path"]).stem for source in reply["sources"]][:3] for reply in replies]
     pairs = list(zip(asked, shown, strict=True))

@@ -89,8 +89,8 @@ async def test_a_source_that_is_away_is_recorded_and_keeps_its_documents(
     async with run_desk(settings) as runtime, refresh(runtime, 0.2):
 
         def is_recorded() -> bool:
-            found = find_source(settings, away)
-            return found is not None and found.failed == 1
+            source = find_source(settings, away)
+            return source is not None and source.failed == 1
 
         await wait_until(is_recorded)
         assert await list_titles(runtime) == ["Leave", "Leave"]
@@ -178,7 +178,9 @@ async def test_entries_that_cannot_be_used_are_listed_beside_the_others_and_remo
 
     async with open_other_process(let(owner, str(folder))) as client:
         await client.post(SOURCES, json={"source": str(folder)})
-        listed = {one["source"]: one for one in (await client.get(SOURCES)).json()["sources"]}
+        listed = {
+            source["source"]: source for source in (await client.get(SOURCES)).json()["sources"]
+        }
         stored = json.loads(list_file.read_text())["sources"]
         await refresh_due_sources(owner, None)
         removed = [
@@ -191,7 +193,7 @@ async def test_entries_that_cannot_be_used_are_listed_beside_the_others_and_remo
     assert "spec.region" in listed["s3://docs/later"]["reasons"][0]
     assert "within 5 years" in listed["s3://docs/never"]["reasons"][0]
     assert later in stored
-    assert (removed, [one["source"] for one in left]) == ([204, 204], [str(folder)])
+    assert (removed, [item["source"] for item in left]) == ([204, 204], [str(folder)])
 
 
 async def test_a_source_that_the_settings_do_not_name_is_refused(

@@ -40,7 +40,7 @@ def plan(*names: str, kind: str = "compliance") -> TriageOutput:
 
 def list_errors(reply: Fields) -> list[tuple[str, str]]:
     """Who had an error, and which."""
-    return [(one["specialist"], one["text"]) for one in reply.get("errors", [])]
+    return [(error["specialist"], error["text"]) for error in reply.get("errors", [])]
 
 
 def decide_all(status: str, *evidence: str) -> Any:
@@ -142,7 +142,7 @@ async def test_a_specialist_calls_its_tools_and_no_others(open_reviews: OpenRevi
     async with open_reviews(model) as harness:
         reply = await harness.driver().say(FAULTY)
 
-    made = {one["tool_name"]: one for one in reply["tool_calls"] if "agent_name" in one}
+    made = {call["tool_name"]: call for call in reply["tool_calls"] if "agent_name" in call}
     own = {
         name: one["error_type"] for name, one in made.items() if one["agent_name"] == "compliance"
     }
@@ -187,13 +187,13 @@ async def test_every_kind_of_failed_call_is_a_result_and_the_review_is_still_ans
         broken.answers = [(500, {}, b"broken")] * 2
         silent.is_silent = True
         named = (("read_ticket", broken.url), ("slow_ticket", silent.url))
-        (tmp_path / "outside.toml").write_text("".join(write_api(*one) for one in named))
+        (tmp_path / "outside.toml").write_text("".join(write_api(*item) for item in named))
         outside = {"outside_tools": tmp_path / "outside.toml", "specialists_folder": team}
         async with open_reviews(model, **outside) as harness:
             reply = await harness.driver().say(FAULTY)
 
-    made = [one for one in reply["tool_calls"] if one.get("agent_name") == "compliance"]
-    assert {(one["tool_name"], one["error_type"], one["attempts"]) for one in made} == {
+    made = [call for call in reply["tool_calls"] if call.get("agent_name") == "compliance"]
+    assert {(item["tool_name"], item["error_type"], item["attempts"]) for item in made} == {
         ("graph_search", "success", 1),
         ("ask_a_lawyer", "hallucination", 0),
         ("graph_search", "validation", 0),
@@ -240,9 +240,9 @@ async def test_the_extractors_search_has_other_wordings_of_a_model_if_it_gives_a
         assert made["arguments"]["wordings"] == [FOUND.passage, "outsourcing"]
     else:
         assert made["arguments"] == {"query": "subcontractor"}
-        [error] = [one for one in reply["errors"] if one["specialist"] == "extractor"]
+        [error] = [error for error in reply["errors"] if error["specialist"] == "extractor"]
         assert (error["severity"], error["phase"]) == ("low", "extraction")
-    tool = next(one for one in reply["tool_calls"] if one.get("agent_name") == "extractor")
+    tool = next(call for call in reply["tool_calls"] if call.get("agent_name") == "extractor")
     assert tool["success"]
 
 
@@ -305,7 +305,11 @@ async def test_a_status_whose_evidence_does_not_exist_does_not_count(
     assert count(reply) == counts
     assert len(reply["verdicts"]["undecided"]) == 8 - kept
     report = reply["review_report"]["report"]
-    reasons = {one["reason"] for one in report["requirements"] if one["status"] == "UNDECIDED"}
+    reasons = {
+        requirement["reason"]
+        for requirement in report["requirements"]
+        if requirement["status"] == "UNDECIDED"
+    }
     assert all("named no passage that exists" in reason for reason in reasons)
 
 
@@ -487,7 +491,7 @@ async def test_a_synthesis_asks_for_one_more_round_of_a_specialist_and_no_second
     checks = ["risk verifier", "citation auditor"]
     assert waves[-3:] == [["compliance"], checks, ["report generator"]]
     assert len(waves) == 8
-    assert [one["text"] for one in reply.get("errors", [])] == []
+    assert [error["text"] for error in reply.get("errors", [])] == []
     assert reply["further_round"] == {
         "names": ["compliance", "risk_verifier", "citation_auditor", "report_generator"],
         "focus": "look at the subcontractors",

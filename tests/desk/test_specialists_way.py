@@ -209,7 +209,7 @@ async def test_without_a_model_every_unit_of_the_law_is_shown_and_nothing_is_jud
     assert reply["verdicts"]["confidence"] is None
     report = ReviewReport.model_validate(reply["review_report"]["report"])
     law = (EXAMPLES / "data_protection_review" / "law.md").read_text("utf-8")
-    _introduction, *sentences = (one for one in law.split("\n\n") if not one.startswith("#"))
+    _introduction, *sentences = (word for word in law.split("\n\n") if not word.startswith("#"))
     assert [requirement.law.words for requirement in report.requirements] == [
         " ".join(sentence.split()) for sentence in sentences
     ]
@@ -384,7 +384,9 @@ async def test_a_specialist_whose_model_hangs_is_named_and_the_others_go_on(
     assert error["specialist"] == "risk_verifier"
     assert (error["severity"], error["phase"]) == ("high", "verification")
     assert error["error_id"] in reply["text"]
-    calls = {one["tool_name"]: one["success"] for one in reply["tool_calls"] if "agent_name" in one}
+    calls = {
+        call["tool_name"]: call["success"] for call in reply["tool_calls"] if "agent_name" in call
+    }
     assert calls["graph_search"] is True
     usage = reply["model_usage"]["by_agent"]
     assert usage["compliance"]["calls"] == 3

@@ -27,9 +27,9 @@ async def load_page(runtime: Runtime) -> str:
 
 
 def read_state(page: str) -> str:
-    found = re.search(r'<main data-state="(\w+)">', page)
-    assert found is not None
-    return found[1]
+    results = re.search(r'<main data-state="(\w+)">', page)
+    assert results is not None
+    return results[1]
 
 
 async def test_the_start_page_shows_the_name_and_public_titles_and_asks_for_a_key_once_one_exists(

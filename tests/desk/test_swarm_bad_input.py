@@ -73,8 +73,8 @@ async def test_what_a_worker_writes_is_bounded_and_orders_nobody(
     open_app: OpenApp, text: str
 ) -> None:
     def work(conversation: Any) -> ModelMessage:
-        found = work_by_search(conversation)
-        return found if found.calls else ModelMessage(text=text)
+        worker = work_by_search(conversation)
+        return worker if worker.calls else ModelMessage(text=text)
 
     model = PartlyScriptedModel(
         plan_swarm=[decide(RETRIES, ERRORS)],
@@ -106,9 +106,9 @@ async def test_what_is_found_is_answered_where_most_things_are_not(
         reply = await harness.driver().say(f"Compare what {things} say about retries")
 
     assert (reply["outcome"], reply["way"]) == ("answered", "swarm")
-    missing = [one for one in things.replace(",", "").split() if one not in {"and", "webhooks"}]
+    missing = [word for word in things.replace(",", "").split() if word not in {"and", "webhooks"}]
     assert "**webhooks: We" in reply["text"]
-    assert [reply["text"].count(f"**{one}**: not found") for one in missing] == [1, 1]
+    assert [reply["text"].count(f"**{item}**: not found") for item in missing] == [1, 1]
 
 
 async def test_a_model_that_asks_for_a_short_pause_is_waited_for(open_app: OpenApp) -> None:

@@ -129,7 +129,7 @@ async def test_what_workers_wrote_reaches_the_writer_and_a_table_names_an_absenc
         [brief, *further] = conversation.messages
         if not further:
             return search("webhook retries" if "webhook" in brief.text else "REST API errors")
-        [result, *_] = [one for one in further if one.kind == "tool"]
+        [result, *_] = [item for item in further if item.kind == "tool"]
         return ModelMessage(text=f"Sent again up to 8 times [{result.sources[0]}].")
 
     def write(inputs: Any) -> SynthesizeFindingsOutput:
@@ -166,12 +166,12 @@ async def test_what_workers_wrote_reaches_the_writer_and_a_table_names_an_absenc
 async def test_a_contradiction_is_the_finding_of_the_model_with_both_sources(
     open_app: OpenApp,
 ) -> None:
-    found = FoundContradiction(about="8 times, or 3 times", one=1, other=2)
-    invented = found.model_copy(update={"other": 99})
+    result = FoundContradiction(about="8 times, or 3 times", one=1, other=2)
+    invented = result.model_copy(update={"other": 99})
     model = PartlyScriptedModel(
         plan_swarm=[decide(RETRIES, ERRORS)],
         work_on_task=BY_SEARCH,
-        synthesize_findings=[cite("up to 8 times", contradictions=(found, invented))],
+        synthesize_findings=[cite("up to 8 times", contradictions=(result, invented))],
         judge=[judge_all("approve")],
     )
 
@@ -418,7 +418,7 @@ async def test_only_the_facts_that_a_reply_leaves_open_are_asked_again(open_app:
         answered = await driver.say("the one with Vienna in it")
 
     assert asked["outcome"] == "clarification"
-    assert [one["field"]["name"] for one in asked["pause"]["questions"]] == ["country"]
+    assert [question["field"]["name"] for question in asked["pause"]["questions"]] == ["country"]
     assert answered["outcome"] == "answered"
     assert len(model.find_asked("plan_swarm")) == 1
 

@@ -103,7 +103,7 @@ async def test_a_round_without_new_calls_ends_the_loop_with_the_best_answer(
     assert reply["outcome"] == "answered"
     assert f"{ANSWER} [1]" in reply["text"]
     assert roles[-5:] == ["reason", "reflect", "response", "quality", "reason"]
-    assert [one["tools"] for one in reply["plan_rounds"]] == [["search"]]
+    assert [item["tools"] for item in reply["plan_rounds"]] == [["search"]]
     model.script.assert_complete()
 
 

@@ -38,7 +38,7 @@ def test_each_vendor_of_the_question_has_a_row_with_a_passage_of_its_own_page(
     reply = asyncio.run(ask(tmp_path, embedder, question))
 
     rows = [line for line in reply["text"].splitlines() if line.startswith("| ")][2:]
-    titles = {one["number"]: one["title"] for one in reply["sources"]}
+    titles = {source["number"]: source["title"] for source in reply["sources"]}
     assert [row.split(" | ")[0].strip("| *") for row in rows] == VENDORS
     for vendor, row in zip(VENDORS, rows, strict=True):
         number = int(row.rpartition("[")[2].partition("]")[0])

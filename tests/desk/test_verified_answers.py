@@ -58,7 +58,7 @@ async def test_a_question_that_a_model_finds_to_mean_the_same_gets_the_answer_of
     assert [source["title"] for source in reply["sources"]] == ["Reports"]
     assert roles[-1] == "guardrails"
     (asked,) = model.find_asked("match_verified")
-    assert [(one.number, one.question) for one in asked.answered] == [(1, QUESTION)]
+    assert [(item.number, item.question) for item in asked.answered] == [(1, QUESTION)]
 
 
 async def test_a_question_that_means_something_else_is_answered_from_the_documents(

@@ -174,12 +174,12 @@ class Channels:
         answer = await self._client.post(f"{path}/messages", json=body, headers=headers)
         if answer.status_code != 200:
             return str(answer.status_code)
-        found = answer.json()
+        result = answer.json()
         rating = "down" if text in MISSING else self._day.drawn.choice(["up", "up", ""])
         if rating:
-            place = f"{path}/messages/{found['message_id']}/feedback"
+            place = f"{path}/messages/{result['message_id']}/feedback"
             await self._client.post(place, json={"rating": rating}, headers=headers)
-        return str(found["outcome"])
+        return str(result["outcome"])
 
 
 async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

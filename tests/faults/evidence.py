@@ -75,10 +75,10 @@ class _Reader:
 
     async def journals(self, asked: Sequence[Question]) -> dict[str, Sequence[JournalEntry]]:
         keys = [question_keys(each, self._shard(each)).journal for each in asked]
-        found = await self._each("xrange", keys)
+        result = await self._each("xrange", keys)
         return {
             question.message_id: journal_entries_of(entries)
-            for question, entries in zip(asked, found, strict=True)
+            for question, entries in zip(asked, result, strict=True)
         }
 
     async def results(self, name: str = "reported") -> Counter[str]:
@@ -93,20 +93,20 @@ class _Reader:
         self, conversations: Sequence[Question]
     ) -> dict[str, Sequence[tuple[str, str]]]:
         keys = [conversation_keys(each, self._shards).history for each in conversations]
-        found = await self._each("lrange", keys, 0, -1)
+        result = await self._each("lrange", keys, 0, -1)
         return {
             question.conversation_id: [
                 (turn["speaker"], turn["text"]) for turn in map(from_json, turns)
             ]
-            for question, turns in zip(conversations, found, strict=True)
+            for question, turns in zip(conversations, result, strict=True)
         }
 
     async def statistics(self, conversations: Sequence[Question]) -> dict[str, int]:
         keys = [conversation_keys(each, self._shards).statistics for each in conversations]
-        found = await self._each("hget", keys, "questions")
+        result = await self._each("hget", keys, "questions")
         return {
             question.conversation_id: int(float(value or 0))
-            for question, value in zip(conversations, found, strict=True)
+            for question, value in zip(conversations, result, strict=True)
         }
 
     async def leftovers(self) -> dict[str, int]:

@@ -73,8 +73,8 @@ class WatchedPolicy(asyncio.DefaultEventLoopPolicy):
 def labels_of(awaited: Awaited) -> list[str]:
     """Return the lines of worker and manager in a chain of awaits, the innermost last."""
     frames = list(_frames(awaited))
-    found = [frame for frame in frames if frame.f_code.co_filename.startswith(INNER)]
-    return [_label(frame) for frame in found or frames if _is_ours(frame)]
+    results = [frame for frame in frames if frame.f_code.co_filename.startswith(INNER)]
+    return [_label(frame) for frame in results or frames if _is_ours(frame)]
 
 
 def _is_ours(frame: FrameType) -> bool:

@@ -248,10 +248,12 @@ def memory_findings(evidence: Evidence) -> Iterator[Finding]:
         if conversation in unknown:
             continue
         turns = turns[-KEEPS_TURNS:]
-        found = [(who, _sort_lines(text)) for who, text in evidence.histories.get(conversation, ())]
-        if found != turns:
-            kind = "doubled" if len(found) > len(turns) else "lost"
-            problem = f"remembers {found}, where {turns} were said"
+        results = [
+            (who, _sort_lines(text)) for who, text in evidence.histories.get(conversation, ())
+        ]
+        if results != turns:
+            kind = "doubled" if len(results) > len(turns) else "lost"
+            problem = f"remembers {results}, where {turns} were said"
             yield Finding(kind, "memory", conversation, problem)
         counted = evidence.statistics.get(conversation, 0)
         if counted != questions[conversation]:

@@ -165,7 +165,7 @@ def format_figures(figures: PlantedFigures) -> list[str]:
             f"{way or 'all':<13}{total.found} of {total.planted} found ({share:.1f} %), "
             f"{total.named} under their name; {alarms} false alarms in {clean} clean runs"
         )
-    lines += [f"missed: {' '.join(one)}" for one in figures.missed]
+    lines += [f"missed: {' '.join(item)}" for item in figures.missed]
     lines += [f"alarm: {way}: {question}: {faults}" for way, question, faults in figures.alarms]
     return lines
 

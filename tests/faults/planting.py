@@ -66,16 +66,16 @@ class NamedModel:
         skip: int = 0,
         listener: TextListener | None = None,
     ) -> ModelAnswer[O]:
-        found = await self._rules.ask(task, inputs, skip=skip)
+        reply = await self._rules.ask(task, inputs, skip=skip)
         self._record(task.name)
-        return replace(found, model=REQUESTED)
+        return replace(reply, model=REQUESTED)
 
     async def converse(
         self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
     ) -> ModelStep:
-        found = await self._rules.converse(conversation, skip=skip)
+        result = await self._rules.converse(conversation, skip=skip)
         self._record(conversation.task)
-        return found
+        return result
 
     def _record(self, task: str) -> None:
         is_wrong = task == self.wrong_task
@@ -172,12 +172,14 @@ def make_stale(payload: Payload, read: frozenset[str], seen: list[Payload]) -> P
     for name in EVIDENCE.keys() & read & payload.keys():
         is_whole = EVIDENCE[name][0] is EvidenceForm.WHOLE
         if name in ("tool_call", "worker_task"):
-            others = (one[name] for one in seen if one.get(name) not in (None, payload[name]))
+            others = (item[name] for item in seen if item.get(name) not in (None, payload[name]))
             other = next(others, None)
             if other is not None:
                 return {**payload, name: other}
         elif is_whole and payload[name] and name != "canonical_question":
-            before = next((one.get(name) for one in seen if one.get(name) != payload[name]), None)
+            before = next(
+                (item.get(name) for item in seen if item.get(name) != payload[name]), None
+            )
             return {**payload, name: before}
     return None
 
@@ -187,7 +189,9 @@ def invent(writes: Payload) -> Payload | None:
     for output in (writes.get("worker_outputs") or {}).values():
         if output.get("passages"):
             changed = deepcopy(writes)
-            first = next(one for one in changed["worker_outputs"].values() if one.get("passages"))
+            first = next(
+                output for output in changed["worker_outputs"].values() if output.get("passages")
+            )
             first["passages"][0]["citation"]["chunk_id"] = "invented#7"
             return changed
     for name in ("sources_used", "source_references"):
@@ -227,15 +231,15 @@ def change_gathered(gathered: Payload, kind: FaultKind) -> Payload | None:
     changed = deepcopy(gathered)
     for result in changed.values():
         writes = result.get("writes", {})
-        found = writes.get("multi_tool_results") or writes.get("worker_outputs")
-        if not found:
+        results = writes.get("multi_tool_results") or writes.get("worker_outputs")
+        if not results:
             continue
         if kind is FaultKind.LOST_RESULT:
-            found.clear()
+            results.clear()
             return changed
         if kind is FaultKind.ALTERED_RESULT:
-            for one in found.values():
-                one["text"] = f"not {one.get('text')}"
+            for item in results.values():
+                item["text"] = f"not {item.get('text')}"
             return changed
         if kind is FaultKind.SKIPPED_WORK:
             result["evidence_log"] = []

@@ -56,6 +56,6 @@ async def hold_swarms(
     report = await hold_round(harness, size, seed, labels=())
     lines = read_notes(harness.ledger.path, after=after)
     ended = [line for line in lines if line.kind == "reported"]
-    completed = [one["tasks_completed"] for one in ended if one["outcome"] == "answered"]
-    superseded = sum(one["outcome"] == "superseded" for one in ended)
-    return SwarmReport(report, completed, superseded + sum(one < WORKERS for one in completed))
+    completed = [item["tasks_completed"] for item in ended if item["outcome"] == "answered"]
+    superseded = sum(item["outcome"] == "superseded" for item in ended)
+    return SwarmReport(report, completed, superseded + sum(item < WORKERS for item in completed))

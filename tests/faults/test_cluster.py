@@ -106,8 +106,8 @@ async def test_what_ends_otherwise_ends_on_every_shard(harness: BrokerHarness) -
 
     async def back() -> bool:
         await harness.broker.maintenance.scheduler.send_due()
-        found = await harness.broker.consumer.take("manager", "w1", slots=99, block_seconds=0.1)
-        await harness.broker.settle([(delivery, Bury("failed", "no")) for delivery in found])
+        taken = await harness.broker.consumer.take("manager", "w1", slots=99, block_seconds=0.1)
+        await harness.broker.settle([(delivery, Bury("failed", "no")) for delivery in taken])
         return None not in [await harness.broker.replies.read_reply(each) for each in asked]
 
     assert await wait_until(back)

@@ -146,7 +146,7 @@ def outages(monkeypatch: pytest.MonkeyPatch) -> Iterator[Outages]:
         return await made.send(str(given[0]), lambda: execute(client, *given, **options))
 
     async def execute_pipeline(pipeline: Any, *given: Any, **options: Any) -> Any:
-        names = "+".join(dict.fromkeys(str(one[0][0]) for one in pipeline.command_stack))
+        names = "+".join(dict.fromkeys(str(item[0][0]) for item in pipeline.command_stack))
         return await made.send(names, lambda: execute_all(pipeline, *given, **options))
 
     async def attempt_job(jobs: BackgroundJobs, name: str, work: Work) -> bool:
@@ -286,8 +286,8 @@ class Visitors:
 
     async def list_two_answers(self, number: int) -> list[str]:
         """Return the answers in a conversation over HTTP if there are at least two."""
-        found = (await self.http.get(f"/v1/conversations/c{number}")).json()["messages"]
-        answers = [one["answer"]["text"] for one in found if one["status"] == "ended"]
+        messages = (await self.http.get(f"/v1/conversations/c{number}")).json()["messages"]
+        answers = [item["answer"]["text"] for item in messages if item["status"] == "ended"]
         return answers if len(answers) > 1 else []
 
     def are_recorded(self, settings: Settings) -> bool:
@@ -399,7 +399,7 @@ async def test_each_failure_of_any_job_is_logged_and_counted_and_the_job_starts_
         ]
 
         await wait_until(lambda: failures.are_over(jobs), patience_seconds=None)
-        states = [state for one in (served, worker) for state in one.jobs.states]
+        states = [state for item in (served, worker) for state in item.jobs.states]
 
     names = Counter(state.name for state in states)
     assert {job for job in find_jobs() if job not in " ".join(names)} == set()

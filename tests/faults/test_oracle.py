@@ -329,6 +329,6 @@ def test_what_no_branch_may_do_is_found(
 
 
 def test_a_join_that_goes_on_twice_is_found() -> None:
-    found = list(problems([*BEFORE, SCATTER, *FIRST, *SECOND, AFTER[0], *AFTER]))
+    results = list(problems([*BEFORE, SCATTER, *FIRST, *SECOND, AFTER[0], *AFTER]))
 
-    assert ("doubled", "was routed after act while it was at response ") in found
+    assert ("doubled", "was routed after act while it was at response ") in results

@@ -93,16 +93,16 @@ class Recorders:
 async def count_waiting(client: Any) -> int:
     """Return how many messages are not recorded yet."""
     groups = await client.xinfo_groups(shard_keys(0).notices)
-    [group] = [one for one in groups if one["name"].decode() == RECORDS]
+    [group] = [group for group in groups if group["name"].decode() == RECORDS]
     return int(group["pending"]) + int(group.get("lag") or 0)
 
 
 async def is_recorded(harness: Deployment, store: RecordStore, evidence: Evidence) -> bool:
     try:
-        found = len(await asyncio.to_thread(store.find, Selection(), limit=MOST))
+        result = len(await asyncio.to_thread(store.find, Selection(), limit=MOST))
     except RecordsUnavailableError:
         return False
-    return found >= len(list_expected(evidence)) and await count_waiting(harness.client) == 0
+    return result >= len(list_expected(evidence)) and await count_waiting(harness.client) == 0
 
 
 def list_expected(evidence: Evidence) -> dict[str, Record]:
@@ -140,9 +140,9 @@ async def test_kills_of_recorders_and_of_the_database_lose_and_double_no_record(
         assert report.broken == []
         assert report.counts["processes killed"] >= 6
         assert recorders.killed > 0
-        found = {record.message_id: record for record in store.find(Selection(), limit=MOST)}
-        assert found == list_expected(evidence)
-        assert not found.keys() & evidence.forgotten()
+        results = {record.message_id: record for record in store.find(Selection(), limit=MOST)}
+        assert results == list_expected(evidence)
+        assert not results.keys() & evidence.forgotten()
     store.close()
 
 

@@ -55,9 +55,9 @@ def losing(proxy: Proxy) -> Callable[[Awaitable[Any]], Awaitable[Any]]:
     async def lose_reply(act: Awaitable[Any]) -> Any:
         before = proxy.lost
         proxy.lose_replies(SCRIPT)
-        found = await act
+        result = await act
         assert proxy.lost == before + 1
-        return found
+        return result
 
     return lose_reply
 

@@ -118,9 +118,9 @@ async def serving(folder: Path, settings: dict[str, str]) -> AsyncIterator[Any]:
         )
     try:
         assert process.stdout is not None
-        found = re.search(rb"http://\S+:\d+", await process.stdout.readline())
-        assert found is not None, (folder / "serve.log").read_text()
-        async with httpx.AsyncClient(base_url=found[0].decode(), timeout=None) as client:
+        results = re.search(rb"http://\S+:\d+", await process.stdout.readline())
+        assert results is not None, (folder / "serve.log").read_text()
+        async with httpx.AsyncClient(base_url=results[0].decode(), timeout=None) as client:
             yield process, client
     finally:
         with suppress(ProcessLookupError):
@@ -179,8 +179,8 @@ async def test_one_process_outlives_hostile_mails_and_an_outage_with_a_webhook_i
         assert 'refdesk_job_paused{job="mail_replies"} 0.0' in metrics
 
         async def is_shown() -> bool:
-            found = await asyncio.to_thread(partial(refdesk, own_library, "doctor", **settings))
-            return "OverflowError" in found.stdout and "could not be read" in found.stdout
+            result = await asyncio.to_thread(partial(refdesk, own_library, "doctor", **settings))
+            return "OverflowError" in result.stdout and "could not be read" in result.stdout
 
         assert await wait_until(is_shown)
         assert process.returncode is None

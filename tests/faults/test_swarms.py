@@ -40,7 +40,7 @@ async def kill_holders(harness: Deployment) -> set[str]:
     """Let processes take one worker each, kill them, and return the workers that they held."""
     holders = [await harness.workers.hire(swarm=HOLDING, roles=WORK, slots=1) for _ in range(5)]
     await wait_until(lambda: len(read_work(harness, "work begun")) == KILLED, patience_seconds=20)
-    held = {one["worker"] for one in read_work(harness, "work begun")}
+    held = {item["worker"] for item in read_work(harness, "work begun")}
     for pid in holders:
         harness.workers.kill(pid)
     await harness.workers.until(lambda: not harness.workers.alive.keys() & set(holders))
@@ -58,9 +58,9 @@ async def test_no_healthy_worker_runs_again_and_nobody_is_paid_after_the_end(fol
             for _ in range(2):
                 await harness.workers.hire(swarm=SCRIPT, roles=WORK, slots=64)
         reply: Any = asking.result()
-        end = next(one.at for one in read_work(harness, "reported"))
-        begun = Counter(one["worker"] for one in read_work(harness, "work begun"))
-        done = Counter(one["worker"] for one in read_work(harness, "work done"))
+        end = next(item.at for item in read_work(harness, "reported"))
+        begun = Counter(item["worker"] for item in read_work(harness, "work begun"))
+        done = Counter(item["worker"] for item in read_work(harness, "work done"))
         paid = read_work(harness, "billed")
         await client.close()
 
@@ -82,4 +82,4 @@ async def test_no_healthy_worker_runs_again_and_nobody_is_paid_after_the_end(fol
     assert "Answered parts of the question: 92 of 100" in reply["text"]
     missing = reply["text"].partition("Not answered: ")[2].partition(".")[0].split("; ")
     assert missing == [f"Value of part{name[1:]}" for name in sorted(failing)]
-    assert max(one.at for one in paid) < end
+    assert max(item.at for item in paid) < end

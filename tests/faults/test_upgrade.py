@@ -34,11 +34,13 @@ COMPILES = ""
 def last_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The code of the last version, as its commit has it."""
     commit = (Path(__file__).parent / "upgraded_from.txt").read_text().strip()
-    found = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
-    if found.returncode:
+    completed = subprocess.run(
+        ["git", "archive", commit], cwd=ROOT, capture_output=True, check=False
+    )
+    if completed.returncode:
         pytest.skip(f"the history of this checkout has no commit {commit}")
     folder = tmp_path_factory.mktemp("last_version")
-    with tarfile.open(fileobj=io.BytesIO(found.stdout)) as archive:
+    with tarfile.open(fileobj=io.BytesIO(completed.stdout)) as archive:
         archive.extractall(folder, filter="data")
     return folder
 

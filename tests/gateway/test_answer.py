@@ -85,7 +85,7 @@ def make_reply(*, below: str = "", texts: tuple[str, ...] = TEXTS) -> dict[str, 
         {"number": number, "place": place, "text": text}
         for number, (place, text) in enumerate(zip(PLACES, texts, strict=True), start=1)
     ]
-    parts = [f"**{one['place']}** [{one['number']}]\n\n{one['text']}" for one in shown]
+    parts = [f"**{item['place']}** [{item['number']}]\n\n{item['text']}" for item in shown]
     return {
         "outcome": "answered",
         "conversation_id": "c",
@@ -153,8 +153,8 @@ def test_openai_clients_get_one_annotation_for_each_passage_and_the_rest_in_the_
     notes: Any = annotations_of(answer)
     cited = [note["url_citation"] for note in notes]
 
-    assert [one["url"] for one in cited] == [f"https://docs.test/{n}" for n in (1, 2, 3)]
-    assert [answer.text[one["start_index"] : one["end_index"]] for one in cited] == [
+    assert [item["url"] for item in cited] == [f"https://docs.test/{n}" for n in (1, 2, 3)]
+    assert [answer.text[item["start_index"] : item["end_index"]] for item in cited] == [
         "[1]",
         "[2]",
         "[3]",

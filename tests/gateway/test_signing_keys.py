@@ -54,8 +54,8 @@ async def test_tokens_of_both_algorithms_are_read() -> None:
 
 
 def forge(header: dict[str, Any], claims: dict[str, Any]) -> str:
-    parts = [urlsafe_b64encode(json.dumps(one).encode()).rstrip(b"=").decode()
-             for one in (header, claims)]  # fmt: skip
+    parts = [urlsafe_b64encode(json.dumps(item).encode()).rstrip(b"=").decode()
+             for item in (header, claims)]  # fmt: skip
     return ".".join([*parts, ""])
 
 

@@ -130,14 +130,14 @@ def test_each_agent_has_its_time_its_cost_and_its_errors_over_all_branches() -> 
         ]
     )
 
-    found = {agent_totals.agent: agent_totals for agent_totals in totals}
+    results = {agent_totals.agent: agent_totals for agent_totals in totals}
     assert [agent_totals.agent for agent_totals in totals] == ["compliance", "extractor"], (
         "the slowest first"
     )
-    assert (found["compliance"].runs, found["compliance"].total_time_ms) == (2, 42.5)
-    assert (found["compliance"].cost_usd, found["compliance"].error_count) == ("0.02", 2)
-    assert (found["extractor"].model_calls, found["extractor"].input_tokens) == (1, 8)
-    assert found["extractor"].error_count == 0
+    assert (results["compliance"].runs, results["compliance"].total_time_ms) == (2, 42.5)
+    assert (results["compliance"].cost_usd, results["compliance"].error_count) == ("0.02", 2)
+    assert (results["extractor"].model_calls, results["extractor"].input_tokens) == (1, 8)
+    assert results["extractor"].error_count == 0
 
 
 def test_the_cost_of_an_agent_is_unknown_if_that_of_one_call_is() -> None:

@@ -12,10 +12,10 @@ NOT_FOUND = {"dense1": 0.2, "bm": 0.3, "bmabs": 1.5, "n": 1.6}
 
 
 def test_what_is_found_is_answerable_and_covered() -> None:
-    found = assess(FOUND)
+    assessed = assess(FOUND)
 
-    assert found.answerability > 0.6
-    assert found.coverage > 0.8
+    assert assessed.answerability > 0.6
+    assert assessed.coverage > 0.8
 
 
 def test_what_is_not_found_is_neither_answerable_nor_covered() -> None:
@@ -33,9 +33,9 @@ def test_a_search_without_features_is_refused() -> None:
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e6, -1e6])
 def test_all_probabilities_stay_probabilities(value: float) -> None:
-    found = assess(dict.fromkeys(FOUND, value))
+    assessed = assess(dict.fromkeys(FOUND, value))
 
-    for share in (found.answerability, found.coverage):
+    for share in (assessed.answerability, assessed.coverage):
         assert math.isfinite(share)
         assert 0 <= share <= 1
 
@@ -44,10 +44,10 @@ WORDS = {"subject_best": 1.0, "surprise": 0.5}
 
 
 def test_a_code_that_stands_in_a_small_collection_is_covered_without_likeness() -> None:
-    found = assess({**NOT_FOUND, **WORDS, "chunks": 3.0})
+    assessed = assess({**NOT_FOUND, **WORDS, "chunks": 3.0})
 
-    assert found.coverage >= 0.5
-    assert found.answerability >= 0.3
+    assert assessed.coverage >= 0.5
+    assert assessed.answerability >= 0.3
 
 
 def test_words_that_stand_together_by_chance_cover_nothing() -> None:

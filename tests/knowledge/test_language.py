@@ -38,10 +38,10 @@ QUESTIONS = {
 @pytest.mark.parametrize("detector", [DETECTOR, FENCED], ids=["own", "langdetect"])
 @pytest.mark.parametrize("language", QUESTIONS)
 def test_a_whole_question_is_classified_without_context(detector: Detector, language: str) -> None:
-    found = detector.detect(QUESTIONS[language])
+    detected = detector.detect(QUESTIONS[language])
 
-    assert found.language == language
-    assert found.confidence >= 0.8
+    assert detected.language == language
+    assert detected.confidence >= 0.8
 
 
 @pytest.mark.parametrize("detector", [DETECTOR, FENCED], ids=["own", "langdetect"])
@@ -108,9 +108,9 @@ def test_chinese_characters_in_japanese_forms_are_japanese() -> None:
 
 
 def test_only_candidates_are_returned() -> None:
-    found = DETECTOR.detect("Como altero o plano de tarifas?", candidates=["es", "en"])
+    detected = DETECTOR.detect("Como altero o plano de tarifas?", candidates=["es", "en"])
 
-    assert found.language == "es"
+    assert detected.language == "es"
 
 
 def test_a_megabyte_is_classified_like_its_beginning() -> None:

@@ -8,14 +8,14 @@ A, B, C = "https://a.example", "https://b.example", "https://c.example"
 
 def link(blocks: list[str], *links: Link) -> dict[int, list[Link]]:
     """Return the links of the blocks that have some."""
-    found = find_linked([Block(BlockKind.TEXT, text) for text in blocks], links)
-    return {number: list(own) for number, own in found.items()}
+    linked = find_linked([Block(BlockKind.TEXT, text) for text in blocks], links)
+    return {number: list(own) for number, own in linked.items()}
 
 
 def test_a_label_that_stands_as_often_as_it_is_a_link_is_one_everywhere() -> None:
-    found = link(["Read the guide.", "The guide again."], ("guide", A), ("guide", B))
+    linked = link(["Read the guide.", "The guide again."], ("guide", A), ("guide", B))
 
-    assert found == {0: [("guide", A)], 1: [("guide", B)]}
+    assert linked == {0: [("guide", A)], 1: [("guide", B)]}
 
 
 def test_a_label_that_also_stands_alone_is_no_link() -> None:
@@ -26,9 +26,9 @@ def test_a_label_that_also_stands_alone_is_no_link() -> None:
 def test_links_around_it_prove_where_a_label_is_a_link() -> None:
     blocks = ["The term stands here first.", "Read alpha, then term, then omega.", "A last term."]
 
-    found = link(blocks, ("alpha", A), ("term", B), ("omega", C))
+    linked = link(blocks, ("alpha", A), ("term", B), ("omega", C))
 
-    assert found == {1: [("alpha", A), ("omega", C), ("term", B)]}
+    assert linked == {1: [("alpha", A), ("omega", C), ("term", B)]}
 
 
 def test_a_label_with_two_addresses_in_one_block_gets_none() -> None:

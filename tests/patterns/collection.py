@@ -218,11 +218,11 @@ def find_compiled(value: Any, deep: int) -> Iterator[re.Pattern[Any]]:
     if isinstance(value, re.Pattern):
         yield value
     elif deep and isinstance(value, dict):
-        for one in (*value.keys(), *value.values()):
-            yield from find_compiled(one, deep - 1)
+        for item in (*value.keys(), *value.values()):
+            yield from find_compiled(item, deep - 1)
     elif deep and isinstance(value, tuple | list | set | frozenset):
-        for one in value:
-            yield from find_compiled(one, deep - 1)
+        for item in value:
+            yield from find_compiled(item, deep - 1)
     elif deep and is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
             yield from find_compiled(getattr(value, field.name), deep - 1)

@@ -43,14 +43,14 @@ def _measuring_code() -> str:
 
 
 def _write() -> int:
-    found = {package: find_patterns(package) for package in PACKAGES}
-    found["widget"] = find_script_patterns("gateway/widget")
-    new = select_new(pattern for patterns in found.values() for pattern in patterns)
+    results = {package: find_patterns(package) for package in PACKAGES}
+    results["widget"] = find_script_patterns("gateway/widget")
+    new = select_new(pattern for patterns in results.values() for pattern in patterns)
     findings = find_superlinear(new)
     if findings:
         sys.stderr.write("\n".join(findings) + "\nexpected linear patterns; nothing is written\n")
         return 1
-    record = {name: sorted(map(digest, patterns)) for name, patterns in found.items() if patterns}
+    record = {name: sorted(map(digest, patterns)) for name, patterns in results.items() if patterns}
     PATH.write_text(json.dumps(record, indent=1) + "\n")
     return 0
 

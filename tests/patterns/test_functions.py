@@ -98,7 +98,7 @@ def test_no_answer_takes_a_function_longer_than_its_length(name: str, length: in
 
 def test_a_page_of_many_links_takes_no_longer_than_its_length() -> None:
     def find(text: str) -> object:
-        return find_linked([Block(BlockKind.TEXT, text)], [(one, "/") for one in text.split()])
+        return find_linked([Block(BlockKind.TEXT, text)], [(word, "/") for word in text.split()])
 
     def write_page(length: int) -> str:
         return " ".join(f"link{number}" for number in range(length // 9))

@@ -81,7 +81,7 @@ def test_a_pattern_that_never_ends_is_killed_and_named() -> None:
 
 
 def test_the_places_where_patterns_stand_are_found_by_themselves() -> None:
-    found = {
+    results = {
         pattern.place.rpartition(":")[0]
         for package in ("citations", "llm")
         for pattern in find_patterns(package)
@@ -91,7 +91,7 @@ def test_the_places_where_patterns_stand_are_found_by_themselves() -> None:
         "citations/claims.py",
         "citations/wording.py",
         "llm/injection.toml",
-    } <= found
+    } <= results
     assert {"gateway/api_keys.py"} <= {p.place.rpartition(":")[0] for p in find_patterns("gateway")}
 
 

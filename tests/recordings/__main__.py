@@ -59,12 +59,12 @@ def _write(folder: Path, played: Played) -> None:
         old.unlink()
     for prompt in played.missing[:1]:
         (folder / f"{name}.{prompt.stage}.prompt").write_text(prompt.text, "utf-8")
-    calls = " ".join(f"{one.stage}:{len(one.text) // 4}" for one in played.prompts)
+    calls = " ".join(f"{prompt.stage}:{len(prompt.text) // 4}" for prompt in played.prompts)
     reply = played.reply
     lines = [
         f"{reply['outcome']}: {calls}, unused: {', '.join(played.unused) or 'none'}",
         str(reply["text"]),
-        *(f"({one['label']})" for one in reply.get("suggested_actions", ())),
+        *(f"({action['label']})" for action in reply.get("suggested_actions", ())),
         *(f"[{number}] {place}" for number, place in enumerate(played.places, start=1)),
     ]
     (folder / f"{name}.shown").write_text("\n".join(lines) + "\n", "utf-8")

@@ -129,7 +129,7 @@ def _find_faults(asked: Asked, harness: AppHarness, given: Sequence[str]) -> Ite
     known = [*given, *(() if len(given) > 1 else documents.values())]
     yield from find_foreign(asked.answer, asked.answer.text, documents, known)
     for draft in asked.drafts:
-        yield from (f"draft: {one}" for one in find_foreign(None, draft, documents, known))
+        yield from (f"draft: {item}" for item in find_foreign(None, draft, documents, known))
 
 
 def find_foreign(
@@ -139,12 +139,12 @@ def find_foreign(
     links: set[str] = set()
     held = "\n".join([*known, *documents.values()])
     if answer is not None:
-        cited = {int(one) for marks in _MARK.findall(text) for one in marks.split(",")}
+        cited = {int(word) for marks in _MARK.findall(text) for word in marks.split(",")}
         # A document may have numbers in brackets of its own.
-        invented = cited - {one.number for one in answer.sources}
-        yield from (f"source {one}" for one in sorted(invented) if f"[{one}]" not in held)
+        invented = cited - {source.number for source in answer.sources}
+        yield from (f"source {item}" for item in sorted(invented) if f"[{item}]" not in held)
         for source in answer.sources:
-            links |= {one for one in (source.link, source.url, source.path) if one}
+            links |= {item for item in (source.link, source.url, source.path) if item}
             if not any((source.path or "") in path for path in documents):
                 yield f"page {source.path}"
     for address in _ADDRESS.findall(text):
@@ -152,7 +152,7 @@ def find_foreign(
             yield f"link {address}"
     plain = _ITEM.sub("", _ADDRESS.sub("", _MARK.sub("", text)))
     numbers = {_fold(match) for match in _NUMBER.findall("\n".join(known))}
-    parts = {part for one in numbers for part in re.split(r"[.,:]", one)}
+    parts = {part for number in numbers for part in re.split(r"[.,:]", number)}
     for number in _NUMBER.findall(plain):
         if _fold(number) not in numbers | parts:
             yield f"number {number}"

@@ -44,7 +44,7 @@ async def measure_all(data: Path, knowledge: Knowledge) -> dict[str, Effort]:
         turns = play(load_conversations(), data, knowledge, changes=changes)
         played = [turn async for turn in turns]
         found[f"{judging}, all"] = add_up(played)
-        plain = [one for one in played if one.conversation.id.startswith("plain-")]
+        plain = [item for item in played if item.conversation.id.startswith("plain-")]
         found[f"{judging}, plain questions"] = add_up(plain)
     return found
 
@@ -52,7 +52,7 @@ async def measure_all(data: Path, knowledge: Knowledge) -> dict[str, Effort]:
 def add_up(played: Sequence[Played]) -> Effort:
     """Return what turns took on the average."""
     count = len(played)
-    wrong = [f"{one.conversation.id}.{one.number}" for one in played if any(find_faults(one))]
+    wrong = [f"{item.conversation.id}.{item.number}" for item in played if any(find_faults(item))]
     prompts = sum(len(prompt.text) for turn in played for prompt in turn.prompts)
     answers = sum(len(text) for turn in played for text in turn.written)
     calls = sum(len(turn.prompts) for turn in played)
@@ -81,8 +81,8 @@ def find_faults(played: Played) -> Iterator[str]:
     yield from (f"not shown: {words}" for words in expected.shown if words not in text)
     yield from (f"shown: {words}" for words in expected.hidden if words in text)
     for place in expected.cited:
-        if not any(place in one for one in played.places):
+        if not any(place in item for item in played.places):
             yield f"not cited: {place}"
-    options = [one for one in reply["suggested_actions"] if one["kind"] == "option"]
+    options = [action for action in reply["suggested_actions"] if action["kind"] == "option"]
     if expected.options is not None and len(options) != expected.options:
         yield f"options: {len(options)}"

@@ -48,8 +48,8 @@ class Played:
     def places(self) -> list[str]:
         """The places that the reply cites, each as one line."""
         return [
-            " > ".join((*one["crumbs"], *one["heading_path"], one["version"] or ""))
-            for one in self.reply["sources"]
+            " > ".join((*source["crumbs"], *source["heading_path"], source["version"] or ""))
+            for source in self.reply["sources"]
         ]
 
 

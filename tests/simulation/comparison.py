@@ -113,11 +113,11 @@ class Trial:
             with broker.producer.local_consumers([] if taker is None else [taker]):
                 return await broker.producer.submit(submission)
 
-        found = self._whole(handing)
-        if isinstance(found, Busy):
+        result = self._whole(handing)
+        if isinstance(result, Busy):
             # How long to wait is reckoned from what was measured; here it only has to be sane.
-            assert SHORTEST_WAIT <= found.retry_after_seconds <= LONGEST_WAIT
-            found = replace(found, retry_after_seconds=self.rules.retry_after_seconds)
+            assert SHORTEST_WAIT <= result.retry_after_seconds <= LONGEST_WAIT
+            result = replace(result, retry_after_seconds=self.rules.retry_after_seconds)
         owed = self.model.submit(submission)
         if taker is not None:
             starts = owed == Accepted() and not submission.not_before_seconds
@@ -125,19 +125,19 @@ class Trial:
             self.model.keep_submitted(submission, entries)
             self._compare_deliveries(taker.role, taker.held, entries)
             self.seen["handed over on submission"] += len(entries)
-        answer = self._same("submit", found, owed)
+        answer = self._same("submit", result, owed)
         merged = isinstance(answer, Accepted) and answer.merged_into is not None
         self.seen["merged" if merged else type(answer).__name__.lower()] += 1
         return answer
 
     def take(self, role: str, consumer: str, places: int) -> list[Delivery]:
         """Take new entries."""
-        found = self._whole(
+        result = self._whole(
             lambda broker: broker.consumer.take(role, consumer, slots=places, block_seconds=0.0)
         )
-        self._compare_deliveries(role, found, self.model.take(role, consumer, places))
+        self._compare_deliveries(role, result, self.model.take(role, consumer, places))
         self.check()
-        return list(found)
+        return list(result)
 
     def settle(
         self, batch: Sequence[tuple[Delivery, Settlement]], want: ConsumerDemand | None = None
@@ -160,9 +160,9 @@ class Trial:
 
     def renew(self, held: Sequence[Delivery]) -> list[str]:
         """Renew leases; return the ids of what was lost."""
-        found = self._whole(lambda broker: broker.consumer.renew(held)) if held else ()
+        result = self._whole(lambda broker: broker.consumer.renew(held)) if held else ()
         lost = self.model.renew(held)
-        self._same("renew", [each.entry_id for each in found], lost)
+        self._same("renew", [each.entry_id for each in result], lost)
         return lost
 
     def give_back(self, held: Sequence[Delivery]) -> None:
@@ -182,20 +182,20 @@ class Trial:
         """Hand back what a consumer owns without knowing."""
         ids = [delivery.entry_id for delivery in known]
         arrived = [(0, entry_id) for entry_id in ids]
-        found = self._whole(lambda broker: broker.consumer.recover(role, consumer, arrived))
-        self._same("recover", found, self.model.recover(role, consumer, ids))
+        result = self._whole(lambda broker: broker.consumer.recover(role, consumer, arrived))
+        self._same("recover", result, self.model.recover(role, consumer, ids))
 
     def claim(self, key: str, pause: str, name: str) -> bool:
         """Claim what a pause keeps for a message; return whether it got it."""
-        found = self._played.claim(key, pause, name)
-        granted: bool = self._same("claim", found is not None, self.model.claim(key, pause, name))
+        result = self._played.claim(key, pause, name)
+        granted: bool = self._same("claim", result is not None, self.model.claim(key, pause, name))
         self.seen["claim granted" if granted else "claim refused"] += 1
         return granted
 
     def cancel(self, question: Question, *, forget: bool) -> bool:
         """Cancel, and forget if asked."""
-        found = self._whole(lambda broker: broker.producer.cancel(question, forget=forget))
-        done: bool = self._same("cancel", found, self.model.cancel(question, forget=forget))
+        result = self._whole(lambda broker: broker.producer.cancel(question, forget=forget))
+        done: bool = self._same("cancel", result, self.model.cancel(question, forget=forget))
         return done
 
     def sweep(self, sweeper: str) -> Half | None:

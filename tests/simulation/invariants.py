@@ -21,8 +21,8 @@ def check_promises(facts: Facts) -> None:
     assert sum(facts["open"].values()) == len(opened), "the open questions are counted"
     for name in opened:
         for unit in ("", *_list_alive(facts["branches"].get(name, {}))):
-            found = places[name, unit]
-            assert found == 1, f"{name} {unit} is open and stands in {found} places"
+            result = places[name, unit]
+            assert result == 1, f"{name} {unit} is open and stands in {result} places"
     for name, (kinds, _) in facts["journal"].items():
         finished = kinds.count("finished")
         assert finished == (name not in opened), f"{name} has {finished} outcomes"

@@ -342,12 +342,12 @@ class Model(StreamModel):
 
     def claim(self, key: str, pause: str, name: str) -> bool:
         """Claim a kept payload for a message; return whether it got it."""
-        found = self.kept.get(key)
-        if found is None or found.until < self.now or found.pause != pause:
+        result = self.kept.get(key)
+        if result is None or result.until < self.now or result.pause != pause:
             return False
-        if found.by not in ("", name):
+        if result.by not in ("", name):
             return False
-        self.kept[key] = replace(found, by=name)
+        self.kept[key] = replace(result, by=name)
         return True
 
     def _remember(self, write: MemoryWrite) -> None:

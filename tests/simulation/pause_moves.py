@@ -114,17 +114,17 @@ class PausingPlay(Play):
         self.check_claims()
 
     def _moves_of(self, actor: str, role: str) -> list[Move]:
-        found = super()._moves_of(actor, role)
+        moves = super()._moves_of(actor, role)
         if not self._must_claim(actor):
-            return found
-        settles = [move for move in found if move[0] == "settle"]
-        return [*(move for move in found if move not in settles), ("claim", actor)]
+            return moves
+        settles = [move for move in moves if move[0] == "settle"]
+        return [*(move for move in moves if move not in settles), ("claim", actor)]
 
     def _times(self) -> list[Move]:
-        found = super()._times()
+        result = super()._times()
         if self.left.get("until_over") and self._find_expiry() > self.trial.model.now:
-            found.append(("until_over",))
-        return found
+            result.append(("until_over",))
+        return result
 
     def _find_expiry(self) -> int:
         kept = self.trial.model.kept.get(KEPT)

@@ -104,11 +104,11 @@ def read_observed(database: Any, names: Mapping[str, str]) -> Facts:
     facts: Facts = {kind: {} for kind in _READERS}
     facts["dead"], facts["alarms"], facts["names"] = [], 0, names
     facts["kept pauses"], facts["watch"] = {}, {}
-    found = [
+    results = [
         (*key.decode().removeprefix("rd:{0}:").partition(":"), item)
         for key, item in database.items()
     ]
-    kept = {name: _hash(item.value) for kind, _, name, item in found if kind == "frames"}
+    kept = {name: _hash(item.value) for kind, _, name, item in results if kind == "frames"}
     facts["frames"], facts["kept"] = set(kept), kept
     facts["branches"] = {
         name: held for name, fields in kept.items() if (held := read_branches(fields))
@@ -120,10 +120,10 @@ def read_observed(database: Any, names: Mapping[str, str]) -> Facts:
     }
     facts["letters"] = {
         field: value
-        for kind, _, _, item in found if kind == "letters"
+        for kind, _, _, item in results if kind == "letters"
         for field, value in _hash(item.value).items()
     }  # fmt: skip
-    for kind, _, name, item in found:
+    for kind, _, name, item in results:
         if kind in _MORTAL:
             assert item.expireat is not None, f"{kind} of {name!r} has no time to live"
         if kind not in _UNCOMPARED and kind not in ("frames", "letters"):
@@ -152,12 +152,12 @@ def _by_conversation(model: Model) -> dict[str, list[str]]:
 
 
 def _entries(stream: XStream) -> list[tuple[StreamEntryKey, dict[str, bytes]]]:
-    found = []
+    results = []
     for key in stream.stream_read(_BEGINNING, None):
         raw: Any = stream.format_record(key)[1]
         fields = {name.decode(): value for name, value in zip(raw[::2], raw[1::2], strict=True)}
-        found.append((key, fields))
-    return found
+        results.append((key, fields))
+    return results
 
 
 def _read_stream(facts: Facts, role: str, stream: XStream) -> None:

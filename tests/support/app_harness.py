@@ -279,5 +279,5 @@ def say_plainly(reply: Fields) -> str:
 
 def keys(driver: ConversationDriver) -> dict[str, str]:
     """Where Redis keeps the pause and the history of a conversation."""
-    found = conversation_keys(driver.desk.question(driver.message("-", "any")), 1)
-    return {"pause": found.pause, "history": found.history}
+    result = conversation_keys(driver.desk.question(driver.message("-", "any")), 1)
+    return {"pause": result.pause, "history": result.history}

@@ -119,9 +119,9 @@ class BrokerHarness:
             await self.broker.maintenance.rescuer.sweep()
             return await self.take_all(role, consumer)
 
-        found = await wait_until(look)
-        assert len(found) == 1
-        delivery: Delivery = found[0]
+        result = await wait_until(look)
+        assert len(result) == 1
+        delivery: Delivery = result[0]
         return delivery
 
     async def due_reply(self, asked: Question) -> Fields:

@@ -66,9 +66,9 @@ WHOLE = "root => [...root.shadowRoot.querySelectorAll('.answer')].map(it => it.a
 
 def find_chromium() -> str:
     """Return where the browser is; missing: skip at home, fail in CI."""
-    found = shutil.which(CHROMIUM)
-    if found is not None:
-        return found
+    result = shutil.which(CHROMIUM)
+    if result is not None:
+        return result
     if os.environ.get("CI"):
         pytest.fail("no chromium was found, and CI must not skip what needs it")
     pytest.skip("no chromium was found")
@@ -201,8 +201,8 @@ class DisplayedMessage:
 async def violations(page: Page) -> list[str]:
     """Return what axe-core finds on the whole page, one line each."""
     await page.evaluate("Promise.all(document.getAnimations().map((it) => it.finished))")
-    found = (await Axe().run(page, options=AXE)).response["violations"]
-    return [f"{one['id']}: {node['html']}" for one in found for node in one["nodes"]]
+    result = (await Axe().run(page, options=AXE)).response["violations"]
+    return [f"{item['id']}: {node['html']}" for item in result for node in item["nodes"]]
 
 
 def _fulfilling(page: str, headers: dict[str, str]) -> Any:

@@ -177,7 +177,7 @@ class TelegramPlatform:
 
     def list_questions_replied_to(self) -> set[str]:
         replied = [call.get("reply_parameters") for call in self.api.called(self.sending)]
-        return {str(one["message_id"]) for one in replied if one is not None}
+        return {str(item["message_id"]) for item in replied if item is not None}
 
     def count_refused_presses(self) -> int:
         notices = [call.get("text") for call in self.api.called("answerCallbackQuery")]

@@ -71,7 +71,7 @@ class FakeKeys:
         return self.keys
 
     async def put(self, key: Key) -> None:
-        self.keys = [one for one in self.keys if one.id != key.id] + [key]
+        self.keys = [item for item in self.keys if item.id != key.id] + [key]
 
     async def uses(self) -> Mapping[str, float]:
         return self.used
@@ -170,9 +170,9 @@ async def sign_in(
 
 def read_forgery_token(page: str) -> str:
     """Return the token in the forms of a page."""
-    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', page)
-    assert found is not None
-    return found[1]
+    results = re.search(r'name="csrf" value="([0-9a-f]{64})"', page)
+    assert results is not None
+    return results[1]
 
 
 async def post(

@@ -20,6 +20,6 @@ DEADLINE_SECONDS = 2.5
 
 def hold_answer(harness: WorkerHarness) -> asyncio.Event:
     """Let the next question find `PAGE` and wait in the writer until the event is set."""
-    found = {"search_quality": "good", "search_results": [PAGE.model_dump(mode="json")]}
-    harness.script.next(Role.SEARCH, found)
+    results = {"search_quality": "good", "search_results": [PAGE.model_dump(mode="json")]}
+    harness.script.next(Role.SEARCH, results)
     return harness.script.hold(Role.RESPONSE).goes_on

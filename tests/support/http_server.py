@@ -110,14 +110,14 @@ class FakeCatalog:
         after: str = "",
         limit: int,
     ) -> tuple[Sequence[CatalogEntry], int]:
-        found = self._select(tenant, assistant, selection)
-        return [entry for entry in found if entry.id > after][:limit], len(found)
+        result = self._select(tenant, assistant, selection)
+        return [entry for entry in result if entry.id > after][:limit], len(result)
 
     async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
-        found = self._select(tenant, assistant, selection)
-        for entry in found:
+        result = self._select(tenant, assistant, selection)
+        for entry in result:
             del self.kept[tenant, assistant][entry.id]
-        return len(found)
+        return len(result)
 
     async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
         if ".." in name:
@@ -159,7 +159,7 @@ class FakeLibrary:
         self, tenant: str, assistant: str, query: str, *, groups: Sequence[str], limit: int
     ) -> LibraryFindings:
         self.queries.append(query)
-        found = [
+        results = [
             LibraryPassage(
                 chunk_id=f"{document.id}#{number}",
                 document_id=document.id,
@@ -172,7 +172,7 @@ class FakeLibrary:
             for document in self._visible(tenant, assistant, groups)
             for number in (1, 2)
         ]
-        return LibraryFindings(passages=tuple(found[:limit]), quality="good", total=len(found))
+        return LibraryFindings(passages=tuple(results[:limit]), quality="good", total=len(results))
 
     async def read(
         self, tenant: str, assistant: str, document_id: str, *, groups: Sequence[str]

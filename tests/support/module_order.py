@@ -102,7 +102,9 @@ def _read_units(
         if _is_text(node) and units:
             units[-1].last = end = last
             continue
-        first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))]) - 1
+        first = (
+            min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", ()))]) - 1
+        )
         above = [at for at in range(end, first) if lines[at].startswith("#")]
         first = min([first, *above])
         while last < len(lines) and lines[last].strip() == "# fmt: on":
@@ -140,7 +142,7 @@ def _find_needs(units: Sequence[Unit]) -> None:
             continue
         needs = _find_owners(_list_mentioned(unit.node), owners)
         needs |= _close(_find_owners(_list_run(unit.node), owners), runs)
-        unit.needs |= {one for one in needs if one < at}
+        unit.needs |= {need for need in needs if need < at}
 
 
 def _find_owners(names: Iterator[str], owners: dict[str, int]) -> set[int]:
@@ -190,7 +192,7 @@ def _list_executed(node: ast.AST) -> Iterator[ast.AST]:
         yield from node.decorator_list
         yield node.args
         yield from node.args.defaults
-        yield from (one for one in node.args.kw_defaults if one is not None)
+        yield from (default for default in node.args.kw_defaults if default is not None)
         yield from () if node.returns is None else (node.returns,)
     elif isinstance(node, ast.ClassDef):
         yield from (
@@ -198,8 +200,8 @@ def _list_executed(node: ast.AST) -> Iterator[ast.AST]:
             *node.bases,
             *(keyword.value for keyword in node.keywords),
         )
-        for one in node.body:
-            yield from _list_executed(one)
+        for item in node.body:
+            yield from _list_executed(item)
     else:
         yield node
 

@@ -13,9 +13,9 @@ def find_postgres() -> Path:
 
     Missing: the test is skipped at home, and fails in CI.
     """
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if found:
-        return found[-1].parent
+    results = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if results:
+        return results[-1].parent
     missing = "PostgreSQL is not installed: apt-get install postgresql"
     if os.environ.get("CI"):
         pytest.fail(f"{missing}, and CI must not skip what needs it")

@@ -220,7 +220,7 @@ def _encode(result: object) -> object:
         return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
     if isinstance(result, list):
-        return [_encode(one) for one in result]
+        return [_encode(item) for item in result]
     if isinstance(result, dict):
         return {name: _encode(one) for name, one in result.items()}
     return _ANY.dump_python(plain(result), mode="json")
@@ -235,7 +235,7 @@ def _read_document() -> Mapping[str, Any]:
 def _state_null(part: Any) -> Any:
     """Return a part of an OpenAPI 3.0 document in the words of JSON Schema: null is a type."""
     if isinstance(part, list):
-        return [_state_null(one) for one in part]
+        return [_state_null(item) for item in part]
     if not isinstance(part, dict):
         return part
     stated = {name: _state_null(one) for name, one in part.items() if name != "nullable"}
@@ -246,9 +246,9 @@ def _state_null(part: Any) -> Any:
 
 def _check_document(document: Mapping[str, Any], operation: Operation, body: object) -> None:
     """Raise `ValueError` if a body does not fit Qdrant's own document."""
-    found = document["paths"][operation.path][operation.method.lower()]
-    schema = found["requestBody"]["content"]["application/json"]["schema"]
-    names = {one["name"] for one in found["parameters"] if one["in"] == "query"}
+    result = document["paths"][operation.path][operation.method.lower()]
+    schema = result["requestBody"]["content"]["application/json"]["schema"]
+    names = {parameter["name"] for parameter in result["parameters"] if parameter["in"] == "query"}
     if not operation.parameters <= names:
         raise ValueError(f"expected parameters of {names}, found {operation.parameters}")
     whole = {**schema, "components": document["components"]}

@@ -56,14 +56,14 @@ class QuotingModel:
     async def converse(
         self, conversation: ToolConversation, run: Run = OUTSIDE, *, skip: int = 0
     ) -> ModelStep:
-        found = [
+        tool_messages = [
             tool_message
             for tool_message in conversation.messages
             if isinstance(tool_message, ToolMessage)
         ]
-        sources = [source for one in found for source in one.sources]
+        sources = [source for item in tool_messages for source in item.sources]
         message = ModelMessage(text=f"Found: [{sources[0]}]" if sources else "DONE")
-        if not found:
+        if not tool_messages:
             arguments = {"query": conversation.messages[0].text, "limit": 3}
             call = ToolUse(call_id="a", name="search", arguments=arguments)
             message = ModelMessage(calls=(call,))

@@ -92,12 +92,12 @@ class RecordedModel(ModelServer):
             return self.vendor.failure(404)
         prompt = self._read(received)
         self.prompts.append(prompt)
-        found = next((call for call in self._left if call.stage == prompt.stage), None)
-        text = None if found is None else number_places(found.text, prompt.text)
-        if found is None or text is None:
+        result = next((call for call in self._left if call.stage == prompt.stage), None)
+        text = None if result is None else number_places(result.text, prompt.text)
+        if result is None or text is None:
             self.missing.append(prompt)
             return self.vendor.failure(400)
-        self._left.remove(found)
+        self._left.remove(result)
         if not prompt.is_streamed:
             return self.vendor.answer(text)
         starts = range(0, len(text), CHARACTERS)

@@ -41,7 +41,7 @@ class SelectingCatalog(FakeCatalog):
     def _select(self, tenant: str, assistant: str, selection: Any) -> list[CatalogEntry]:
         patterns = selection.patterns or ()
         kept = self.kept.get((tenant, assistant), {})
-        found = [
+        results = [
             kept[name]
             for name in sorted(kept)
             if any(
@@ -50,7 +50,7 @@ class SelectingCatalog(FakeCatalog):
                 for own in (name, kept[name].source)
             )
         ]
-        return found if patterns else super()._select(tenant, assistant, selection)
+        return results if patterns else super()._select(tenant, assistant, selection)
 
 
 @asynccontextmanager

@@ -146,7 +146,7 @@ def compare(inputs: ComplianceInputs) -> ComplianceOutput:
 def read_clauses(inputs: ComplianceInputs) -> Iterator[ClauseReading]:
     for passage in inputs.passages:
         for rule in inputs.requirements:
-            if any(one in passage.text for one in find_breaking(rule.quotation)):
+            if any(item in passage.text for item in find_breaking(rule.quotation)):
                 yield ClauseReading(
                     passage=passage.id, requirement_id=rule.id, effect="breaks", reason="against it"
                 )
@@ -157,7 +157,9 @@ def make_judge(inputs: ComplianceInputs) -> Callable[[Any], RequirementVerdict]:
         status: str = "GAP"
         evidence: tuple[tuple[str, str], ...] = ()
         for passage in inputs.passages:
-            broken = next((one for one in find_breaking(rule.quotation) if one in passage.text), "")
+            broken = next(
+                (item for item in find_breaking(rule.quotation) if item in passage.text), ""
+            )
             if broken:
                 status, evidence = "VIOLATION", ((passage.id, passage.text),)
                 break

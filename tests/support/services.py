@@ -220,14 +220,14 @@ def _answer(service: PlayedService, request: BaseHTTPRequestHandler) -> None:
         service.refused.append(request.path)
         _send(request, 400, b"{}", {})
         return
-    found = service.answers.get(parts.path)
-    if found is None:
+    result = service.answers.get(parts.path)
+    if result is None:
         _send(request, 404, b"{}", {})
         return
-    if isinstance(found, bytes):
-        _send(request, 200, found, {"Content-Type": "application/octet-stream"})
+    if isinstance(result, bytes):
+        _send(request, 200, result, {"Content-Type": "application/octet-stream"})
         return
-    shown = _page(service, parts.path, query, found) if isinstance(found, list) else found
+    shown = _page(service, parts.path, query, result) if isinstance(result, list) else result
     shown = shown(query) if callable(shown) else shown
     _send(request, 200, json.dumps(shown).encode(), {"Content-Type": "application/json"})
 

@@ -44,7 +44,7 @@ def _check_openai_chat(body: Mapping[str, Any]) -> Problems:
     if not body["messages"]:
         yield "messages: expected at least one"
     yield from _check_openai_calls(body["messages"])
-    tools = [one["function"]["name"] for one in body.get("tools", ())]
+    tools = [tool["function"]["name"] for tool in body.get("tools", ())]
     yield from _check_names(tools, NAME)
     if "tool_choice" in body and not tools:
         yield "tool_choice: only with tools"
@@ -82,8 +82,8 @@ def _check_openai_calls(messages: Sequence[Mapping[str, Any]]) -> Problems:
 def _check_strict(schema: object) -> Problems:
     """In a strict schema every object names all properties as required and allows no others."""
     if isinstance(schema, list):
-        for one in schema:
-            yield from _check_strict(one)
+        for item in schema:
+            yield from _check_strict(item)
     if not isinstance(schema, dict):
         return
     if schema.get("type") == "object":
@@ -91,8 +91,8 @@ def _check_strict(schema: object) -> Problems:
             yield "response_format: additionalProperties has to be false"
         if set(schema.get("required", ())) != set(schema.get("properties", ())):
             yield "response_format: required has to name every property"
-    for one in schema.values():
-        yield from _check_strict(one)
+    for item in schema.values():
+        yield from _check_strict(item)
 
 
 def _check_openai_vectors(body: Mapping[str, Any]) -> Problems:
@@ -121,7 +121,9 @@ def _check_google_content(body: Mapping[str, Any]) -> Problems:
         if not parts or not all(parts):
             yield "contents: expected parts with data"
     declared = [
-        one["name"] for tool in body.get("tools", ()) for one in tool["functionDeclarations"]
+        functionDeclaration["name"]
+        for tool in body.get("tools", ())
+        for functionDeclaration in tool["functionDeclarations"]
     ]
     called = [call["name"] for content in contents for call in _list(content, "functionCall")]
     yield from _check_names([*declared, *called], GOOGLE_NAME)
@@ -157,7 +159,7 @@ def _check_anthropic(body: Mapping[str, Any]) -> Problems:
         yield "model and max_tokens: required"
     if not 0 <= body.get("temperature", 0) <= 1:
         yield "temperature: expected 0 to 1"
-    yield from _check_names([one["name"] for one in body.get("tools", ())], ANTHROPIC_NAME)
+    yield from _check_names([tool["name"] for tool in body.get("tools", ())], ANTHROPIC_NAME)
     if "tool_choice" in body and not body.get("tools"):
         yield "tool_choice: only with tools"
     yield from _check_anthropic_messages(body.get("messages") or [])
@@ -212,11 +214,11 @@ def _fit(adapter: TypeAdapter[Any], value: object) -> Problems:
 
 def _exhaust(value: object) -> None:
     if isinstance(value, Mapping):
-        for one in value.values():
-            _exhaust(one)
+        for item in value.values():
+            _exhaust(item)
     elif isinstance(value, Iterator):
-        for one in value:
-            _exhaust(one)
+        for item in value:
+            _exhaust(item)
 
 
 @cache

@@ -54,11 +54,11 @@ async def poll(look: Callable[[], Any], *, patience_seconds: float | None) -> An
     try:
         async with limit:
             while True:
-                found = look()
-                if inspect.isawaitable(found):
-                    found = await found
-                if found:
-                    return found
+                screenshot = look()
+                if inspect.isawaitable(screenshot):
+                    screenshot = await screenshot
+                if screenshot:
+                    return screenshot
                 await asyncio.sleep(PAUSE_SECONDS)  # noqa: TID251 - this module polls
     except TimeoutError:
         if not limit.expired():

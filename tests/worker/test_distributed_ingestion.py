@@ -43,7 +43,7 @@ class ListingIndex(MemoryIndex):
         self, document_ids: Sequence[str] | None = None
     ) -> list[ListedDocument]:
         listed = await super().list_documents()
-        return [one for one in listed if document_ids is None or one.id in document_ids]
+        return [item for item in listed if document_ids is None or item.id in document_ids]
 
 
 class SizedEmbedder(LengthEmbedder):

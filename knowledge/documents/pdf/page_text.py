@@ -198,7 +198,7 @@ class _CellEdges:
             return False
         if turn not in self._by_turn:
             strokes = turn_strokes(self._lines, turn, self._size)
-            own = (one for one in strokes if one.is_vertical)
+            own = (stroke for stroke in strokes if stroke.is_vertical)
             self._by_turn[turn] = sorted(own, key=lambda one: one.at)
         upright = self._by_turn[turn]
         middle = current.base + current.size * 0.3

@@ -423,7 +423,7 @@ def _heads_rows(
     return is_label and any(
         below.table is None
         and len(below.segments) >= max(len(columns), _LEAST_GROUPED)
-        and any(is_value(one.text) for one in below.segments[1:])
+        and any(is_value(segment.text) for segment in below.segments[1:])
         and 0 < line.base - below.base < _FURTHEST_ROW * line.size
         and abs(below.segments[0].left - segment.left) < 3 * segment.size
         and _fits(below, columns)
@@ -491,7 +491,8 @@ def _build(page: LaidOutPage, lines: Sequence[Line]) -> TextTable:
     gutters = [(one[1], other[0]) for one, other in pairwise(columns)]
     lines = [
         replace(
-            line, segments=[part for one in line.segments for part in cut_segment(one, gutters)]
+            line,
+            segments=[part for segment in line.segments for part in cut_segment(segment, gutters)],
         )
         for line in lines
     ]

@@ -58,15 +58,15 @@ async def word_question(reads: Reads, model: Model | None = None) -> Writes:
 @pytest.mark.parametrize("language", TEXTS.languages)
 @pytest.mark.parametrize("reason", list(Reason))
 async def test_every_reason_is_worded_in_every_language(reason: Reason, language: str) -> None:
-    found = await word_question(
+    clarification = await word_question(
         Reads(clarification_reason=reason, language=language, canonical_question="limits?")
     )
 
-    assert found.response
-    assert "{" not in found.response
-    assert found.clarification_fallback == ""
+    assert clarification.response
+    assert "{" not in clarification.response
+    assert clarification.clarification_fallback == ""
     assert (language == "en") == (
-        found.response
+        clarification.response
         == (
             await word_question(
                 Reads(clarification_reason=reason, language="en", canonical_question="limits?")
@@ -76,24 +76,24 @@ async def test_every_reason_is_worded_in_every_language(reason: Reason, language
 
 
 async def test_options_are_the_places_that_the_search_found() -> None:
-    found = await word_question(
+    clarification = await word_question(
         Reads(clarification_reason=Reason.AMBIGUOUS_QUERY, search_results=RESULTS, language="de")
     )
 
-    assert found.clarification_type == "ambiguity"
-    assert [(action.kind, action.value) for action in found.suggested_actions] == [
+    assert clarification.clarification_type == "ambiguity"
+    assert [(action.kind, action.value) for action in clarification.suggested_actions] == [
         ("option", "Limits (Accounts)"),
         ("option", "Limits (Rates)"),
         ("option", "API"),
         ("skip", "Trotzdem antworten"),
         ("exit", "Abbrechen"),
     ]
-    assert found.suggested_actions[1].crumbs == ("Rates", "Limits")
-    assert "2. Limits (Rates)" in found.response
+    assert clarification.suggested_actions[1].crumbs == ("Rates", "Limits")
+    assert "2. Limits (Rates)" in clarification.response
 
 
 async def test_options_that_the_search_named_win() -> None:
-    found = await word_question(
+    clarification = await word_question(
         Reads(
             clarification_reason=Reason.AMBIGUOUS_QUERY,
             clarification_options=tuple(
@@ -103,32 +103,34 @@ async def test_options_that_the_search_named_win() -> None:
         )
     )
 
-    options = [action.value for action in found.suggested_actions if action.kind == "option"]
+    options = [
+        action.value for action in clarification.suggested_actions if action.kind == "option"
+    ]
     assert options == ["Sending", "Receiving"]
 
 
 async def test_one_place_alone_is_no_choice() -> None:
-    found = await word_question(
+    clarification = await word_question(
         Reads(clarification_reason=Reason.MISSING_DETAILS, search_results=RESULTS[:1])
     )
 
-    assert [action.kind for action in found.suggested_actions] == ["skip", "exit"]
+    assert [action.kind for action in clarification.suggested_actions] == ["skip", "exit"]
 
 
 async def test_a_refusal_for_scope_names_the_domain_and_offers_nothing() -> None:
-    found = await word_question(
+    clarification = await word_question(
         Reads(clarification_reason=Reason.OUT_OF_SCOPE, search_results=RESULTS, language="fr")
     )
 
-    assert DOMAIN in found.response
-    assert found.suggested_actions == ()
-    assert found.clarification_type == "scope"
+    assert DOMAIN in clarification.response
+    assert clarification.suggested_actions == ()
+    assert clarification.clarification_type == "scope"
 
 
 async def test_a_refusal_for_missing_context_names_the_question_and_the_nearest_pages() -> None:
     twice = (*RESULTS[:2], RESULTS[0].model_copy(update={"chunk_id": "c9"}))
 
-    found = await word_question(
+    clarification = await word_question(
         Reads(
             clarification_reason=Reason.INSUFFICIENT_CONTEXT,
             canonical_question="How loud is the pager?",
@@ -136,8 +138,8 @@ async def test_a_refusal_for_missing_context_names_the_question_and_the_nearest_
         )
     )
 
-    assert "How loud is the pager?" in found.response
-    assert found.suggested_actions == (
+    assert "How loud is the pager?" in clarification.response
+    assert clarification.suggested_actions == (
         page(1, "Accounts", "Limits"),
         page(2, "Rates", "Limits"),
     )
@@ -166,7 +168,7 @@ async def test_near_pages_with_the_same_title_are_told_apart_by_what_is_above_th
         result(number, year).model_copy(update=title) for number, year in ((1, "2024"), (2, "2025"))
     ]
 
-    found = await word_question(
+    clarification = await word_question(
         Reads(
             clarification_reason=Reason.INSUFFICIENT_CONTEXT,
             canonical_question="limits?",
@@ -174,13 +176,15 @@ async def test_near_pages_with_the_same_title_are_told_apart_by_what_is_above_th
         )
     )
 
-    assert found.response.endswith("- Fees (2024)\n- Fees (2025)")
+    assert clarification.response.endswith("- Fees (2024)\n- Fees (2025)")
 
 
 async def test_where_nobody_may_be_asked_back_the_places_of_the_question_are_named() -> None:
-    options = tuple(ClarificationOption(label=one, crumbs=("Guide", one)) for one in ("A1", "B2"))
+    options = tuple(
+        ClarificationOption(label=text, crumbs=("Guide", text)) for text in ("A1", "B2")
+    )
 
-    found = await word_question(
+    clarification = await word_question(
         Reads(
             clarification_reason=Reason.INSUFFICIENT_CONTEXT,
             canonical_question="limits?",
@@ -188,10 +192,10 @@ async def test_where_nobody_may_be_asked_back_the_places_of_the_question_are_nam
         )
     )
 
-    assert [(action.kind, action.label) for action in found.suggested_actions] == [
+    assert [(action.kind, action.label) for action in clarification.suggested_actions] == [
         ("source", "A1"), ("source", "B2"),
     ]  # fmt: skip
-    assert found.response.endswith("- A1\n- B2")
+    assert clarification.response.endswith("- A1\n- B2")
 
 
 @pytest.mark.parametrize("stage", ["guardrails", "search"])
@@ -204,9 +208,9 @@ async def test_what_only_the_search_has_seen_is_not_called_unanswered_or_foreign
         asking_stage=stage,
     )
 
-    found = await word_question(unmatched)
+    clarification = await word_question(unmatched)
 
-    assert found.response == " ".join(
+    assert clarification.response == " ".join(
         (
             TEXTS.text("decline_unmatched", "en", question="Who won?", topic=DOMAIN),
             TEXTS.text("search_alone", "en"),
@@ -225,9 +229,9 @@ async def test_an_unclear_question_that_is_asked_back_no_more_is_not_called_unma
         asking_stage=stage,
     )
 
-    found = await word_question(unclear)
+    clarification = await word_question(unclear)
 
-    assert found.response == TEXTS.text("decline_unclear", "en")
+    assert clarification.response == TEXTS.text("decline_unclear", "en")
 
 
 @pytest.mark.parametrize("language", TEXTS.languages)
@@ -253,15 +257,15 @@ async def test_the_nearest_pages_stand_under_one_line_that_leads_to_them(
     model = ScriptedModel([ClarifyOutput(text=worded)])
     reads = Reads(clarification_reason=Reason.INSUFFICIENT_CONTEXT, search_results=RESULTS[:1])
 
-    found = await word_question(reads, model)
+    clarification = await word_question(reads, model)
 
-    assert found.response.split("\n") == [worded, *filter(None, [above]), "- Page 1"]
+    assert clarification.response.split("\n") == [worded, *filter(None, [above]), "- Page 1"]
 
 
 async def test_a_fault_of_the_desk_is_reported_with_its_id_and_no_model_words_it() -> None:
     model = ScriptedModel([])
 
-    found = await word_question(
+    clarification = await word_question(
         Reads(
             clarification_reason=Reason.INTERNAL_FAULT,
             message_reference="m-77",
@@ -272,16 +276,17 @@ async def test_a_fault_of_the_desk_is_reported_with_its_id_and_no_model_words_it
     )
 
     assert (
-        "Der Fehler liegt bei uns" in found.response or "der Fehler liegt bei uns" in found.response
+        "Der Fehler liegt bei uns" in clarification.response
+        or "der Fehler liegt bei uns" in clarification.response
     )
-    assert "m-77" in found.response
-    assert [action.kind for action in found.suggested_actions] == ["source"] * 3
+    assert "m-77" in clarification.response
+    assert [action.kind for action in clarification.suggested_actions] == ["source"] * 3
 
 
 async def test_a_question_in_another_language_than_the_documents_gets_the_language_to_ask_in() -> (
     None
 ):
-    found = await word_question(
+    clarification = await word_question(
         Reads(
             clarification_reason=Reason.NO_TRANSLATION,
             document_languages=("en", "de"),
@@ -289,9 +294,9 @@ async def test_a_question_in_another_language_than_the_documents_gets_the_langua
         )
     )
 
-    assert TEXTS.text("language_de", "fr") in found.response
-    assert TEXTS.text("language_en", "fr") in found.response
-    assert found.suggested_actions == ()
+    assert TEXTS.text("language_de", "fr") in clarification.response
+    assert TEXTS.text("language_en", "fr") in clarification.response
+    assert clarification.suggested_actions == ()
 
 
 @pytest.mark.parametrize("reason", [Reason.OUT_OF_SCOPE, Reason.INSUFFICIENT_CONTEXT])
@@ -312,7 +317,7 @@ async def test_a_refusal_says_which_documents_were_not_compared_with_the_questio
 async def test_a_model_words_it_and_the_options_stay_ours() -> None:
     model = ScriptedModel([ClarifyOutput(text="Meinen Sie Konten oder Tarife?")])
 
-    found = await word_question(
+    clarification = await word_question(
         Reads(clarification_reason=Reason.AMBIGUOUS_QUERY, search_results=RESULTS, language="de"),
         model,
     )
@@ -320,13 +325,13 @@ async def test_a_model_words_it_and_the_options_stay_ours() -> None:
     asked = model.calls[0].inputs
     assert isinstance(asked, ClarifyInputs)
     assert asked.options == ("Limits (Accounts)", "Limits (Rates)", "API")
-    assert found.response.startswith("Meinen Sie Konten oder Tarife?\n")
-    assert "3. API" in found.response
-    assert found.clarification_fallback == ""
+    assert clarification.response.startswith("Meinen Sie Konten oder Tarife?\n")
+    assert "3. API" in clarification.response
+    assert clarification.clarification_fallback == ""
 
 
 async def test_a_refusal_says_why_no_model_interpreted_the_question() -> None:
-    found = await word_question(
+    clarification = await word_question(
         Reads(
             clarification_reason=Reason.MODEL_FAILED,
             canonical_question="How long is the notice period?",
@@ -337,7 +342,7 @@ async def test_a_refusal_says_why_no_model_interpreted_the_question() -> None:
         ScriptedModel([ClarifyOutput(text="Nothing was found.")]),
     )
 
-    assert found.response == (
+    assert clarification.response == (
         "Your question could not be interpreted: the model took too long. Its words alone were "
         "searched, and nothing in the documents clearly matches them: “How long is the notice "
         "period?”. Please ask again later."
@@ -345,7 +350,7 @@ async def test_a_refusal_says_why_no_model_interpreted_the_question() -> None:
 
 
 async def test_a_refusal_of_a_writer_that_failed_says_so_and_lists_no_unrelated_pages() -> None:
-    found = await word_question(
+    clarification = await word_question(
         Reads(
             clarification_reason=Reason.MODEL_FAILED,
             clarification_message=MATCHES_NOTHING,
@@ -357,15 +362,15 @@ async def test_a_refusal_of_a_writer_that_failed_says_so_and_lists_no_unrelated_
         )
     )
 
-    assert found.response.startswith(
+    assert clarification.response.startswith(
         "No answer was written: the model could not be reached. The search found nothing in the "
         "documents that clearly matches this: “How do I bake bread?”."
     )
-    assert found.suggested_actions == ()
+    assert clarification.suggested_actions == ()
 
 
 async def test_a_refusal_says_why_the_question_was_not_translated() -> None:
-    found = await word_question(
+    clarification = await word_question(
         Reads(
             clarification_reason=Reason.INSUFFICIENT_CONTEXT,
             asking_stage="response",
@@ -375,7 +380,7 @@ async def test_a_refusal_says_why_the_question_was_not_translated() -> None:
         )
     )
 
-    assert found.response.endswith(
+    assert clarification.response.endswith(
         "Your question could not be interpreted: the model was not available. Documents in "
         "these languages could not be compared with your question: German. To search them, ask "
         "in one of these languages."
@@ -386,7 +391,7 @@ async def test_a_refusal_says_why_the_question_was_not_translated() -> None:
 async def test_a_question_of_rules_says_that_a_model_failed_and_one_of_a_model_does_not(
     decided_by: Literal["rules", "own_call"], is_said: bool
 ) -> None:
-    found = await word_question(
+    clarification = await word_question(
         Reads(
             clarification_reason=Reason.SCOPE_UNCLEAR,
             asking_stage="guardrails",
@@ -395,19 +400,19 @@ async def test_a_question_of_rules_says_that_a_model_failed_and_one_of_a_model_d
         )
     )
 
-    assert found.response.startswith("Which part of this topic is your question about")
-    assert ("the reply of the model could not be read" in found.response) == is_said
+    assert clarification.response.startswith("Which part of this topic is your question about")
+    assert ("the reply of the model could not be read" in clarification.response) == is_said
 
 
 async def test_when_the_model_fails_the_fixed_text_is_said_and_the_reason_is_kept() -> None:
     model = ScriptedModel([ModelUnavailable("the vendor is away")])
 
-    found = await word_question(
+    clarification = await word_question(
         Reads(clarification_reason=Reason.MISSING_DETAILS, language="uk"), model
     )
 
-    assert found.response == TEXTS.text("ask_details", "uk")
-    assert found.clarification_fallback == "ModelUnavailable: the vendor is away"
+    assert clarification.response == TEXTS.text("ask_details", "uk")
+    assert clarification.clarification_fallback == "ModelUnavailable: the vendor is away"
 
 
 @pytest.mark.parametrize("reason", [Reason.AMBIGUOUS_QUERY, Reason.OUT_OF_SCOPE])
@@ -418,10 +423,10 @@ async def test_a_wording_in_another_language_is_replaced_by_the_fixed_text(
     reads = Reads(clarification_reason=reason, language=language, canonical_question="limits?")
     model = ScriptedModel([ClarifyOutput(text="There are several limits. Which one is meant?")])
 
-    found = await word_question(reads, model)
+    clarification = await word_question(reads, model)
 
-    assert found.response == (await word_question(reads)).response
-    assert found.clarification_fallback == (
+    assert clarification.response == (await word_question(reads)).response
+    assert clarification.clarification_fallback == (
         f"the model's wording: it is in 'en', expected '{language}'"
     )
 
@@ -430,28 +435,30 @@ async def test_a_wording_in_another_language_is_kept_where_no_text_is_fixed() ->
     reads = Reads(clarification_reason=Reason.MISSING_DETAILS, language="sv")
     model = ScriptedModel([ClarifyOutput(text="There are several limits. Which one is meant?")])
 
-    found = await word_question(reads, model)
+    clarification = await word_question(reads, model)
 
-    assert found.response.startswith("There are several limits.")
-    assert "kept: it is in 'en', expected 'sv'" in found.clarification_fallback
+    assert clarification.response.startswith("There are several limits.")
+    assert "kept: it is in 'en', expected 'sv'" in clarification.clarification_fallback
 
 
 async def test_a_language_without_texts_is_answered_in_english_and_says_so() -> None:
-    found = await word_question(Reads(clarification_reason=Reason.MISSING_DETAILS, language="sv"))
+    clarification = await word_question(
+        Reads(clarification_reason=Reason.MISSING_DETAILS, language="sv")
+    )
 
-    assert found.response == TEXTS.text("ask_details", "en")
-    assert "'sv'" in found.clarification_fallback
+    assert clarification.response == TEXTS.text("ask_details", "en")
+    assert "'sv'" in clarification.clarification_fallback
 
 
 async def test_text_of_documents_and_users_is_never_a_name_to_fill_in() -> None:
-    found = await word_question(
+    clarification = await word_question(
         Reads(
             clarification_reason=Reason.INSUFFICIENT_CONTEXT,
             canonical_question="what is {topic} and {0}",
         )
     )
 
-    assert "what is {topic} and {0}" in found.response
+    assert "what is {topic} and {0}" in clarification.response
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=IDS)
@@ -465,12 +472,12 @@ async def test_no_wording_option_or_page_leads_elsewhere(reason: Reason, shape: 
     )
     what = Reads(clarification_reason=reason, search_results=hostile, canonical_question=shape.text)
 
-    found = await word_question(
+    clarification = await word_question(
         what, ScriptedModel([ClarifyOutput(text=f"{shape.text} Which one?")])
     )
 
-    assert not leads_elsewhere(found.model_dump_json(exclude={"clarification_fallback"}))
-    assert found.suggested_actions
+    assert not leads_elsewhere(clarification.model_dump_json(exclude={"clarification_fallback"}))
+    assert clarification.suggested_actions
 
 
 INPUTS = ClarifyInputs(

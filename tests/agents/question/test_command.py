@@ -37,37 +37,37 @@ CHINESE = ("zh-Hant", "zh-TW", "zh_HK", "繁體中文", "繁体中文", "Traditi
 async def test_a_language_is_understood_in_many_spellings(
     spelling: str, language: str, name: str
 ) -> None:
-    found = await obey("set_language", spelling)
+    reply = await obey("set_language", spelling)
 
-    assert found.remember_preferences == Preferences(language=language, explicit=True)
-    assert found.response == TEXTS.text("language_set", language, language_name=name)
+    assert reply.remember_preferences == Preferences(language=language, explicit=True)
+    assert reply.response == TEXTS.text("language_set", language, language_name=name)
 
 
 async def test_a_language_without_fixed_texts_can_be_chosen() -> None:
-    found = await obey("set_language", "sv")
+    reply = await obey("set_language", "sv")
 
-    assert found.remember_preferences == Preferences(language="sv", explicit=True)
+    assert reply.remember_preferences == Preferences(language="sv", explicit=True)
 
 
 @pytest.mark.parametrize("arguments", [(), ("Klingon",), ("x" * 500,), ("{language}",)])
 async def test_an_unknown_language_changes_nothing_and_shows_a_way_on(
     arguments: tuple[str, ...],
 ) -> None:
-    found = await obey("set_language", *arguments, preferences={"language": "fr"})
+    reply = await obey("set_language", *arguments, preferences={"language": "fr"})
 
-    assert found.remember_preferences is None
-    assert "allemand" in found.response
-    assert len(found.response) < 500
+    assert reply.remember_preferences is None
+    assert "allemand" in reply.response
+    assert len(reply.response) < 500
 
 
 async def test_statistics_are_worded_in_the_language_of_the_user() -> None:
-    found = await obey(
+    reply = await obey(
         "get_stats",
         preferences={"language": "de"},
         statistics={"questions": 3.0, "outcome_answered": 2.0, "processing_seconds": 1.25},
     )
 
-    assert found.response.splitlines() == [
+    assert reply.response.splitlines() == [
         TEXTS.text("statistics_title", "de"),
         "- Fragen: 3",
         "- beantwortet: 2",
@@ -81,18 +81,18 @@ async def test_no_statistics_are_said_to_be_none() -> None:
 
 @pytest.mark.parametrize("command", ["", "reboot", "x" * 10_000, "{command}"])
 async def test_an_unknown_command_lists_the_known_ones(command: str) -> None:
-    found = await obey(command)
+    reply = await obey(command)
 
-    assert all(known in found.response for known in COMMANDS)
-    assert found.forget == ""
-    assert len(found.response) < 300
+    assert all(known in reply.response for known in COMMANDS)
+    assert reply.forget == ""
+    assert len(reply.response) < 300
 
 
 @pytest.mark.parametrize("language", TEXTS.languages)
 async def test_help_explains_every_command_in_every_language(language: str) -> None:
-    found = await obey("/help", language=language)
+    reply = await obey("/help", language=language)
 
-    assert [line.split(":")[0] for line in found.response.splitlines()[1:]] == [
+    assert [line.split(":")[0] for line in reply.response.splitlines()[1:]] == [
         f"- /{command}" for command in COMMANDS
     ]
 
@@ -120,9 +120,9 @@ async def test_whether_a_person_was_asked_is_told_in_the_language_of_the_user(
 
 
 async def test_the_answer_of_a_person_is_shown_as_one_and_is_no_format() -> None:
-    found = await obey(PERSON_REPLY, "de", "Nehmen Sie {topic}.")
+    reply = await obey(PERSON_REPLY, "de", "Nehmen Sie {topic}.")
 
-    assert found.response == "Ein Mensch hat geantwortet:\n\nNehmen Sie {topic}."
+    assert reply.response == "Ein Mensch hat geantwortet:\n\nNehmen Sie {topic}."
 
 
 @pytest.mark.parametrize("typed", [PERSON_REPLY, HANDED_OVER])

@@ -101,9 +101,9 @@ async def test_one_of_several_questions_is_asked_alone_and_the_others_stay_offer
 
 async def test_what_one_call_understood_is_used_without_another_call() -> None:
     model = ScriptedModel([])
-    found = make_understanding("How do I test a routing rule?", "follow_up")
+    understanding = make_understanding("How do I test a routing rule?", "follow_up")
 
-    writes = await essence("And how do I test it?", *TALK, understanding=found, model=model)
+    writes = await essence("And how do I test it?", *TALK, understanding=understanding, model=model)
 
     assert writes.canonical_question == "How do I test a routing rule?"
     assert (writes.related_history, writes.decided_by) == ((QUESTION,), "combined_call")
@@ -112,9 +112,11 @@ async def test_what_one_call_understood_is_used_without_another_call() -> None:
 
 async def test_a_question_that_a_model_resolved_is_the_related_one_of_the_next_turn() -> None:
     before = user("And the Developer?", meant="What can the Developer role do?")
-    found = make_understanding("What can the Owner role do?", "follow_up")
+    understanding = make_understanding("What can the Owner role do?", "follow_up")
 
-    writes = await essence("And the Owner?", before, desk("It can do all."), understanding=found)
+    writes = await essence(
+        "And the Owner?", before, desk("It can do all."), understanding=understanding
+    )
 
     assert writes.related_history == ("What can the Developer role do?",)
 
@@ -149,11 +151,13 @@ async def test_a_first_turn_leans_on_nothing_whatever_a_model_says(context_type:
 
 
 async def test_a_reply_in_the_users_words_goes_on_with_the_original_question() -> None:
-    found = make_understanding(
+    understanding = make_understanding(
         "How do I set the monthly limit of a trial customer?", "clarification"
     )
 
-    writes = await essence("for trial customers", open_pause=pause(*OPTIONS), understanding=found)
+    writes = await essence(
+        "for trial customers", open_pause=pause(*OPTIONS), understanding=understanding
+    )
 
     assert writes.clarification_result == "search_again"
     assert writes.related_history == ("How do I set the limit?",)
@@ -171,9 +175,11 @@ async def test_a_model_may_read_that_the_user_gives_up_or_wants_an_assumption() 
 
 
 async def test_a_rephrased_answer_repeats_the_last_question_unchanged() -> None:
-    found = make_understanding("Write a poem.", "follow_up", act="rephrase", style="shorter")
+    understanding = make_understanding(
+        "Write a poem.", "follow_up", act="rephrase", style="shorter"
+    )
 
-    writes = await essence("shorter", *TALK, understanding=found)
+    writes = await essence("shorter", *TALK, understanding=understanding)
 
     assert (writes.conversation_act, writes.answer_style) == (Act.REPHRASE, "shorter")
     assert writes.canonical_question == QUESTION
@@ -185,18 +191,20 @@ async def test_a_rephrased_answer_repeats_the_last_question_unchanged() -> None:
 async def test_without_an_answer_there_is_nothing_to_say_differently(
     history: tuple[Turn, ...],
 ) -> None:
-    found = make_understanding("shorter", "follow_up", act="rephrase", style="shorter")
+    understanding = make_understanding("shorter", "follow_up", act="rephrase", style="shorter")
 
-    writes = await essence("shorter", *history, understanding=found)
+    writes = await essence("shorter", *history, understanding=understanding)
 
     assert writes.conversation_act is Act.NO_ANSWER_YET
 
 
 async def test_a_refused_question_is_asked_again_in_another_language() -> None:
-    found = make_understanding("in German", "follow_up", act="rephrase", answer_language="de")
+    understanding = make_understanding(
+        "in German", "follow_up", act="rephrase", answer_language="de"
+    )
     refused = (user(QUESTION), desk("Sorry.", "refused", "insufficient_context"))
 
-    writes = await essence("in German", *refused, understanding=found)
+    writes = await essence("in German", *refused, understanding=understanding)
 
     assert (writes.canonical_question, writes.language) == (QUESTION, "de")
     assert writes.conversation_act is None
@@ -205,11 +213,11 @@ async def test_a_refused_question_is_asked_again_in_another_language() -> None:
 async def test_why_after_a_refusal_is_answered_by_its_reason_and_after_an_answer_by_documents() -> (
     None
 ):
-    found = make_understanding("Why?", "follow_up", act="why")
+    understanding = make_understanding("Why?", "follow_up", act="why")
     refused = (user(QUESTION), desk("Sorry.", "refused", "out_of_scope"))
 
-    explained = await essence("why?", *refused, understanding=found)
-    asked = await essence("why?", *TALK, understanding=found)
+    explained = await essence("why?", *refused, understanding=understanding)
+    asked = await essence("why?", *TALK, understanding=understanding)
 
     assert (explained.conversation_act, asked.conversation_act) == (Act.WHY, None)
 
@@ -340,8 +348,8 @@ async def test_what_a_user_wants_of_all_further_answers_is_remembered(
 
 
 async def test_a_wish_that_nothing_can_hold_is_a_question_like_others() -> None:
-    found = make_understanding("Answer as a pirate.", "new_topic", act="preference")
+    understanding = make_understanding("Answer as a pirate.", "new_topic", act="preference")
 
-    writes = await essence("Answer as a pirate from now on.", understanding=found)
+    writes = await essence("Answer as a pirate from now on.", understanding=understanding)
 
     assert (writes.conversation_act, writes.remember_preferences) == (None, None)

@@ -19,7 +19,9 @@ from llm.errors import ModelError, ModelUnavailable, PromptTooLong, Refused, Unr
 from llm.tasks.question import Meaning, ScopeInputs, ScopeOutput, Strictness, Verdict
 from tests.support.scripted_model import ScriptedModel
 
-MEANINGS = tuple(ClarificationOption(label=one, crumbs=(one,)) for one in ("Webhooks", "Numbers"))
+MEANINGS = tuple(
+    ClarificationOption(label=text, crumbs=(text,)) for text in ("Webhooks", "Numbers")
+)
 PAUSE = Pause(
     pause_id="p",
     original_question="How do I set it up?",
@@ -133,13 +135,13 @@ async def test_without_a_model_a_follow_up_is_looked_up_with_the_last_question(
     has_model: bool,
 ) -> None:
     searcher = Covering(0.9)
-    found = ScopeOutput(verdict="within", confidence=0.9, analysis="")
+    result = ScopeOutput(verdict="within", confidence=0.9, analysis="")
     turns = [Turn(speaker="user", text="What is a rule?"), Turn(speaker="assistant", text="A way.")]
 
     await guard(
         "And its price?",
         searcher=searcher,
-        model=ScriptedModel([found]) if has_model else None,
+        model=ScriptedModel([result]) if has_model else None,
         history=tuple(turns),
     )
 
@@ -149,9 +151,9 @@ async def test_without_a_model_a_follow_up_is_looked_up_with_the_last_question(
 
 async def test_what_is_out_of_scope_is_declined_before_anything_is_asked() -> None:
     parts = tuple(f"Who won cup {number}?" for number in range(5))
-    found = make_understanding("outside", analysis="general knowledge", questions=parts)
+    understanding = make_understanding("outside", analysis="general knowledge", questions=parts)
 
-    writes = await guard("Who won?", understanding=found, question_parts=parts)
+    writes = await guard("Who won?", understanding=understanding, question_parts=parts)
 
     assert writes.clarification_reason is Reason.OUT_OF_SCOPE
     assert "sending and routing text messages" in writes.clarification_message
@@ -172,9 +174,9 @@ async def test_only_more_than_three_questions_at_once_are_asked_back(
 
 
 async def test_an_unclear_question_is_asked_back_with_the_places_it_could_mean() -> None:
-    found = make_understanding("unclear", analysis="It names nothing.", meanings=MEANINGS)
+    understanding = make_understanding("unclear", analysis="It names nothing.", meanings=MEANINGS)
 
-    writes = await guard("How do I set it up?", understanding=found)
+    writes = await guard("How do I set it up?", understanding=understanding)
 
     assert writes.clarification_reason is Reason.AMBIGUOUS_QUERY
     assert writes.clarification_options == MEANINGS
@@ -182,9 +184,9 @@ async def test_an_unclear_question_is_asked_back_with_the_places_it_could_mean()
 
 
 async def test_an_unclear_question_without_places_is_asked_about_openly() -> None:
-    found = make_understanding("unclear", analysis="It does not say what does not work.")
+    understanding = make_understanding("unclear", analysis="It does not say what does not work.")
 
-    writes = await guard("it doesn't work", understanding=found)
+    writes = await guard("it doesn't work", understanding=understanding)
 
     assert not writes.within_scope
     assert writes.clarification_reason is Reason.SCOPE_UNCLEAR
@@ -232,9 +234,9 @@ async def test_a_model_decides_about_the_signs_of_an_attack(verdict: Verdict, wi
 
 
 async def test_the_signs_that_the_combined_call_was_shown_are_named_for_the_operator() -> None:
-    found = make_understanding("outside", analysis="an order", signs=("prompt extraction",))
+    understanding = make_understanding("outside", analysis="an order", signs=("prompt extraction",))
 
-    writes = await guard(ATTACK, understanding=found)
+    writes = await guard(ATTACK, understanding=understanding)
 
     assert writes.guardrails_analysis.startswith("an order; signs of an attempt")
 
@@ -360,10 +362,10 @@ async def test_a_refusal_names_the_languages_that_the_question_was_not_compared_
 
 
 async def test_words_alone_decide_alike_in_a_language_that_nobody_calibrated() -> None:
-    found = {"fallbacks": (CALIBRATION,), "languages": ("de",)}
+    results = {"fallbacks": (CALIBRATION,), "languages": ("de",)}
 
-    near = await guard("Wie zahle ich?", language="de", searcher=Covering(0.1, **found))
-    far = await guard("Wer gewann?", language="de", searcher=Covering(0.02, **found))
+    near = await guard("Wie zahle ich?", language="de", searcher=Covering(0.1, **results))
+    far = await guard("Wer gewann?", language="de", searcher=Covering(0.02, **results))
 
     assert near.within_scope
     assert far.clarification_reason is Reason.INSUFFICIENT_CONTEXT

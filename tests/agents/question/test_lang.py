@@ -33,26 +33,26 @@ async def detect(reads: Reads, default_language: str = "en") -> Writes:
 async def test_an_explicit_choice_wins_over_what_the_text_is_in() -> None:
     chosen = Preferences(language="fr", explicit=True)
 
-    found = await detect(Reads(text="How do I add a new user?", preferences=chosen))
+    detected = await detect(Reads(text="How do I add a new user?", preferences=chosen))
 
-    assert found == Writes(language="fr", texts_language="fr", confidence=1.0)
+    assert detected == Writes(language="fr", texts_language="fr", confidence=1.0)
 
 
 async def test_the_language_of_a_requested_review_wins_over_that_of_its_titles() -> None:
     titles = "Review a document against rules: Contract with Brandt – Data Protection Act"
     review = ReviewScope(documents=("a",), language="cs")
 
-    found = await detect(Reads(text=titles, review=review))
+    detected = await detect(Reads(text=titles, review=review))
 
-    assert found == Writes(language="cs", texts_language="cs", confidence=1.0)
+    assert detected == Writes(language="cs", texts_language="cs", confidence=1.0)
 
 
 async def test_a_stored_language_that_nobody_chose_gives_way_to_a_clear_text() -> None:
     stored = Preferences(language="fr")
 
-    found = await detect(Reads(text="How do I add a new user?", preferences=stored))
+    detected = await detect(Reads(text="How do I add a new user?", preferences=stored))
 
-    assert found.language == "en"
+    assert detected.language == "en"
 
 
 @pytest.mark.parametrize("text", ["Status", "API", "in 2 Minuten", "Webhook", "ok"])
@@ -61,16 +61,16 @@ async def test_a_short_turn_leans_on_the_conversation(text: str) -> None:
 
 
 async def test_a_short_turn_leans_on_the_stored_preference() -> None:
-    found = await detect(Reads(text="Status", preferences=Preferences(language="pt")))
+    detected = await detect(Reads(text="Status", preferences=Preferences(language="pt")))
 
-    assert found.language == "pt"
+    assert detected.language == "pt"
 
 
 async def test_a_user_who_changes_the_language_is_followed() -> None:
-    found = await detect(Reads(text="How do I delete a rate plan?", history=GERMAN))
+    detected = await detect(Reads(text="How do I delete a rate plan?", history=GERMAN))
 
-    assert found.language == "en"
-    assert found.confidence > 0.5
+    assert detected.language == "en"
+    assert detected.confidence > 0.5
 
 
 async def test_the_languages_noted_with_the_turns_count_and_not_their_texts() -> None:
@@ -91,9 +91,9 @@ async def test_the_languages_noted_with_the_turns_count_and_not_their_texts() ->
 async def test_chinese_is_compared_as_one_language_and_answered_in_the_script_of_the_user(
     text: str, texts_language: str
 ) -> None:
-    found = await detect(Reads(text=text))
+    detected = await detect(Reads(text=text))
 
-    assert (found.language, found.texts_language) == ("zh", texts_language)
+    assert (detected.language, detected.texts_language) == ("zh", texts_language)
 
 
 TRADITIONAL = Turn(speaker="user", text="如何設定伺服器的備份？", language="zh")
@@ -114,9 +114,9 @@ TRADITIONAL = Turn(speaker="user", text="如何設定伺服器的備份？", lan
 async def test_a_text_in_both_scripts_keeps_that_of_the_conversation_the_user_or_the_desk(
     reads: Reads, default_language: str
 ) -> None:
-    found = await detect(reads, default_language=default_language)
+    detected = await detect(reads, default_language=default_language)
 
-    assert (found.language, found.texts_language) == ("zh", "zh-Hant")
+    assert (detected.language, detected.texts_language) == ("zh", "zh-Hant")
 
 
 @pytest.mark.parametrize("text", ["", "🙂", "/var/log/messages", "https://example.org/x", "\ud83d"])
@@ -127,10 +127,10 @@ async def test_a_text_without_words_is_in_the_language_of_the_conversation(text:
 
 @pytest.mark.parametrize("text", ["", "🙂", "/var/log/messages", "https://example.org/x"])
 async def test_a_text_without_words_and_context_is_in_the_default_language(text: str) -> None:
-    found = await detect(Reads(text=text), default_language="uk")
+    detected = await detect(Reads(text=text), default_language="uk")
 
-    assert found.language == "uk"
-    assert found.confidence < 0.2
+    assert detected.language == "uk"
+    assert detected.confidence < 0.2
 
 
 async def detect_at_desk(text: str, documents: dict[str, float], **others: object) -> str:
@@ -203,9 +203,9 @@ async def detect_over_english_documents(texts: list[str]) -> list[str]:
 
 
 async def test_words_of_several_languages_are_in_the_language_of_the_documents() -> None:
-    found = await detect_over_english_documents(QUESTIONS["ambiguous"])
+    detected = await detect_over_english_documents(QUESTIONS["ambiguous"])
 
-    assert found.count("en") >= 0.95 * len(found)
+    assert detected.count("en") >= 0.95 * len(detected)
 
 
 async def test_a_short_question_that_is_clearly_in_another_language_is_answered_in_it() -> None:
@@ -216,10 +216,10 @@ async def test_a_short_question_that_is_clearly_in_another_language_is_answered_
         for text in texts
     ]
 
-    found = await detect_over_english_documents([text for _, text in labelled])
+    detected = await detect_over_english_documents([text for _, text in labelled])
 
     right = sum(
         one in (language, *ALSO.get(text, ()))
-        for one, (language, text) in zip(found, labelled, strict=True)
+        for one, (language, text) in zip(detected, labelled, strict=True)
     )
     assert right >= 0.94 * len(labelled)

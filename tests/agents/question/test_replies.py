@@ -47,10 +47,10 @@ def make_pause(*options: str) -> Pause:
     ],
 )
 def test_an_option_is_chosen_by_its_words_or_its_number(reply: str, chosen: int) -> None:
-    found = plain_reply(reply, make_pause(*OPTIONS))
+    result = plain_reply(reply, make_pause(*OPTIONS))
 
-    assert found is not None
-    assert (found.kind, found.option) == ("option", chosen)
+    assert result is not None
+    assert (result.kind, result.option) == ("option", chosen)
 
 
 @pytest.mark.parametrize(
@@ -76,26 +76,26 @@ def test_what_can_mean_something_else_is_left_to_who_understands_it(reply: str) 
     ["exit", "Cancel.", "never mind!", "abbrechen", "Olvídalo", "отмена", "算了", "إلغاء"],
 )
 def test_a_stop_word_of_any_of_the_languages_ends_the_question(reply: str) -> None:
-    found = plain_reply(reply, make_pause(*OPTIONS))
+    result = plain_reply(reply, make_pause(*OPTIONS))
 
-    assert found is not None
-    assert found.kind == "exit"
+    assert result is not None
+    assert result.kind == "exit"
 
 
 @pytest.mark.parametrize("language", TEXTS.languages)
 def test_the_buttons_of_every_language_are_recognised(language: str) -> None:
     skip, leave = (TEXTS.text(key, language) for key in ("skip", "exit_action"))
 
-    kinds = [plain_reply(one, make_pause(*OPTIONS)) for one in (skip, leave)]
+    kinds = [plain_reply(item, make_pause(*OPTIONS)) for item in (skip, leave)]
 
     assert [kind.kind for kind in kinds if kind is not None] == ["skip", "exit"]
 
 
 def test_an_option_that_reads_like_a_stop_word_is_the_option() -> None:
-    found = plain_reply("Stop", make_pause("Start", "Stop"))
+    reply = plain_reply("Stop", make_pause("Start", "Stop"))
 
-    assert found is not None
-    assert (found.kind, found.option) == ("option", 1)
+    assert reply is not None
+    assert (reply.kind, reply.option) == ("option", 1)
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,11 @@ async def translate(
 async def test_without_a_model_a_text_stays_as_it_came_and_only_english_is_certain(
     text: str, language: str, confidence: float
 ) -> None:
-    found = await translate(None, text, language)
+    translated = await translate(None, text, language)
 
-    assert found == Writes(text_eng=text, translation_confidence=confidence, decided_by="rules")
+    assert translated == Writes(
+        text_eng=text, translation_confidence=confidence, decided_by="rules"
+    )
 
 
 async def test_what_a_model_must_not_touch_never_reaches_it_and_comes_back_unchanged() -> None:
@@ -43,7 +45,7 @@ async def test_what_a_model_must_not_touch_never_reaches_it_and_comes_back_uncha
     places = " ".join(f"⟦{n}⟧" for n in range(len(protected.parts), 0, -1))
     model = ScriptedModel([TranslateOutput(text_eng=f"Why {places}?", confidence=0.9)])
 
-    found = await translate(model, TECHNICAL, "de")
+    translated = await translate(model, TECHNICAL, "de")
 
     sent = model.calls[0].inputs
     assert isinstance(sent, TranslateInputs)
@@ -58,37 +60,37 @@ async def test_what_a_model_must_not_touch_never_reaches_it_and_comes_back_uncha
         "E4021",
     ):
         assert part not in sent.text
-        assert part in found.text_eng
-    assert found.translation_confidence == 0.9
+        assert part in translated.text_eng
+    assert translated.translation_confidence == 0.9
 
 
 async def test_product_names_are_protected_as_they_were_typed() -> None:
     model = ScriptedModel([TranslateOutput(text_eng="What does ⟦1⟧ cost?", confidence=1)])
 
-    found = await translate(model, "Was kostet blaue Post?", "de", ("Blaue Post",))
+    translated = await translate(model, "Was kostet blaue Post?", "de", ("Blaue Post",))
 
-    assert found.text_eng == "What does blaue Post cost?"
+    assert translated.text_eng == "What does blaue Post cost?"
 
 
 @pytest.mark.parametrize("altered", ["[1]", "⟦ 1 ⟧", "【1】", "[[1]]"])
 async def test_a_place_whose_brackets_were_altered_is_repaired(altered: str) -> None:
     model = ScriptedModel([TranslateOutput(text_eng=f"What does {altered} do?", confidence=1)])
 
-    found = await translate(model, "Was macht `reset`?", "de")
+    translated = await translate(model, "Was macht `reset`?", "de")
 
-    assert found.text_eng == "What does `reset` do?"
+    assert translated.text_eng == "What does `reset` do?"
 
 
 @pytest.mark.parametrize("text_eng", ["What does reset do?", "What do ⟦1⟧ and ⟦2⟧ do?", ""])
 async def test_a_lost_or_invented_place_leaves_the_text_as_it_came(text_eng: str) -> None:
     model = ScriptedModel([TranslateOutput(text_eng=text_eng, confidence=1)])
 
-    found = await translate(model, "Was macht `reset`?", "de")
+    translated = await translate(model, "Was macht `reset`?", "de")
 
-    assert found.text_eng == "Was macht `reset`?"
-    assert found.translation_confidence == 0
-    assert found.translation_error
-    assert (found.corrections_made, found.corrections) == (False, ())
+    assert translated.text_eng == "Was macht `reset`?"
+    assert translated.translation_confidence == 0
+    assert translated.translation_error
+    assert (translated.corrections_made, translated.corrections) == (False, ())
 
 
 async def test_corrections_name_protected_parts_by_their_text() -> None:
@@ -100,10 +102,10 @@ async def test_corrections_name_protected_parts_by_their_text() -> None:
         ]
     )
 
-    found = await translate(model, "waht does `reset` do?", "en")
+    translated = await translate(model, "waht does `reset` do?", "en")
 
-    assert found.corrections_made is True
-    assert found.corrections == ("waht -> what, `reset`",)
+    assert translated.corrections_made is True
+    assert translated.corrections == ("waht -> what, `reset`",)
 
 
 @given(st.text(alphabet="ab A_.()`⟦⟧1[]{}<>/:é問", max_size=60))
@@ -119,10 +121,10 @@ def test_a_missing_part_is_named() -> None:
 
 
 async def test_a_text_goes_on_as_typed_when_no_model_answers() -> None:
-    found = await translate(
+    translated = await translate(
         ScriptedModel([ModelUnavailable("the vendor is away")]), "Wie zahle ich?", "de"
     )
 
-    assert (found.text_eng, found.translation_confidence) == ("Wie zahle ich?", 0.0)
-    assert found.model_error == "ModelUnavailable: the vendor is away"
-    assert found.model_failure == "unavailable"
+    assert (translated.text_eng, translated.translation_confidence) == ("Wie zahle ich?", 0.0)
+    assert translated.model_error == "ModelUnavailable: the vendor is away"
+    assert translated.model_failure == "unavailable"

@@ -34,9 +34,9 @@ async def test_the_vectors_and_the_call_of_a_match_are_paid_by_its_run() -> None
     answer = VerifiedAnswer(id="a", question="Who may renew a licence?", answer="An Admin.")
     desk, run = Recording([answer]), Run(question())
 
-    found = await match_verified(
+    result = await match_verified(
         AskedQuestion("Is renewing up to anybody?", "renewing?"), desk.find, desk, run
     )
 
     assert desk.runs == [run, run]
-    assert (found.answer, found.error) == (None, "ModelUnavailable: the vendor is away")
+    assert (result.answer, result.error) == (None, "ModelUnavailable: the vendor is away")

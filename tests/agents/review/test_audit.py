@@ -26,25 +26,25 @@ def audit(text: str) -> CitationAudit:
 
 
 def test_a_true_citation_is_good() -> None:
-    found = audit("The processor shall not sell register data to third parties. [1]\n\n"
+    audited = audit("The processor shall not sell register data to third parties. [1]\n\n"
                   "Sources\n  [1] Law > Sale\n      law.md#sale\n")  # fmt: skip
 
-    assert found.is_valid
-    assert found.used_citations == ("law#2",)
+    assert audited.is_valid
+    assert audited.used_citations == ("law#2",)
 
 
 def test_a_citation_of_a_source_that_does_not_exist_is_found() -> None:
-    found = audit("The processor shall not sell register data. [1]\n\nSources\n[1] Law > Gifts\n")
+    audited = audit("The processor shall not sell register data. [1]\n\nSources\n[1] Law > Gifts\n")
 
-    assert not found.citations[0].exists
-    assert "named 'Law > Gifts', found none" in found.citations[0].problems[0]
+    assert not audited.citations[0].exists
+    assert "named 'Law > Gifts', found none" in audited.citations[0].problems[0]
 
 
 def test_a_number_without_a_source_is_found() -> None:
-    found = audit("The processor shall not sell register data. [3]")
+    audited = audit("The processor shall not sell register data. [3]")
 
-    assert found.invalid_citations == ("[3]",)
-    assert "in the list of sources" in found.citations[0].problems[0]
+    assert audited.invalid_citations == ("[3]",)
+    assert "in the list of sources" in audited.citations[0].problems[0]
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_a_number_without_a_source_is_found() -> None:
 def test_another_number_period_or_annex_than_that_of_the_source_is_found(
     claim: str, problem: str
 ) -> None:
-    found = audit(f"{claim} \\cite{{law#1}}")
+    audited = audit(f"{claim} \\cite{{law#1}}")
 
-    assert any(one.startswith(problem) for one in found.citations[0].problems), found
+    assert any(item.startswith(problem) for item in audited.citations[0].problems), audited
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_what_is_said_in_other_words_is_no_problem(claim: str) -> None:
 
 
 def test_whether_a_source_says_a_claim_is_left_to_a_model() -> None:
-    found = audit("The processor may sell register data to third parties. \\cite{law#2}")
+    audited = audit("The processor may sell register data to third parties. \\cite{law#2}")
 
-    assert (found.is_valid, found.citations[0].says) == (True, "unjudged")
+    assert (audited.is_valid, audited.citations[0].says) == (True, "unjudged")
 
 
 @pytest.mark.parametrize(
@@ -104,15 +104,15 @@ def test_whether_a_source_says_a_claim_is_left_to_a_model() -> None:
     ],
 )
 def test_ordinary_lists_of_sources_are_read(sources: str) -> None:
-    found = audit(f"The processor shall not sell register data. [1]\n\n{sources}")
+    audited = audit(f"The processor shall not sell register data. [1]\n\n{sources}")
 
-    assert [citation.passage_id for citation in found.citations] == ["law#2"], found
+    assert [citation.passage_id for citation in audited.citations] == ["law#2"], audited
 
 
 def test_footnotes_are_citations() -> None:
-    found = audit("The processor shall not sell register data.[^1]\n\n[^1]: Law > Sale\n")
+    audited = audit("The processor shall not sell register data.[^1]\n\n[^1]: Law > Sale\n")
 
-    assert [citation.passage_id for citation in found.citations] == ["law#2"]
+    assert [citation.passage_id for citation in audited.citations] == ["law#2"]
 
 
 @pytest.mark.parametrize(
@@ -125,34 +125,36 @@ def test_footnotes_are_citations() -> None:
     ],
 )
 def test_named_footnotes_and_numbers_that_are_links_are_citations(citation: str) -> None:
-    found = audit(f"The processor shall not sell register data.{citation}")
+    audited = audit(f"The processor shall not sell register data.{citation}")
 
-    assert [audited_citation.passage_id for audited_citation in found.citations] == ["law#2"], found
-    assert found.is_valid
+    assert [audited_citation.passage_id for audited_citation in audited.citations] == ["law#2"], (
+        audited
+    )
+    assert audited.is_valid
 
 
 def test_a_part_in_lower_case_that_the_source_lacks_is_found() -> None:
-    found = audit("The request follows clause 44. \\cite{law#1}")
+    audited = audit("The request follows clause 44. \\cite{law#1}")
 
-    assert "clause 44 does not occur in the source" in found.citations[0].problems
+    assert "clause 44 does not occur in the source" in audited.citations[0].problems
 
 
 def test_two_forms_of_citations_in_one_text_are_badly_formatted() -> None:
-    found = audit(
+    audited = audit(
         "The processor shall not sell register data to third parties. \\cite{law#2}\n\n"
         "The processor shall not sell register data to third parties. [1]\n\n"
         "Sources\n[1] [Sale](law.md#sale)\n"
     )
 
-    assert [citation.is_well_formatted for citation in found.citations] == [False, False]
+    assert [citation.is_well_formatted for citation in audited.citations] == [False, False]
 
 
 def test_sentences_without_a_citation_and_unused_sources_are_listed() -> None:
-    found = audit("Anybody may ask for a copy.\n\nSources\n[1] Law > Sale\n")
+    audited = audit("Anybody may ask for a copy.\n\nSources\n[1] Law > Sale\n")
 
-    assert found.citations == ()
-    assert found.uncited == ("Anybody may ask for a copy.",)
-    assert found.unused == ("[1]",)
+    assert audited.citations == ()
+    assert audited.uncited == ("Anybody may ask for a copy.",)
+    assert audited.unused == ("[1]",)
 
 
 def test_code_contains_no_citations() -> None:
@@ -160,6 +162,6 @@ def test_code_contains_no_citations() -> None:
 
 
 def test_a_document_by_its_file_is_compared_by_its_best_passage() -> None:
-    found = audit("The processor shall not sell register data to third parties. [law](law.md)")
+    audited = audit("The processor shall not sell register data to third parties. [law](law.md)")
 
-    assert found.citations[0].passage_id == "law#2"
+    assert audited.citations[0].passage_id == "law#2"

@@ -108,7 +108,7 @@ async def test_classes_of_another_document_are_reported_as_none() -> None:
 async def test_documents_beyond_the_eighth_are_named_with_their_number() -> None:
     written = await run(1, [classify], further=[f"Annex {at}" for at in range(1, 10)])
 
-    assert [one["document_id"] for one in written.classification] == ["lease"]
+    assert [item["document_id"] for item in written.classification] == ["lease"]
     assert [error.text for error in written.errors] == [
         "only the first 8 documents are classified; 2 more are not: Annex 8; Annex 9"
     ]

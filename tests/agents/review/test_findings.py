@@ -114,14 +114,14 @@ def make_requirement(name: str, statement: str, *path: str) -> Requirement:
 
 
 def describe(requirements: list[Requirement], verdicts: list[RuleVerdict]) -> list[str]:
-    found = describe_review(
+    described = describe_review(
         Extraction(requirements=tuple(requirements), units=()),
         ReviewResult(verdicts=tuple(verdicts)),
         law="Harbour Act",
         document="Berth Contract",
         language="en",
     )
-    return [finding.text for finding in found]
+    return [finding.text for finding in described]
 
 
 def test_a_requirement_is_named_by_its_article_also_if_a_heading_stands_below_it() -> None:
@@ -162,11 +162,11 @@ def test_verdicts_that_nobody_gave_are_not_counted_as_none() -> None:
 
 
 def test_a_law_that_was_not_read_is_not_a_law_without_requirements() -> None:
-    found = describe_checklist(
+    described = describe_checklist(
         Extraction(requirements=(), units=()), law="Harbour Act", language="en", read=0, unread=12
     )
 
-    assert [finding.text for finding in found] == [
+    assert [finding.text for finding in described] == [
         "12 of 12 units of Harbour Act could not be read, so nobody knows what they require."
     ]
 

@@ -86,10 +86,10 @@ def test_an_item_of_a_list_is_found_by_the_sentence_that_introduces_it() -> None
     items = " ".join(f"({letter}) {letter * 400};" for letter in "abcdef")
     passages = cut_passages([RuleUnit("d", "d#u1", f"The carrier insures: {items}")])
 
-    found = PassageSearch(passages).find("Which insurance has a carrier?", "en", 9)
+    findings = PassageSearch(passages).find("Which insurance has a carrier?", "en", 9)
 
     assert len(passages) > 2
-    assert set(found) == set(passages)
+    assert set(findings) == set(passages)
 
 
 def test_a_passage_that_shares_no_word_is_not_close() -> None:
@@ -103,9 +103,9 @@ def test_passages_for_many_texts_have_the_best_of_each_in_their_order() -> None:
              enumerate(("cranes", "ferries", "boats", "trains"))]  # fmt: skip
     search = PassageSearch(cut_passages(units))
 
-    found = search.find_each(["trains and boats", "ferries"], "en", 2, 2)
+    each = search.find_each(["trains and boats", "ferries"], "en", 2, 2)
 
-    assert [passage.id for passage in found] == ["p2", "p4"] or [one.id for one in found] == [
+    assert [passage.id for passage in each] == ["p2", "p4"] or [item.id for item in each] == [
         "p2",
         "p3",
     ]
@@ -114,11 +114,11 @@ def test_passages_for_many_texts_have_the_best_of_each_in_their_order() -> None:
 def test_a_quotation_is_proved_word_for_word() -> None:
     [passage] = cut_passages([RuleUnit("d", "d#u1", "The “driver”  rings\nthe desk, at once.")])
 
-    found = passage.find_quotation('the "driver" rings the DESK')
+    quotation = passage.find_quotation('the "driver" rings the DESK')
 
-    assert found is not None
-    assert found.text == "The “driver”  rings\nthe desk"
-    assert (found.place.start, found.place.end) == (0, len(found.text))
+    assert quotation is not None
+    assert quotation.text == "The “driver”  rings\nthe desk"
+    assert (quotation.place.start, quotation.place.end) == (0, len(quotation.text))
     assert passage.find_quotation("the driver calls the desk") is None
     assert passage.find_quotation(" ") is None
 
@@ -224,7 +224,7 @@ async def test_every_article_of_five_hundred_pages_becomes_a_requirement() -> No
     chunks = tuple(ChunkWithVector(chunk, None) for chunk in name_chunks(read.passages, read.id))
     units = cut_document(WholeDocument(read.listed, (read.title,), read.name, chunks))
     parts = plan_parts([units])
-    found = list_units_as_requirements(units.units)
+    units_as_requirements = list_units_as_requirements(units.units)
 
     assert len(units.units) == ARTICLES
     places = [at for part in parts for at in range(part.first, part.last + 1)]
@@ -232,5 +232,5 @@ async def test_every_article_of_five_hundred_pages_becomes_a_requirement() -> No
     assert len(parts) <= MOST_PARTS
     assert [
         requirement.statement[: len(write_article(at))]
-        for at, requirement in enumerate(found.requirements, 1)
+        for at, requirement in enumerate(units_as_requirements.requirements, 1)
     ] == [write_article(number) for number in range(1, ARTICLES + 1)]

@@ -28,12 +28,12 @@ def test_definitions_are_no_items_of_a_checklist(law: list[RuleUnit]) -> None:
         RequirementExtractorInputs(question="?", target_law="Act", units=units)
     )
 
-    found = join_extractions([read_listed([listed], law)])
-    made = make_checklist(found.requirements, "Act")
+    extraction = join_extractions([read_listed([listed], law)])
+    made = make_checklist(extraction.requirements, "Act")
 
-    assert [requirement.id for requirement in found.requirements if requirement.is_definition] == [
-        "DEF-001"
-    ]
+    assert [
+        requirement.id for requirement in extraction.requirements if requirement.is_definition
+    ] == ["DEF-001"]
     assert [checklist_item.id for checklist_item in made.checklist] == [
         f"REQ-{number:03d}" for number in range(1, 9)
     ]
@@ -57,7 +57,7 @@ def make_output(
                 {"source_section": unit, "requirement": text, "quotation": words}
                 for unit, text, words in entries
             ],
-            "without": [{"source_section": one, "reason": "says when"} for one in without],
+            "without": [{"source_section": item, "reason": "says when"} for item in without],
         }
     )
 
@@ -69,13 +69,13 @@ def test_two_duties_of_one_sentence_are_two_requirements_with_their_places() -> 
         ("law#u1", "The carrier must retain readings.", "retains the readings"),
     )
 
-    found = read_listed([output], UNITS)
+    listed = read_listed([output], UNITS)
 
-    assert [requirement.quotation for requirement in found.requirements] == [
+    assert [requirement.quotation for requirement in listed.requirements] == [
         "records",
         "retains the readings",
     ]
-    places = [requirement.place for requirement in found.requirements]
+    places = [requirement.place for requirement in listed.requirements]
     assert [UNITS[0].text[place.start : place.end] for place in places] == [
         "records", "retains the readings"
     ]  # fmt: skip
@@ -84,47 +84,51 @@ def test_two_duties_of_one_sentence_are_two_requirements_with_their_places() -> 
 def test_a_unit_that_a_model_leaves_out_is_unread_and_no_silence() -> None:
     output = make_output(("law#u1", "Record.", "records"), without=("law#u2",))
 
-    found = read_listed([output], UNITS)
+    listed = read_listed([output], UNITS)
 
     assert [unit.unit_id for unit in list_unaccounted([output], UNITS)] == ["law#u3"]
-    assert [unit.reason for unit in found.units] == ["", "says when", UNREAD, "no text"]
+    assert [unit.reason for unit in listed.units] == ["", "says when", UNREAD, "no text"]
 
 
 def test_words_that_do_not_stand_in_the_unit_are_no_quotation() -> None:
     output = make_output(("law#u3", "Calibrate.", "calibrated yearly"), ("law#u9", "Swim.", "swim"))
 
-    found = read_listed([output], UNITS)
+    listed = read_listed([output], UNITS)
 
-    assert [requirement.quotation for requirement in found.requirements] == [
+    assert [requirement.quotation for requirement in listed.requirements] == [
         "Sensors are calibrated."
     ]
-    assert len(found.notes) == 2
+    assert len(listed.notes) == 2
 
 
 def test_without_a_model_every_unit_with_text_is_listed_in_its_order() -> None:
-    found = list_units_as_requirements(UNITS)
+    units_as_requirements = list_units_as_requirements(UNITS)
 
-    assert [requirement.quotation for requirement in found.requirements] == [
+    assert [requirement.quotation for requirement in units_as_requirements.requirements] == [
         unit.text for unit in UNITS[:3]
     ]
-    assert [requirement.id for requirement in found.requirements] == [
+    assert [requirement.id for requirement in units_as_requirements.requirements] == [
         "REQ-001",
         "REQ-002",
         "REQ-003",
     ]
-    assert {(requirement.kind, requirement.severity) for requirement in found.requirements} == {
-        ("unit", "unjudged")
-    }
+    assert {
+        (requirement.kind, requirement.severity)
+        for requirement in units_as_requirements.requirements
+    } == {("unit", "unjudged")}
 
 
 def test_without_a_model_the_introduction_of_a_law_is_accounted_for_and_no_requirement() -> None:
     introduction = RuleUnit("law", "law#u0", "This law protects the cold chain.")
 
-    found = list_units_as_requirements([introduction, *UNITS])
+    units_as_requirements = list_units_as_requirements([introduction, *UNITS])
     of_two_files = list_units_as_requirements([RuleUnit("a", "a#u1", "Cool it."), *UNITS])
 
-    assert [requirement.quotation for requirement in found.requirements] == [
+    assert [requirement.quotation for requirement in units_as_requirements.requirements] == [
         unit.text for unit in UNITS[:3]
     ]
-    assert (found.units[0].unit_id, found.units[0].reason) == ("law#u0", INTRODUCTION)
+    assert (units_as_requirements.units[0].unit_id, units_as_requirements.units[0].reason) == (
+        "law#u0",
+        INTRODUCTION,
+    )
     assert of_two_files.requirements[0].quotation == "Cool it."

@@ -272,10 +272,10 @@ def test_a_report_of_an_earlier_version_is_still_printed() -> None:
         {"heading": "1. Summary", "paragraphs": [{"text": "Fine.", "link": "", "is_detail": False}],
          "items": [], "table": None}]}  # fmt: skip
 
-    found = decode_report(old)
+    result = decode_report(old)
 
-    assert isinstance(found, PrintedReport)
-    assert "Fine." in render_markdown(found)
+    assert isinstance(result, PrintedReport)
+    assert "Fine." in render_markdown(result)
 
 
 @pytest.mark.parametrize("form", ["markdown", "html", "json", "docx"])
@@ -346,11 +346,11 @@ def test_a_pdf_has_the_same_text(report: ReviewReport) -> None:
 def test_a_word_file_has_the_same_text_and_a_table(report: ReviewReport) -> None:
     data = render_docx(lay_out(report), base="/documents/")
 
-    found = docx.Document(BytesIO(data))
-    text = "\n".join(paragraph.text for paragraph in found.paragraphs)
+    result = docx.Document(BytesIO(data))
+    text = "\n".join(paragraph.text for paragraph in result.paragraphs)
     assert "3. Compliance matrix" in text
-    assert [len(table.rows) for table in found.tables] == [5, 2]
-    assert "within 14 days" in found.tables[0].cell(2, 3).text
+    assert [len(table.rows) for table in result.tables] == [5, 2]
+    assert "within 14 days" in result.tables[0].cell(2, 3).text
     assert data == render_docx(lay_out(report), base="/documents/")
 
 
@@ -384,7 +384,7 @@ def test_only_quotations_of_a_report_are_in_another_language(
         *report.summary,
         *(requirement.risk.reason for requirement in report.requirements if requirement.risk),
     }
-    words = [one for one in same - own if re.search(r"[a-z]{3}", one)]
+    words = [item for item in same - own if re.search(r"[a-z]{3}", item)]
 
     assert [word for word in words if "[" not in word] == []
 

@@ -6,14 +6,14 @@ from envelope.tool_loop import NO_TRIAGE
 
 
 def test_ids_become_numbers_and_unknown_ids_are_named_and_removed() -> None:
-    found = number_citations(
+    numbered = number_citations(
         "It must \\cite{law#1, law#9} and may \\cite{law#2}.", {"law#1": 1, "law#2": 2}
     )
 
-    assert found.text == "It must [1] and may [2]."
-    assert found.check.used_citations == ("law#1", "law#2")
-    assert found.check.invalid_citations == ("law#9",)
-    assert not found.check.valid
+    assert numbered.text == "It must [1] and may [2]."
+    assert numbered.check.used_citations == ("law#1", "law#2")
+    assert numbered.check.invalid_citations == ("law#9",)
+    assert not numbered.check.valid
 
 
 def test_a_planned_specialist_whose_time_ended_without_a_word_is_found() -> None:

@@ -35,7 +35,9 @@ def test_a_specialist_gets_turns_question_outputs_and_documents_compactly() -> N
     given = add_context(SpecialistInputs(question=READS.canonical_question), READS)
 
     assert given.original_query == "and does it comply?"
-    assert [turn[:12] for turn in given.recent_turns] == [f"user: turn {one}" for one in (2, 3, 4)]
+    assert [turn[:12] for turn in given.recent_turns] == [
+        f"user: turn {number}" for number in (2, 3, 4)
+    ]
     assert all(len(turn) < 400 for turn in given.recent_turns)
     assert given.retrieved == (
         "document: Contract (9 units, en)",

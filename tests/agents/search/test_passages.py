@@ -25,7 +25,7 @@ def compose(
     references = []
     for number, text in enumerate(sources, start=1):
         start = context.index(text)
-        found = [
+        results = [
             FoundPart(rank=rank, start=text.index(part), end=text.index(part) + len(part))
             for rank, (of, part) in enumerate(hits)
             if of == number
@@ -38,7 +38,7 @@ def compose(
                 title=f"Page {number}",
                 language=language,
                 span=(start, start + len(text)),
-                found=tuple(found),
+                found=tuple(results),
             )
         )
     return compose_passages(

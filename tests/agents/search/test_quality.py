@@ -477,7 +477,7 @@ async def test_the_judge_is_told_which_sources_are_parts_of_their_sections() -> 
     await judge(model, whole.model_copy(update={"source_references": parts}))
 
     asked = [call.inputs for call in model.calls]
-    assert [{source.is_cut for source in one.sources} for one in asked] == [{False}, {True}]  # type: ignore[attr-defined]
+    assert [{source.is_cut for source in item.sources} for item in asked] == [{False}, {True}]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -127,11 +127,11 @@ ALIKE = (place("Rate plans", 9.0), place("Routing", 7.5), place("Rate plans", 7.
 
 
 async def test_without_a_model_a_short_question_that_fits_two_pages_alike_is_asked_back() -> None:
-    found = findings(hit("a"), quality="excellent", places=ALIKE)
+    result = findings(hit("a"), quality="excellent", places=ALIKE)
     short = Reads(canonical_question="How do I add one?")
 
-    asked = await search_with(Finding(found), short, uses_model=False)
-    judged = await search_with(Finding(found), short, uses_model=True)
+    asked = await search_with(Finding(result), short, uses_model=False)
+    judged = await search_with(Finding(result), short, uses_model=True)
 
     assert asked.clarification_reason is ClarificationReason.AMBIGUOUS_QUERY
     assert [option.label for option in asked.clarification_options] == ["Rate plans", "Routing"]
@@ -153,9 +153,9 @@ async def test_without_a_model_a_short_question_that_fits_two_pages_alike_is_ask
 async def test_without_a_model_any_other_question_is_not_asked_back(
     reads: Reads, places: tuple[CandidatePlace, ...]
 ) -> None:
-    found = findings(hit("a"), quality="poor", answerability=0.1, places=places)
+    result = findings(hit("a"), quality="poor", answerability=0.1, places=places)
 
-    writes = await search_with(Finding(found), reads, uses_model=False)
+    writes = await search_with(Finding(result), reads, uses_model=False)
 
     assert not writes.needs_clarification
     assert writes.search_quality == "poor"
@@ -163,9 +163,9 @@ async def test_without_a_model_any_other_question_is_not_asked_back(
 
 @pytest.mark.parametrize("coverage", [0.5, 0.0], ids=["weak", "like nothing"])
 async def test_with_a_model_whatever_is_found_goes_to_the_writer(coverage: float) -> None:
-    found = findings(hit("a"), quality="poor", answerability=0.1, coverage=coverage)
+    result = findings(hit("a"), quality="poor", answerability=0.1, coverage=coverage)
 
-    writes = await search_with(Finding(found))
+    writes = await search_with(Finding(result))
 
     assert not writes.needs_clarification
     assert writes.search_quality == "poor"
@@ -194,8 +194,8 @@ async def test_a_question_about_which_nothing_was_found_is_declined_and_not_aske
 
 
 async def test_words_alone_decline_nothing() -> None:
-    found = findings(hit("a"), quality="poor", answerability=0.0, coverage=0.02)
-    by_words = replace(found, fallbacks=("calibration",))
+    result = findings(hit("a"), quality="poor", answerability=0.0, coverage=0.02)
+    by_words = replace(result, fallbacks=("calibration",))
 
     writes = await search_with(Finding(by_words), uses_model=False)
 

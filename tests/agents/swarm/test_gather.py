@@ -82,17 +82,17 @@ SINCE = RequiredInfoField(name="since", question="Since when?", type=FieldType.D
 
 
 def test_a_field_that_several_workers_need_is_asked_once_with_its_choices() -> None:
-    found = gather({"a": (PLAN,), "b": (PLAN, SINCE)}, {})
+    gathered = gather({"a": (PLAN,), "b": (PLAN, SINCE)}, {})
 
-    plan, since = found.questions
+    plan, since = gathered.questions
     assert (plan.id, plan.suggestions, plan.workers) == ("plan", ("Team", "Business"), ("a", "b"))
     assert since.text == "Since when?"
 
 
 def test_what_is_known_is_not_asked_for() -> None:
-    found = gather({"a": (PLAN, SINCE)}, {"since": "2026-01-01", "plan": None})
+    gathered = gather({"a": (PLAN, SINCE)}, {"since": "2026-01-01", "plan": None})
 
-    assert (found.questions, found.values) == ((), {"since": "2026-01-01", "plan": None})
+    assert (gathered.questions, gathered.values) == ((), {"since": "2026-01-01", "plan": None})
 
 
 def test_the_only_choice_that_the_user_has_named_is_taken() -> None:

@@ -75,5 +75,5 @@ async def test_a_writer_that_fails_leaves_the_texts_of_the_workers_and_names_wha
     )
     assert left.writes.answered_by == "model"
     *shown, note = left.writes.report_notes
-    assert {one["key"] for one in shown} == {"shown_part"}
+    assert {item["key"] for item in shown} == {"shown_part"}
     assert note["key"] == "report_parts"

@@ -36,14 +36,14 @@ def test_the_goals_are_reported_as_ratios_of_one_run() -> None:
     table = tables.goals(report, "4 kB")
 
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
-    found = {cell[0]: cell[2] for cell in cells}
-    assert found["questions a second, times FastStream's"] == "8.00"
-    assert found["one question alone, p50, of FastStream's"] == "0.12"
-    assert found["share of the raw limit"] == "0.25"
-    assert found["round trips a hop, alone"] == "2.00"
-    assert found["round trips a hop, 200 in flight"] == "1.00"
-    assert found["recovery p99 on an idle queue, leases"] == "1.12"
-    assert found["four processes, times one"] == "2.00"
+    results = {cell[0]: cell[2] for cell in cells}
+    assert results["questions a second, times FastStream's"] == "8.00"
+    assert results["one question alone, p50, of FastStream's"] == "0.12"
+    assert results["share of the raw limit"] == "0.25"
+    assert results["round trips a hop, alone"] == "2.00"
+    assert results["round trips a hop, 200 in flight"] == "1.00"
+    assert results["recovery p99 on an idle queue, leases"] == "1.12"
+    assert results["four processes, times one"] == "2.00"
 
 
 def test_a_ratio_is_the_median_of_adjacent_turns_and_shows_their_range() -> None:

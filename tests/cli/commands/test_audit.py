@@ -61,11 +61,11 @@ def test_a_planted_false_citation_is_found(
 
     status = main(["audit", str(answer), "--json"])
 
-    found = json.loads(capsys.readouterr().out)
+    body = json.loads(capsys.readouterr().out)
     assert status == EXIT_WRONG_CITATIONS
-    assert found["valid"] is False
-    assert found["invalid_citations"] == ["[1]"]
-    assert problem in found["citations"][0]["problems"][0]
+    assert body["valid"] is False
+    assert body["invalid_citations"] == ["[1]"]
+    assert problem in body["citations"][0]["problems"][0]
 
 
 def test_a_file_that_is_missing_or_no_text_is_an_error(

@@ -83,7 +83,7 @@ def list_files(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def states(result: Any) -> dict[str, str]:
-    return {one["id"]: one["state"] for one in result["questions"]}
+    return {question["id"]: question["state"] for question in result["questions"]}
 
 
 def test_a_changed_folder_breaks_the_questions_that_lose_a_fact_or_every_page(
@@ -101,12 +101,12 @@ def test_a_changed_folder_breaks_the_questions_that_lose_a_fact_or_every_page(
         "limit": "broken", "error": "broken", "invitation": "changed", "refunds": "changed",
         "password": "unchanged", "invoices": "unchanged",
     }  # fmt: skip
-    found = {one["id"]: one for one in result.json["questions"]}
-    assert found["limit"]["lost"] == ["50 requests per second"]
-    assert found["error"]["sections"][-1]["fate"] == "deleted"
-    assert found["invitation"]["sections"][0]["target"] == "people/invitations.md"
-    assert found["invitation"]["rank_after"] == 1
-    assert found["refunds"]["newly_answered"] is True
+    results = {question["id"]: question for question in result.json["questions"]}
+    assert results["limit"]["lost"] == ["50 requests per second"]
+    assert results["error"]["sections"][-1]["fate"] == "deleted"
+    assert results["invitation"]["sections"][0]["target"] == "people/invitations.md"
+    assert results["invitation"]["rank_after"] == 1
+    assert results["refunds"]["newly_answered"] is True
     assert result.json["documents"] == {"added": 1, "changed": 2, "removed": 2}
     assert list_files(desk / "data/index") == before
     assert [path.name for path in (desk / "data").glob("check-*")] == []
@@ -188,8 +188,8 @@ async def test_questions_can_be_asked_of_both_states(ingested: Path, tmp_path: P
 
     async def ask(result: CheckResult, before: Knowledge, after: Knowledge) -> None:
         assert result.count("broken") == 1
-        found = [await knowledge.index.versions() for knowledge in (before, after)]
-        seen.extend("docs/api/errors" in one for one in found)
+        results = [await knowledge.index.versions() for knowledge in (before, after)]
+        seen.extend("docs/api/errors" in item for item in results)
 
     proposal = Proposal(parse_source(str(docs)), stands_for=str(ingested / "docs"))
     question = CheckQuestion("e", "What does error 4013 mean?", "golden", pages=("errors.md",))
@@ -212,15 +212,15 @@ async def test_both_answers_stand_side_by_side_once_the_estimate_is_accepted(
     settings = settings_of(ingested / "data")
     proposal = Proposal(parse_source(str(docs)), stands_for=str(ingested / "docs"))
     question = CheckQuestion("e", "What does error 4013 mean?", "golden", pages=("errors.md",))
-    found = []
+    results = []
     for is_accepted in (False, True):
         asked = RequestedAnswers(settings, Namespace(yes=is_accepted, judge="offline"))
         quiet = PlainReport(lambda _line: None)
         await run_check(settings, [question], [proposal], quiet, ask=asked)
-        found.append(asked.answers)
+        results.append(asked.answers)
 
     assert "1 question in both states: about 7 model calls" in capsys.readouterr().err
-    assert found[0] == []
-    [answers] = found[1]
+    assert results[0] == []
+    [answers] = results[1]
     assert "opted out" in answers.before
     assert "opted out" not in answers.after

@@ -235,7 +235,7 @@ def test_files_with_the_same_problem_are_one_line_and_json_lists_each(
 
     assert "note on a.md and 2 more: it is empty: it has no text\n" in result.out
     assert "is empty" not in result.err
-    assert [one["source"] for one in listed] == ["a.md", "b.md", "c.md"]
+    assert [item["source"] for item in listed] == ["a.md", "b.md", "c.md"]
 
 
 def test_a_folder_without_documents_is_said_to_be_one(run: Run, elsewhere: Path) -> None:

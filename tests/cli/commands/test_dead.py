@@ -89,8 +89,8 @@ def list_delivered(data: Path, name: str) -> list[str]:
         async with connect_runtime(load_settings(refdesk_data=data)) as post:
             assert isinstance(post.broker, RedisBroker)
             results = post.broker.result_list(name, "w-1")
-            found = await results.take(slots=10, block_seconds=0.0)
-            return [result.question.message_id for result in found]
+            taken = await results.take(slots=10, block_seconds=0.0)
+            return [result.question.message_id for result in taken]
 
     return asyncio.run(read())
 

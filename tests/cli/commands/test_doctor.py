@@ -25,7 +25,7 @@ def test_an_installation_that_works_is_examined_in_one_page(run: Run, tmp_path: 
     assert "FAULT" not in result.out
     assert all(len(line) <= WIDTH for line in lines)
     assert len(lines) < 25
-    parts = {one["part"] for one in run("doctor", "--json").json}
+    parts = {item["part"] for item in run("doctor", "--json").json}
     assert parts == {
         "versions", "settings", "disk", "redis", "queues", "clock", "workers", "index",
         "jobs", "embedding", "models", "records", "slack", "telegram", "sources",
@@ -41,7 +41,7 @@ def test_what_does_not_answer_is_a_fault_and_hides_no_other_finding(
 
     result = run("doctor", "--json")
 
-    states = {one["part"]: one["state"] for one in result.json}
+    states = {item["part"]: item["state"] for item in result.json}
     assert result.status == EXIT_FAULTS
     assert {part for part, state in states.items() if state == "fault"} == {
         "redis", "index", "records",
@@ -51,9 +51,9 @@ def test_what_does_not_answer_is_a_fault_and_hides_no_other_finding(
 
 
 def test_a_secret_that_an_error_quotes_is_hidden() -> None:
-    found = hide_secrets([SetupFinding("redis", "fault", f"refused {SECRET}")], {SECRET})
+    hidden_findings = hide_secrets([SetupFinding("redis", "fault", f"refused {SECRET}")], {SECRET})
 
-    assert found == [SetupFinding("redis", "fault", "refused [hidden]")]
+    assert hidden_findings == [SetupFinding("redis", "fault", "refused [hidden]")]
 
 
 def test_the_first_question_says_that_no_model_is_in_use_and_the_next_one_does_not(

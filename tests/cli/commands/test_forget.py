@@ -115,7 +115,7 @@ def test_a_person_is_forgotten_with_every_conversation_that_has_a_record(
 
         assert result.status == 0
         assert "1 conversations of this person with default/default are erased" in result.out
-        assert [one.person for one in store.find(Selection())] == ["p2"]
+        assert [item.person for item in store.find(Selection())] == ["p2"]
     assert served("forget", first).status == 3
     assert served("forget", "--person", "p1").status == 3
     assert served("trace", other).status == 0
@@ -143,7 +143,7 @@ def test_the_trace_of_a_forgotten_message_says_that_it_was_forgotten(served: Run
 
 def find_asking_commands() -> set[str]:
     """Return the commands whose code asks a desk, so that texts of people are stored."""
-    found = set()
+    results = set()
     for path in sorted(Path(replay.__file__).parent.glob("[a-z]*.py")):
         tree = ast.parse(path.read_text())
         imported = {
@@ -153,8 +153,8 @@ def find_asking_commands() -> set[str]:
             for name in node.names
         }
         if imported & ASKING:
-            found.add(path.stem)
-    return found
+            results.add(path.stem)
+    return results
 
 
 def test_every_command_that_asks_a_desk_is_covered_by_a_test_of_erasure() -> None:

@@ -86,7 +86,7 @@ def test_documents_of_a_website_are_listed_and_removed_by_address(run: Run, site
     listed = run("documents", "list", f"{site.url}/docs/billing", "--json")
     removed = run("documents", "remove", f"{site.url}/docs/")
 
-    assert [one["id"] for one in listed.json["documents"]] == [
+    assert [document["id"] for document in listed.json["documents"]] == [
         f"{site.url}/docs/billing/",
         f"{site.url}/docs/billing/refunds",
     ]
@@ -111,7 +111,7 @@ def test_a_revision_is_ingested_again_when_it_changes(run: Run, elsewhere: Path)
 
     assert "documents: 2 added; " in first.out
     assert "documents: 1 added, 1 changed, 1 removed; " in second.out
-    assert [one["id"] for one in shown] == ["product/docs/a"]
+    assert [item["id"] for item in shown] == ["product/docs/a"]
     assert shown[0]["url"] == "https://h.test/docs/a.md"
     assert list((elsewhere / "data").glob("git-*")) == []
 

@@ -77,7 +77,10 @@ def test_a_report_for_programs_has_the_words_and_the_places_of_both_sides(
     report = json.loads((elsewhere / "r.json").read_text("utf-8"))
     sale = report["requirements"][4]
     assert report["counts"]["undecided"] == UNITS
-    assert [one["file"] for one in report["documents"]] == ["faulty_contract.md", "law.md"]
+    assert [document["file"] for document in report["documents"]] == [
+        "faulty_contract.md",
+        "law.md",
+    ]
     assert sale["law"]["words"] == "The processor shall not sell register data to third parties."
     assert sale["law"]["link"] == f"{Path(LAW).as_uri()}#article-5-sale"
     assert sale["closest"][0]["heading"] == "5 Use of data"
@@ -148,8 +151,8 @@ def write_articles(folder: Path, *, beginning: str = "") -> None:
 def list_places(report: str) -> list[str]:
     """Return the files of the rules that a report links to, each once, in the order of its rows."""
     rows = [line for line in report.splitlines() if re.match(r"\| \d", line)]
-    found = [name for row in rows for name in re.findall(r"article_\d+\.md", row)]
-    return list(dict.fromkeys(found))
+    names = [name for row in rows for name in re.findall(r"article_\d+\.md", row)]
+    return list(dict.fromkeys(names))
 
 
 def test_a_law_with_a_file_for_each_article_is_read_completely(run: Run, elsewhere: Path) -> None:

@@ -28,14 +28,14 @@ def test_the_desk_serves_its_page_its_widget_and_its_answers(tmp_path: Path) -> 
     )
     try:
         assert serving.stdout is not None
-        found = re.search(r"http://\S+:\d+", serving.stdout.readline())
-        assert found is not None
-        with httpx.Client(base_url=found[0], timeout=None) as client:
+        results = re.search(r"http://\S+:\d+", serving.stdout.readline())
+        assert results is not None
+        with httpx.Client(base_url=results[0], timeout=None) as client:
             script = client.get("/widget").json()["src"]
             page = client.get("/").text
             kind = client.get(script).headers["content-type"]
             answer = client.post("/v1/conversations/c1/messages", json={"text": "/help"}).json()
-            figures = [_await_figures(client, f"{place}/metrics") for place in (found[0], health)]
+            figures = [_await_figures(client, f"{place}/metrics") for place in (results[0], health)]
             questions = _open_console(client, tmp_path)
     finally:
         serving.terminate()
@@ -59,7 +59,7 @@ def _await_figures(client: httpx.Client, address: str) -> str:
 
     def look() -> str:
         page = client.get(address).text
-        return page if all(one in page for one in awaited) else ""
+        return page if all(item in page for item in awaited) else ""
 
     found: str = block_until(look)
     return found

@@ -76,7 +76,7 @@ def test_serve_answers_without_a_key_until_there_is_one(tmp_path: Path) -> None:
     assert closed.status_code == 404
     assert without.status_code == 401
     assert [model["id"] for model in with_key.json()["data"]] == ["default"]
-    assert [(one["id"], one["note"], one["state"]) for one in listed] == [
+    assert [(item["id"], item["note"], item["state"]) for item in listed] == [
         (key["id"], "shop", "good")
     ]
     assert "token" not in listed[0]
@@ -139,9 +139,9 @@ def test_a_key_is_needed_where_others_can_reach_the_server(
 ) -> None:
     nothing: dict[str, Any] = {"require_keys": False, "public_url": None, "trusted_proxies": ()}
 
-    found = why_keys(host, **nothing | settings)
+    result = why_keys(host, **nothing | settings)
 
-    assert found.startswith(reason) if reason else found == ""
+    assert result.startswith(reason) if reason else result == ""
 
 
 def forget_everything(data: Path) -> None:

@@ -112,9 +112,9 @@ async def test_a_folder_in_an_unknown_format_is_one_clear_line(tmp_path: Path) -
 
 
 def test_rankings_are_scored_as_defined() -> None:
-    found = compute_scores([Ranking(["a", "b", "c"], {"b", "z"}), Ranking([], {"a"})])
+    scores = compute_scores([Ranking(["a", "b", "c"], {"b", "z"}), Ranking([], {"a"})])
 
-    assert found == {
+    assert scores == {
         "questions": 2,
         "hit@1": 0.0,
         "hit@3": 0.5,

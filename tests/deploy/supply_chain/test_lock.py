@@ -65,7 +65,7 @@ def test_all_locks_agree_on_every_version() -> None:
 def test_every_locked_release_has_digests_and_no_address(lock: LockFile) -> None:
     text = lock.path.read_text()
 
-    digests = [digest for one in read_lock(lock.path) for digest in one.digests]
+    digests = [digest for item in read_lock(lock.path) for digest in item.digests]
     assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest in digests)
     assert "://" not in text
     assert "index" not in {word.strip("-") for word in text.split()}

@@ -35,7 +35,9 @@ blocks = st.one_of(
     paragraphs.map("## {}".format),
     paragraphs.map("> {}".format),
     paragraphs.map("> > {}".format),
-    st.lists(lines, min_size=1, max_size=6).map(lambda them: "\n".join(f"- {one}" for one in them)),
+    st.lists(lines, min_size=1, max_size=6).map(
+        lambda them: "\n".join(f"- {item}" for item in them)
+    ),
     st.lists(lines.map("    {}".format), min_size=1, max_size=8).map(_fence),
 )
 markdown = st.lists(blocks, min_size=1, max_size=8).map("\n\n".join)

@@ -35,13 +35,13 @@ from tests.support.worker_harness import WorkerHarness
 async def words_kept(harness: WorkerHarness, words: str) -> list[str]:
     """Return the keys of push channels that hold these words."""
     client: Any = harness.client
-    found = []
+    results = []
     async for key in client.scan_iter(match="rd:push:*"):
         kind = await client.type(key)
         held = await (client.hgetall(key) if kind == b"hash" else client.dump(key))
         if words in str(held):
-            found.append(key.decode())
-    return found
+            results.append(key.decode())
+    return results
 
 
 async def test_a_forgotten_conversation_leaves_no_word_at_a_push_channel(

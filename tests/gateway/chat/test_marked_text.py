@@ -133,9 +133,9 @@ def test_a_word_is_cut_only_when_it_does_not_fit(them: list[str], longest: int) 
     text = "\n\n".join(them)
     words = text.split()
 
-    found = [word for piece in cut(text, longest) for word in piece.split()]
+    results = [word for piece in cut(text, longest) for word in piece.split()]
 
-    assert found == words
+    assert results == words
 
 
 @pytest.mark.parametrize(

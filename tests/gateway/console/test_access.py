@@ -52,11 +52,17 @@ ROLES = {
 
 def list_parts() -> list[Any]:
     """Return every part of the console, whatever module it is in, without what it reads."""
-    modules = [import_module(f"gateway.console.{one.name}") for one in iter_modules(console_path)]
+    modules = [
+        import_module(f"gateway.console.{module.name}") for module in iter_modules(console_path)
+    ]
     classes = {one for module in modules for _, one in getmembers(module, isclass)}
-    found = [one for one in classes if issubclass(one, ConsolePart) and one is not ConsolePart]
-    found = sorted(found, key=lambda one: f"{one.__module__}.{one.__name__}")
-    return [one.__new__(one) for one in found if one.__name__ != "_Pages"]
+    results = [
+        class_
+        for class_ in classes
+        if issubclass(class_, ConsolePart) and class_ is not ConsolePart
+    ]
+    results = sorted(results, key=lambda one: f"{one.__module__}.{one.__name__}")
+    return [item.__new__(item) for item in results if item.__name__ != "_Pages"]
 
 
 def list_routes() -> list[APIRoute]:
@@ -204,9 +210,11 @@ async def test_a_person_may_do_what_their_greatest_role_may(
 ) -> None:
     await door.enter(*names)
 
-    found = [await door.client.get(f"/console/{one}") for one in ("view", "edit", "own", "operate")]
+    results = [
+        await door.client.get(f"/console/{text}") for text in ("view", "edit", "own", "operate")
+    ]
 
-    assert tuple(response.status_code for response in found) == statuses
+    assert tuple(response.status_code for response in results) == statuses
 
 
 async def test_a_viewer_cannot_become_an_owner(door: Door) -> None:
@@ -262,8 +270,8 @@ async def test_a_form_of_an_earlier_session_changes_nothing(door: Door) -> None:
 
 
 async def test_visitors_see_only_what_is_open_to_them(door: Door) -> None:
-    statuses = [(await door.client.get(f"/console/{one}")).status_code
-                for one in ("visit", "view", "edit", "own", "operate")]  # fmt: skip
+    statuses = [(await door.client.get(f"/console/{text}")).status_code
+                for text in ("visit", "view", "edit", "own", "operate")]  # fmt: skip
 
     assert statuses == [200, 401, 401, 401, 401]
 

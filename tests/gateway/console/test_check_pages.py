@@ -153,8 +153,8 @@ def test_answers_are_counted_by_the_documents_that_they_cite(store: RecordStore)
     answered = Selection(assistants=(DESK,), outcome="answered")
 
     assert store.count_cited(answered) == {"hr/leave": 2, "hr/leave-of-absence": 1}
-    found = store.find(replace(answered, document="hr/leave"))
-    assert {record.message_id for record in found} == {"m1", "m2"}
+    findings = store.find(replace(answered, document="hr/leave"))
+    assert {record.message_id for record in findings} == {"m1", "m2"}
 
 
 @pytest.mark.slow

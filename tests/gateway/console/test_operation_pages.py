@@ -257,7 +257,7 @@ async def test_a_document_that_is_gone_or_a_group_without_a_name_changes_nothing
 
     assert "Nothing was changed" in (await editor.get(gone.headers["location"])).text
     assert bad.status_code == 400
-    assert [one[2] for one in desk.done] == ["hr/gone"]
+    assert [item[2] for item in desk.done] == ["hr/gone"]
 
 
 async def test_an_uploaded_file_arrives_byte_for_byte(

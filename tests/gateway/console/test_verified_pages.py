@@ -194,8 +194,8 @@ async def test_a_text_that_postgresql_cannot_keep_is_refused(answers: OwnersAnsw
                     )
                     assert refused.status_code == 400
                 for query in ("text=%00", "outcome=%00"):
-                    found = await owner.get(f"/console/questions?{query}")
-                    assert found.status_code == 400
+                    result = await owner.get(f"/console/questions?{query}")
+                    assert result.status_code == 400
         finally:
             store.close()
             server.kill()

@@ -22,12 +22,12 @@ async def values_with(client: Any, word: str) -> list[str]:
 
     A dump has what was deleted from a stream and was not given back yet, too.
     """
-    found = []
+    results = []
     for key in await client.keys("*"):
         dump = await client.dump(key)
         if word.encode() in key or word.encode() in (dump or b""):
-            found.append(key.decode())
-    return found
+            results.append(key.decode())
+    return results
 
 
 def files_with(folder: Path, word: str) -> list[str]:

@@ -96,7 +96,7 @@ async def test_no_store_has_a_byte_of_a_document_whose_conversation_is_forgotten
         await wait_until(lambda: is_rewritten(folder, word, traces))
         assert files_with(tmp_path, word) == []
         kept = (await client.get(f"{OTHER}/documents")).json()["documents"]
-        assert [one["name"] for one in kept] == ["other.md"]
+        assert [item["name"] for item in kept] == ["other.md"]
         shown = await client.get(f"{PATH}/documents")
         assert shown.json() == {"documents": []}
 

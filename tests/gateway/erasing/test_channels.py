@@ -127,8 +127,8 @@ async def test_what_a_client_keeps_itself_is_kept_for_no_longer_than_it_is_neede
         [thread] = await harness.client.keys("rd:thread:*")
 
         forgets = http_server.client(token)
-        for one in (completion, again):
-            name = one.id.removeprefix("chatcmpl-")
+        for item in (completion, again):
+            name = item.id.removeprefix("chatcmpl-")
             assert (
                 await forgets.delete(
                     f"/v1/conversations/completion-{name}", headers={"X-Assistant": "docs"}

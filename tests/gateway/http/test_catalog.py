@@ -29,8 +29,8 @@ async def test_documents_are_listed_in_pages_shown_and_removed(
     gone = await client.get(f"{DOCUMENTS}/b/c")
     by_pattern = await client.delete(DOCUMENTS, params={"pattern": ["a", "d"]})
 
-    assert [one["id"] for one in first["documents"]] == ["a", "b/c"]
-    assert [one["id"] for one in last["documents"]] == ["d"]
+    assert [document["id"] for document in first["documents"]] == ["a", "b/c"]
+    assert [document["id"] for document in last["documents"]] == ["d"]
     assert (first["total"], first["next"], "next" in last) == (3, "b/c", False)
     assert shown == {
         "id": "b/c", "title": "Title of b/c", "source": "b/c.md", "language": "en", "chunks": 1,

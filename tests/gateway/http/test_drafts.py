@@ -116,7 +116,7 @@ def test_a_draft_is_taken_back_when_more_is_looked_for_unless_it_quotes_the_docu
     ]
 
     found: list[Any] = [event.data["sentences"] for event in seen if event.name == "retracted"]
-    assert [" ".join(one) for one in found] == [remove_marks(one) for one in taken_back]
+    assert [" ".join(item) for item in found] == [remove_marks(item) for item in taken_back]
 
 
 async def test_a_client_that_comes_back_gets_the_whole_draft_and_every_retraction(

@@ -134,7 +134,7 @@ async def test_no_http_key_reaches_a_chat_of_another_channel(
         assert question.conversation_id == f"{channel}/{name}"
         assert (await harness.memory.recall(question)).history[0].text == SENT["text"]
         seen = harness.script.seen[Role.LANG]
-    assert [one["history"] for one in seen if WORD in str(one["history"])] == []
+    assert [item["history"] for item in seen if WORD in str(item["history"])] == []
 
 
 @pytest.mark.parametrize("channel", CHATS)

@@ -27,14 +27,14 @@ BODIES: dict[str, object] = {
 
 def every_route(http_server: HttpServerFixture) -> list[tuple[str, str]]:
     """Method and path of every route of the application but the open ones."""
-    found = [
+    results = [
         (method, route.path_format)
         for route in http_server.routes
         if isinstance(route, APIRoute) and route.include_in_schema and route.path not in OPEN
         for method in sorted(route.methods or ())
     ]
-    assert len(found) >= 6
-    return found
+    assert len(results) >= 6
+    return results
 
 
 async def call(client: httpx.AsyncClient, method: str, path: str, **names: str) -> httpx.Response:
@@ -381,7 +381,7 @@ async def test_the_owner_sees_when_a_key_was_last_used(http_server: HttpServerFi
 
     uses = await http_server.keys.uses()
 
-    used, other = (id_of(one.headers["Authorization"].split()[1]) for one in (client, unused))
+    used, other = (id_of(item.headers["Authorization"].split()[1]) for item in (client, unused))
     assert list(uses) == [used]
     assert other not in uses
     assert used is not None

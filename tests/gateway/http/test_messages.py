@@ -326,7 +326,7 @@ async def test_a_message_that_is_stopped_ends_once_for_everybody(
     assert first.json()["text"] == "stopped/de"
     assert [event.name for event in seen].count("done") == 1
     assert seen[-1].data["termination_reason"] == "stopped"
-    assert [one["answer"]["outcome"] for one in read["messages"]] == ["superseded"]
+    assert [message["answer"]["outcome"] for message in read["messages"]] == ["superseded"]
 
 
 async def test_a_message_that_has_its_outcome_keeps_it(http_server: HttpServerFixture) -> None:

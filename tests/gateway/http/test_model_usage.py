@@ -72,9 +72,9 @@ async def test_the_trajectory_and_the_time_of_each_agent_are_for_secret_keys_alo
     refused = await visitor.client.get(f"{path}/trajectory")
 
     assert own.status_code == 200, own.text
-    found = own.json()
-    agents = {one["agent"]: one for one in found["agents"]}
-    assert agents["response"]["model_calls"] == found["metrics"]["model_calls"] == 1
+    body = own.json()
+    agents = {agent["agent"]: agent for agent in body["agents"]}
+    assert agents["response"]["model_calls"] == body["metrics"]["model_calls"] == 1
     assert all(
         agent["total_time_ms"] >= 0 and agent["error_count"] == 0 for agent in agents.values()
     )
@@ -105,7 +105,7 @@ def test_a_program_of_the_operator_reads_the_tasks_of_a_swarm_and_a_visitor_does
     assert {name: shown[name] for name in hidden - {"tasks"}} == {
         name: SWARM[name] for name in hidden - {"tasks"}
     }
-    assert [(one["task_id"], one["state"]) for one in shown["tasks"]] == [
+    assert [(task["task_id"], task["state"]) for task in shown["tasks"]] == [
         ("worker_0_data", "completed")
     ]
     assert not hidden & of_visitor.keys()

@@ -70,7 +70,7 @@ async def test_a_response_continues_an_earlier_one(
     )
 
     seen = http_server.harness.script.seen[Role.LANG]
-    assert [len(one["history"]) for one in seen] == [0, 2, 4]
+    assert [len(item["history"]) for item in seen] == [0, 2, 4]
     assert third.previous_response_id == second.id
 
 

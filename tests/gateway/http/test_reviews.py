@@ -53,14 +53,16 @@ async def test_a_review_of_a_file_is_accepted_followed_and_read(
 ) -> None:
     review = await start(client)
 
-    assert [one["name"] for one in review["documents"]] == ["contract.md"]
-    assert [one["id"] for one in review["against"]] == ["laws/privacy"]
+    assert [document["name"] for document in review["documents"]] == ["contract.md"]
+    assert [item["id"] for item in review["against"]] == ["laws/privacy"]
     ended = await wait_for_end(client, review)
     assert (ended["status"], ended["answer"]["outcome"]) == ("ended", "answered")
     title = review["documents"][0]["title"]
     assert ended["text"] == f"review_request/en {title} – Privacy Law"
     listed = await client.get(f"/v1/conversations/{review['conversation_id']}/documents")
-    assert [one["id"] for one in listed.json()["documents"]] == [review["documents"][0]["id"]]
+    assert [document["id"] for document in listed.json()["documents"]] == [
+        review["documents"][0]["id"]
+    ]
 
 
 async def test_what_a_review_takes_is_told_before_it_begins(
@@ -73,7 +75,7 @@ async def test_what_a_review_takes_is_told_before_it_begins(
     review = await start(client)
 
     assert told.status_code == 200, told.text
-    assert [one["name"] for one in told.json()["documents"]] == ["contract.md"]
+    assert [document["name"] for document in told.json()["documents"]] == ["contract.md"]
     estimate = told.json()["estimate"]
     assert estimate == {
         "model": "large",
@@ -101,9 +103,9 @@ async def test_a_review_names_its_documents_by_id_file_title_or_folder(
                 json={"document": document, "against": [against], "conversation_id": "c7"},
                 headers={},
             )
-            assert [one["id"] for one in review["documents"]] == [given["id"]]
+            assert [document["id"] for document in review["documents"]] == [given["id"]]
             expected = ["laws/labour", "laws/privacy"] if against == "laws" else ["laws/privacy"]
-            assert [one["id"] for one in review["against"]] == expected
+            assert [item["id"] for item in review["against"]] == expected
             assert (await wait_for_end(client, review))["status"] == "ended"
 
 
@@ -117,7 +119,7 @@ async def test_events_are_resumed_after_the_last_one_that_was_received(
     rest = await events(client, "GET", path, headers={"Last-Event-ID": seen[2].id})
     nothing = await client.get(path, headers={"Last-Event-ID": seen[-1].id})
 
-    assert [requests.id for requests in rest] == [one.id for one in seen[3:]]
+    assert [requests.id for requests in rest] == [item.id for item in seen[3:]]
     assert nothing.status_code == 204
 
 
@@ -197,9 +199,9 @@ async def test_a_hidden_law_is_as_unknown_as_one_that_does_not_exist(
     board = await server.secret(groups=("board",))
     allowed = await start(board, params={**UPLOAD, "against": "Secret Law"})
 
-    texts = [one["error"]["message"].replace("Secret", "Sacred") for one in (hidden, missing)]
+    texts = [item["error"]["message"].replace("Secret", "Sacred") for item in (hidden, missing)]
     assert texts[0] == texts[1]
-    assert [one["id"] for one in allowed["against"]] == ["secret"]
+    assert [item["id"] for item in allowed["against"]] == ["secret"]
 
 
 async def test_a_review_of_nothing_is_refused(client: httpx.AsyncClient) -> None:
@@ -296,7 +298,7 @@ async def test_a_visitor_of_a_website_is_refused_before_a_document_is_read(
 
 async def list_names(client: httpx.AsyncClient, conversation_id: str) -> list[str]:
     reply = await client.get(f"/v1/conversations/{conversation_id}/documents")
-    return [one["name"] for one in reply.json()["documents"]]
+    return [document["name"] for document in reply.json()["documents"]]
 
 
 async def test_a_review_that_is_refused_leaves_no_file_in_its_conversation(

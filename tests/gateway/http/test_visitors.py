@@ -115,7 +115,7 @@ async def test_guessed_keys_are_bounded_and_a_neighbours_key_is_not(harness: Wor
 
         forged = [f"{token[:-4]}{number:04d}" for number in range(12)]
         statuses = [
-            (await at(http_server, one, ATTACKER).get("/v1/models")).status_code for one in forged
+            (await at(http_server, item, ATTACKER).get("/v1/models")).status_code for item in forged
         ]
         own = await shopkeeper.get("/v1/models")
         elsewhere = await at(http_server, forged[0], NEIGHBOUR).get("/v1/models")

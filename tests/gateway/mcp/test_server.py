@@ -159,10 +159,10 @@ async def test_a_document_of_another_group_exists_for_its_group_alone(
         seen = await call(client, "search", query="bonus")
         read = await call(client, "fetch", id="secret")
 
-    assert [one["id"] for one in unseen["results"]] == ["rules"]
+    assert [result["id"] for result in unseen["results"]] == ["rules"]
     assert refused.is_error
     assert refused.content == missing.content
-    assert {one["id"] for one in seen["results"]} == {"rules", "secret"}
+    assert {result["id"] for result in seen["results"]} == {"rules", "secret"}
     assert "9000" in read["text"]
 
 
@@ -171,19 +171,19 @@ async def test_a_token_of_a_person_opens_the_documents_of_their_groups(
 ) -> None:
     key, token = make_key("secret", tenant="acme", person_groups=("board",))
     await server.keys.put(key)
-    found = {}
+    outcome = {}
 
     for group in ("board", "sales"):
         claims = {"aud": key.id, "exp": time.time() + 600, "sub": "ada", "groups": [group]}
         person = jwt.encode(claims, key.person_secret, algorithm="HS256")
         async with connect(server, token, person=person) as client:
             results = (await call(client, "search", query="bonus"))["results"]
-            found[group] = "secret" in {result["id"] for result in results}
+            outcome[group] = "secret" in {result["id"] for result in results}
     forged = {"X-Person-Token": f"{token}.a.b", "Accept": ACCEPT}
     refused = await server.client(token, **forged).post("/mcp", json=PING)
 
     assert refused.status_code == 401
-    assert found == {"board": True, "sales": False}
+    assert outcome == {"board": True, "sales": False}
 
 
 async def test_a_key_reaches_no_document_of_another_tenant_or_assistant(
@@ -200,14 +200,14 @@ async def test_a_key_reaches_no_document_of_another_tenant_or_assistant(
         with pytest.raises(MCPError):
             await client.list_resources()
 
-    assert [one.is_error for one in (of_tenant, of_assistant, elsewhere, asked)] == [True] * 4
+    assert [item.is_error for item in (of_tenant, of_assistant, elsewhere, asked)] == [True] * 4
 
 
 async def test_the_address_names_the_assistant(server: HttpServerFixture) -> None:
     async with connect(server, await server.key(), query="?assistant=api") as client:
-        found = await call(client, "search", query="webhooks")
+        result = await call(client, "search", query="webhooks")
 
-    assert [one["id"] for one in found["results"]] == ["webhooks"]
+    assert [result["id"] for result in result["results"]] == ["webhooks"]
 
 
 async def test_a_key_without_the_scope_asks_and_searches_nothing(

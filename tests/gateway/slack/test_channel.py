@@ -36,8 +36,8 @@ def source(number: int, **fields: Any) -> Source:
 def contexts(made: list[dict[str, Any]]) -> list[list[str]]:
     return [
         [element["text"] for element in block["elements"]]
-        for one in made
-        for block in one["blocks"]
+        for item in made
+        for block in item["blocks"]
         if block["type"] == "context"
     ]
 
@@ -63,10 +63,10 @@ def test_every_message_is_within_the_limits_of_slack(markdown: str, count: int) 
 
     made = render_blocks(markdown, sources, buttons)
 
-    for one in made:
-        assert allows(one["text"], one["blocks"]), json.dumps(one)[:300]
-        assert len(json.dumps(one["blocks"], ensure_ascii=False)) <= ALL_CHARACTERS
-        assert len(one["text"].encode()) <= UPDATE_BYTES
+    for item in made:
+        assert allows(item["text"], item["blocks"]), json.dumps(item)[:300]
+        assert len(json.dumps(item["blocks"], ensure_ascii=False)) <= ALL_CHARACTERS
+        assert len(item["text"].encode()) <= UPDATE_BYTES
 
 
 def test_sources_stand_below_the_answer_ten_in_a_block() -> None:
@@ -119,7 +119,7 @@ def test_an_address_that_is_too_long_is_left_out_not_cut() -> None:
         PLAIN, [Source(number=1, title="T", url=far)], [Button("T", "", "source", far)]
     )
 
-    assert far[:200] not in json.dumps([block for one in made for block in one["blocks"][2:]])
+    assert far[:200] not in json.dumps([block for item in made for block in item["blocks"][2:]])
     assert "<http" not in json.dumps(contexts(made))
 
 
@@ -154,11 +154,11 @@ def test_further_passages_are_sections_that_slack_may_fold_and_the_first_is_neve
 def texts(part: Any) -> list[dict[str, Any]]:
     """Every text object in blocks."""
     if isinstance(part, list):
-        return [text for one in part for text in texts(one)]
+        return [text for item in part for text in texts(item)]
     if not isinstance(part, dict):
         return []
     own = [part] if part.get("type") == "mrkdwn" else []
-    return own + [text for one in part.values() for text in texts(one)]
+    return own + [text for item in part.values() for text in texts(item)]
 
 
 def has_answered(desk: SlackHarness, count: int) -> bool:
@@ -251,7 +251,7 @@ async def test_a_long_answer_in_any_script_is_shown_in_order(
 
     shown = " ".join(api.shown())
     shown = shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-    assert [one for one in shown.split() if one.startswith(word)] == words
+    assert [item for item in shown.split() if item.startswith(word)] == words
     assert desk.connector.tally.counts == {"answered": 1}
     assert len(api.posts) > 1
 

@@ -88,10 +88,10 @@ async def test_axe_finds_nothing(
 
     empty = await violations(shown.page)
     await fill_conversation(shown, http_server)
-    found = await violations(shown.page)
+    result = await violations(shown.page)
     await answering(shown, http_server)
 
-    assert (begun, empty, found, await violations(shown.page)) == ([], [], [], [])
+    assert (begun, empty, result, await violations(shown.page)) == ([], [], [], [])
     assert await shown.part("a.place").count() == 2
     assert await shown.part("button.cite").count() == 1
     assert not await shown.page.evaluate(WIDE)

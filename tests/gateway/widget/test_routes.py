@@ -46,14 +46,14 @@ def test_the_widget_is_small() -> None:
 
 
 def test_the_interface_speaks_every_language_that_the_desk_asks_back_in() -> None:
-    found = languages()
+    result = languages()
 
-    assert set(found) == set(load_texts().languages)
-    assert {code: set(words) ^ set(found["en"]) for code, words in found.items() if words} == {
-        code: set() for code in found
+    assert set(result) == set(load_texts().languages)
+    assert {code: set(words) ^ set(result["en"]) for code, words in result.items() if words} == {
+        code: set() for code in result
     }
-    assert all("{n}" in words["source"] for words in found.values())
-    assert all("{n}" in words["long"] and "{most}" in words["long"] for words in found.values())
+    assert all("{n}" in words["source"] for words in result.values())
+    assert all("{n}" in words["long"] and "{most}" in words["long"] for words in result.values())
 
 
 def test_no_two_parts_use_one_name_in_the_scope_that_they_share() -> None:

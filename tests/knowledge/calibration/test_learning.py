@@ -137,13 +137,13 @@ async def test_a_model_that_knows_words_alone_compares_no_two_languages(library:
     learned = await learn(library, ScaledEmbedder(0.0))
 
     assert learned["en"].compares("en")
-    assert not any(learned["en"].compares(one) for one in ("ko", "zh", "tr", "th"))
+    assert not any(learned["en"].compares(text) for text in ("ko", "zh", "tr", "th"))
 
 
 async def test_a_model_that_finds_every_translation_compares_any_language(library: Index) -> None:
     learned = await learn_calibrations(library, TranslatingEmbedder(0.0), {})
 
-    assert all(learned["en"].compares(one) for one in ("en", "ko", "th"))
+    assert all(learned["en"].compares(text) for text in ("en", "ko", "th"))
 
 
 def test_the_line_through_the_references_changes_nothing() -> None:

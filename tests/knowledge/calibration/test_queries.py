@@ -40,7 +40,7 @@ def test_every_language_of_the_texts_has_foreign_questions() -> None:
     english = find_foreign_questions("en")
     # Documents have a language, and no script of its own.
     spoken = set(map(primary_of, load_texts().languages)) - {"en"}
-    others = [find_foreign_questions(one) for one in spoken]
+    others = [find_foreign_questions(item) for item in spoken]
 
     assert all(len(questions) == len(english) for questions in others)
     assert english not in others

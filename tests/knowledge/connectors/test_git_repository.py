@@ -147,13 +147,13 @@ def test_pages_have_addresses_and_may_use_files_of_the_whole_repository(
     tree = tmp_path / "copy" / "product"
     copied = copy_revision(repository.folder, "", "docs", tree)
 
-    found = survey_copy(
+    survey = survey_copy(
         "git:product/docs", tree, "docs", copied, lambda *_: "", lambda _: "en",
         web_address="https://h.test/blob/{revision}/{path}",
     )  # fmt: skip
 
-    (file,) = found.walk.files
+    (file,) = survey.walk.files
     assert file.top == Path(os.path.realpath(tree))
-    place = found.locations[file.path]
+    place = survey.locations[file.path]
     assert (place.name, place.folders) == ("product/docs/guide/a", ("Guide",))
     assert place.url == "https://h.test/blob/main/docs/guide/a.md"

@@ -38,11 +38,11 @@ class Copies:
         tree = self._target / str(self._made) / place.name
         tree.mkdir(parents=True)
         copied = copy_revision(place, revision, folder, tree)
-        found = survey_copy(
+        survey = survey_copy(
             "git", tree, folder, copied, lambda *_: "", lambda _: "en", places=find_places(place)
         )
-        self.skipped = [(str(path), reason) for path, reason in found.walk.skipped]
-        return {str(path): location.groups for path, location in found.locations.items()}
+        self.skipped = [(str(path), reason) for path, reason in survey.walk.skipped]
+        return {str(path): location.groups for path, location in survey.locations.items()}
 
 
 @pytest.fixture
@@ -57,10 +57,10 @@ def test_rules_above_a_clone_hold_for_its_pages(
     repository.commit(docs__hr_md="# Pay", docs__open_md="# Open")
     write_rules(tmp_path, {"clones/product/docs/hr.md": ["hr"]})
 
-    found = copies.find_readers(repository.folder, folder=folder)
+    readers = copies.find_readers(repository.folder, folder=folder)
 
     below = "" if folder else "docs/"
-    assert found == {f"{below}hr.md": ("hr",), f"{below}open.md": ()}
+    assert readers == {f"{below}hr.md": ("hr",), f"{below}open.md": ()}
 
 
 def test_rules_of_the_revision_hold_in_all_folders_of_it(

@@ -58,8 +58,8 @@ def test_a_scope_is_the_host_and_the_path_of_its_start(
 ) -> None:
     scope = CrawlScope.of(start)
 
-    assert [one for one in inside if not scope.contains(one)] == []
-    assert [one for one in outside if scope.contains(one)] == []
+    assert [item for item in inside if not scope.contains(item)] == []
+    assert [item for item in outside if scope.contains(item)] == []
 
 
 def test_an_address_becomes_a_path_below_its_start() -> None:

@@ -25,10 +25,10 @@ def test_pages_outlast_the_process_that_saved_them(tmp_path: Path) -> None:
     put(mirror, START)
     mirror.save()
 
-    found = WebsiteMirror(tmp_path, START).find(START)
+    findings = WebsiteMirror(tmp_path, START).find(START)
 
-    assert found is not None
-    assert WebsiteMirror(tmp_path, START).read(found) == f"<h1>{START}</h1>".encode()
+    assert findings is not None
+    assert WebsiteMirror(tmp_path, START).read(findings) == f"<h1>{START}</h1>".encode()
 
 
 def test_a_page_whose_file_is_gone_is_fetched_again(tmp_path: Path) -> None:
@@ -64,9 +64,11 @@ def test_a_page_stands_where_its_address_puts_it(tmp_path: Path) -> None:
     put(mirror, f"{START}copy", canonical=f"{START}billing")
     put(mirror, f"{START}price", suffix=".pdf")
 
-    found = survey_mirror(mirror, CrawlOutcome(), lambda *_: "Billing and invoices", lambda _: "en")
+    survey = survey_mirror(
+        mirror, CrawlOutcome(), lambda *_: "Billing and invoices", lambda _: "en"
+    )
 
-    assert {place.url: (str(path), place.folders) for path, place in found.locations.items()} == {
+    assert {place.url: (str(path), place.folders) for path, place in survey.locations.items()} == {
         START: ("index.html", ()),
         f"{START}a?b=1": ("a?b=1.html", ()),
         f"{START}billing": ("billing/index.html", ("Billing and invoices",)),
@@ -76,4 +78,4 @@ def test_a_page_stands_where_its_address_puts_it(tmp_path: Path) -> None:
         ),
         f"{START}price": ("price.pdf", ()),
     }  # fmt: skip
-    assert found.root == START
+    assert survey.root == START

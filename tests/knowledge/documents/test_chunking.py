@@ -81,8 +81,8 @@ def test_code_beyond_its_bound_becomes_fences_of_whole_lines() -> None:
     assert len(chunks) > 1
     assert all(chunk.text.startswith("```python\n") for chunk in chunks)
     assert all(chunk.text.endswith("\n```") for chunk in chunks)
-    found = [line for chunk in chunks for line in chunk.text.split("\n")[1:-1]]
-    assert found == lines
+    results = [line for chunk in chunks for line in chunk.text.split("\n")[1:-1]]
+    assert results == lines
 
 
 def test_a_small_table_is_whole_and_a_large_one_repeats_its_header() -> None:
@@ -226,6 +226,6 @@ def test_what_is_embedded_says_where_it_stands_without_saying_it_twice(
 def test_no_word_is_lost_whatever_the_text(text: str) -> None:
     page = Page("g.md", "Guide", (Block(BlockKind.TEXT, text),))
 
-    found = "".join(chunk.text for chunk in chunking.split_page(page, "g"))
+    result = "".join(chunk.text for chunk in chunking.split_page(page, "g"))
 
-    assert "".join(found.split()) == "".join(text.split())
+    assert "".join(result.split()) == "".join(text.split())

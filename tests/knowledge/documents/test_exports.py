@@ -78,10 +78,10 @@ async def test_pages_of_notion_have_titles_without_ids_and_addresses(desk: Desk)
 
     await desk.ingest(archive)
 
-    found = {
+    results = {
         document.id: (document.crumbs, document.url) for document in desk.index.documents.values()
     }
-    assert found == {
+    assert results == {
         "notion.zip/Handbook": (("Notion", "Handbook"), f"https://www.notion.so/{HANDBOOK}"),
         "notion.zip/Handbook/Leave": (
             ("Notion", "Handbook", "Leave"),

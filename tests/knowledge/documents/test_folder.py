@@ -33,12 +33,12 @@ async def test_whatever_stands_in_a_folder_is_one_clear_line(desk: Desk) -> None
 
     assert set(desk.index.documents) == {"docs/good"}
     assert dict(result.warned) == {"device.md": "a link that leaves the folder was not followed"}
-    found = dict(result.failed)
-    assert found["pipe.md"] == "expected a file, found a pipe"
-    assert found["socket.md"] == "expected a file, found a socket"
-    assert "No such file" in found["nowhere.md"]
-    assert "symbolic links" in found["me.md"]
-    assert {"two lines [31mred.md", "caf\ufffd.md", "n" * 240 + ".md"} < set(found)
+    results = dict(result.failed)
+    assert results["pipe.md"] == "expected a file, found a pipe"
+    assert results["socket.md"] == "expected a file, found a socket"
+    assert "No such file" in results["nowhere.md"]
+    assert "symbolic links" in results["me.md"]
+    assert {"two lines [31mred.md", "caf\ufffd.md", "n" * 240 + ".md"} < set(results)
     assert all(line.isprintable() for pair in result.failed for line in pair)
 
 
@@ -85,10 +85,10 @@ def test_a_link_to_a_hidden_file_is_not_followed(tmp_path: Path, target: str) ->
     (tmp_path / target).write_text("PASSWORD=secret")
     (tmp_path / "a.md").symlink_to(tmp_path / target)
 
-    found = walk(tmp_path)
+    walked = walk(tmp_path)
 
-    assert found.files == []
-    assert [(str(place), reason) for place, reason in found.warnings] == [
+    assert walked.files == []
+    assert [(str(place), reason) for place, reason in walked.warnings] == [
         ("a.md", "a link to a hidden file was not followed")
     ]
 
@@ -100,10 +100,10 @@ def test_folders_are_walked_to_a_depth(tmp_path: Path) -> None:
         deep.mkdir()
         (deep / "a.md").write_text("# A\n\nText.\n")
 
-    found = walk(tmp_path)
+    walked = walk(tmp_path)
 
-    assert len(found.files) == DEEPEST_FOLDER
-    assert [reason for _, reason in found.failures] == [
+    assert len(walked.files) == DEEPEST_FOLDER
+    assert [reason for _, reason in walked.failures] == [
         f"it is deeper than {DEEPEST_FOLDER} folders"
     ]
 
@@ -113,10 +113,10 @@ def test_a_link_that_is_named_by_hand_is_followed(tmp_path: Path) -> None:
     (tmp_path / "real" / "a.md").write_text("# A\n\nText.\n")
     (tmp_path / "named").symlink_to(tmp_path / "real")
 
-    found = walk(tmp_path / "named")
+    walked = walk(tmp_path / "named")
 
-    assert [file.read() for file in found.files] == [b"# A\n\nText.\n"]
-    assert isinstance(found.files[0], FoundFile)
+    assert [file.read() for file in walked.files] == [b"# A\n\nText.\n"]
+    assert isinstance(walked.files[0], FoundFile)
 
 
 NOBODY = 65534
@@ -143,12 +143,12 @@ def test_a_folder_without_rights_is_one_line_and_costs_itself_alone() -> None:
         (folder / "closed" / "a.md").write_text("# A\n")
         (folder / "closed").chmod(0)
         with act_as_nobody():
-            found = walk(folder)
+            walked = walk(folder)
             alone = walk(folder / "closed")
         (folder / "closed").chmod(0o700)
 
-    assert [str(file.path) for file in found.files] == ["open.md"]
-    assert [(str(path), reason) for path, reason in found.failures] == [
+    assert [str(file.path) for file in walked.files] == ["open.md"]
+    assert [(str(path), reason) for path, reason in walked.failures] == [
         ("closed", "the folder cannot be listed: Permission denied")
     ]
     assert not alone.files

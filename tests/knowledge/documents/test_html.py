@@ -15,9 +15,9 @@ def blocks(markup: str) -> tuple[Block, ...]:
 
 
 def test_only_the_main_part_is_read_without_scripts_and_navigation() -> None:
-    found = blocks("<p>Text<script>alert(1)</script><style>p{}</style></p><nav>no</nav>")
+    parsed = blocks("<p>Text<script>alert(1)</script><style>p{}</style></p><nav>no</nav>")
 
-    assert found == (Block(BlockKind.TEXT, "Text"),)
+    assert parsed == (Block(BlockKind.TEXT, "Text"),)
 
 
 def test_the_head_states_title_language_description_keywords_and_address() -> None:
@@ -28,12 +28,12 @@ def test_the_head_states_title_language_description_keywords_and_address() -> No
 
 
 def test_headings_take_their_own_anchor_or_that_of_their_section() -> None:
-    found = blocks(
+    parsed = blocks(
         '<section id="intro"><h1>Hello<a class="headerlink" href="#">#</a></h1></section>'
         '<h2 id="two">Two</h2><h2>Three</h2>'
     )
 
-    assert [(block.text, block.level, block.anchor) for block in found] == [
+    assert [(block.text, block.level, block.anchor) for block in parsed] == [
         ("Hello", 1, "intro"),
         ("Two", 2, "two"),
         ("Three", 2, "three"),
@@ -68,9 +68,9 @@ def test_nesting_without_end_is_refused_before_it_costs_time(tag: str) -> None:
 
 
 def test_elements_that_are_never_closed_do_not_count_as_nesting() -> None:
-    found = blocks("<p>one<br>two" * 5000)
+    parsed = blocks("<p>one<br>two" * 5000)
 
-    assert len(found) == 5000
+    assert len(parsed) == 5000
 
 
 @pytest.mark.parametrize(

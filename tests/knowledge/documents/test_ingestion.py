@@ -149,8 +149,8 @@ async def test_versions_of_a_page_in_several_languages_share_its_name(desk: Desk
 
     await desk.ingest()
 
-    found = {identity: document.language for identity, document in desk.index.documents.items()}
-    assert found == {
+    results = {identity: document.language for identity, document in desk.index.documents.items()}
+    assert results == {
         "docs/guide/hours": "en",
         "docs/guide/hours@de": "de",
         "docs/guide/hours@uk": "uk",

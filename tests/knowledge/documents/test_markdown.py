@@ -23,9 +23,9 @@ def test_headings_carry_their_level_and_their_stated_anchor() -> None:
 
 
 def test_headings_without_an_anchor_get_the_usual_slug_once_each() -> None:
-    found = blocks("## Send `SMS` & wait!\n\n## Example\n\n## Example\n\n## Example-1\n")
+    parsed = blocks("## Send `SMS` & wait!\n\n## Example\n\n## Example\n\n## Example-1\n")
 
-    assert [block.anchor for block in found] == [
+    assert [block.anchor for block in parsed] == [
         "send-sms--wait",
         "example",
         "example-1",
@@ -137,10 +137,10 @@ def test_a_footnote_stands_behind_what_refers_to_it_and_code_keeps_its_indents(
 def test_marks_in_code_stay() -> None:
     text = "```\n:::tip\n[TOC]\n[^1]: x\n```\n\nUse `{ .a }` and `:material-x:` and `[^1]`."
 
-    found = blocks(text)
+    parsed = blocks(text)
 
-    assert found[0].text == "```\n:::tip\n[TOC]\n[^1]: x\n```"
-    assert found[1].text == "Use `{ .a }` and `:material-x:` and `[^1]`."
+    assert parsed[0].text == "```\n:::tip\n[TOC]\n[^1]: x\n```"
+    assert parsed[1].text == "Use `{ .a }` and `:material-x:` and `[^1]`."
 
 
 def test_placeholders_of_generators_stay_and_no_cell_of_a_row_is_lost() -> None:
@@ -199,10 +199,10 @@ def test_icons_that_stand_for_words_are_named_and_those_before_words_are_left_ou
 def test_items_that_are_indented_less_than_their_list_needs_are_no_code() -> None:
     written = "*    *   Height\n\n    *   Area\n\n*    *   up to 50\n\n    *   6\n\n2.  Then."
 
-    found = blocks(written)
+    parsed = blocks(written)
 
-    assert {block.kind for block in found} == {BlockKind.ITEM}
-    assert [block.text.strip("- ") for block in found] == [
+    assert {block.kind for block in parsed} == {BlockKind.ITEM}
+    assert [block.text.strip("- ") for block in parsed] == [
         "Height",
         "Area",
         "up to 50",

@@ -172,7 +172,7 @@ def test_a_picture_of_a_pdf_has_its_numbered_caption() -> None:
     page = pdf_reader.read(file.getvalue(), "a.pdf")
 
     (block,) = [block for block in page.blocks if block.pictures]
-    assert (block.anchor, [one.caption for one in block.pictures]) == (
+    assert (block.anchor, [picture.caption for picture in block.pictures]) == (
         "page=1", ["Figure 1: The bolts"],
     )  # fmt: skip
     image = Image.open(io.BytesIO(base64.b64decode(block.pictures[0].data)))

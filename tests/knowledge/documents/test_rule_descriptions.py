@@ -26,9 +26,9 @@ def page(text: str = TEXT, **claims: object) -> Page:
 
 
 def test_the_description_is_how_the_page_begins() -> None:
-    found = rule_descriptions.describe(page()).description
+    description = rule_descriptions.describe(page()).description
 
-    assert found == "A rate plan says what a message costs. It belongs to one account."
+    assert description == "A rate plan says what a message costs. It belongs to one account."
 
 
 def test_the_summary_is_the_first_sentence_of_each_section() -> None:
@@ -45,9 +45,9 @@ def test_key_points_name_the_section_and_what_it_says_first() -> None:
 
 
 def test_defined_terms_identifiers_and_headings_are_keywords() -> None:
-    found = rule_descriptions.describe(page()).keywords
+    keywords = rule_descriptions.describe(page()).keywords
 
-    assert found[:6] == (
+    assert keywords[:6] == (
         "Grace period",
         "Top-up",
         "peak_hours",
@@ -66,29 +66,29 @@ def test_terms_defined_in_other_languages_are_keywords() -> None:
         "\u300c\u6599\u91d1\u300d\u3068\u306f\u5024\u6bb5\u3067\u3059\u3002",
     )
 
-    found = [rule_descriptions.keywords(page(text))[0] for text in texts]
+    results = [rule_descriptions.keywords(page(text))[0] for text in texts]
 
-    assert found == ["Sperrfrist", "Tarif", "\u0422\u0430\u0440\u0438\u0444", "\u6599\u91d1"]
+    assert results == ["Sperrfrist", "Tarif", "\u0422\u0430\u0440\u0438\u0444", "\u6599\u91d1"]
 
 
 def test_frequent_words_are_keywords_and_usual_words_are_not() -> None:
-    found = rule_descriptions.keywords(page("Which gateway would gateway gateway which which."))
+    result = rule_descriptions.keywords(page("Which gateway would gateway gateway which which."))
 
-    assert found == ("gateway",)
+    assert result == ("gateway",)
 
 
 def test_what_was_said_already_is_kept() -> None:
     prepared = Prepared(summary="Said", keypoints=("said",), chunks=("said",))
 
-    found = rule_descriptions.describe(
+    description = rule_descriptions.describe(
         page(description="Stated", keywords=("k",), prepared=prepared)
     )
 
-    assert found == rule_descriptions.Description("Stated", "Said", ("said",), ("k",))
+    assert description == rule_descriptions.Description("Stated", "Said", ("said",), ("k",))
 
 
 def test_an_endless_first_sentence_is_shortened() -> None:
-    found = rule_descriptions.describe(page("word " * 10_000))
+    description = rule_descriptions.describe(page("word " * 10_000))
 
-    assert len(found.description) <= 240
-    assert found.description.endswith("\u2026")
+    assert len(description.description) <= 240
+    assert description.description.endswith("\u2026")

@@ -96,10 +96,10 @@ async def test_a_folder_states_the_groups_of_its_files_whatever_their_format(des
     result = await desk.ingest()
 
     assert (result.failed, result.skipped, result.warned) == ((), (), ())
-    found = groups(desk)
-    assert found.pop("docs/open") == ()
-    assert len(found) == 4
-    assert set(found.values()) == {("hr",)}
+    results = groups(desk)
+    assert results.pop("docs/open") == ()
+    assert len(results) == 4
+    assert set(results.values()) == {("hr",)}
 
 
 async def test_what_a_page_states_replaces_what_its_folder_states(desk: Desk) -> None:

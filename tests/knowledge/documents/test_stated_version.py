@@ -74,8 +74,8 @@ async def test_pages_lines_and_folders_state_versions(desk: Desk) -> None:
     result = await desk.ingest()
 
     assert (result.failed, result.warned) == ((), ())
-    found = {name: document.stated_version for name, document in desk.index.documents.items()}
-    assert found == {
+    results = {name: document.stated_version for name, document in desk.index.documents.items()}
+    assert results == {
         "docs/v2/limits": "2",
         "docs/v2/own": "1.10",
         "docs/dated": "2024-05-01",

@@ -28,8 +28,8 @@ def write(root: Path, **texts: str) -> Path:
 
 
 def languages_in(root: Path) -> dict[str, str | None]:
-    found = survey(root, name_title, language_of).locations
-    return {place.name: place.language for place in found.values()}
+    locations = survey(root, name_title, language_of).locations
+    return {place.name: place.language for place in locations.values()}
 
 
 @pytest.mark.parametrize("folder", ["hr", "it", "docs"])
@@ -49,9 +49,9 @@ def test_a_department_whose_name_is_a_code_of_a_language_states_none(
 def test_a_folder_whose_texts_are_in_the_language_of_its_name_states_it(tmp_path: Path) -> None:
     root = write(tmp_path / "docs", hr__index=CROATIAN, en__index=ENGLISH)
 
-    found = survey(root, name_title, language_of).locations.values()
+    result = survey(root, name_title, language_of).locations.values()
 
-    assert sorted((place.name, place.language) for place in found) == [
+    assert sorted((place.name, place.language) for place in result) == [
         ("docs/index", "en"),
         ("docs/index", "hr"),
     ]

@@ -50,7 +50,7 @@ def sheet_of(*rows: str, hidden: tuple[int, ...] = ()) -> list[str]:
         SheetRow(
             number,
             {column: text for column, text in enumerate(row.split("|")) if text},
-            sum(one < number for one in hidden),
+            sum(item < number for item in hidden),
         )
         for number, row in enumerate(rows, start=1)
         if row and number not in hidden

@@ -108,7 +108,7 @@ def test_a_name_is_one_line_without_folders() -> None:
 async def test_the_text_of_a_whole_document_has_its_headings() -> None:
     sections = "Preamble.\n\n# Sale\n\nNo sale. [1]\n\n# Sources\n\n1. Law > Sale"
 
-    found = await read("act.md", f"# Act\n\n{sections}".encode())
+    result = await read("act.md", f"# Act\n\n{sections}".encode())
 
-    chunks = tuple(ChunkWithVector(chunk, None) for chunk in found.chunks)
-    assert WholeDocument(found.listed, (found.title,), found.name, chunks).text == sections
+    chunks = tuple(ChunkWithVector(chunk, None) for chunk in result.chunks)
+    assert WholeDocument(result.listed, (result.title,), result.name, chunks).text == sections

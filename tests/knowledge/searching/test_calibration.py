@@ -128,14 +128,14 @@ async def test_a_question_that_vectors_compare_across_languages_is_left_undecide
     asked = SearchRequest(question="화성행 표는 얼마인가요?", language="ko")
     async with fill(tmp_path, ScaledEmbedder(0.9), *LIBRARY) as (index, searcher):
         await index.put_calibrations({"en": replace(LINE, compared=compared)})
-        found = await searcher.search(asked)
+        results = await searcher.search(asked)
         translated = await searcher.search(
             replace(asked, text=asked.question, text_eng="How much is a ticket to Mars?")
         )
 
-    assert found.uncompared == uncompared
-    assert found.are_calibrated == bool(uncompared)
-    assert (found.coverage == 0.5 and found.quality == "good") == (not uncompared)
+    assert results.uncompared == uncompared
+    assert results.are_calibrated == bool(uncompared)
+    assert (results.coverage == 0.5 and results.quality == "good") == (not uncompared)
     assert translated.are_calibrated
 
 
@@ -162,9 +162,11 @@ async def test_terms_of_a_question_that_many_chunks_hold_are_common(
     texts = ["Die Kasse ist offen.", *(f"Die Regel {number} gilt." for number in range(1, copies))]
     made = document("haus", *texts, language="de")
     async with fill(tmp_path, WordEmbedder(), made) as (_, searcher):
-        found = await searcher.search(SearchRequest(question="Hat die Kasse offen?", language="de"))
+        results = await searcher.search(
+            SearchRequest(question="Hat die Kasse offen?", language="de")
+        )
 
-    assert found.common == common
+    assert results.common == common
 
 
 FLAT = Calibration(slope=2.0, offset=-1.0, separation=0.95, chunks=50)

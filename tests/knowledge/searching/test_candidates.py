@@ -107,8 +107,8 @@ async def test_chunks_of_a_version_that_is_being_written_are_left_out(
     async def ask(writer: "asyncio.Task[None]") -> None:
         while not writer.done():
             findings = await searcher.search(SearchRequest(question="zeppelin", limit=5))
-            found = [hit.text.split()[1] for hit in findings.hits if hit.page == "page"]
-            seen.add(frozenset(found))
+            results = [hit.text.split()[1] for hit in findings.hits if hit.page == "page"]
+            seen.add(frozenset(results))
             await yield_to_tasks()  # a search that reads few chunks lets nobody else run
 
     async with asyncio.TaskGroup() as tasks:

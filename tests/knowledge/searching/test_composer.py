@@ -43,11 +43,11 @@ def texts(context: Sequence[ContextSection]) -> list[str]:
 async def test_the_section_of_a_found_chunk_is_given_whole_and_repeats_nothing(
     fake_documents: Index,
 ) -> None:
-    found = await compose(fake_documents, "How do I add a rule?", STEPS, *OTHERS)
+    composed = await compose(fake_documents, "How do I add a rule?", STEPS, *OTHERS)
 
     section = next(
         context_section
-        for context_section in found.context
+        for context_section in composed.context
         if context_section.best.place.heading_path == ("Add a rule",)
     )
     assert section.text == (
@@ -60,20 +60,22 @@ async def test_the_section_of_a_found_chunk_is_given_whole_and_repeats_nothing(
 async def test_a_found_chunk_stands_in_its_section_as_it_is_in_the_index(
     fake_documents: Index,
 ) -> None:
-    found = await compose(fake_documents, "How do I add a rule?", STEPS, *OTHERS)
+    composed = await compose(fake_documents, "How do I add a rule?", STEPS, *OTHERS)
 
     given = {
         span.rank: section.text[span.start : span.end]
-        for section in found.context
+        for section in composed.context
         for span in section.found
     }
-    assert given == {rank: hit.text for rank, hit in enumerate(found.hits)}
+    assert given == {rank: hit.text for rank, hit in enumerate(composed.hits)}
 
 
 async def test_sections_of_one_page_are_in_the_order_of_the_page(fake_documents: Index) -> None:
-    found = await compose(fake_documents, "What does a rule cost?", STEPS, *OTHERS)
+    composed = await compose(fake_documents, "What does a rule cost?", STEPS, *OTHERS)
 
-    own = [section.chunk_ids[0] for section in found.context if section.best.document_id == "steps"]
+    own = [
+        section.chunk_ids[0] for section in composed.context if section.best.document_id == "steps"
+    ]
     assert own == ["steps#0", "steps#3"]
 
 
@@ -88,11 +90,11 @@ async def test_the_best_section_comes_before_an_earlier_one_of_its_page(
         (("Price",), "What does a rule cost? A rule costs one cent."),
     )
 
-    found = await compose(fake_documents, "What does a rule cost?", page, *OTHERS)
+    composed = await compose(fake_documents, "What does a rule cost?", page, *OTHERS)
 
     own = [
         section.best.place.heading_path
-        for section in found.context
+        for section in composed.context
         if section.best.document_id == "page"
     ]
     assert own.index(("Price",)) < own.index(("Begin",))
@@ -113,9 +115,9 @@ async def test_pages_on_which_a_chapter_goes_on_stay_together_in_their_order(
     manual = chapter.model_copy(update={"chunks": paged})
     rules = document("rules", (("Rules",), "The speed of a rule matters."))
 
-    found = await compose(fake_documents, "What is the highest speed of a rule?", manual, rules)
+    composed = await compose(fake_documents, "What is the highest speed of a rule?", manual, rules)
 
-    assert [section.chunk_ids for section in found.context] == [
+    assert [section.chunk_ids for section in composed.context] == [
         ("manual#0",),
         ("manual#1",),
         ("rules#0",),
@@ -125,10 +127,10 @@ async def test_pages_on_which_a_chapter_goes_on_stay_together_in_their_order(
 async def test_sections_far_below_the_best_one_are_left_out(fake_documents: Index) -> None:
     many = [document(f"page{n}", (("Part",), f"A rule of page {n}.")) for n in range(200)]
 
-    found = await compose(fake_documents, "What does a rule cost?", STEPS, *many, limit=250)
+    composed = await compose(fake_documents, "What does a rule cost?", STEPS, *many, limit=250)
 
-    scores = [section.best.score for section in found.context]
-    assert len(found.context) < found.total
+    scores = [section.best.score for section in composed.context]
+    assert len(composed.context) < composed.total
     least = composer.LEAST_SCORE * scores[0]
     assert sum(score < least for score in scores) <= composer.KEPT
 
@@ -139,11 +141,11 @@ async def test_the_best_hits_are_given_however_much_better_one_page_fits(
     price = document("price", (("Plans",), "The plan costs ten euros."))
     exact = [((f"Rule {n}",), "What does a rule cost? A rule has a cost.") for n in range(8)]
 
-    found = await compose(
+    composed = await compose(
         fake_documents, "What does a rule cost?", document("rules", *exact), price, *OTHERS
     )
 
-    assert "price" in {section.best.document_id for section in found.context}
+    assert "price" in {section.best.document_id for section in composed.context}
 
 
 @pytest.mark.parametrize("tokens", [80, 200, 500])
@@ -154,28 +156,30 @@ async def test_the_context_never_exceeds_its_tokens(fake_documents: Index, token
         title="All rules",
     )
 
-    found = await compose(fake_documents, "Which rule sends messages?", long, STEPS, tokens=tokens)
+    composed = await compose(
+        fake_documents, "Which rule sends messages?", long, STEPS, tokens=tokens
+    )
 
-    assert found.context
-    assert sum(count_tokens(text) for text in texts(found.context)) <= tokens
+    assert composed.context
+    assert sum(count_tokens(text) for text in texts(composed.context)) <= tokens
 
 
 async def test_excluded_chunks_are_not_given_again(fake_documents: Index) -> None:
-    found = await compose(
+    composed = await compose(
         fake_documents, "How do I add a rule?", STEPS, *OTHERS, exclude=("steps#0", "steps#1")
     )
 
-    given = {identifier for section in found.context for identifier in section.chunk_ids}
+    given = {identifier for section in composed.context for identifier in section.chunk_ids}
     assert given.isdisjoint({"steps#0", "steps#1"})
     assert "steps#2" in given
 
 
 async def test_a_section_without_its_excluded_chunks_is_a_part(fake_documents: Index) -> None:
-    found = await compose(
+    composed = await compose(
         fake_documents, "How do I add a rule?", STEPS, *OTHERS, exclude=("steps#0", "steps#1")
     )
 
-    own = {section.text: section.is_cut for section in found.context if "rule" in section.text}
+    own = {section.text: section.is_cut for section in composed.context if "rule" in section.text}
     assert own["[... more left out]\n\nThe rule is active at once."]
     assert not own["A rule costs nothing."]
 
@@ -196,18 +200,18 @@ async def test_an_old_release_note_comes_after_the_page_that_says_how_it_is_now(
 
 
 async def test_no_more_sections_are_given_than_results_are_wanted(fake_documents: Index) -> None:
-    found = await compose(fake_documents, "How do I add a rule?", STEPS, *OTHERS, limit=1)
+    composed = await compose(fake_documents, "How do I add a rule?", STEPS, *OTHERS, limit=1)
 
-    assert len(found.hits) == 1
-    assert len(found.context) == 1
-    assert found.total > 1
+    assert len(composed.hits) == 1
+    assert len(composed.context) == 1
+    assert composed.total > 1
 
 
 async def test_without_a_size_there_is_no_context(fake_documents: Index) -> None:
-    found = await compose(fake_documents, "How do I add a rule?", STEPS, tokens=0)
+    composed = await compose(fake_documents, "How do I add a rule?", STEPS, tokens=0)
 
-    assert found.hits
-    assert found.context == ()
+    assert composed.hits
+    assert composed.context == ()
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("abcd", 1), ("abcde", 2), ("规则", 2)])
@@ -223,18 +227,18 @@ async def test_a_best_hit_is_cut_out_of_its_section_only_if_all_given_sections_a
     draw = Random(seed)
     pages = [draw_page(draw, f"page{n}") for n in range(6)]
 
-    found = await compose(
+    composed = await compose(
         fake_documents, "Which carrier sends a rule?", *pages, tokens=tokens, limit=50
     )
 
-    given = {identifier for section in found.context for identifier in section.chunk_ids}
-    sections = {place_of(section.best) for section in found.context}
+    given = {identifier for section in composed.context for identifier in section.chunk_ids}
+    sections = {place_of(section.best) for section in composed.context}
     left_out = [
         hit
-        for hit in found.hits[: composer.KEPT]
+        for hit in composed.hits[: composer.KEPT]
         if hit.chunk_id not in given and place_of(hit) in sections
     ]
-    worst = min(section.best.score for section in found.context)
+    worst = min(section.best.score for section in composed.context)
     assert all(hit.score <= worst for hit in left_out)
 
 

@@ -153,9 +153,9 @@ def test_the_shipped_model_has_several_names_and_one_identity(name: str) -> None
 
 @pytest.mark.slow
 def test_other_models_are_known_by_name_without_being_downloaded() -> None:
-    found = local_embedder("BAAI/bge-small-en-v1.5@fastembed")
+    result = local_embedder("BAAI/bge-small-en-v1.5@fastembed")
 
-    assert (found.name, found.dimensions) == ("BAAI/bge-small-en-v1.5@fastembed", 384)
+    assert (result.name, result.dimensions) == ("BAAI/bge-small-en-v1.5@fastembed", 384)
     with pytest.raises(EmbeddingFailed, match="found 'nobody/knows-it'"):
         local_embedder("nobody/knows-it@fastembed")
 
@@ -196,14 +196,14 @@ async def test_the_multilingual_model_finds_a_passage_in_another_language() -> N
     model = local_embedder("multilingual")
     passages = ["Invoices are sent on the first day of May.", "Cats sleep all day.", "A\0B"]
 
-    found = np.array(await model.embed_documents(passages))
+    result = np.array(await model.embed_documents(passages))
     questions = ["청구서는 언제 발송됩니까?", "Wie lange schlafen Katzen?"]
     asked = np.array(await model.embed_questions(questions))
 
-    assert (asked @ found.T).argmax(axis=1).tolist() == [0, 1]
-    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    assert (asked @ result.T).argmax(axis=1).tolist() == [0, 1]
+    assert np.allclose(np.linalg.norm(result, axis=1), 1, atol=1e-5)
     alone = np.array(await model.embed_documents(passages[:1]))
-    assert np.allclose(alone[0], found[0], atol=1e-5)
+    assert np.allclose(alone[0], result[0], atol=1e-5)
 
 
 @pytest.mark.slow

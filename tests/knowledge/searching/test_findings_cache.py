@@ -161,8 +161,8 @@ async def test_a_search_without_its_vectors_is_not_kept(
 async def test_nothing_of_a_question_is_kept(open_cache: Open) -> None:
     lookups = await open_cache()
     misspelt = "How many mesages does a route carry?"
-    found = await lookups.searcher.search(SearchRequest(question=misspelt))
-    assert found.corrected is not None
+    results = await lookups.searcher.search(SearchRequest(question=misspelt))
+    assert results.corrected is not None
     await lookups.ask("Does Alexandra Winterbottom carry messages?")
 
     assert not await lookups.ask(misspelt)

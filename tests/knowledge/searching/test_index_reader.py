@@ -88,10 +88,10 @@ async def test_the_languages_and_the_number_of_documents_are_those_of_the_person
         (("hr",), 4, ("en",)),
         (("board",), 5, ("de", "en")),
     ):
-        found = await ask(full, "leave", *groups)
+        reply = await ask(full, "leave", *groups)
         counted = await full.visible_to(groups).languages()
 
-        assert (found.documents, found.languages) == (documents, languages)
+        assert (reply.documents, reply.languages) == (documents, languages)
         assert tuple(sorted(counted)) == languages
 
 
@@ -99,13 +99,13 @@ async def test_one_search_serves_people_of_different_groups(full: Index) -> None
     searcher = LevelSearcher(full, WordEmbedder())
     question = f"What is the {WORD} bonus?"
 
-    found = [
+    results = [
         {hit.document_id for hit in (await searcher.search(asked)).hits}
         for groups in ((), ("hr",), (), ("board",), ("nobody",), ("hr",))
         for asked in [SearchRequest(question=question, groups=groups)]
     ]
 
-    assert ["salaries" in ids for ids in found] == [False, True, False, True, False, True]
+    assert ["salaries" in ids for ids in results] == [False, True, False, True, False, True]
 
 
 async def test_a_document_that_gets_groups_is_gone_for_others_at_once(index: Index) -> None:
@@ -166,7 +166,7 @@ async def test_the_reader_shows_a_document_to_its_groups_alone(full: Index) -> N
 
 async def test_lists_name_only_what_a_person_may_read(full: Index) -> None:
     def names(listed: object) -> set[str]:
-        return {one.id for one in listed}  # type: ignore[attr-defined]
+        return {item.id for item in listed}  # type: ignore[attr-defined]
 
     public = {made.id for made in PUBLIC}
     assert names(await full.list_documents()) == public | {"salaries", "gehalt"}

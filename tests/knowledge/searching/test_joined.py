@@ -24,8 +24,8 @@ def make_section(page: str, score: float = 1.0) -> ContextSection:
             language="en",
         ),
     )
-    found = (FoundSpan(rank=0, start=0, end=4),)
-    return ContextSection(best=hit, text=hit.text, chunk_ids=(page,), found=found)
+    result = (FoundSpan(rank=0, start=0, end=4),)
+    return ContextSection(best=hit, text=hit.text, chunk_ids=(page,), found=result)
 
 
 def make_findings(*sections: ContextSection, **parts: Any) -> Findings:
@@ -68,12 +68,12 @@ async def test_every_search_for_a_message_has_its_share_of_the_context() -> None
         two=make_findings(make_section("c"), make_section("b"), answerability=0.9),
     )
 
-    found = await search_all(library, ask("one", "two"))
+    results = await search_all(library, ask("one", "two"))
     short = await search_all(library, ask("one", "two", tokens=20))
 
-    assert list_pages(found) == ["a", "c", "b", "d"]
-    assert [hit.page for hit in found.hits] == ["a", "c", "b", "d"]
-    assert (found.quality, found.answerability) == ("good", 0.9)
+    assert list_pages(results) == ["a", "c", "b", "d"]
+    assert [hit.page for hit in results.hits] == ["a", "c", "b", "d"]
+    assert (results.quality, results.answerability) == ("good", 0.9)
     assert list_pages(short) == ["a", "c"]
 
 
@@ -82,9 +82,9 @@ async def test_a_section_that_contains_one_of_another_search_takes_its_place() -
     whole = replace(part, text="text of a, and more", chunk_ids=("a", "a2"))
     library = Library(one=make_findings(part, other), two=make_findings(make_section("c"), whole))
 
-    found = await search_all(library, ask("one", "two"))
+    results = await search_all(library, ask("one", "two"))
 
-    assert [section.text for section in found.context] == [
+    assert [section.text for section in results.context] == [
         "text of a, and more",
         "text of c",
         "text of b",
@@ -97,9 +97,9 @@ async def test_a_search_that_matches_nothing_takes_no_part_of_the_context() -> N
         two=make_findings(make_section("c"), make_section("d")),
     )
 
-    found = await search_all(library, ask("one", "two"))
+    results = await search_all(library, ask("one", "two"))
 
-    assert list_pages(found) == ["c", "d"]
+    assert list_pages(results) == ["c", "d"]
 
 
 async def test_only_languages_that_no_search_reached_are_called_uncompared() -> None:
@@ -114,12 +114,12 @@ async def test_only_languages_that_no_search_reached_are_called_uncompared() -> 
 async def test_what_stands_at_a_chosen_place_comes_first() -> None:
     library = Library(q=make_findings(make_section("a", 3.0), make_section("b", 1.0)))
 
-    found = await search_place(library, SearchRequest(question="q"), ("Guide", "b"))
+    place = await search_place(library, SearchRequest(question="q"), ("Guide", "b"))
 
-    assert list_pages(found) == ["b", "a"]
-    assert [section.best.score for section in found.context] == [3.0, 3.0]
-    assert found.hits[0].page == "b"
-    assert [bool(section.found) for section in found.context] == [True, False]
+    assert list_pages(place) == ["b", "a"]
+    assert [section.best.score for section in place.context] == [3.0, 3.0]
+    assert place.hits[0].page == "b"
+    assert [bool(section.found) for section in place.context] == [True, False]
 
 
 async def test_a_chosen_place_that_the_question_does_not_find_is_searched_for() -> None:
@@ -130,16 +130,16 @@ async def test_a_chosen_place_that_the_question_does_not_find_is_searched_for() 
         }
     )
 
-    found = await search_place(library, SearchRequest(question="q"), ("Guide", "b"))
+    place = await search_place(library, SearchRequest(question="q"), ("Guide", "b"))
 
-    assert list_pages(found) == ["b", "a"]
-    assert found.quality == "good"
+    assert list_pages(place) == ["b", "a"]
+    assert place.quality == "good"
 
 
 async def test_a_place_that_is_gone_changes_nothing() -> None:
     findings = make_findings(make_section("a"))
     library = Library(**{"q": findings, "Guide gone": replace(findings, context=())})
 
-    found = await search_place(library, SearchRequest(question="q"), ("Guide", "gone"))
+    place = await search_place(library, SearchRequest(question="q"), ("Guide", "gone"))
 
-    assert found == findings
+    assert place == findings

@@ -35,14 +35,14 @@ class CountingEngine(EdgeEngine):
             yield page
 
     async def scroll(self, *args: Any, **options: Any) -> list[Point]:
-        found = await super().scroll(*args, **options)
-        self._count(found)
-        return found
+        result = await super().scroll(*args, **options)
+        self._count(result)
+        return result
 
     async def retrieve(self, *args: Any, **options: Any) -> list[Point]:
-        found = await super().retrieve(*args, **options)
-        self._count(found)
-        return found
+        result = await super().retrieve(*args, **options)
+        self._count(result)
+        return result
 
     def _count(self, points: Sequence[Point]) -> None:
         self.read += len(points)

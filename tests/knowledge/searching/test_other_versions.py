@@ -51,11 +51,14 @@ async def test_a_section_of_an_earlier_version_is_added_where_it_differs(
         write_rules("2025", "three days", 2),
     )
 
-    found = await find_context(fake_documents, "How many days may employees work remotely?")
+    context = await find_context(fake_documents, "How many days may employees work remotely?")
     named = await find_context(fake_documents, "Days of remote work in 2023")
 
-    assert [one for one in found if one[0] != "2025"] == [("2023", "2. Days"), ("2021", "3. Days")]
-    assert ("2023", "3. Insurance") not in found
+    assert [item for item in context if item[0] != "2025"] == [
+        ("2023", "2. Days"),
+        ("2021", "3. Days"),
+    ]
+    assert ("2023", "3. Insurance") not in context
     assert {version for version, _ in named} == {"2023"}
 
 
@@ -81,7 +84,7 @@ async def test_a_section_stands_next_to_the_same_section_of_other_versions(
 
 
 def test_articles_that_differ_by_their_numbers_alone_are_matched_by_them() -> None:
-    given = [make_section(*one) for one in (("2023", 7), ("2023", 8), ("2025", 8), ("2025", 7))]
+    given = [make_section(*item) for item in (("2023", 7), ("2023", 8), ("2025", 8), ("2025", 7))]
 
     grouped = [section.text for section in group_versions(given)]
 
@@ -114,9 +117,9 @@ async def test_a_section_that_got_another_heading_is_found_by_its_words(
     )
     await put(fake_documents, old, write_rules("2025", "three days", 2))
 
-    found = await find_context(fake_documents, "How many days may employees work remotely?")
+    context = await find_context(fake_documents, "How many days may employees work remotely?")
 
-    assert found[1] == ("2023", "Home office")
+    assert context[1] == ("2023", "Home office")
 
 
 async def test_a_version_that_is_neither_newer_nor_older_is_added_once(
@@ -126,10 +129,10 @@ async def test_a_version_that_is_neither_newer_nor_older_is_added_once(
         fake_documents, write_rules("cloud", "two days", 2), write_rules("server", "one day", 2)
     )
 
-    found = await find_context(fake_documents, "How many days may employees work remotely?")
+    context = await find_context(fake_documents, "How many days may employees work remotely?")
     named = await find_context(fake_documents, "Days of remote work on the server")
 
-    assert sorted(one for one in found if one[1] == "2. Days") == [
+    assert sorted(item for item in context if item[1] == "2. Days") == [
         ("cloud", "2. Days"),
         ("server", "2. Days"),
     ]

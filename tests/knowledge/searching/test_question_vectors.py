@@ -36,9 +36,9 @@ async def test_a_question_is_embedded_once_for_two_searches_and_anew_for_a_third
     embedder = Counting()
     vectors = QuestionVectors(embedder)
 
-    found = [await vectors.embed_questions(["one", "three"]) for _ in range(3)]
+    results = [await vectors.embed_questions(["one", "three"]) for _ in range(3)]
 
-    assert found == [[[3.0], [5.0]]] * 3
+    assert results == [[[3.0], [5.0]]] * 3
     assert embedder.asked == [["one", "three"]] * 2
 
 

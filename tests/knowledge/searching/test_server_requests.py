@@ -127,7 +127,7 @@ async def test_a_request_that_does_not_fit_is_rejected(
         )
 
     assert answer.status_code == 400
-    assert [reason in one for one in front.rejected] == [True]
+    assert [reason in item for item in front.rejected] == [True]
 
 
 async def test_a_request_above_the_limit_of_a_server_is_refused(front: QdrantFront) -> None:

@@ -29,8 +29,8 @@ class InterruptedEngine(ServerEngine):
     interrupt: Interrupt
 
     def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        return self._watch(found) if name in CALLS else found
+        result = super().__getattribute__(name)
+        return self._watch(result) if name in CALLS else result
 
     def _watch(self, call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def watched(*args: Any, **options: Any) -> Any:
@@ -149,8 +149,8 @@ async def test_a_document_that_is_written_while_its_groups_are_chosen_has_them_i
     engine.interrupt, engine.calls_left = write, call
     await ours.choose_groups(["page"], ["staff"])
 
-    found = await engine.scroll({"document": "page"}, fields=["groups"])
-    assert {tuple(point.payload.get("groups", ())) for point in found} == {("staff",)}
+    result = await engine.scroll({"document": "page"}, fields=["groups"])
+    assert {tuple(point.payload.get("groups", ())) for point in result} == {("staff",)}
 
 
 async def test_what_a_killed_writer_left_is_removed_when_nobody_can_be_writing_it(

@@ -19,8 +19,8 @@ async def search_german(index: Index, question: str) -> tuple[float, dict[str, f
         document("bahn", TRAINS, title="Bahn", language="de"),
     )
     searcher = LevelSearcher(index, WordEmbedder())
-    found = await searcher.search(SearchRequest(question, text=question, language="de"))
-    return found.coverage, dict(found.features)
+    results = await searcher.search(SearchRequest(question, text=question, language="de"))
+    return results.coverage, dict(results.features)
 
 
 async def test_a_german_question_is_covered_where_its_subject_is(fake_documents: Index) -> None:

@@ -28,10 +28,10 @@ async def search(folder: Path, question: str, embedding: str) -> Findings:
 
 
 async def test_a_part_of_a_compound_finds_its_page(tmp_path: Path) -> None:
-    found = await search(tmp_path, "Wo stelle ich Anträge auf Urlaub?", SHIPPED_MODEL)
+    results = await search(tmp_path, "Wo stelle ich Anträge auf Urlaub?", SHIPPED_MODEL)
 
-    assert found.hits[0].document_id == "leave"
-    assert not found.match_nothing
+    assert results.hits[0].document_id == "leave"
+    assert not results.match_nothing
 
 
 async def test_words_with_the_same_beginning_alone_match_nothing(tmp_path: Path) -> None:
@@ -39,10 +39,10 @@ async def test_words_with_the_same_beginning_alone_match_nothing(tmp_path: Path)
 
 
 async def test_an_index_without_parts_is_searched_by_whole_words(tmp_path: Path) -> None:
-    found = await search(tmp_path, "Wann schließt das Parkhaus?", "words")
+    results = await search(tmp_path, "Wann schließt das Parkhaus?", "words")
 
-    assert [hit.document_id for hit in found.hits] == ["parking"]
-    assert not found.match_nothing
+    assert [hit.document_id for hit in results.hits] == ["parking"]
+    assert not results.match_nothing
 
 
 @pytest.mark.parametrize(

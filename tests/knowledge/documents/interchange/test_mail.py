@@ -149,7 +149,7 @@ def test_a_reply_need_not_repeat_what_another_file_has(text: str) -> None:
     texts = [block.text for block in mail.read(data, "a.eml", keeps_quotations=False).blocks]
 
     assert "Norway?" not in " ".join(texts)
-    assert any("Posten" in one for one in texts)
+    assert any("Posten" in word for word in texts)
 
 
 def test_an_answer_between_quoted_lines_keeps_them() -> None:

@@ -273,8 +273,8 @@ def test_a_picture_has_a_caption_and_its_alternative_text_is_no_sentence(
 ) -> None:
     blocks = reader(text.encode(), "a").blocks
 
-    found = [(picture.caption, picture.address) for block in blocks for picture in block.pictures]
-    assert found == pictures
+    results = [(picture.caption, picture.address) for block in blocks for picture in block.pictures]
+    assert results == pictures
     assert [block.text for block in blocks if block.text] == shown
 
 
