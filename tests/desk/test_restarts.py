@@ -28,6 +28,7 @@ from tests.support.app_harness import (
     settings_of,
 )
 from tests.support.flow_path import main_path
+from tests.support.model_server import ModelServer, Received, Response, running_server
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.usefixtures("redis_url")]
@@ -282,6 +283,65 @@ async def test_two_questions_asked_at_once_share_the_index_and_are_both_answered
     assert [process.returncode for process in asking] == [0, 0]
     assert [errors for _, errors in outputs] == [b"", b""]
     assert [json.loads(out)["outcome"] for out, _ in outputs] == ["answered", "answered"]
+
+
+class HoldingServer(ModelServer):
+    """Understands every question, and holds the answers to all but `first` until `released`."""
+
+    def __init__(self, first: str) -> None:
+        super().__init__("")
+        self._first = first
+        self.released = asyncio.Event()
+
+    def choose_response(self, received: Received) -> Response:
+        prompt = json.dumps(received.body["messages"])
+        if "canonical_question" in json.dumps(received.body.get("response_format")):
+            output = {"canonical_question": "", "context_type": "new_topic", "verdict": "within"}
+            return Response(body=complete({**output, "details": None}))
+        output = {"status": "answered", "answer": "The page states it. [1]", "confidence": 0.9}
+        gates = {} if self._first in prompt else {0: self.released}
+        return Response(body=complete({**output, "missing": ""}), gates=gates)
+
+
+def complete(output: dict[str, object]) -> bytes:
+    """A completion with this output."""
+    message = {"role": "assistant", "content": json.dumps(output)}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    usage = {"prompt_tokens": 300, "completion_tokens": 20, "total_tokens": 320}
+    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "small"}
+    return json.dumps({**body, "choices": [choice], "usage": usage}).encode() + b"\n\n"
+
+
+async def test_a_command_that_ends_first_costs_no_other_a_second_model_call(
+    own_library: Path,
+) -> None:
+    questions = (QUESTION, "What does error 4029 mean?", "How long is an invitation valid?")
+    async with running_server(HoldingServer(QUESTION)) as server:
+        settings = {
+            "gen_model": "small@openai", "openai_api_key": "k",
+            "openai_base_url": f"{server.url}/v1", "judge": "never",
+        }  # fmt: skip
+        asking = [
+            await asyncio.create_subprocess_exec(
+                *command("ask", "--json", question),
+                cwd=own_library,
+                env=environment(own_library, **settings),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            for question in questions
+        ]
+        assert asking[0].stdout is not None
+        reply = await asking[0].stdout.readline()
+        server.released.set()
+        outputs = await asyncio.gather(*(process.communicate() for process in asking))
+        await until_stopped(own_library)
+
+    prompts = [json.dumps(received.body["messages"]) for received in server.received]
+    assert len(prompts) == len(set(prompts)) == 2 * len(questions)
+    assert [process.returncode for process in asking] == [0] * len(asking)
+    whole = [reply + outputs[0][0], *(out for out, _ in outputs[1:])]
+    assert [json.loads(out)["outcome"] for out in whole] == ["answered"] * len(asking)
 
 
 async def test_a_desk_killed_with_everything_leaves_nothing_behind_and_can_be_asked_again(
