@@ -179,7 +179,9 @@ def _list_blobs(
         reason = _find_fault(mode, path, size)
         is_rules = path.name == RULES_FILE and (is_inside or wanted.is_relative_to(path.parent))
         if reason and is_rules:
-            raise RepositoryError(repository, f"{path}, which has access rules, is {reason}")
+            raise RepositoryError(
+                repository, f"{path}, which contains access rules, cannot be used: {reason}"
+            )
         if reason:
             if is_inside:
                 copied.skipped.append((str(path), reason))

@@ -219,9 +219,9 @@ BROKEN_HASH = (
         ({RECORDS: b"[1]"}, "damaged"),
         ({"data/../../x": b"x"}, "unsafe name"),
         ({"data/": b"x"}, "unsafe name"),
-        ({"data/broker/appendonlydir/x.incr.aof": b"FLUSHALL"}, "no backup has"),
-        ({"data/records.sqlite3-wal": b"x"}, "no backup has"),
-        ({"data/owner.lock": b"1"}, "no backup has"),
+        ({"data/broker/appendonlydir/x.incr.aof": b"FLUSHALL"}, "an unexpected file"),
+        ({"data/records.sqlite3-wal": b"x"}, "an unexpected file"),
+        ({"data/owner.lock": b"1"}, "an unexpected file"),
     ],
 )
 async def test_a_hostile_file_replaces_nothing(

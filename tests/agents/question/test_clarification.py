@@ -363,7 +363,7 @@ async def test_a_refusal_of_a_writer_that_failed_says_so_and_lists_no_unrelated_
     )
 
     assert clarification.response.startswith(
-        "No answer was written: the model could not be reached. The search found nothing in the "
+        "No answer was written: the model was not available. The search found nothing in the "
         "documents that clearly matches this: “How do I bake bread?”."
     )
     assert clarification.suggested_actions == ()

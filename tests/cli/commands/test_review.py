@@ -260,7 +260,7 @@ def test_what_does_not_exist_is_one_line(run: Run) -> None:
     ("option", "value", "words"),
     [
         ("--report", "report.txt", "expected a report named"),
-        ("--report", "none/report.md", "expected a folder"),
+        ("--report", "none/report.md", "the folder for the report does not exist"),
         ("--specialists", "lawyer", "found lawyer"),
     ],
 )

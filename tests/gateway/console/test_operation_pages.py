@@ -212,7 +212,7 @@ async def test_an_editor_adds_reads_and_removes_sources(
         ("stop", DESK, docs),
         ("remove", DESK, docs),
     ]
-    assert "It is read by its schedule" in (await editor.get(sent.headers["location"])).text
+    assert "It is read on its schedule" in (await editor.get(sent.headers["location"])).text
 
 
 @pytest.mark.parametrize("source", ["/etc/passwd", ""])

@@ -47,7 +47,7 @@ def test_the_manifest_asks_for_the_events_that_the_app_listens_to() -> None:
 
 def test_the_page_explains_what_each_scope_is_for() -> None:
     page = (Path(__file__).parents[3] / "docs" / "channels.md").read_text("utf-8")
-    table = page.partition("| scope | for |")[2].partition("\n\n")[0]
+    table = page.partition("| scope | used for |")[2].partition("\n\n")[0]
 
     assert set(re.findall(r"`([a-z_]+:[a-z]+)`", table)) == {*SCOPES.values(), *EVENTS.values()}
     assert set(re.findall(r"`(app_mention|message\.[a-z]+)`", table)) == set(EVENTS)

@@ -244,9 +244,9 @@ async def test_attachments_are_read_with_the_groups_of_their_page(
         (503, {"Retry-After": "3600"}, "asks to wait 3600 s"),
         (401, {}, "set CONFLUENCE_EMAIL and CONFLUENCE_API_TOKEN"),
         (429, {"Retry-After": "3600"}, "asks to wait 3600 s"),
-        (302, {"Location": "http://169.254.169.254/latest"}, "check its address"),
+        (302, {"Location": "http://169.254.169.254/latest"}, "check the configured address"),
         (403, {}, "check its permissions"),
-        (500, {}, "answered 500"),
+        (500, {}, "status 500"),
     ],
 )
 async def test_a_service_that_is_away_loses_nothing_and_says_what_to_do(

@@ -133,5 +133,5 @@ def test_rules_that_a_revision_hides_behind_a_link_stop_its_ingestion(
     (repository.folder / "refdesk.toml").symlink_to("rules")
     repository.commit(docs__pay_md="# Pay")
 
-    with pytest.raises(RepositoryError, match="access rules, is a link"):
+    with pytest.raises(RepositoryError, match="access rules, cannot be used: links"):
         copy_revision(repository.folder, "", "docs", tmp_path / "copy")
