@@ -298,9 +298,9 @@ class HoldingServer(ModelServer):
         if "canonical_question" in json.dumps(received.body.get("response_format")):
             output = {"canonical_question": "", "context_type": "new_topic", "verdict": "within"}
             return Response(body=complete({**output, "details": None}))
-        output = {"status": "answered", "answer": "The page states it. [1]", "confidence": 0.9}
+        answer = {"status": "answered", "answer": "The page states it. [1]", "missing": ""}
         gates = {} if self._first in prompt else {0: self.released}
-        return Response(body=complete({**output, "missing": ""}), gates=gates)
+        return Response(body=complete({**answer, "confidence": 0.9}), gates=gates)
 
 
 def complete(output: dict[str, object]) -> bytes:
@@ -316,7 +316,8 @@ async def test_a_command_that_ends_first_costs_no_other_a_second_model_call(
     own_library: Path,
 ) -> None:
     questions = (QUESTION, "What does error 4029 mean?", "How long is an invitation valid?")
-    async with running_server(HoldingServer(QUESTION)) as server:
+    server = HoldingServer(QUESTION)
+    async with running_server(server):
         settings = {
             "gen_model": "small@openai", "openai_api_key": "k",
             "openai_base_url": f"{server.url}/v1", "judge": "never",
