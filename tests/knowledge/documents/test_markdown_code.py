@@ -1,5 +1,6 @@
 """Properties of code in Markdown: a person sees the same characters before and after reading."""
 
+import re
 from html import escape
 
 from hypothesis import HealthCheck, example, given, settings
@@ -73,8 +74,9 @@ def test_code_in_a_table_shows_its_characters_in_its_own_cell(codes: list[str]) 
 @QUICK
 def test_a_block_of_code_shows_its_lines(lines: list[str]) -> None:
     body = "\n".join(["first", *lines, "last"])
+    fence_of_body = "`" * max(3, 1 + max(map(len, re.findall("`+", body)), default=0))
 
-    page = markdown.blocks_of(f"Before.\n\n`````text\n{body}\n`````\n\nAfter.")
+    page = markdown.blocks_of(f"Before.\n\n{fence_of_body}text\n{body}\n{fence_of_body}\n\nAfter.")
 
     assert [block.text for block in page if block.kind is not BlockKind.CODE] == [
         "Before.",
