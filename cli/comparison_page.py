@@ -181,8 +181,8 @@ def _describe_case(measure: AnswerMeasure) -> list[str]:
     case = measure.asked.case
     lines = [f"before: {turn}" for turn in case.turns]
     lines.append(f"expected: {case.expect}" + (f" ({case.reason})" if case.reason else ""))
-    lines += [f"must say: {' | '.join(item)}" for item in case.must_say]
-    lines += [f"must not say: {' | '.join(item)}" for item in case.must_not_say]
+    lines += [f"must say: {' | '.join(wordings)}" for wordings in case.must_say]
+    lines += [f"must not say: {' | '.join(wordings)}" for wordings in case.must_not_say]
     return [*lines, *(f"page: {page}" for page in case.pages)]
 
 

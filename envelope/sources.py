@@ -56,15 +56,15 @@ class SearchResult(Place, frozen=True, extra="ignore"):
 class SearchStats(BaseModel, frozen=True, extra="ignore"):
     """The statistics of a search."""
 
-    total_results: int = Field(ge=0)
-    used_results: int = Field(ge=0)
+    total_results: int = Field(default=0, ge=0)
+    used_results: int = Field(default=0, ge=0)
     left_out: int = Field(
         default=0, ge=0, description="further results of a repeated search that were not used"
     )
-    context_length: int = Field(ge=0, description="tokens, estimated")
-    average_score: float
-    answerability: float = Field(ge=0, le=1)
-    milliseconds: float = Field(ge=0)
+    context_length: int = Field(default=0, ge=0, description="tokens, estimated")
+    average_score: float = 0
+    answerability: float = Field(default=0, ge=0, le=1)
+    milliseconds: float = Field(default=0, ge=0)
     fallbacks: tuple[str, ...] = Field(
         default=(), description="levels that failed, `calibration`, `reranking`"
     )

@@ -73,14 +73,14 @@ class DocumentWriter:
         """
         batch = [own]
         if not own.is_alone:
-            batch += [item for item in self._waiting if item is not own and not item.is_alone]
+            batch += [other for other in self._waiting if other is not own and not other.is_alone]
         try:
             await self._write(batch)
         except Exception:
             if len(batch) == 1:
                 raise
-            for item in batch:
-                item.is_alone = True
+            for waiting in batch:
+                waiting.is_alone = True
 
     async def _write(self, batch: Sequence[_Waiting]) -> None:
         texts = [

@@ -241,9 +241,9 @@ def check_facts(
     for measure in measured[:_MOST]:
         yield from _compare(measure, known, list_measures(every, closest.language))
     stated = {measure.value for measure in measured} | list_numbers(every)
-    told = {number for item in measured for number in list_numbers(item.text)}
+    told = {number for measure in measured for number in list_numbers(measure.text)}
     missing = sorted(list_numbers(claim) - stated - told)
-    yield from (f"the number {item} does not occur in the source" for item in missing[:_MOST])
+    yield from (f"the number {number} does not occur in the source" for number in missing[:_MOST])
     series = LABELS | {label.casefold() for label, _ in list_references(every)}
     words = f" {' '.join(_WORD.findall(every.casefold()))} "
     parts = list_part_numbers(every)

@@ -551,7 +551,7 @@ def _choose_passages(
         return every
     passages = [material.find_closest(requirement, _PER_TEXT) for requirement in own]
     names: dict[str, None] = dict.fromkeys(reading.passage for reading in readings)
-    for rank in range(max((len(passage) for passage in passages), default=0)):
+    for rank in range(max((len(closest) for closest in passages), default=0)):
         for closest in passages:
             if rank < len(closest) and len(names) < _MOST_SHOWN:
                 names.setdefault(closest[rank].id)

@@ -87,7 +87,7 @@ def translate_note(note: str, language: str) -> str:
     whole = _translate(note, language)
     if whole is not None:
         return whole
-    pieces = [(word, _translate(word, language)) for word in note.split(_SEPARATOR)]
+    pieces = [(piece, _translate(piece, language)) for piece in note.split(_SEPARATOR)]
     return _SEPARATOR.join(one if translated is None else translated for one, translated in pieces)
 
 
@@ -131,12 +131,12 @@ def describe_review(
     open_ones = pair(
         sorted(review.findings, key=lambda one: rank.get(one.requirement_id, len(rank)))
     )
-    shown += [_describe(*item, names, language) for item in open_ones[:MOST_FINDINGS]]
+    shown += [_describe(*finding, names, language) for finding in open_ones[:MOST_FINDINGS]]
     more = len(open_ones) - MOST_FINDINGS
     if more > 0:
         shown.append(Finding(texts["more"].format(count=more)))
     met = pair(review.of_status(Status.COMPLIANT))
-    shown += [_describe_met(*item, names, language) for item in met[:MOST_FINDINGS]]
+    shown += [_describe_met(*finding, names, language) for finding in met[:MOST_FINDINGS]]
     if met[MOST_FINDINGS:]:
         others = names.list(rule for _, rule in met[MOST_FINDINGS:])
         shown.append(Finding(texts["fulfilled"].format(places=others), is_verdict=True))

@@ -153,7 +153,7 @@ class LoopTurns:
         parsed = tuple(ModelMessage.model_validate(message) for message in messages)
         order = [use.call_id for message in parsed for use in message.calls]
         tool_results = tuple(
-            ToolResult.model_validate(results[item]) for item in order if item in results
+            ToolResult.model_validate(results[call_id]) for call_id in order if call_id in results
         )
         return cls(parsed, tool_results)
 

@@ -57,15 +57,6 @@ SILENCE_SECONDS = 2.5
 which may take a quarter of a call's time, a person waits at most about ten seconds for the first
 text.
 """
-_NO_SEARCH = SearchStats(
-    total_results=0,
-    used_results=0,
-    context_length=0,
-    average_score=0.0,
-    answerability=0.0,
-    milliseconds=0.0,
-)
-"""The statistics for a way of answering that searches with tools."""
 
 
 class Reads(ReadsLanguage, frozen=True):
@@ -86,7 +77,7 @@ class Reads(ReadsLanguage, frozen=True):
     preferences: Preferences = Preferences()
     shows_drafts: bool = False
     search_quality: Literal["excellent", "good", "poor"] = "good"
-    search_stats: SearchStats = _NO_SEARCH
+    search_stats: SearchStats = SearchStats()
     best_answer: dict[str, JsonValue] | None = None
     document_languages: tuple[str, ...] = ()
     common_terms: tuple[str, ...] = ()

@@ -491,14 +491,7 @@ def _make_result(section: ContextSection, span: tuple[int, int], first_rank: int
 
 def _report_failure(error: str, started: float) -> Writes:
     return Writes(
-        search_stats=SearchStats(
-            total_results=0,
-            used_results=0,
-            context_length=0,
-            average_score=0.0,
-            answerability=0.0,
-            milliseconds=_milliseconds(started),
-        ),
+        search_stats=SearchStats(milliseconds=_milliseconds(started)),
         search_quality="poor",
         search_error=error,
         needs_clarification=True,

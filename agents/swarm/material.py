@@ -42,8 +42,8 @@ class ItemTable:
             (
                 item,
                 *(
-                    self._find(item, entry) or self.unread.get(item, nothing)
-                    for entry in self.criteria
+                    self._find(item, criterion) or self.unread.get(item, nothing)
+                    for criterion in self.criteria
                 ),
             )
             for item in self.items

@@ -271,11 +271,14 @@ def fit_output(output: WorkerOutput, most_bytes: int = MOST_BYTES) -> WorkerOutp
         if room < 0 and kept:
             break
         kept.append(passage)
-    size, text, error = len(output.text.encode()), output.text, output.error
+    size, text, error, status = len(output.text.encode()), output.text, output.error, output.status
     if size > MOST_TEXT_BYTES:
+        # Without passages nothing is left, which must not look as if nothing had been found.
+        status = status if kept else WorkerStatus.FAILED
         text, error = "", f"expected a text of at most {MOST_TEXT_BYTES:,} bytes, found {size:,}"
     return output.model_copy(
         update={
+            "status": status,
             "text": "" if is_order_to_assistant(text) else text,
             "error": error,
             "passages": tuple(kept),

@@ -46,7 +46,7 @@ OUT_OF_SCOPE = "out_of_scope_handler"
 _OF_OTHER_STEPS = frozenset({"assess_confidence", "format_report", "verify_citation"})
 """Tools that are not offered to a planner, because other steps write the answer and check it."""
 _INTENTS = tuple(
-    item.value for item in Intent if item not in {Intent.OUT_OF_SCOPE, Intent.MULTI_TOOL}
+    intent.value for intent in Intent if intent not in {Intent.OUT_OF_SCOPE, Intent.MULTI_TOOL}
 )
 _WRITE = "write"
 _PROPERTIES: dict[str, JsonValue] = {

@@ -225,9 +225,9 @@ def _list_runs(
 ) -> Iterator[list[tuple[int, PassageText]]]:
     """Yield groups of passages that follow each other in the document without a gap."""
     run: list[tuple[int, PassageText]] = []
-    for item in ordered:
-        if run and _find_ordinal(item[1].citation) - _find_ordinal(run[-1][1].citation) != 1:
+    for numbered in ordered:
+        if run and _find_ordinal(numbered[1].citation) - _find_ordinal(run[-1][1].citation) != 1:
             yield run
             run = []
-        run.append(item)
+        run.append(numbered)
     yield run

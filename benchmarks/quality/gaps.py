@@ -62,7 +62,7 @@ async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
     for number, half in enumerate(HALVES):
         taken = [replace(one, found=pages) for one, pages in zip(asked, complete, strict=True)
                  if _half_of(one) == number]  # fmt: skip
-        gone = {page for item in taken for page in item.needs}
+        gone = {page for asked_question in taken for page in asked_question.needs}
         left = [row for row in corpus if pages[_id_of(row)] not in gone]
         nearest = await _search(left, taken, pages, model)
         taken = [replace(one, nearest=pages) for one, pages in zip(taken, nearest, strict=True)]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tools.tool import Tool
 
 _USES_TOOLS = frozenset(
-    {*(item.value for item in (Role.REASON, Role.TOOL, Role.PLAN, Role.WORK)), *SpecialistName}
+    {*(role.value for role in (Role.REASON, Role.TOOL, Role.PLAN, Role.WORK)), *SpecialistName}
 )
 
 

@@ -244,7 +244,7 @@ class _Pages(ConsolePart):
                 "trace": draw_lanes(lanes, record.seconds),
                 "others": others,
                 "repeated": find_repeated(store, record),
-                "awaits_person": any(item.reason in REQUESTS for item in (record, *others)),
+                "awaits_person": any(turn.reason in REQUESTS for turn in (record, *others)),
             }
 
         content = await frame.query(read)

@@ -234,12 +234,12 @@ class _Composer:
             if section.given and section.score < candidate.score
         )
         worse = sorted(given, key=lambda one: one.score)
-        if missing > sum(item.tokens for item in worse):
+        if missing > sum(other.tokens for other in worse):
             return
-        for item in worse:
+        for other in worse:
             if missing > 0:
-                missing -= item.tokens
-                self._drop(item)
+                missing -= other.tokens
+                self._drop(other)
 
     def _drop(self, section: _Section) -> None:
         self._used -= section.tokens
@@ -285,7 +285,7 @@ class _Composer:
         given = {section.first: section for section in self._sections if section.given}
         best = sorted(given.values(), key=lambda one: (self._is_later(one.first), -one.score))
         ordered = dict.fromkeys(
-            item.first for section in best for item in self._list_around(section)
+            near.first for section in best for near in self._list_around(section)
         )
         return [given[first] for first in ordered if first in given]
 

@@ -120,9 +120,9 @@ async def _measure_subject(
     shares = idf / max(float(idf.sum()), 1e-9)
     rarity = np.where(counts > 0, np.log(size / np.maximum(counts, 1e-9)), 0.0)
     return {
-        "subject_best": max((float(shares[item].sum()) for item in held), default=0.0),
-        "subject_placed": max((float(shares[item].sum()) for item in placed), default=0.0),
-        "surprise": max((float(rarity[item].sum()) for item in held), default=0.0) - np.log(size),
+        "subject_best": max((float(shares[words].sum()) for words in held), default=0.0),
+        "subject_placed": max((float(shares[words].sum()) for words in placed), default=0.0),
+        "surprise": max((float(rarity[words].sum()) for words in held), default=0.0) - np.log(size),
     }
 
 

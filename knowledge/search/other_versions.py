@@ -54,7 +54,9 @@ async def add_other_versions(
             if run and _differs(text, section.text):
                 added.setdefault(id(section), []).append(_make_section(run, text, rank))
                 rank += 1
-    return tuple(item for section in context for item in (section, *added.get(id(section), ())))
+    return tuple(
+        version for section in context for version in (section, *added.get(id(section), ()))
+    )
 
 
 def group_versions(context: Iterable[ContextSection]) -> Iterator[ContextSection]:

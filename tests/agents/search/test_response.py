@@ -420,16 +420,7 @@ async def test_close_passages_say_which_documents_were_not_compared_with_the_que
 
 
 async def test_passages_that_nothing_in_the_question_resembles_are_not_shown() -> None:
-    stats = SearchStats(
-        total_results=1,
-        used_results=1,
-        context_length=9,
-        average_score=0.1,
-        answerability=0.0,
-        milliseconds=1.0,
-        matches_nothing=True,
-    )
-    update = {"search_quality": "poor", "search_stats": stats}
+    update = {"search_quality": "poor", "search_stats": SearchStats(matches_nothing=True)}
 
     model = ScriptedModel([ModelUnavailable("the vendor is away")])
     writes = await respond(model, reads().model_copy(update=update))
