@@ -180,8 +180,9 @@ class AgentParts(Protocol):
     ) -> (
         "Callable[[Sequence[str], Sequence[str], Run], Awaitable[Sequence[VerifiedAnswer]]] | None"
     ):
-        """Returns the verified answers, for a person in the given groups, whose questions are most
-        similar to the given texts; None if verified answers cannot be searched.
+        """A function that returns the verified answers whose questions are most similar to the
+        given texts, restricted to answers that the given groups may read. None if verified answers
+        cannot be searched.
         """
         ...
 

@@ -84,7 +84,7 @@ def fields_of(raw: list[bytes] | dict[bytes, bytes] | None) -> Mapping[bytes, by
 def delivery_of(
     entry: Entry, *, role: str, shard: int, consumer: str, count: int, now_ms: float
 ) -> Read:
-    """Decode a delivered entry; an invalid one becomes `Malformed` instead of raising."""
+    """Decode a delivered entry; an invalid entry is returned as `Malformed`."""
     entry_id = entry[0].decode()
     fields = fields_of(entry[1])
     question: Question | None = None

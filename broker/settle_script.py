@@ -69,8 +69,10 @@ def pack_forward(last_resort: Argument, last_resort_outcome: str, sends: int) ->
 
 
 def pack_send(role: str, form: SendForm, frame: Argument) -> Packed:
-    """Return a frame for a role; `part` and `kept` need a base, and `kept` also needs a frames
-    key.
+    """Return a frame for a role.
+
+    With the form `part` or `kept`, a base must follow (`pack_base`); `kept` also needs a frames key
+    (`pack_frames_key`).
     """
     return role, form, frame
 

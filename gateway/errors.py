@@ -4,7 +4,7 @@ GatewayError
 ├── MessageError     the message is invalid; the sender can correct it
 ├── BusyError        too many messages wait; try again after `retry_after_seconds`
 ├── HandOverLimitedError  too many conversations were handed over today
-└── StoppingError    this process stops; another process has, or will have, the same answer
+└── StoppingError    this process is shutting down; another process handles the message
 """
 
 

@@ -150,7 +150,11 @@ def classify_answer_of_search(writes: State, threshold: float) -> StageEvent:
 
 
 def classify_quality(writes: State, threshold: float) -> StageEvent:
-    """Return the decision of the judge; an approval below the threshold is `LOW`."""
+    """Return the decision of the judge.
+
+    An approval with a score below the threshold, or of an answer that the sources do not support,
+    is `LOW`. An answer that was not judged is approved.
+    """
     if writes.needs_clarification:
         return StageEvent.ASKS
     decision = writes.quality_decision

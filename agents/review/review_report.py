@@ -430,7 +430,7 @@ def encode_report(report: ReviewReport) -> bytes:
 def decode_report(value: bytes | str | Mapping[str, object]) -> ReviewReport | PrintedReport:
     """Return the report in a JSON text or object; raises `ReportFormatError`.
 
-    Reports of earlier versions are returned as printed.
+    A report that an earlier version stored in its printed form is returned as a `PrintedReport`.
     """
     try:
         report = value if isinstance(value, Mapping) else _OBJECT.validate_json(value)

@@ -125,7 +125,7 @@ class SentForm:
 
     def read_message(self) -> Question:
         """Return the message that the form names; raises `ConsoleRefusedError`."""
-        asked = name_message(*self.assistant, self.read("conversation"), self.read("message"))
+        asked = identify_message(*self.assistant, self.read("conversation"), self.read("message"))
         if asked is None:
             raise no_question()
         return asked
@@ -138,8 +138,10 @@ def no_question() -> ConsoleRefusedError:
     )
 
 
-def name_message(tenant: str, assistant: str, conversation: str, message: str) -> Question | None:
-    """Return the message with these names; None if the names are not valid."""
+def identify_message(
+    tenant: str, assistant: str, conversation: str, message: str
+) -> Question | None:
+    """Return the identity of a message, or None if one of its ids is not valid."""
     try:
         return Question(
             tenant=tenant, assistant=assistant, conversation_id=conversation, message_id=message

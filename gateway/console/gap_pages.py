@@ -18,7 +18,7 @@ from gateway.console.access import (
 )
 from gateway.console.again import Again, find_repeated
 from gateway.console.attention import END, ISOLATE, Concern
-from gateway.console.frame import ConsolePart, Frame, lead, name_message, no_question, receive
+from gateway.console.frame import ConsolePart, Frame, identify_message, lead, no_question, receive
 from gateway.console.gap_export import write_csv, write_json
 from gateway.console.pages import HEADERS, message_fields_of, times
 from records.gaps import STATES, Gap, GapFinder, GapQuestion
@@ -117,7 +117,7 @@ class GapPages(ConsolePart):
         again: Text,
     ) -> Response:
         """Show the old answer next to the new one, for which the page waits a limited time."""
-        asked = name_message(tenant, assistant, conversation, message)
+        asked = identify_message(tenant, assistant, conversation, message)
         before = None if asked is None else await self._frame.query(partial(_get, asked))
         if asked is None or before is None:
             raise self._frame.missing()

@@ -26,7 +26,7 @@ from gateway.console.again import find_repeated
 from gateway.console.attention import Concern, FindConcerns, FindSetup, SetupStep, find_in_figures
 from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
-from gateway.console.frame import ConsolePart, Frame, lead, name_message, receive
+from gateway.console.frame import ConsolePart, Frame, identify_message, lead, receive
 from gateway.console.oidc import OidcProvider
 from gateway.console.pages import HEADERS, PATH, message_fields_of
 from gateway.console.sign_in import SignIn
@@ -220,7 +220,7 @@ class _Pages(ConsolePart):
         message: Text,
     ) -> Response:
         """Show a question: answer, sources, trace, and the rest of its conversation."""
-        asked = name_message(tenant, assistant, conversation, message)
+        asked = identify_message(tenant, assistant, conversation, message)
         return await self._show_question(request, asked)
 
     async def _show_question(

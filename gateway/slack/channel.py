@@ -204,7 +204,9 @@ def _split(markdown: str, sources: Sequence[Source]) -> list[Marked]:
 
 
 def _measure_section(text: str) -> int:
-    """Return the length in characters, or more if the bytes are closer to their limit."""
+    """Return the length in characters or, if the text is closer to the limit in bytes, the
+    equivalent number of characters.
+    """
     return max(len(text), math.ceil(len(text.encode()) * SECTION_CHARACTERS / TEXT_BYTES))
 
 

@@ -10,10 +10,10 @@ in this order while there is room:
 
 The best hits are never cut out of a section; less relevant sections make room for them.
 
-A changelog that is not the best page comes after all others. Each section is one text, the best
-section first, with the adjacent pages below the same heading; sections of equal score are in the
-order of their document. Cuts are marked. Chunks with a score far below the best one are omitted
-unless they are among the best hits, because the size is only a limit.
+Sections are ordered by score, and sections of equal score by their position in the document.
+Adjacent sections below the same heading stay together. A changelog comes last unless it is the best
+page. Cuts are marked. Chunks whose score is far below the best score are omitted unless they are
+among the best hits: the context does not have to be filled.
 
 `docs/internal/measurements/evaluation.md` contains the measurements behind the constants.
 """

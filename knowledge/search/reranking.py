@@ -66,9 +66,9 @@ class Reranker(Protocol):
 class CrossEncoder:
     """See `Reranker`; a `fastembed` model, which is downloaded to this machine on first use.
 
-    One question is scored at a time, on `THREADS` threads. If a question waits longer than
-    `seconds` for its turn and its scores, it is not reranked. If a model could not be loaded,
-    loading is retried after `RELOAD_SECONDS`.
+    The passages of one question are scored at a time, on `THREADS` threads. If the scores of a
+    question are not available after `seconds`, including the waiting time, its passages are not
+    reranked. If a model could not be loaded, loading is retried after `RELOAD_SECONDS`.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""The tasks of models, with one module for each way of answering."""
+"""The tasks that models perform, by way of answering."""

@@ -275,8 +275,9 @@ def _parse_inline(state: StateCore) -> None:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Yield text in parts if parsing its brackets would take too long; HTML tags are never
-    divided.
+    """Yield text in parts if parsing its brackets would take too long.
+
+    HTML tags of at most `_LONGEST_TAG` characters are not divided.
     """
     start = 0
     while text.count("[", start) * (len(text) - start) > _MOST_STEPS:

@@ -91,12 +91,12 @@ class Line:
 
     @property
     def lowest(self) -> float:
-        """The place of the last line of a table, else of the line."""
+        """The baseline of the line or, of a table, of its last line."""
         return self.base if self.table is None else self.table.lowest
 
     @property
     def size(self) -> float:
-        """The font size of most of the line."""
+        """The font size of the longest segment."""
         return max(self.segments, key=lambda segment: len(segment.text)).size
 
     @property
