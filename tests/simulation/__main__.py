@@ -25,12 +25,12 @@ def main() -> int:
     try:
         for part in _explore(options.seed, options.interleavings, options.processes):
             tally.add(part)
-            _print_progress(f"{tally.interleavings} interleavings, {tally.moves} moves", began)
+            _print_progress(f"{tally.interleavings} interleavings, {tally.moves} steps", began)
         graphs = {name: _visit(name) for name in SMALL} if options.graphs else {}
     except BrokenPromiseError as broken:
         _print_progress(f"BROKEN: {broken}", began)
         return 1
-    _print_progress(f"all promises held; {dict(tally.seen)}", began)
+    _print_progress(f"all guarantees held; {dict(tally.seen)}", began)
     if options.write:
         text = page(tally, graphs, options.seed, options.processes, time.monotonic() - began)
         options.write.write_text(text, "utf-8")
@@ -83,36 +83,34 @@ def _print_progress(what: str, began: float) -> None:
     sys.stdout.flush()
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 HEAD = """# The broker under a simulated clock
 
 Written by `python -m tests.simulation --seed {seed} --interleavings {asked} --graphs --write`;
-every figure is of that run. The scripts are the broker's own, on fakeredis, whose clock moves only
-when the simulation says so. Two workers, one or two managers, sweepers, timers and the client take
-their turns in any order, between any two round trips; workers crash, sleep past their leases and
-wake late. In half of the scenarios the client hands what it submits to a manager, which may not be
-notified; in two of five frames are long and travel in part. After every single move the answer and
-all that Redis holds are compared with a reference model in plain Python, and held to the promises
-(one place for each open question, one outcome, order in a conversation, counts on submission). The
-first difference, or the first promise that does not hold, ends the run: then no page is written.
+every figure comes from that run. The scripts of the broker run on fakeredis, whose clock is
+controlled by the simulation. Two workers, one or two managers, sweepers, timers and the client are
+interleaved in any order, between any two round trips; workers crash, sleep past their leases, and
+wake up late. In half of the scenarios the client passes submissions directly to a manager, whose
+notification may be lost; in two of five, frames are long and sent as deltas. After every step, the
+reply and the complete content of Redis are compared with a reference model in plain Python, and
+checked against the guarantees (one location for each open question, one outcome, order within a
+conversation, counts on submission). The run stops at the first difference or violation, without
+writing a page.
 
-## Made for real
+## Executed interleavings
 
-Each interleaving was made from its first move to its end; no two of a scenario are the same. What
-several have in common at the beginning was made once and put back, so that there are fewer moves
-than the lengths of all interleavings together.
+Each interleaving was executed from its first step to its end; all interleavings of a scenario
+differ. A common beginning was executed once and then restored, so fewer steps were executed than
+the interleavings contain in total.
 """
 
 GRAPHS = """
-## Visited whole
+## Complete state graphs
 
-Small scenarios of which every state was reached and every move out of every state was made once.
-The interleavings are the ways through these states: counted exactly, not walked one by one.
+In these small scenarios, every state was reached, and every step out of every state was executed
+once. The interleavings are the paths through these states; they were counted exactly, not executed
+individually.
 
-| scenario | states | moves made | interleavings through them | moves of the longest |
+| scenario | states | executed steps | interleavings | steps of the longest interleaving |
 |---|---:|---:|---:|---:|
 """
 
@@ -122,33 +120,44 @@ def page(
 ) -> str:
     """Return the page in Markdown."""
     rows = {
-        "interleavings, made for real": tally.interleavings,
-        "their lengths together, in moves": tally.lengths,
-        "moves made": tally.moves,
-        "longest interleaving, in moves": tally.longest,
-        "scenarios, each drawn by its seed": tally.scenarios,
-        "ends after which every deadline passed and nothing was left over": tally.drained,
-        **{
-            f"messages {what}" if what in _SUBMISSIONS else what: tally.seen[what]
-            for what in _EVENTS
-        },
+        "executed interleavings": tally.interleavings,
+        "total steps of these interleavings": tally.lengths,
+        "executed steps": tally.moves,
+        "steps of the longest interleaving": tally.longest,
+        "scenarios, each derived from a seed": tally.scenarios,
+        "final states without remaining entries after all deadlines": tally.drained,
+        **{label: tally.seen[event] for event, label in _EVENTS.items()},
         f"seconds, with {processes} processes": round(seconds),
     }
     text = HEAD.format(seed=seed, asked=tally.interleavings)
-    text += "\n| what | count |\n|---|---:|\n"
+    text += "\n| figure | count |\n|---|---:|\n"
     text += "".join(f"| {what} | {count:,} |\n" for what, count in rows.items())
     if graphs:
         text += GRAPHS + "".join(_row(name, visited) for name, visited in graphs.items())
     return text
 
 
-_SUBMISSIONS = ("accepted", "duplicate", "merged", "busy")
-_EVENTS = (
-    *_SUBMISSIONS, "handed over on submission", "settled", "late, refused", "taken back",
-    "poison buried", "ended at the deadline", "compared with the model", "held to every promise",
-)  # fmt: skip
+_EVENTS = {
+    "accepted": "messages accepted",
+    "duplicate": "messages duplicate",
+    "merged": "messages merged",
+    "busy": "messages busy",
+    "handed over on submission": "passed directly to a manager on submission",
+    "settled": "settlements",
+    "late, refused": "late results, rejected",
+    "taken back": "entries recovered",
+    "poison buried": "poison entries buried",
+    "ended at the deadline": "questions ended at their deadline",
+    "compared with the model": "comparisons with the model",
+    "held to every promise": "checks of all guarantees",
+}
+"""The labels of the page, by event of the tally."""
 
 
 def _row(name: str, visited: Visited) -> str:
     counts = (visited.states, visited.moves, visited.interleavings, visited.longest)
     return f"| {name} | " + " | ".join(f"{count:,}" for count in counts) + " |\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
