@@ -201,7 +201,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("swarm_plan", dict[str, JsonValue], "the workers with their briefs, the strategy, the table of items by criteria, notes"),
     Attribute("plan_step", PlanStep, "the next step after the plan"),
     Attribute("task_ledger", dict[str, JsonValue], "the tasks with their states, and every move"),
-    Attribute("swarm_progress", dict[str, JsonValue], "rounds, stalls, new plans, passages so far"),
+    Attribute("swarm_progress", dict[str, JsonValue], "rounds, stalls, passages so far"),
     Attribute("ledger_step", LedgerStep, "the next step after the ledger"),
     Attribute("ready_tasks", tuple[str, ...], "ids of the workers to start now"),
     Attribute("required_info", dict[str, JsonValue], "the facts that workers need, by worker", merge=MergeRule.MERGE),

@@ -325,7 +325,6 @@ class WorkerOutputView(JsonObject):
 
     status = _text()
     text = _text()
-    items = _list()
     passages = _views(PassageView)
     effects = _texts()
 

@@ -1,12 +1,6 @@
-"""Keeps the state of all tasks and decides which ones to start and when there are enough results.
-
-A question about every member of a group has two waves: the first finds the group, and the second
-has a worker for each member. The second wave is planned when the first has finished. A plan can be
-extended only once.
-"""
+"""Keeps the state of all tasks, decides which ones to start, and when there are enough results."""
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from math import ceil
 from typing import Self
 
@@ -26,9 +20,6 @@ from envelope.role import Role
 from envelope.swarm import TOPIC_CHANGE, LedgerStep
 
 MOST_STALLS = 2
-MOST_REPLANS = 2
-ENOUGH = 7.0
-"""The minimum score from the judge, on a scale from 1 to 10, of an answer that is good enough."""
 COMPLETED, NEEDS_INPUT, MISSING = "completed", "needs_input", "missing"
 TOO_LATE, NOT_NEEDED = "there was no result in time", "enough others have completed"
 NO_TIME = "there was no time left to start it"
@@ -38,33 +29,14 @@ LEAST_SHARE = 0.5
 """If fewer tasks than this share have results, a stalled swarm makes a new plan."""
 
 
-class NextStep(StrEnum):
-    """The next step of a swarm after a round."""
-
-    CONTINUE = "continue"
-    REPLAN = "replan"
-    FINISH = "finish"
-
-
 class SwarmProgress(BaseModel, frozen=True, extra="ignore"):
-    """The counters of a swarm; `best_score` is the score of the best answer so far, from 1 to
-    10.
+    """The rounds of a swarm. A round without a new passage adds a stall, and one with a new passage
+    removes one.
     """
 
     rounds: int = Field(default=0, ge=0)
     stalls: int = Field(default=0, ge=0)
-    replans: int = Field(default=0, ge=0)
     seen: tuple[str, ...] = Field(default=(), description="chunk ids of all rounds")
-    best_score: float = 0.0
-    best_round: int = 0
-
-
-class ProgressDecision(BaseModel, frozen=True, extra="ignore"):
-    """The counters after a round, and the next step."""
-
-    progress: SwarmProgress
-    step: NextStep
-    reason: str
 
 
 class BranchReport(BaseModel, frozen=True):
@@ -112,8 +84,8 @@ class Writes(BaseModel, frozen=True):
 class LedgerAgent(Agent[Reads, Writes]):
     """Starts every task whose dependencies have ended, and retries failed ones within their limit.
 
-    A worker that lists items adds a task for each of them. Tasks that wait for the user wait until
-    nothing else can run. A round without progress counts as a stall; two stalls lead to a new plan.
+    Tasks that wait for the user wait until nothing else can run. If two stalls are left at the end
+    and less than half of the tasks found something, a further plan looks for what is missing.
     """
 
     role = Role.LEDGER
@@ -142,6 +114,7 @@ class LedgerAgent(Agent[Reads, Writes]):
         if reads.task_ledger:
             ledger = TaskLedger.model_validate(reads.task_ledger)
         has_run = bool(ledger.tasks)
+        is_round = any(task.state is TaskState.IN_PROGRESS for task in ledger.tasks)
         settled = settle_round(
             ledger,
             _read_branches(reads),
@@ -155,12 +128,14 @@ class LedgerAgent(Agent[Reads, Writes]):
         ready = [] if settled.is_late else [*ledger.list_ready(), *resumed]
         ledger, ids = begin_tasks(ledger, ready, most=self._most_workers)
         progress = SwarmProgress.model_validate(reads.swarm_progress)
-        if has_run:
-            progress = note_round(progress, outputs, is_open=bool(ids)).progress
+        if is_round:
+            progress = note_round(progress, outputs)
         step = LedgerStep.WORK
         if not ids:
             may_replan = has_run and not settled.is_late
             step = _decide(reads, ledger, progress, outputs, may_replan=may_replan)
+        if step is LedgerStep.REPLAN:
+            progress = progress.model_copy(update={"stalls": 0})
         return Wrote(
             Writes(
                 ledger_step=step,
@@ -172,33 +147,17 @@ class LedgerAgent(Agent[Reads, Writes]):
         )
 
 
-def note_round(
-    progress: SwarmProgress,
-    outputs: Mapping[str, WorkerOutput],
-    *,
-    score: float | None = None,
-    is_open: bool = False,
-) -> ProgressDecision:
-    """Return the decision after a round.
-
-    `score` is the judge's score, or None if there was no judge. `is_open` is true if workers in the
-    plan have not run yet. Progress means a new passage or a better score.
-    """
+def note_round(progress: SwarmProgress, outputs: Mapping[str, WorkerOutput]) -> SwarmProgress:
+    """Return the progress after a round in which workers have run."""
     shown = {
         passage.citation.chunk_id for output in outputs.values() for passage in output.passages
     }
-    is_better = score is not None and score > progress.best_score
-    has_advanced = bool(shown - set(progress.seen)) or is_better
-    moved = progress.model_copy(
-        update={
-            "rounds": progress.rounds + 1,
-            "stalls": max(0, progress.stalls - 1) if has_advanced else progress.stalls + 1,
-            "seen": tuple(sorted(shown | set(progress.seen)))[:1_000],
-            "best_score": max(progress.best_score, score or 0.0),
-            "best_round": progress.rounds + 1 if is_better else progress.best_round,
-        }
+    has_advanced = bool(shown - set(progress.seen))
+    return SwarmProgress(
+        rounds=progress.rounds + 1,
+        stalls=max(0, progress.stalls - 1) if has_advanced else progress.stalls + 1,
+        seen=tuple(sorted(shown | set(progress.seen)))[:1_000],
     )
-    return _choose_step(moved, score, is_open=is_open)
 
 
 def settle_round(
@@ -252,21 +211,6 @@ def begin_tasks(
 def list_waiting(ledger: TaskLedger) -> tuple[TaskInfo, ...]:
     """Return the tasks that are waiting for the user."""
     return tuple(task for task in ledger.tasks if task.state is TaskState.AWAITING_INPUT)
-
-
-def _choose_step(moved: SwarmProgress, score: float | None, *, is_open: bool) -> ProgressDecision:
-    if score is not None and score >= ENOUGH:
-        return ProgressDecision(progress=moved, step=NextStep.FINISH, reason="good_enough")
-    is_stalled = moved.stalls >= MOST_STALLS
-    if is_open and not is_stalled:
-        return ProgressDecision(progress=moved, step=NextStep.CONTINUE, reason="tasks_open")
-    if score is None and not is_stalled:
-        return ProgressDecision(progress=moved, step=NextStep.FINISH, reason="tasks_done")
-    if moved.replans >= MOST_REPLANS:
-        return ProgressDecision(progress=moved, step=NextStep.FINISH, reason="replans_used_up")
-    replanned = moved.model_copy(update={"replans": moved.replans + 1, "stalls": 0})
-    reason = "stalled" if is_stalled else "not_good_enough"
-    return ProgressDecision(progress=replanned, step=NextStep.REPLAN, reason=reason)
 
 
 def _judge_end(report: BranchReport, output: WorkerOutput | None) -> tuple[TaskState, str]:

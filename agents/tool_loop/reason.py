@@ -336,7 +336,7 @@ def _find_strategy(calls: Sequence[ToolUse], before: Sequence[ModelMessage]) -> 
     if not before or not calls:
         return None
     names = {use.name for use in calls}
-    if len(calls) > 1:
+    if len(names) > 1:
         return Strategy.MULTI_TOOL_ORCHESTRATION
     same = names <= {use.name for use in before[-1].calls}
     return Strategy.REFINE_QUERY if same else Strategy.SWITCH_TOOL

@@ -72,7 +72,7 @@ def _describe_output(output: WorkerOutputView | None) -> str:
     if output is None:
         return ""
     quoted = [passage.text for passage in output.passages[:3]]
-    parts = (output.text, "; ".join(map(str, output.items)), *quoted)
+    parts = (output.text, *quoted)
     return " ".join(" ".join(part.split()) for part in parts if part)[:_LONGEST_OUTPUT]
 
 

@@ -216,6 +216,42 @@ async def test_results_feed_the_next_calls_before_anything_is_written(open_app: 
     assert reply["outcome"] == "answered"
 
 
+async def test_a_second_round_with_several_tools_is_shown_as_such_with_its_reasons(
+    open_app: OpenApp,
+) -> None:
+    """Scenario T-15: the first answer is incomplete, and two tools in parallel complete it."""
+    model = PartlyScriptedModel(
+        reason=[
+            plan(
+                use("search", query="events", plan_intent="summary", plan_next="write"),
+                text="One search may be enough.",
+            ),
+            plan(
+                ENOUGH,
+                use("hierarchical_search", query="webhooks", plan_intent="summary",
+                    plan_next="write"),
+                text="The schedule is missing.",
+            ),
+        ],
+        respond=[cite_first("", "It is sent again.", "how often"), FOUND],
+        judge=[research("how often"), *GOOD],
+    )  # fmt: skip
+
+    async with open_app(model, way="tools") as harness:
+        reply = await harness.driver().say(RETRIES)
+
+    shown = ("round", "intent", "is_multi_tool", "strategy", "reasoning")
+    first, second = reply["plan_rounds"]
+    assert [first.get(name) for name in shown] == [
+        1, "summary", False, None, "One search may be enough.",
+    ]  # fmt: skip
+    assert [second.get(name) for name in shown] == [
+        2, "multi_tool", True, "MULTI_TOOL_ORCHESTRATION", "The schedule is missing.",
+    ]  # fmt: skip
+    assert (reply["outcome"], reply["text"]) == ("answered", f"{ANSWER} [1]")
+    model.script.assert_complete()
+
+
 async def test_names_that_a_model_invents_never_run_and_the_answer_still_comes(
     open_app: OpenApp,
 ) -> None:

@@ -199,6 +199,14 @@ def test_a_failed_way_falls_back_to_a_search_and_is_marked(
     assert not SWARM_FLOW.row(at.PLAN, E.SEARCHES).is_fallback
 
 
+def test_tools_run_at_once_within_their_own_setting() -> None:
+    act = TOOLS_FLOW.row(at.REASON, E.CALLS).go_to
+    assert isinstance(act, Scatter)
+
+    assert Limits().find_at_once(act) == 3
+    assert Limits(parallel_tools=1, parallel_workers=9).find_at_once(act) == 1
+
+
 def test_workers_run_at_once_within_the_setting_and_enough_of_them_suffice() -> None:
     work = SWARM_FLOW.row(at.LEDGER, E.BEGINS).go_to
     assert isinstance(work, Scatter)

@@ -13,7 +13,7 @@ PLAN: dict[str, JsonValue] = {
 
 
 def test_ready_tasks_become_branches_with_the_results_of_their_dependencies() -> None:
-    output: dict[str, JsonValue] = {"passages": [{"text": "Retries are 8."}], "items": ["a", "b"]}
+    output: dict[str, JsonValue] = {"text": "It is 8.", "passages": [{"text": "Retries are 8."}]}
     payload: dict[str, JsonValue] = {
         "swarm_plan": PLAN,
         "ready_tasks": ["w1", "unknown"],
@@ -26,7 +26,7 @@ def test_ready_tasks_become_branches_with_the_results_of_their_dependencies() ->
     task = item.adds["worker_task"]
     assert isinstance(task, dict)
     assert (item.key, item.priority, len(item.label)) == ("w1", 7, 100)
-    assert task["found"] == ["a; b Retries are 8."]
+    assert task["found"] == ["It is 8. Retries are 8."]
     assert task["known"] == {"aspect": "cost"}
     assert item.depends_on == ()
 

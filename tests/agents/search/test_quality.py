@@ -490,6 +490,18 @@ async def test_what_is_missing_can_lead_nobody_elsewhere(missing: str) -> None:
     assert writes.response == f"{GOOD}\n\n<missing_something in en>"
 
 
+async def test_the_score_weighs_accuracy_completeness_and_language() -> None:
+    output = APPROVAL.model_copy(update={"accuracy": 0.8, "completeness": 0.6})
+    foreign = output.model_copy(update={"language_matches": False})
+
+    scores = [
+        (await judge(ScriptedModel([judged]), reads(GOOD))).quality_score
+        for judged in (output, foreign)
+    ]
+
+    assert scores == pytest.approx([0.5 * 0.8 + 0.35 * 0.6 + 0.15, 0.5 * 0.8 + 0.35 * 0.6])
+
+
 @pytest.mark.parametrize(
     ("changes", "decision"),
     [

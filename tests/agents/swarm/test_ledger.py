@@ -1,18 +1,23 @@
 """After a round the ledger knows every end: well, failed, late, or waiting for the user."""
 
+import pytest
+
 from agents.swarm.ledger import (
-    MOST_REPLANS,
     BranchReport,
-    NextStep,
+    LedgerAgent,
+    Reads,
     SwarmProgress,
+    Writes,
     begin_tasks,
     list_waiting,
     note_round,
     settle_round,
 )
 from agents.swarm.swarm_plan import TaskLedger, TaskState, WorkerPlan
-from agents.swarm.workers import WorkerStatus
-from tests.agents.swarm.builders import make_output, make_passage, make_worker
+from agents.swarm.workers import WorkerOutput, WorkerStatus, dump_outputs
+from envelope.outcome import Wrote
+from envelope.swarm import LedgerStep
+from tests.agents.swarm.builders import make_output, make_passage, make_swarm_plan, make_worker
 
 DONE, FAILED = BranchReport(status="completed"), BranchReport(status="failed", reason="killed")
 MISSING, ASKS = BranchReport(status="missing"), BranchReport(status="needs_input")
@@ -110,36 +115,56 @@ def test_no_more_tasks_begin_than_allowed() -> None:
 FOUND = {"w": make_output("w", make_passage("a", "A fact."))}
 
 
-def test_a_good_answer_ends_a_swarm() -> None:
-    decision = note_round(SwarmProgress(), FOUND, score=8.0)
-
-    assert (decision.step, decision.reason) == (NextStep.FINISH, "good_enough")
-
-
-def test_a_swarm_whose_rounds_find_nothing_new_plans_again_at_most_twice() -> None:
-    progress, steps = SwarmProgress(), []
-
-    for _ in range(20):
-        decision = note_round(progress, {}, is_open=True)
-        progress = decision.progress
-        steps.append(decision.step)
-        if decision.step is NextStep.FINISH:
-            break
-
-    assert steps.count(NextStep.REPLAN) == MOST_REPLANS
-    assert steps[-1] is NextStep.FINISH
-
-
 def test_progress_lowers_the_stall_counter() -> None:
-    stalled = note_round(SwarmProgress(), {}, is_open=True).progress
+    stalled = note_round(SwarmProgress(), {})
 
     assert stalled.stalls == 1
-    assert note_round(stalled, FOUND, is_open=True).progress.stalls == 0
+    assert note_round(stalled, FOUND).stalls == 0
 
 
-def test_the_round_of_the_best_answer_is_kept() -> None:
-    progress = SwarmProgress()
-    for score in (5.0, 6.5, 4.0):
-        progress = note_round(progress, FOUND, score=score).progress
+CHAIN = make_swarm_plan(
+    make_worker("a"), make_worker("b", depends_on=("a",)), make_worker("c", depends_on=("b",))
+)
+"""Workers of which each waits for the one before it."""
 
-    assert (progress.best_round, progress.best_score) == (2, 6.5)
+
+async def run_chain(*finders: str) -> Writes:
+    """Run the workers one after the other; only some find a passage. Return the last decision."""
+    plan = CHAIN.model_dump(mode="json")
+    outputs = dict[str, WorkerOutput]()
+    reads = Reads(swarm_plan=plan)
+    while True:
+        outcome = await LedgerAgent().work(reads)
+        assert isinstance(outcome, Wrote)
+        writes = outcome.writes
+        if writes.ledger_step is not LedgerStep.WORK:
+            return writes
+        [name] = writes.ready_tasks
+        found = (make_passage(name, "text"),) if name in finders else ()
+        outputs[name] = make_output(name, *found)
+        reads = Reads(
+            swarm_plan=plan,
+            task_ledger=writes.task_ledger,
+            swarm_progress=writes.swarm_progress,
+            branches=({"key": name, "status": "completed"},),
+            worker_outputs=dump_outputs(outputs.values()),
+        )
+
+
+@pytest.mark.parametrize(
+    ("finders", "step"),
+    [
+        ("", LedgerStep.REPLAN),
+        ("a", LedgerStep.REPLAN),
+        ("ab", LedgerStep.FINISH),
+        ("ac", LedgerStep.FINISH),
+        ("abc", LedgerStep.FINISH),
+    ],
+)
+async def test_a_swarm_that_stalls_before_half_of_its_tasks_found_something_plans_again(
+    finders: str, step: LedgerStep
+) -> None:
+    writes = await run_chain(*finders)
+
+    assert writes.ledger_step is step
+    assert step is LedgerStep.FINISH or "stalls" not in writes.swarm_progress

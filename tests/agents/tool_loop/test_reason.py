@@ -189,6 +189,30 @@ async def test_a_further_round_reads_the_gaps_of_the_answer_before(catalog: Tool
     assert writes.strategy is Strategy.SWITCH_TOOL
 
 
+@pytest.mark.parametrize(
+    ("names", "strategy"),
+    [
+        (("search",), Strategy.REFINE_QUERY),
+        (("search", "search"), Strategy.REFINE_QUERY),
+        (("lookup", "lookup"), Strategy.SWITCH_TOOL),
+        (("search", "lookup"), Strategy.MULTI_TOOL_ORCHESTRATION),
+    ],
+)
+async def test_the_strategy_of_a_round_follows_from_its_tools_and_not_from_the_number_of_calls(
+    catalog: ToolCatalog, names: Sequence[str], strategy: Strategy
+) -> None:
+    calls = tuple(use(name, query=f"in words {number}") for number, name in enumerate(names))
+    earlier = ModelMessage(calls=(use("search", "r1-1", query="fee"),))
+
+    writes = await plan(
+        make_agent(catalog, ScriptedModel([ModelMessage(calls=calls)])),
+        plan_messages=(earlier.model_dump(mode="json"),),
+        multi_tool_results=carry(make_result("r1-1")),
+    )
+
+    assert writes.strategy is strategy
+
+
 async def test_a_round_after_a_writer_that_asks_reads_what_it_asks_for(
     catalog: ToolCatalog,
 ) -> None:
