@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from envelope.specialists import ErrorSeverity
 from telemetry.observer import make_span_id
 
 REPORTED = frozenset({"error", "critical"})
@@ -10,6 +11,8 @@ FAILED_RUN = "hop_failed"
 """A failed run is logged only as a warning, because it is retried, but it is reported to
 developers.
 """
+FAILED_SPECIALIST = "specialist_failed"
+"""Logged as a warning, because the review continues; reported if its result is missing."""
 STOP_SECONDS = 3.0
 
 
@@ -44,11 +47,13 @@ class ErrorTracker:
         )
 
     def report(self, event: Mapping[str, Any], trace_id: int | None) -> None:
-        """Report a log line if it is an error."""
+        """Report a log line if it is an error, or a failure whose result is missing."""
         level, name = str(event.get("level")), str(event.get("event"))
-        if level not in REPORTED and name != FAILED_RUN:
+        has_lost_result = name == FAILED_SPECIALIST and event.get("severity") == ErrorSeverity.HIGH
+        if level not in REPORTED and name != FAILED_RUN and not has_lost_result:
             return
-        kind = str(event.get("exception") or event.get("error") or "").partition("\n")[0]
+        causes = (event.get("exception"), event.get("error"), event.get("specialist"), "")
+        kind = str(next(filter(None, causes), "")).partition("\n")[0]
         rest: dict[str, object] = {
             key: value
             for key, value in event.items()

@@ -58,6 +58,7 @@ REPLANNED = "planned again for the missing parts"
 REPEATED = "the workers that failed were started again"
 _MOST_FACTS = 5
 _MOST_TURNS, _LONGEST_TURN = 6, 500
+_LONGEST_NAME = 80
 _MOST_PASSAGES = 10
 """Maximum number of documents that are shown to the planner."""
 
@@ -161,9 +162,11 @@ class PlanAgent(Agent[Reads, Writes]):
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         before = SwarmPlan.model_validate(reads.swarm_plan) if reads.swarm_plan else None
+        unknown = self._find_unknown_strategy(reads)
+        if unknown:
+            log.warning("strategy_unknown", name=unknown)
+            reads = reads.model_copy(update={"chosen_strategy": ""})
         try:
-            if reads.chosen_strategy:
-                self._strategies.find(reads.chosen_strategy)
             if before is not None and (again := self._repeat_failed(reads, before)) is not None:
                 return Wrote(again)
             if not self._uses_model:
@@ -185,7 +188,7 @@ class PlanAgent(Agent[Reads, Writes]):
         except (ModelError, SwarmError) as error:
             return GaveUp(f"{type(error).__name__}: {error}")
         writes = self._make_writes(reads, plan, output, given.model)
-        writes.routing["strategy_reason"] = self._explain(reads, output)
+        writes.routing["strategy_reason"] = self._explain(reads, output, unknown)
         writes.routing["topic_change_detected"] = _has_changed_topic(reads)
         return Wrote(writes)
 
@@ -222,8 +225,18 @@ class PlanAgent(Agent[Reads, Writes]):
             most_workers=self._most_workers,
         )
 
-    def _explain(self, reads: Reads, output: PlanSwarmOutput) -> str:
-        """Return the reason for this strategy."""
+    def _find_unknown_strategy(self, reads: Reads) -> str:
+        """Return the name in the request if there is no such strategy, else an empty string."""
+        is_known = reads.chosen_strategy in {"", *self._strategies.names}
+        return "" if is_known else reads.chosen_strategy[:_LONGEST_NAME]
+
+    def _explain(self, reads: Reads, output: PlanSwarmOutput, unknown: str) -> str:
+        """Return the reason for this strategy; `unknown` is a name in the request that does not
+        exist.
+        """
+        if unknown:
+            reason = self._explain(reads, output, "")
+            return f"the request names {unknown!r}, which does not exist; {reason}"
         if reads.chosen_strategy:
             return "the request names it"
         if self._configured != AUTO:

@@ -68,9 +68,9 @@ class StoredChunk:
 class StoredDocument:
     """One version of a document, with the data needed by a search.
 
-    `summary` is the text of its summary and key points, `labels` contains additions from its stated
-    metadata, and `kind` is a `PageKind`. `version` identifies this state of the document, and
-    `stated_version` is the version that the document states.
+    `summary` contains the terms of its summary and key points, `labels` contains additions from its
+    stated metadata, and `kind` is a `PageKind`. `version` identifies this state of the document,
+    and `stated_version` is the version that the document states. `summary_text` is its summary.
     """
 
     document_id: str
@@ -85,6 +85,7 @@ class StoredDocument:
     chunks: tuple[StoredChunk, ...]
     kind: str = ""
     stated_version: str = ""
+    summary_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,12 +42,16 @@ class ChunkWithVector:
 
 @dataclass(frozen=True, slots=True)
 class WholeDocument:
-    """A document with all of its chunks in order; there is at least one."""
+    """A document with all of its chunks in order; there is at least one.
+
+    `summary` is empty for a document that is attached to a conversation.
+    """
 
     listed: ListedDocument
     crumbs: tuple[str, ...]
     page: str
     chunks: tuple[ChunkWithVector, ...]
+    summary: str = ""
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -209,7 +213,9 @@ class Library:
             )
             if chunks:
                 own = stored[name]
-                documents.append(WholeDocument(listed[name], own.crumbs, own.page, chunks))
+                documents.append(
+                    WholeDocument(listed[name], own.crumbs, own.page, chunks, own.summary_text)
+                )
         return documents
 
     async def open_graph(self, groups: Sequence[str] = ()) -> PassageGraph:

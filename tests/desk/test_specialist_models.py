@@ -10,7 +10,13 @@ from agents.review.synthesis import REVIEW
 from broker.values import JournalEntry
 from llm.errors import ModelUnavailable, UnreadableOutput
 from llm.port import ModelMessage, ToolUse
-from llm.tasks.review import ComplianceOutput, FurtherWork, SynthesisOutput
+from llm.tasks.review import (
+    ComplianceOutput,
+    FoundGap,
+    FurtherWork,
+    GapSynthesizerOutput,
+    SynthesisOutput,
+)
 from llm.tasks.search import HydeExpansionOutput, JudgeOutput, Verdict
 from llm.tasks.tool_loop import TriageOutput
 from tests.desk.conftest import OpenReviews
@@ -156,6 +162,29 @@ async def test_a_specialist_calls_its_tools_and_no_others(open_reviews: OpenRevi
     asked = model.find_asked("compliance")[2]
     assert [message.kind for message in asked.messages] == ["user", "model", "tool", "tool", "tool"]
     assert {tool.name for tool in asked.tools} == {"graph_search", "assess_confidence"}
+
+
+async def test_gaps_of_five_kinds_are_collected_and_unmet_requirements_come_from_the_verdicts(
+    open_reviews: OpenReviews,
+) -> None:
+    others = ("coverage", "consistency", "citation", "temporal")
+
+    def find_gaps(_conversation: Any) -> ModelMessage:
+        gaps = tuple(
+            FoundGap.model_validate({"kind": kind, "summary": kind, "passages": ("p5",)})
+            for kind in ("regulatory", *others)
+        )
+        return ModelMessage(text=GapSynthesizerOutput(gaps=gaps).model_dump_json())
+
+    model = ReviewingModel(triage=[plan("gap_synthesizer")], gap_synthesizer=[find_gaps])
+
+    async with open_reviews(model) as harness:
+        driver = harness.driver()
+        reply = await driver.say(FAULTY)
+        [collected] = await driver.read_writes(reply, "gap_synthesizer")
+
+    assert collected["gaps"]["summary"] == ["regulatory: 2", *(f"{kind}: 1" for kind in others)]
+    assert [gap["kind"] for gap in reply["review_report"]["report"]["gaps"]] == [*others]
 
 
 async def test_every_kind_of_failed_call_is_a_result_and_the_review_is_still_answered(

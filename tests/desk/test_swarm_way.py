@@ -279,14 +279,23 @@ async def test_the_caller_chooses_the_strategy_and_a_council_has_members_of_diff
     assert "No dissent was found" in reply["text"]
 
 
-async def test_a_strategy_that_does_not_exist_leaves_the_question_to_one_search(
+async def test_a_strategy_that_does_not_exist_costs_only_its_name_and_the_planner_chooses(
     open_app: OpenApp,
 ) -> None:
-    async with open_app(way="swarm") as harness:
-        driver = harness.driver()
-        reply: Any = await harness.desk.ask(replace(driver.message(SIMPLE), strategy="unknown"))
+    model = PartlyScriptedModel(
+        plan_swarm=[decide(RETRIES, ERRORS)],
+        work_on_task=[work_by_search] * 4,
+        synthesize_findings=[cite("up to 8 times")],
+        judge=[judge_all("approve")],
+    )
 
-    assert (reply["outcome"], reply["way_fallback"]) == ("answered", "plan.failed")
+    async with open_app(model, way="swarm") as harness:
+        driver = harness.driver()
+        reply: Any = await harness.desk.ask(replace(driver.message(SIMPLE), strategy="debate"))
+
+    assert (reply["outcome"], "way_fallback" in reply) == ("answered", False)
+    assert reply["routing"]["strategy"] == "intelligent"
+    assert reply["routing"]["strategy_reason"].startswith("the request names 'debate', which does")
 
 
 async def test_a_judge_that_rejects_gets_another_text_then_another_plan(open_app: OpenApp) -> None:

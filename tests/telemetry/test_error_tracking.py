@@ -41,13 +41,18 @@ async def test_an_error_is_reported_with_its_place_and_without_its_text(
                 log.error("request_failed", exc_info=error)
             log.warning("hop_failed", role="search", error="ValueError")
             log.warning("records_delayed", error="away")
+            for severity in ("low", "medium", "high"):
+                log.warning("specialist_failed", error_id=severity, specialist="compliance",
+                            severity=severity, phase="verification")  # fmt: skip
 
-        failed, run = list_events(receiver)
+        failed, run, lost = list_events(receiver)
 
     assert (failed["message"], failed["level"]) == ("request_failed", "error")
     assert "test_error_tracking.py" in failed["extra"]["exception"]
     assert failed["fingerprint"] == ["request_failed", "builtins.ValueError"]
     assert run["message"] == "hop_failed"
+    assert (lost["message"], lost["fingerprint"][1]) == ("specialist_failed", "compliance")
+    assert (lost["extra"]["error_id"], lost["extra"]["phase"]) == ("high", "verification")
     assert TEXT not in json.dumps([failed, run])
     assert Path.cwd().name not in json.dumps(run)
 

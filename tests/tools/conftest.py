@@ -45,7 +45,12 @@ REGULATION = (
     ),
     document("costa", "Lorenzo Costa was born in Mantua.", title="The first licensor"),
     document("secret", "The fee of Omega is 7 euros.", title="Omega", groups=("board",)),
-    document("weather", "It rains in autumn, and the wind is cold.", title="Weather"),
+    document(
+        "weather",
+        "It rains in autumn, and the wind is cold.",
+        title="Weather",
+        summary="The seasons in short.",
+    ),
 )
 
 

@@ -23,7 +23,7 @@ NAMED_BY_THE_CLIENT = (
     "hybrid_search", "get_document_info", "compare_documents", "similarity_search",
     "assess_confidence", "definition_aligner", "get_document_list", "get_document_metadata",
     "classify_document", "search_regulatory_graph", "verify_citation", "summarize", "lookup",
-    "calculator", "verify_compliance", "format_report",
+    "calculator", "verify_compliance", "format_report", "expand_ctx", "compare_docs",
 )  # fmt: skip
 
 
@@ -34,6 +34,16 @@ async def call(executor: ToolExecutor, tool: str, **arguments: Any) -> ToolResul
 @pytest.mark.parametrize("name", NAMED_BY_THE_CLIENT)
 def test_every_tool_of_the_client_is_found_by_its_name(catalog: ToolCatalog, name: str) -> None:
     assert catalog.find(name) is not None
+
+
+async def test_the_description_of_a_document_has_its_summary_and_sections(
+    executor: ToolExecutor,
+) -> None:
+    result = await call(executor, "get_document_info", document_id="weather")
+
+    assert isinstance(result.data, dict)
+    assert (result.data["title"], result.data["summary"]) == ("Weather", "The seasons in short.")
+    assert result.data["sections"] == [{"heading_path": [], "characters": 41}]
 
 
 def test_searches_by_different_methods_are_described_differently(catalog: ToolCatalog) -> None:

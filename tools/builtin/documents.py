@@ -111,7 +111,7 @@ class SectionInfo(BaseModel, frozen=True):
 
 
 class GetDocumentInfoOutput(BaseModel, frozen=True):
-    """The metadata of a document, and its sections."""
+    """The metadata of a document, its summary, and its sections."""
 
     document_id: str
     title: str
@@ -122,16 +122,19 @@ class GetDocumentInfoOutput(BaseModel, frozen=True):
     url: str | None = None
     source: str
     chunks: int
+    summary: str = ""
     sections: tuple[SectionInfo, ...]
     first: CitedPassage
 
 
 class GetDocumentInfo(LibraryTool[GetDocumentInfoInputs, GetDocumentInfoOutput]):
-    """Returns the metadata and the sections of a document."""
+    """Returns the metadata, the summary and the sections of a document."""
 
     name = "get_document_info"
     aliases = ("get_document_metadata", "document_info")
-    description = "Describe one document: title, place, language, version, and its sections."
+    description = (
+        "Describe one document: title, place, language, version, summary, and its sections."
+    )
     inputs = GetDocumentInfoInputs
     output = GetDocumentInfoOutput
 
@@ -149,6 +152,7 @@ class GetDocumentInfo(LibraryTool[GetDocumentInfoInputs, GetDocumentInfoOutput])
             url=listed.url,
             source=listed.source,
             chunks=listed.chunks,
+            summary=document.summary,
             sections=tuple(
                 SectionInfo(heading_path=section.heading_path, characters=len(section.text))
                 for section in sections

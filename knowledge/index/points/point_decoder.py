@@ -60,6 +60,7 @@ def read_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | Non
         chunks=tuple(read_chunk(chunk) for chunk in present),
         kind=payload.get("kind_of_page", ""),
         stated_version=payload.get(VERSION, ""),
+        summary_text=payload["summary"],
     )
 
 

@@ -11,7 +11,7 @@ from envelope.run import OUTSIDE
 from envelope.specialists import ErrorSeverity, SpecialistName, SpecialistProfile
 from llm.errors import Refused
 from llm.missing_model import MissingModel
-from llm.port import ToolUse
+from llm.port import ModelMessage, ToolUse
 from llm.tasks.review import (
     CLASSIFIER,
     COMPLIANCE,
@@ -25,6 +25,7 @@ from llm.tasks.review import (
 from llm.tasks.search import HydeExpansionOutput
 from tests.support.scripted_model import ScriptedModel
 from tools.calls import ToolErrorType, ToolResult
+from tools.catalog import ToolCatalog
 
 FOUND = HydeExpansionOutput(
     passage="The keeper may engage others.", queries=("sub-processor", "sub-processor")
@@ -171,3 +172,22 @@ async def test_the_failure_of_a_tool_that_finds_passages_is_reported(
     told = [(error.text, error.severity) for error in given.errors]
     sentence = f"the tool {tool} failed (broken), so results may be incomplete"
     assert told == ([(sentence, ErrorSeverity.MEDIUM)] if is_reported else [])
+
+
+async def test_at_the_limit_of_its_rounds_a_specialist_writes_from_what_its_tools_returned() -> (
+    None
+):
+    model = ScriptedModel([ClassifierOutput(documents=())])
+    profile = SpecialistProfile(name=SpecialistName.CLASSIFIER, max_iterations=1)
+    toolbox = Toolbox(profile, model, library=NOTHING, work=NOTHING, tools=ToolCatalog(()))
+    found = ToolResult(
+        call_id="search", tool="search", success=True, error_type=ToolErrorType.SUCCESS, text="Ten."
+    )
+    turns = LoopTurns((ModelMessage(calls=(use("search", query="fee"),)),), (found,))
+
+    given = await toolbox.consult(CLASSIFIER, ClassifierInputs(question="?"), turns)
+
+    assert isinstance(given, GivenOutput)
+    [asked] = model.calls
+    assert isinstance(asked.inputs, ClassifierInputs)
+    assert asked.inputs.gathered == ("search: Ten.",)

@@ -1,13 +1,17 @@
 """Triage leaves simple questions to one search, and asks back only where nobody could begin."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from agents.tool_loop.triage import Reads, TriageAgent, Writes
 from envelope.outcome import GaveUp, Wrote
 from envelope.tool_loop import QueryType, WayName
+from knowledge.index.listing import ListedDocument
 from llm.errors import ModelUnavailable
 from llm.port import Model
-from llm.tasks.tool_loop import TriageOutput
+from llm.tasks.tool_loop import TriageInputs, TriageOutput
 from tests.support.scripted_model import ScriptedModel
 
 
@@ -17,12 +21,41 @@ async def decide(model: Model, question: str = "What is the fee?") -> Writes:
     return outcome.writes
 
 
-async def test_the_limit_of_complexity_divides_the_ways() -> None:
-    below = await decide(ScriptedModel([TriageOutput(complexity=29, vagueness=0)]))
-    above = await decide(ScriptedModel([TriageOutput(complexity=30, vagueness=0)]))
+@pytest.mark.parametrize(
+    ("complexity", "kind", "way"),
+    [
+        (29, QueryType.UNKNOWN, WayName.SEARCH),
+        (30, QueryType.UNKNOWN, WayName.TOOLS),
+        (70, QueryType.UNKNOWN, WayName.TOOLS),
+        (71, QueryType.UNKNOWN, WayName.SWARM),
+        (29, QueryType.COMPLIANCE, WayName.SEARCH),
+        (70, QueryType.COMPLIANCE, WayName.TOOLS),
+        (71, QueryType.COMPLIANCE, WayName.SPECIALISTS),
+    ],
+)
+async def test_the_limit_of_complexity_divides_the_ways(
+    complexity: int, kind: QueryType, way: WayName
+) -> None:
+    output = TriageOutput(complexity=complexity, vagueness=0, query_type=kind)
 
-    assert (below.triage.way, above.triage.way) == (WayName.SEARCH, WayName.TOOLS)
-    assert below.triage.decided_by == "scripted"
+    triage = (await decide(ScriptedModel([output]))).triage
+
+    assert (triage.way, triage.decided_by) == (way, "scripted")
+
+
+async def test_who_plans_specialists_knows_which_documents_there_are() -> None:
+    class Shelf:
+        async def list_documents(self, _groups: Sequence[str]) -> list[ListedDocument]:
+            return [ListedDocument("act", "The Act", "act.md", "/", "en", 3)]
+
+    library: Any = Shelf()
+    model = ScriptedModel([TriageOutput(complexity=5, vagueness=0)])
+
+    await TriageAgent(model=model, library=library).work(Reads(canonical_question="What is due?"))
+
+    asked = model.calls[0].inputs
+    assert isinstance(asked, TriageInputs)
+    assert [line.partition(" (")[0] for line in asked.documents] == ["act: The Act"]
 
 
 async def test_a_vague_question_is_asked_back_only_if_nobody_could_begin() -> None:
