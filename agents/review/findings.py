@@ -124,8 +124,12 @@ def describe_review(
     if undecided and len(undecided) < len(review.verdicts):
         named = names.list(rule for _, rule in undecided)
         reasons = _list_reasons((verdict for verdict, _ in undecided), language)
-        text = texts["undecided"].format(
-            count=len(undecided), total=len(review.verdicts), reasons=reasons, ids=named
+        text = fill(
+            texts["undecided"],
+            count=len(undecided),
+            total=len(review.verdicts),
+            reasons=reasons,
+            ids=named,
         )
         shown.append(Finding(text))
     open_ones = pair(
@@ -134,12 +138,12 @@ def describe_review(
     shown += [_describe(*finding, names, language) for finding in open_ones[:MOST_FINDINGS]]
     more = len(open_ones) - MOST_FINDINGS
     if more > 0:
-        shown.append(Finding(texts["more"].format(count=more)))
+        shown.append(Finding(fill(texts["more"], count=more)))
     met = pair(review.of_status(Status.COMPLIANT))
     shown += [_describe_met(*finding, names, language) for finding in met[:MOST_FINDINGS]]
     if met[MOST_FINDINGS:]:
         others = names.list(rule for _, rule in met[MOST_FINDINGS:])
-        shown.append(Finding(texts["fulfilled"].format(places=others), is_verdict=True))
+        shown.append(Finding(fill(texts["fulfilled"], places=others), is_verdict=True))
     shown += [Finding(gap.summary, gap.places) for gap in gaps if gap.kind != "regulatory"]
     return tuple(shown)
 
@@ -153,7 +157,7 @@ def describe_closest(
     texts = load_finding_texts(language)
     known = {requirement.id: requirement for requirement in extraction.requirements}
     names = _Names(extraction.rules, law, document, language)
-    first = texts["no_model"].format(law=law, document=document, total=len(review.verdicts))
+    first = fill(texts["no_model"], law=law, document=document, total=len(review.verdicts))
     shown = []
     for verdict in review.verdicts[:MOST_FINDINGS]:
         rule = known[verdict.requirement_id]
@@ -161,15 +165,15 @@ def describe_closest(
         named = {"place": _name_place(rule.place, law), "rule": quote(rule.quotation)}
         if verdict.closest:
             read = verdict.closest[0]
-            text = texts["closest"].format(
-                **named, read=quote(read.text), there=names.clause(read.place)
+            text = fill(
+                texts["closest"], **named, read=quote(read.text), there=names.clause(read.place)
             )
             shown.append(Finding(text, (rule.place, read.place)))
         else:
-            shown.append(Finding(texts["none_close"].format(**named), (rule.place,)))
+            shown.append(Finding(fill(texts["none_close"], **named), (rule.place,)))
     more = len(review.verdicts) - MOST_FINDINGS
     if more > 0:
-        shown.append(Finding(texts["more_units"].format(count=more)))
+        shown.append(Finding(fill(texts["more_units"], count=more)))
     return (Finding(first), *shown)
 
 
@@ -183,15 +187,15 @@ def describe_checklist(
     """
     texts = load_finding_texts(language)
     rules = extraction.rules
-    first = [Finding(texts["listed"].format(law=law, total=len(rules), units=read))] if read else []
+    first = [Finding(fill(texts["listed"], law=law, total=len(rules), units=read))] if read else []
     if unread:
-        lost = texts["unread"].format(law=law, count=unread, total=read + unread)
+        lost = fill(texts["unread"], law=law, count=unread, total=read + unread)
         first.append(Finding(lost))
     shown = [
         Finding(
             # The sentence contains the statement: the article is enough of a name.
-            texts["requirement"].format(
-                place=_name_place(rule.place, law), rule=quote(rule.statement)
+            fill(
+                texts["requirement"], place=_name_place(rule.place, law), rule=quote(rule.statement)
             ),
             (rule.place,),
         )
@@ -199,7 +203,7 @@ def describe_checklist(
     ]
     more = len(rules) - MOST_FINDINGS
     if more > 0:
-        shown.append(Finding(texts["more"].format(count=more)))
+        shown.append(Finding(fill(texts["more"], count=more)))
     return (*first, *shown)
 
 
@@ -207,7 +211,7 @@ def describe_notes(notes: Iterable[str], language: str) -> Iterator[Finding]:
     """Yield each note, without duplicates."""
     text = load_finding_texts(language)["note"]
     for note in dict.fromkeys(notes):
-        yield Finding(text.format(note=quote(translate_note(note, language))))
+        yield Finding(fill(text, note=quote(translate_note(note, language))))
 
 
 def list_errors(errors: Iterable[SpecialistError]) -> list[str]:
@@ -223,6 +227,17 @@ def list_errors(errors: Iterable[SpecialistError]) -> list[str]:
 def quote(text: str) -> str:
     """Return the text on one line, shortened, and without a final full stop."""
     return _shorten(text, _LONGEST)
+
+
+def fill(template: str, **values: object) -> str:
+    """Return a sentence with these values, without a second full stop after a value that ends with
+    a full stop.
+    """
+    text = ""
+    for literal, name, _, _ in Formatter().parse(template):
+        text += literal[1:] if literal.startswith(".") and text.endswith(".") else literal
+        text += "" if name is None else str(values[name])
+    return text
 
 
 def load_finding_texts(language: str) -> Mapping[str, str]:
@@ -241,7 +256,7 @@ def _translate(note: str, language: str) -> str | None:
     for texts in _load_notes().values():
         values = _read_values(note, texts[_ENGLISH])
         if values is not None and language in texts:
-            return texts[language].format(**values)
+            return fill(texts[language], **values)
     return None
 
 
@@ -277,8 +292,9 @@ def _count_verdicts(
     total, undecided = len(review.verdicts), review.of_status(Status.UNDECIDED)
     if total and len(undecided) == total:
         reasons = _list_reasons(undecided, language)
-        return texts["none_judged"].format(total=total, law=law, document=document, reasons=reasons)
-    return texts["counts"].format(
+        return fill(texts["none_judged"], total=total, law=law, document=document, reasons=reasons)
+    return fill(
+        texts["counts"],
         document=document,
         law=law,
         total=total,
@@ -301,17 +317,22 @@ def _describe(
     place, rule = names.rule(requirement), quote(requirement.quotation)
     reason = " ".join(translate_note(verdict.note, language).split())
     if verdict.status is Status.GAP or not verdict.evidence:
-        text = texts["gap"].format(place=place, rule=rule, reason=reason)
+        text = fill(texts["gap"], place=place, rule=rule, reason=reason)
         judged = [evidence.place for evidence in (*verdict.evidence, *verdict.closest)][
             :_MOST_CLOSEST
         ]
         if judged:
             there = "; ".join(dict.fromkeys(map(names.clause, judged)))
-            text = f"{text} {texts['gap_closest'].format(there=there)}"
+            text = f"{text} {fill(texts['gap_closest'], there=there)}"
         return Finding(text, (requirement.place, *judged), is_verdict=True)
     read = verdict.evidence[0]
-    text = texts["violation"].format(
-        place=place, rule=rule, read=quote(read.text), there=names.clause(read.place), reason=reason
+    text = fill(
+        texts["violation"],
+        place=place,
+        rule=rule,
+        read=quote(read.text),
+        there=names.clause(read.place),
+        reason=reason,
     )
     return Finding(text, (requirement.place, read.place), is_verdict=True)
 
@@ -325,12 +346,10 @@ def _describe_met(
     texts = load_finding_texts(language)
     place = names.rule(requirement)
     if not verdict.evidence:
-        text = texts["met"].format(place=place, reason=translate_note(verdict.note, language))
+        text = fill(texts["met"], place=place, reason=translate_note(verdict.note, language))
         return Finding(text.strip(), (requirement.place,), is_verdict=True)
     read = verdict.evidence[0]
-    text = texts["met_by"].format(
-        place=place, there=names.clause(read.place), read=quote(read.text)
-    )
+    text = fill(texts["met_by"], place=place, there=names.clause(read.place), read=quote(read.text))
     return Finding(text, (requirement.place, read.place), is_verdict=True)
 
 

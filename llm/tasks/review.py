@@ -354,9 +354,6 @@ class GapSynthesizerInputs(SpecialistInputs):
 
     requirements: tuple[KnownRequirement, ...]
     verdicts: tuple[KnownVerdict, ...]
-    headings: dict[str, str] = Field(
-        default_factory=dict, description="the heading of each requirement in the law, by its id"
-    )
     passages: tuple[TextUnit, ...] = ()
     wrong_citations: tuple[str, ...] = ()
     today: str = Field(default="", description="the date in UTC, as 2026-01-31")

@@ -11,6 +11,7 @@ from agents.review import findings
 from agents.review.findings import (
     describe_checklist,
     describe_review,
+    fill,
     list_errors,
     load_finding_texts,
     translate_note,
@@ -198,3 +199,17 @@ def test_a_gap_has_the_passages_that_were_judged_and_a_fulfilled_rule_its_clause
     assert met.places == (duties[1].place, crew.place)
     assert gap.is_verdict
     assert met.is_verdict
+
+
+@pytest.mark.parametrize(
+    ("template", "sentence"),
+    [
+        ("{document}: kontrola podle {law}. Z 3", "Řád: kontrola podle Vyhláška 48/2021 Sb. Z 3"),
+        ("{law} is read in ../{document}", "Vyhláška 48/2021 Sb. is read in ../Řád"),
+        ("see {law}.", "see Vyhláška 48/2021 Sb."),
+    ],
+)
+def test_a_name_that_ends_with_a_full_stop_ends_a_sentence_once(
+    template: str, sentence: str
+) -> None:
+    assert fill(template, document="Řád", law="Vyhláška 48/2021 Sb.") == sentence
