@@ -157,7 +157,7 @@ def list_offers(
     ]
     offered: list[list[str]] = []
     for own in kinds:
-        own.sort(key=lambda one: _rank_offer(one, asked))
+        own.sort(key=lambda item: _rank_offer(item, asked))
         offered.append(list(dict.fromkeys(_name_offer(document, own) for document in own)))
     pairs = zip_longest(*reversed(offered))
     return list(dict.fromkeys(name for pair in pairs for name in pair if name))
@@ -222,7 +222,7 @@ def _assume(
     if len(candidates) == 1 or (is_one_folder and role == _RULE):
         name = folders.pop() if len(candidates) > 1 else candidates[0].title
         notes.append(f"the question names no {role}: {name!r} is the only one")
-        return sorted(candidates, key=lambda one: make_sort_key(one.source))
+        return sorted(candidates, key=lambda item: make_sort_key(item.source))
     notes.append(f"the question names no {role}, and there are {len(candidates)} of them")
     return []
 

@@ -113,7 +113,7 @@ class LocalReview:
         listing = await asyncio.to_thread(walk, folder)
         _refuse_incomplete(folder, listing)
         self.skipped += [str(place) for place, _ in (*listing.skipped, *listing.warnings)]
-        files = sorted(listing.files, key=lambda one: make_sort_key(str(one.path)))
+        files = sorted(listing.files, key=lambda item: make_sort_key(str(item.path)))
         by_id: dict[str, DocumentEntry] = {}
         for file in files:
             # An unread part of a law must not look like a part without requirements.

@@ -180,7 +180,7 @@ def sum_agents(entries: Iterable[JournalEntry]) -> list[AgentTotals]:
             runs[name].append(entry.fields)
             calls[name] += waiting.pop(branch, ())
     totals = [_add_up(name, runs[name], calls[name]) for name in runs]
-    return sorted(totals, key=lambda one: (-one.total_time_ms, one.agent))
+    return sorted(totals, key=lambda item: (-item.total_time_ms, item.agent))
 
 
 def _count_call(trajectory: Trajectory, fields: Mapping[str, JsonValue]) -> None:

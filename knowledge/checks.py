@@ -355,7 +355,7 @@ def compare(questions: Sequence[CheckQuestion], before: Snapshot, after: Snapsho
     comparison = _Comparison(before, after)
     results = [comparison.judge(question) for question in questions]
     return CheckResult(
-        tuple(sorted(results, key=lambda one: (STATES.index(one.state), -one.question.asked))),
+        tuple(sorted(results, key=lambda item: (STATES.index(item.state), -item.question.asked))),
         added=added,
         changed=len(different) - added,
         removed=len(before.listed.keys() - after.listed.keys()),

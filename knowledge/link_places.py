@@ -140,7 +140,7 @@ def _prove(links: Sequence[Link], places: Mapping[str, Sequence[_Place]]) -> Map
         passed += at in proved
         if at not in proved:
             between.append((passed, at))
-    for gap, group in groupby(between, key=lambda one: one[0]):
+    for gap, group in groupby(between, key=lambda item: item[0]):
         proved |= _prove_between([at for _, at in group], links, places, known[gap : gap + 2])
     return proved
 

@@ -118,7 +118,7 @@ async def act_on_library(knowledge: "OpenIndex", request: OwnerRequest) -> "Fiel
     if request.action == "read":
         document = await _read(knowledge, request.id, groups)
         return {"document": None if document is None else document.model_dump(mode="json")}
-    documents = sorted(await knowledge.library.list_documents(groups), key=lambda one: one.id)
+    documents = sorted(await knowledge.library.list_documents(groups), key=lambda item: item.id)
     page = [listed_document for listed_document in documents if listed_document.id > request.after][
         : request.limit
     ]

@@ -84,7 +84,7 @@ async def read_document(index: "ReadableIndex", document_id: str) -> Sections | 
         passages = [stored[point] for point in points if point in stored]
         if passages:
             first = passages[0]
-            chunks = sorted((passage.chunk for passage in passages), key=lambda one: one.ordinal)
+            chunks = sorted((passage.chunk for passage in passages), key=lambda item: item.ordinal)
             return Sections(
                 first.title, first.crumbs, first.language, first.url, join_chunks(chunks)
             )

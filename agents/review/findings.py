@@ -133,7 +133,7 @@ def describe_review(
         )
         shown.append(Finding(text))
     open_ones = pair(
-        sorted(review.findings, key=lambda one: rank.get(one.requirement_id, len(rank)))
+        sorted(review.findings, key=lambda item: rank.get(item.requirement_id, len(rank)))
     )
     shown += [_describe(*finding, names, language) for finding in open_ones[:MOST_FINDINGS]]
     more = len(open_ones) - MOST_FINDINGS

@@ -314,7 +314,7 @@ def plan_parts(documents: Sequence[DocumentUnits]) -> tuple[PartPlan, ...]:
     longest = max(PART_CHARACTERS, 2 * sum(sizes) // MOST_PARTS)
     most = max(PART_ITEMS, 2 * len(sizes) // MOST_PARTS)
     parts: list[PartPlan] = []
-    for _, group in groupby(documents, key=lambda one: one.language):
+    for _, group in groupby(documents, key=lambda item: item.language):
         units = [
             (document_units, unit) for document_units in group for unit in document_units.units
         ]

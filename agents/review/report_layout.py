@@ -244,7 +244,7 @@ class _Layout:
                 for requirement in self._report.requirements
                 if requirement.risk is not None
             ),
-            key=lambda one: (-(one.risk.score if one.risk else 0), one.number),
+            key=lambda item: (-(item.risk.score if item.risk else 0), item.number),
         )
         if not ranked:
             return ReportPart(self.say("risks"), tuple(self._explain("risks")))
@@ -304,7 +304,7 @@ class _Layout:
         items = []
         # Findings that only mention what lessens their risk follow the model's recommendations.
         ordered = [finding for finding in self._report.findings if finding.urgency is not None]
-        ordered.sort(key=lambda one: one.urgency or 0)
+        ordered.sort(key=lambda item: item.urgency or 0)
         others = [finding for finding in self._report.findings if finding.urgency is None]
         for other in (*ordered, *others):
             advice = other.recommendation or (other.risk.mitigation if other.risk else "")

@@ -287,7 +287,7 @@ def _make_style(name: str, size: int, bold: int, before: int, after: int, langua
 def _render_items(items: Sequence[ReportText], base: Base) -> str:
     """Return a list in which details are nested lists below their items."""
     parts: list[str] = []
-    for is_detail, own in groupby(items, key=lambda one: one.is_detail):
+    for is_detail, own in groupby(items, key=lambda item: item.is_detail):
         listed = "".join(f"<li>{_render_html(report_text, base)}</li>" for report_text in own)
         if is_detail and parts:
             parts[-1] = f"{parts[-1].removesuffix('</li>')}<ul>{listed}</ul></li>"

@@ -93,7 +93,7 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
             for finding in findings
             if finding.requirement_id in own
         ]
-        risks.sort(key=lambda one: (-one.score, one.requirement_id))
+        risks.sort(key=lambda item: (-item.score, item.requirement_id))
         return Wrote(
             Writes(
                 risks=FindingList(

@@ -77,7 +77,7 @@ def _fits(result: SearchResult, length: int) -> bool:
 
 def _number_references(results: tuple[SearchResult, ...]) -> tuple[SourceReference, ...]:
     given = [(result, result.span) for result in results if result.span is not None]
-    given.sort(key=lambda one: one[1])
+    given.sort(key=lambda item: item[1])
     return tuple(
         SourceReference(
             number=number,

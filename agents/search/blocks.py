@@ -83,9 +83,9 @@ def _measure_block(lines: Sequence[str], at: int) -> tuple[BlockType, int]:
     if _is_row(line):
         return BlockType.TABLE, _count_while(lines, at, _is_row)
     if _ITEM.match(line):
-        return BlockType.LIST, _count_while(lines, at, lambda one: not _begins_other(one))
+        return BlockType.LIST, _count_while(lines, at, lambda item: not _begins_other(item))
     return BlockType.PROSE, _count_while(
-        lines, at, lambda one: not (_begins_other(one) or _ITEM.match(one))
+        lines, at, lambda item: not (_begins_other(item) or _ITEM.match(item))
     )
 
 

@@ -225,7 +225,7 @@ def compose_passages(
     if not trusted:
         return ()
     # A number or identifier in the question is exact: passages that contain it come first.
-    trusted.sort(key=lambda one: -sum(map(_is_exact, _find_asked(question, one))))
+    trusted.sort(key=lambda item: -sum(map(_is_exact, _find_asked(question, item))))
     first, *others = (
         *trusted,
         *(selected_passage for selected_passage in made if selected_passage.is_suspicious),

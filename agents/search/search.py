@@ -320,7 +320,7 @@ class _GivenContext:
 
     def add_some(self, sections: tuple[ContextSection, ...], most: int) -> "_GivenContext":
         """Return the context followed by the best of further sections, at most `most` of them."""
-        best = sorted(sections, key=lambda one: -one.best.score)[: max(0, most)]
+        best = sorted(sections, key=lambda item: -item.best.score)[: max(0, most)]
         chosen = self.extend(tuple(section for section in sections if section in best))
         return replace(chosen, left_out=self.left_out + len(sections) - len(best))
 
@@ -335,7 +335,7 @@ class _GivenContext:
             blocks.append(section.text)
             length = start + len(section.text)
             further.append(_make_result(section, (start, length), first))
-        further.sort(key=lambda one: -one.score)
+        further.sort(key=lambda item: -item.score)
         chunks = (identifier for section in sections for identifier in section.chunk_ids)
         return _GivenContext(
             _BETWEEN.join(blocks), (*self.results, *further), (*self.chunks, *chunks)

@@ -199,7 +199,7 @@ def _find_ordinal(citation: CitedPassage) -> int:
 
 def _join(passages: Sequence[tuple[int, PassageText]]) -> _Source:
     """Return the passages in one section in the order of the document."""
-    ordered = sorted(passages, key=lambda one: _find_ordinal(one[1].citation))
+    ordered = sorted(passages, key=lambda item: _find_ordinal(item[1].citation))
     text, parts, is_cut = "", [], False
     for run in _list_runs(ordered):
         if text:
@@ -214,7 +214,7 @@ def _join(passages: Sequence[tuple[int, PassageText]]) -> _Source:
     return _Source(
         best,
         text,
-        tuple(sorted(parts, key=lambda one: one.rank)),
+        tuple(sorted(parts, key=lambda item: item.rank)),
         is_cut,
         tuple(pictures)[:MOST_PICTURES],
     )

@@ -114,7 +114,7 @@ def _find_sections(
 
 def _split_sections(chunks: Iterable[Chunk]) -> Iterable[tuple[str | None, set[str]]]:
     for (_, _, anchor), own in groupby(
-        chunks, key=lambda one: (document_of(one.chunk_id), one.heading_path, one.anchor)
+        chunks, key=lambda item: (document_of(item.chunk_id), item.heading_path, item.anchor)
     ):
         yield anchor, {chunk.chunk_id for chunk in own}
 

@@ -173,13 +173,13 @@ def _compare(before: Record, after: Record) -> Iterator[str]:
     yield f"question    {before.question}"
     yield f"{'':<{WIDTH}}{'original':<24}replay"
     rows: Sequence[tuple[str, Callable[[Record], str]]] = (
-        ("outcome", lambda one: one.outcome),
-        ("reason", lambda one: one.reason or "-"),
-        ("written by", lambda one: one.answered_by or "-"),
-        ("quality", lambda one: "-" if one.quality is None else f"{one.quality:.2f}"),
-        ("sources", lambda one: str(len(one.sources))),
-        ("seconds", lambda one: f"{one.seconds:.1f}"),
-        ("cost", lambda one: "unknown" if one.cost_usd is None else f"{one.cost_usd:.6f} USD"),
+        ("outcome", lambda item: item.outcome),
+        ("reason", lambda item: item.reason or "-"),
+        ("written by", lambda item: item.answered_by or "-"),
+        ("quality", lambda item: "-" if item.quality is None else f"{item.quality:.2f}"),
+        ("sources", lambda item: str(len(item.sources))),
+        ("seconds", lambda item: f"{item.seconds:.1f}"),
+        ("cost", lambda item: "unknown" if item.cost_usd is None else f"{item.cost_usd:.6f} USD"),
     )
     for name, value in rows:
         yield f"{name:<{WIDTH}}{value(before):<24}{value(after)}"

@@ -98,7 +98,7 @@ def source_lines(sources: Sequence[RegisteredSource]) -> Iterator[str]:
     """Yield the lines about the ingested sources, and why some documents could not be read."""
     if sources:
         yield from ("", "Sources")
-    for source in sorted(sources, key=lambda one: one.spec.root):
+    for source in sorted(sources, key=lambda item: item.spec.root):
         failed = f", {source.failed} failed" if source.failed else ""
         yield f"  {source.spec.root}"
         yield f"{INDENT}last read {_moment(source.read_at)}{failed}"

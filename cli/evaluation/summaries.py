@@ -24,7 +24,7 @@ class MeasuredVariant:
     @property
     def worst_first(self) -> list[AnswerMeasure]:
         """The measures, with the worst first."""
-        return sorted(self.measures, key=lambda one: one.rank)
+        return sorted(self.measures, key=lambda item: item.rank)
 
 
 def summarize(variant: MeasuredVariant) -> Figures:

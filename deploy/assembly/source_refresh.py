@@ -94,7 +94,7 @@ async def refresh_due_sources(runtime: Runtime, every_seconds: float | None) -> 
     """Ingest the sources that are due, one after the other; log and record failures."""
     listed = open_source_registry(runtime.settings.data_place).read()
     served = {assistant.assistant_key: assistant for assistant in runtime.settings.of_assistants()}
-    for source in sorted(listed.sources, key=lambda one: one.read_at):
+    for source in sorted(listed.sources, key=lambda item: item.read_at):
         settings = served.get((source.tenant, source.assistant))
         if source.fault:
             log.warning("source_not_scheduled", source=source.spec.root, error=source.fault)

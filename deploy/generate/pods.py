@@ -161,7 +161,7 @@ def list_steps() -> Mapping[str, ProgressStep]:
         stage.name: SPECS[stage.role.value].step
         if stage.role.value in SPECS
         else ProgressStep.SEARCH
-        for stage in sorted(stages, key=lambda one: one.name)
+        for stage in sorted(stages, key=lambda item: item.name)
     }
 
 

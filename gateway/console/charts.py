@@ -71,7 +71,7 @@ def list_lanes(steps: Sequence[Mapping[str, Any]]) -> list[Lane]:
         start = max(0.0, float(step["at"]) - took)
         lanes.append(Lane(label, detail, str(step["kind"]), start, took, branch.count("/")
                           + bool(branch)))  # fmt: skip
-    return sorted(lanes, key=lambda one: one.start)
+    return sorted(lanes, key=lambda item: item.start)
 
 
 def draw_lanes(lanes: Sequence[Lane], seconds: float) -> Markup:

@@ -150,7 +150,7 @@ class CheckPages(ConsolePart):
 def _read_all(store: RecordStore, *, name: Assistant) -> AssistantChecks:
     own = CheckStore(store)
     checks = own.list_checks(name).values()
-    broken_first = sorted(checks, key=lambda one: (-one.result.count("broken"), -one.at))
+    broken_first = sorted(checks, key=lambda item: (-item.result.count("broken"), -item.at))
     return AssistantChecks(name, broken_first, own.list_marked(name))
 
 

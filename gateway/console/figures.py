@@ -174,7 +174,7 @@ def _group(rows: Sequence[Mapping[str, Any]], name: str) -> list[GroupFigures]:
                 cost_usd=_sum(row["cost_usd"] for row in part),
             )
         )
-    return sorted(groups, key=lambda one: (-one.total, one.name))
+    return sorted(groups, key=lambda item: (-item.total, item.name))
 
 
 def _sum(costs: Iterable[str | None]) -> Decimal:

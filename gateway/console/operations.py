@@ -85,7 +85,7 @@ class ConsoleOperations:
             for source in self._sources[assistant].registry.read().sources
             if (source.tenant, source.assistant) == assistant
         ]
-        return sorted(states, key=lambda one: one.place)
+        return sorted(states, key=lambda item: item.place)
 
     def read_again(self, assistant: Assistant, place: str) -> bool:
         specs = self._sources[assistant].registry.list_specs()

@@ -169,7 +169,7 @@ class VerifiedPages(ConsolePart):
             for name in user.list_assistants()
             for kept in await self._frame.query(partial(self._list, name))
         ]
-        return sorted(answers, key=lambda one: not one.stale)
+        return sorted(answers, key=lambda item: not item.stale)
 
     def _list(self, assistant: Assistant, _: object) -> Sequence[RecordedAnswer]:
         return self._store.list_of(assistant)

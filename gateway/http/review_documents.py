@@ -108,7 +108,7 @@ class StoredAttachments:
         visible = [document for document in documents if document.is_visible_to(groups)]
         return [
             name_document(document)
-            for document in sorted(visible, key=lambda one: (one.name, one.id))
+            for document in sorted(visible, key=lambda item: (item.name, item.id))
         ]
 
     async def citing(
@@ -220,7 +220,7 @@ class NamedDocumentFinder:
             if entries:
                 return [
                     _name(entry)
-                    for entry in sorted(entries, key=lambda one: make_sort_key(one.source))
+                    for entry in sorted(entries, key=lambda item: make_sort_key(item.source))
                 ]
         return await self._find_by_title(question, name, groups)
 

@@ -105,7 +105,7 @@ def select_by_text(documents: Iterable[ListedDocument], text: str) -> list[Liste
                 for name in (document.title, document.id, document.source, document.url or "")
             )
         ),
-        key=lambda one: one.id,
+        key=lambda item: item.id,
     )
 
 

@@ -100,4 +100,4 @@ def choose_foreign(counts: Mapping[str, float], language: str) -> tuple[str, ...
     """
     least = LEAST_SHARE * sum(counts.values())
     foreign = [count for count in counts if count != language and counts[count] >= least]
-    return tuple(sorted(foreign, key=lambda one: (-counts[one], one))[:MOST_TRANSLATIONS])
+    return tuple(sorted(foreign, key=lambda item: (-counts[item], item))[:MOST_TRANSLATIONS])

@@ -69,7 +69,7 @@ def _match_words(
         if place in partners or not free:
             continue
         own = frozenset(_split(section.text))
-        best = max(free, key=lambda one: _share(words[one], own))
+        best = max(free, key=lambda item: _share(words[item], own))
         if _share(words[best], own) >= _LEAST_ALIKE:
             partners[place] = best
             free.remove(best)

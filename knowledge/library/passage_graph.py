@@ -202,7 +202,7 @@ class PassageGraph:
             return DocumentNames(())
         documents = await self._index.find_documents(match, layout.LISTED, limit=_MOST_DOCUMENTS)
         listed = [_list_document(fields) for fields in documents.values()]
-        return DocumentNames(sorted(listed, key=lambda one: one.id))
+        return DocumentNames(sorted(listed, key=lambda item: item.id))
 
 
 def find_names(passage: ConnectedPassage) -> tuple[str, ...]:

@@ -233,7 +233,7 @@ class _Composer:
             for section in self._sections
             if section.given and section.score < candidate.score
         )
-        worse = sorted(given, key=lambda one: one.score)
+        worse = sorted(given, key=lambda item: item.score)
         if missing > sum(other.tokens for other in worse):
             return
         for other in worse:
@@ -283,7 +283,7 @@ class _Composer:
         Pages of a chapter stay next to the best one, because a sentence or list may continue there.
         """
         given = {section.first: section for section in self._sections if section.given}
-        best = sorted(given.values(), key=lambda one: (self._is_later(one.first), -one.score))
+        best = sorted(given.values(), key=lambda item: (self._is_later(item.first), -item.score))
         ordered = dict.fromkeys(
             near.first for section in best for near in self._list_around(section)
         )

@@ -29,7 +29,7 @@ async def search_all(searcher: Searcher, requests: Sequence[SearchRequest]) -> F
     results = await asyncio.gather(*(searcher.search(request) for request in requests))
     if not results[1:]:
         return results[0]
-    best = max(results, key=lambda one: one.answerability)
+    best = max(results, key=lambda item: item.answerability)
     matching = [findings for findings in results if not findings.match_nothing] or [best]
     context = islice(_divide_context(matching, first.context_tokens), first.limit)
     return replace(

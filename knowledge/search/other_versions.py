@@ -40,7 +40,7 @@ async def add_other_versions(
     present = {context_section.best.document_id for context_section in context}
     asked = sorted(
         (context_section for context_section in context if context_section.found),
-        key=lambda one: one.found[0].rank,
+        key=lambda item: item.found[0].rank,
     )
     rank = LATER_RANK
     for section in asked[:MOST_SECTIONS]:

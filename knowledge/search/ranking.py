@@ -235,20 +235,20 @@ class Ranker:
         lists = await self._ask()
         if left_out or self._exclude:
             lists = lists.keep(
-                lambda one: one.document_id not in left_out and one.chunk_id not in self._exclude
+                lambda item: item.document_id not in left_out and item.chunk_id not in self._exclude
             )
         ranked = self._fuse_pages(lists)
         best = set(sorted(ranked, key=lambda page: (-ranked[page], page))[:MOST_PAGES])
-        kept = lists.keep(lambda one: one.page in best)
+        kept = lists.keep(lambda item: item.page in best)
         documents = await self._read_documents({chunk.document_id for chunk in kept.chunks})
-        present = kept.keep(lambda one: _is_present(one, documents))
+        present = kept.keep(lambda item: _is_present(item, documents))
         if not is_last and not {chunk.document_id for chunk in present.chunks}.issuperset(
             documents
         ):
             return None
         if len([*present.chunks]) < len([*kept.chunks]):
             ranked = self._fuse_pages(
-                lists.keep(lambda one: one.page not in best or _is_present(one, documents))
+                lists.keep(lambda item: item.page not in best or _is_present(item, documents))
             )
         pages = self._list_pages(present, ranked, documents)
         if language in self._view.counts.languages and len(self._view.counts.languages) > 1:
@@ -486,7 +486,7 @@ def list_hits(
         for first in (page.chunks[0].score,)
         for chunk in page.chunks[:of_page]
     ]
-    return sorted(chunks, key=lambda one: -one.score)[:limit]
+    return sorted(chunks, key=lambda item: -item.score)[:limit]
 
 
 def list_candidates(
@@ -560,8 +560,10 @@ def _sort(chunks: Iterable[FoundChunk]) -> Sequence[FoundChunk]:
     """Return chunks sorted by score; the engine's order of equal ones depends on points that are
     not visible.
     """
-    return tuple(sorted(chunks, key=lambda one: (-one.score, one.document_id, one.ordinal)))
+    return tuple(sorted(chunks, key=lambda item: (-item.score, item.document_id, item.ordinal)))
 
 
 def _order(chunks: Iterable[RankedChunk]) -> list[RankedChunk]:
-    return sorted(chunks, key=lambda one: (-one.score, one.chunk.document_id, one.chunk.ordinal))
+    return sorted(
+        chunks, key=lambda item: (-item.score, item.chunk.document_id, item.chunk.ordinal)
+    )

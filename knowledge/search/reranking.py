@@ -223,5 +223,5 @@ def _move(page: RankedPage, moved: Mapping[PointId, float], most: float) -> Rank
         RankedChunk(chunk.chunk, moved.get(chunk.chunk.point, min(chunk.score * share, most)))
         for chunk in page.chunks
     ]
-    chunks.sort(key=lambda one: -one.score)
+    chunks.sort(key=lambda item: -item.score)
     return RankedPage(page.document, chunks[0].score, tuple(chunks))

@@ -55,7 +55,7 @@ async def find_respellings(
     counts = await count(every) if any(len(forms) > 1 for forms in possible.values()) else {}
     respellings: dict[str, str] = {}
     for word, forms in possible.items():
-        best = max(forms, key=lambda one: counts.get(one, 0))
+        best = max(forms, key=lambda item: counts.get(item, 0))
         if counts.get(best) and not counts.get(word):
             respellings[word] = best
     return respellings

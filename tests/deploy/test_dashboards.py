@@ -213,5 +213,9 @@ def test_whatever_a_worker_exports_of_its_work_is_on_the_dashboard_and_in_the_do
 def test_panels_have_ids_titles_and_places_of_their_own(dashboard: dict[str, Any]) -> None:
     panels = dashboard["panels"]
 
-    for key in (lambda one: one["id"], lambda one: one["title"], lambda one: str(one["gridPos"])):
+    for key in (
+        lambda item: item["id"],
+        lambda item: item["title"],
+        lambda item: str(item["gridPos"]),
+    ):
         assert len({key(panel) for panel in panels}) == len(panels)

@@ -115,7 +115,7 @@ def test_keda_counts_the_length_of_a_stream_and_knows_every_word() -> None:
             assert trigger["authenticationRef"]["name"] == "refdesk-redis"
 
 
-@pytest.mark.parametrize("container", CONTAINERS, ids=lambda one: " ".join(one["args"][:3]))
+@pytest.mark.parametrize("container", CONTAINERS, ids=lambda item: " ".join(item["args"][:3]))
 def test_no_container_may_do_more_than_it_needs(container: Manifest) -> None:
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
@@ -128,12 +128,12 @@ def test_no_container_may_do_more_than_it_needs(container: Manifest) -> None:
     assert mounts == {"/data": False, "/tmp": False, REDIS_CA: True}  # noqa: S108
 
 
-@pytest.mark.parametrize("container", CONTAINERS, ids=lambda one: " ".join(one["args"][:3]))
+@pytest.mark.parametrize("container", CONTAINERS, ids=lambda item: " ".join(item["args"][:3]))
 def test_a_container_runs_what_the_command_understands(container: Manifest) -> None:
     assert is_understood(container["args"])
 
 
-@pytest.mark.parametrize("one", DEPLOYMENTS, ids=lambda one: one["metadata"]["name"])
+@pytest.mark.parametrize("one", DEPLOYMENTS, ids=lambda item: item["metadata"]["name"])
 def test_a_pod_is_nobody_and_may_take_its_grace_time(one: Manifest) -> None:
     pod = one["spec"]["template"]["spec"]
 
@@ -144,7 +144,7 @@ def test_a_pod_is_nobody_and_may_take_its_grace_time(one: Manifest) -> None:
     assert pod["terminationGracePeriodSeconds"] >= GRACE_SECONDS + LEAVING_SECONDS
 
 
-@pytest.mark.parametrize("container", CONTAINERS, ids=lambda one: " ".join(one["args"][:3]))
+@pytest.mark.parametrize("container", CONTAINERS, ids=lambda item: " ".join(item["args"][:3]))
 def test_a_pod_is_asked_whether_it_lives_and_whether_it_can_work(container: Manifest) -> None:
     paths = {
         name: container[f"{name}Probe"]["httpGet"]["path"]
@@ -191,7 +191,7 @@ SECRETS = {
 }
 
 
-@pytest.mark.parametrize("one", DEPLOYMENTS, ids=lambda one: one["metadata"]["name"])
+@pytest.mark.parametrize("one", DEPLOYMENTS, ids=lambda item: item["metadata"]["name"])
 def test_each_group_has_a_secret_of_its_own_and_no_other(one: Manifest) -> None:
     [container] = one["spec"]["template"]["spec"]["containers"]
     secrets = [

@@ -74,7 +74,7 @@ def script_of(turns: list[dict[str, Any]]) -> list[Any]:
     return script
 
 
-@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda one: str(one["name"]))
+@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda item: str(item["name"]))
 async def test_every_reply_of_a_conversation_is_what_the_person_needs(
     open_app: OpenApp, conversation: dict[str, Any]
 ) -> None:

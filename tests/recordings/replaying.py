@@ -81,8 +81,8 @@ async def play(
     Conversations with the same settings are played one after another in the same desk; `changes`
     are further settings.
     """
-    ordered = sorted(conversations, key=lambda one: one.separate_calls)
-    for _, alike in groupby(ordered, key=lambda one: one.separate_calls):
+    ordered = sorted(conversations, key=lambda item: item.separate_calls)
+    for _, alike in groupby(ordered, key=lambda item: item.separate_calls):
         group = list(alike)
         async with running_server(RecordedModel(vendor)) as server:
             assert isinstance(server, RecordedModel)

@@ -153,7 +153,7 @@ class FakeLibrary:
     def _visible(self, tenant: str, assistant: str, groups: Sequence[str]) -> list[LibraryDocument]:
         kept = self.kept.get((tenant, assistant), [])
         seen = [document for document, needed in kept if not needed or needed & set(groups)]
-        return sorted(seen, key=lambda one: one.id)
+        return sorted(seen, key=lambda item: item.id)
 
     async def search(
         self, tenant: str, assistant: str, query: str, *, groups: Sequence[str], limit: int

@@ -129,7 +129,7 @@ def list_settings(settings: Settings) -> list[ShownSetting]:
             origin = str(file.path)
         value = _describe_value(getattr(settings, name), secrets)
         shown.append(ShownSetting(upper, value, origin, about.description or ""))
-    return sorted(shown, key=lambda one: one.name)
+    return sorted(shown, key=lambda item: item.name)
 
 
 @asynccontextmanager

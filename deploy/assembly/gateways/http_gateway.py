@@ -221,7 +221,9 @@ async def open_http_app(
         )
         people = PersonalData(
             records,
-            RedisPeople(client, lambda one: settings.memory_seconds_of(one.tenant, one.assistant)),
+            RedisPeople(
+                client, lambda item: settings.memory_seconds_of(item.tenant, item.assistant)
+            ),
             partial(erase, channel.eraser, channel.conversations),
         )
         others.append(people_router(channel, people))

@@ -61,7 +61,7 @@ def list_parts() -> list[Any]:
         for class_ in classes
         if issubclass(class_, ConsolePart) and class_ is not ConsolePart
     ]
-    results = sorted(results, key=lambda one: f"{one.__module__}.{one.__name__}")
+    results = sorted(results, key=lambda item: f"{item.__module__}.{item.__name__}")
     return [item.__new__(item) for item in results if item.__name__ != "_Pages"]
 
 

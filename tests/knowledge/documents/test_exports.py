@@ -128,7 +128,7 @@ async def test_a_thread_of_slack_is_one_document_with_names_and_an_address(desk:
         partial(survey_part, desk.folder, web_address="https://acme.slack.com")
     )
 
-    day, thread = sorted(desk.index.documents.values(), key=lambda one: one.title)
+    day, thread = sorted(desk.index.documents.values(), key=lambda item: item.title)
     assert day.title == "#ops, 2026-03-01"
     assert day.url == "https://acme.slack.com/archives/C1/p1772355600000100"
     assert "Ann Lee, 2026-03-01 09:00" in day.content

@@ -68,7 +68,7 @@ class Sample:
         return [f"Head {chr(65 + at)}" for at in range(len(self.rows[0]))]
 
 
-SAMPLES = st.builds(Sample, WORDS, POWERS, NUMBERS.map(lambda one: f"{one} euros"), NUMBERS, ROWS)
+SAMPLES = st.builds(Sample, WORDS, POWERS, NUMBERS.map(lambda item: f"{item} euros"), NUMBERS, ROWS)
 Write = Callable[[Sample], Page]
 
 
