@@ -30,9 +30,11 @@ def find_journal_kinds() -> set[str]:
         for kind in re.findall(r"'k', '([^']+)', 'j'", path.read_text())
     }
     for path in list_tracked("*.py"):
-        if path.relative_to(ROOT).parts[0] not in PACKAGES:
+        source = path.read_text()
+        is_product = path.relative_to(ROOT).parts[0] in PACKAGES
+        if not is_product or not any(name in source for name in ("JournalEntry", "EncodedEvent")):
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(source)):
             match node:
                 case ast.Call(
                     func=ast.Name(id="JournalEntry" | "EncodedEvent"),
