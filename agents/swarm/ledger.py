@@ -5,6 +5,8 @@ has a worker for each member. The second wave is planned when the first has fini
 extended only once.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from math import ceil
@@ -13,13 +15,14 @@ from typing import Self
 from pydantic import BaseModel, Field, JsonValue
 
 from agents.agent import Agent, AgentParts, ProgressStep
+from agents.swarm.material import list_unread
 from agents.swarm.swarm_plan import (
     SwarmPlan,
     TaskInfo,
     TaskLedger,
     TaskState,
 )
-from agents.swarm.workers import WorkerOutput, WorkerStatus, read_outputs
+from agents.swarm.workers import WorkerOutput, WorkerStatus, read_ends, read_outputs
 from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -57,6 +60,9 @@ class SwarmProgress(BaseModel, frozen=True, extra="ignore"):
     seen: tuple[str, ...] = Field(default=(), description="chunk ids of all rounds")
     best_score: float = 0.0
     best_round: int = 0
+    written_from: str = Field(
+        default="", description="a digest of the results that the last answer was written from"
+    )
 
 
 class ProgressDecision(BaseModel, frozen=True, extra="ignore"):
@@ -95,6 +101,7 @@ class Reads(BaseModel, frozen=True):
     swarm_progress: dict[str, JsonValue] = {}
     branches: tuple[dict[str, JsonValue], ...] = ()
     worker_outputs: dict[str, JsonValue] = {}
+    collected_info: dict[str, JsonValue] = {}
     needs_input: tuple[PauseQuestion, ...] = ()
     termination_reason: str = ""
 
@@ -114,6 +121,7 @@ class LedgerAgent(Agent[Reads, Writes]):
 
     A worker that lists items adds a task for each of them. Tasks that wait for the user wait until
     nothing else can run. A round without progress counts as a stall; two stalls lead to a new plan.
+    A further round that adds nothing to the results of an answer ends without another answer.
     """
 
     role = Role.LEDGER
@@ -161,6 +169,11 @@ class LedgerAgent(Agent[Reads, Writes]):
         if not ids:
             may_replan = has_run and not settled.is_late
             step = _decide(reads, ledger, progress, outputs, may_replan=may_replan)
+            digest = _digest_results(reads, plan, ledger)
+            if step in {LedgerStep.FINISH, LedgerStep.REPLAN} and digest == progress.written_from:
+                step = LedgerStep.NOTHING_NEW
+            elif step is LedgerStep.FINISH:
+                progress = progress.model_copy(update={"written_from": digest})
         return Wrote(
             Writes(
                 ledger_step=step,
@@ -312,6 +325,25 @@ def _decide(
     has_looked = any(task.state is TaskState.COMPLETED for task in ledger.tasks)
     is_missing = has_looked and (is_stalled or not usable)
     return LedgerStep.REPLAN if may_replan and is_missing else LedgerStep.FINISH
+
+
+def _digest_results(reads: Reads, plan: SwarmPlan, ledger: TaskLedger) -> str:
+    """Return a digest of everything that an answer can be written from.
+
+    It covers the facts of the user, the passages and texts of the workers, and the parts that could
+    not be looked up. Reasons of failures are omitted, because they may contain times.
+    """
+    ends = read_ends(reads.worker_outputs, ledger.model_dump(mode="json"), plan)
+    own = [ends[worker.id] for worker in plan.workers if worker.id in ends]
+    passages = {(each.citation.chunk_id, each.text) for output in own for each in output.passages}
+    texts = {output.text for output in own if output.is_usable}
+    results = (
+        reads.collected_info,
+        sorted(passages),
+        sorted(texts),
+        sorted(list_unread(plan, ends)),
+    )
+    return hashlib.sha256(json.dumps(results, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _read_branches(reads: Reads) -> dict[str, BranchReport]:
