@@ -8,6 +8,7 @@ from manager.flow import StageEvent as E
 from manager.flows import stages as at
 from manager.flows.auto_flow import AUTO_FLOW
 from manager.flows.search_flow import SEARCH_FLOW
+from manager.flows.specialists import SPECIALISTS_FLOW
 from manager.flows.swarm import SWARM_FLOW
 from manager.flows.tool_loop import TOOLS_FLOW
 from manager.machine import (
@@ -147,6 +148,11 @@ SWARM = [
     (at.WORK, E.FAILED, {Counter.RETRY: LIMITS.retries}, BRANCH, "return as insufficient_context by retry_limit"),
     (at.WORK, E.FAILED, {}, BRANCH_WITHOUT_MONEY, "return by budget_usd"),
 ]
+SPECIALISTS: list[tuple[Stage, E, Counters, Context, str]] = [
+    # a review has no further sources: its answer is not written a third time
+    (at.QUALITY, E.RESEARCH, {}, BEST, "synthesis"),
+    (at.SYNTHESIS, E.NOTHING_NEW, {Counter.RESEARCH: 2}, BEST, "end best answered by no_better_answer"),
+]
 AUTO: list[tuple[Stage, E, Counters, Context, str]] = [
     (at.TRIAGE, E.SEARCHES, {}, Context(), "search"),
     (at.TRIAGE, E.USES_TOOLS, {}, Context(), "reason"),
@@ -160,6 +166,7 @@ EXAMPLES = [
         (SEARCH_FLOW, SEARCH),
         (TOOLS_FLOW, TOOLS),
         (SWARM_FLOW, SWARM),
+        (SPECIALISTS_FLOW, SPECIALISTS),
         (AUTO_FLOW, AUTO),
     )
     for row in rows
