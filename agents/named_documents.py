@@ -28,7 +28,7 @@ _MOST_DOCUMENTS = 150
 _RULE = "law or rule"
 _CAPITAL_NOUNS = frozenset({"de"})
 _QUOTES = (("„", "“"), ("“", "”"), ("»", "«"), ('"', '"'))
-_MOST_OFFERS = 4
+MOST_OFFERS = 4
 _MOST_NAMES = 5
 _LONGEST = 120
 _FRAMEWORKS_FILE = Path(__file__).with_name("frameworks.toml")
@@ -170,10 +170,12 @@ async def offer_documents(
     language: str,
     run: Run,
     extracted: Extracted | None = None,
+    offers: Sequence[str] = (),
 ) -> dict[str, Sequence[object]]:
     """Return the names of missing documents, and the existing documents for their roles.
-    `extracted` contains the documents found so far. Only documents that the person may read are
-    offered; all others are treated as nonexistent.
+    `extracted` contains the documents found so far. `offers` contains the ids of the documents that
+    a model chose; without any, their titles determine which ones are offered. Only documents that
+    the person may read are offered; all others are treated as nonexistent.
     """
     extraction = extracted if extracted is not None else Extracted()
     listed = [
@@ -184,7 +186,10 @@ async def offer_documents(
         TitledDocument(document.id, document.title, document.source, document.language)
         for document in listed
     ]
-    offers = list_offers(
+    by_id = {document.id: document for document in known}
+    chosen = [by_id[name] for name in (offers or extraction.offers) if name in by_id]
+    labels = list(dict.fromkeys(_name_offer(document, known) for document in chosen))
+    labels = labels or list_offers(
         known,
         question,
         rules=not extraction.against,
@@ -194,7 +199,7 @@ async def offer_documents(
     return {
         "unknown_documents": tuple(name[:_LONGEST] for name in names),
         "clarification_options": tuple(
-            ClarificationOption(label=offer[:_LONGEST]) for offer in offers[:_MOST_OFFERS]
+            ClarificationOption(label=label[:_LONGEST]) for label in labels[:MOST_OFFERS]
         ),
     }
 

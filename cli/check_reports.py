@@ -86,14 +86,19 @@ def make_junit(run: CheckRun) -> bytes:
             ET.SubElement(case, "failure", message=text.partition("\n")[0]).text = text
         elif text:
             ET.SubElement(case, "system-out").text = text
+    if run.notes:
+        ET.SubElement(suite, "system-out").text = clean_text("\n".join(run.notes))
     ET.indent(root)
     return ET.tostring(root, encoding="unicode").encode()
 
 
 def make_annotations(run: CheckRun) -> Iterator[tuple[str, dict[str, str], str]]:
-    """Yield the type, the properties, and the text of each annotation on a file of a pull
-    request.
+    """Yield the type, the properties, and the text of each annotation on a file of a pull request.
+
+    Notes about what could not be checked are warnings that belong to no file.
     """
+    for note in run.notes:
+        yield "warning", {"title": "Not checked"}, clean_text(note)
     for result in run.result.results:
         if result.state == "unchanged":
             continue
@@ -123,7 +128,8 @@ def make_markdown(run: CheckRun) -> str:
             "", f"<details><summary>{_cell(each.question.text)}</summary>", "",
             "| Answer before | Answer after |", "|---|---|",
             f"| {_cell(each.before)} | {_cell(each.after)} |", "",
-            f"Lost or contradicted: {lost or _cell(each.error) or 'nothing'}", "</details>",
+            f"Lost or contradicted: {lost or ('not judged' if each.error else 'nothing')}",
+            *([f"<br>Not judged: {_cell(each.error)}"] if each.error else []), "</details>",
         ]  # fmt: skip
     lines += [f"\n> {_cell(note)}" for note in run.notes]
     return "\n".join(lines) + "\n"

@@ -168,7 +168,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("strategy", Strategy | None, "how this round differs from the one before"),
     Attribute("tool_calls", tuple[dict[str, JsonValue], ...], "the calls of this round: id, tool, arguments, dependencies"),
     Attribute("continues_planning", bool, "whether further calls are planned from the results of these, before an answer is written"),
-    Attribute("is_loop_over", bool, "whether an answer was judged and a further round planned no new call"),
+    Attribute("is_loop_over", bool, "whether an answer was judged and a further round planned no new call or added no source"),
     Attribute("plan_rounds", tuple[PlanRound, ...], "what was planned in each round of the tool loop, and why", merge=MergeRule.APPEND),
     Attribute("plan_messages", tuple[dict[str, JsonValue], ...], "the messages of the planning model so far, with their calls", merge=MergeRule.APPEND),
     Attribute("agent_sequence", tuple[str, ...], "names of the specialists to run, ordered by their dependencies"),

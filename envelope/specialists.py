@@ -193,6 +193,9 @@ class Extracted(BaseModel, frozen=True, extra="ignore"):
     analysis: str = ""
     documents: tuple[ReviewedDocument, ...] = ()
     against: tuple[ReviewedDocument, ...] = ()
+    offers: tuple[str, ...] = Field(
+        default=(), description="ids of documents that may be meant for a role without a document"
+    )
     chunk_ids: tuple[str, ...] = ()
     chunks_data: tuple[ExtractedPassage, ...] = ()
     citations: tuple[str, ...] = Field(default=(), description='crumbs, such as "1 > 2 > 3"')

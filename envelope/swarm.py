@@ -44,6 +44,7 @@ class LedgerStep(StrEnum):
     ASK_APPROVAL = "ask_approval"
     REPLAN = "replan"
     FINISH = "finish"
+    NOTHING_NEW = "nothing_new"
 
 
 def list_tasks(payload: Mapping[str, JsonValue]) -> list[Task]:

@@ -26,6 +26,8 @@ ModelError
 
 from decimal import Decimal
 
+from citations.links import plain_line
+from envelope.texts import Texts
 from llm.port import Usage
 
 NO_MODEL = "no_model"
@@ -34,6 +36,9 @@ REASONS = (
     "too_slow", "budget_spent", "rejected", "too_long", "refused", "unreadable",
 )  # fmt: skip
 """Reasons why a model call failed."""
+NAMED_REASONS = frozenset(REASONS) - {NO_MODEL}
+"""The reasons for which there is a text in every language."""
+_LONGEST_REASON = 160
 USUAL_WAIT_SECONDS = 5.0
 """How long to wait after a failure for which the server did not state a time."""
 
@@ -246,3 +251,17 @@ def find_wait_seconds(error: ModelError) -> float | None:
         return None
     stated = error.retry_after_seconds
     return USUAL_WAIT_SECONDS if stated is None else stated
+
+
+def explain_failed_lookup(texts: Texts, error: str, language: str) -> str:
+    """Return a statement that something could not be looked up, with the reason if there is one.
+
+    `error` begins with one of `NAMED_REASONS` and a colon, or is a description.
+    """
+    slug = error.partition(":")[0]
+    reason = plain_line(error)[:_LONGEST_REASON]
+    if slug in NAMED_REASONS:
+        reason = texts.text(f"reason_{slug}", language)
+    if not reason:
+        return texts.text("report_unread", language)
+    return texts.text("report_unread_because", language, reason=reason)

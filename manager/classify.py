@@ -65,6 +65,7 @@ _LEDGER_EVENTS = {
     LedgerStep.ASK_APPROVAL: StageEvent.NEEDS_APPROVAL,
     LedgerStep.REPLAN: StageEvent.AGAIN,
     LedgerStep.FINISH: StageEvent.DONE,
+    LedgerStep.NOTHING_NEW: StageEvent.NOTHING_NEW,
 }
 
 
@@ -200,7 +201,11 @@ def classify_reason(writes: State, _threshold: float) -> StageEvent:
 
 
 def classify_reflect(writes: State, _threshold: float) -> StageEvent:
-    """Return whether there is a source for an answer."""
+    """Return whether there is a source for an answer, and whether the last round added any."""
+    if writes.needs_clarification:
+        return StageEvent.ASKS
+    if writes.is_loop_over:
+        return StageEvent.NOTHING_NEW
     return StageEvent.FOUND if writes.source_references else StageEvent.NOTHING
 
 
@@ -251,6 +256,8 @@ def classify_synthesis(writes: State, _threshold: float) -> StageEvent:
         return StageEvent.ASKS
     if writes.further_round is not None:
         return StageEvent.AGAIN
+    if writes.is_loop_over:
+        return StageEvent.NOTHING_NEW
     return _DONE if writes.response else StageEvent.NOTHING
 
 

@@ -101,7 +101,7 @@ _DESCRIPTIONS = {
     StageEvent.CALLS: "tools are called, then an answer is written",
     StageEvent.CALLS_AND_PLANS: "tools are called, then further calls are planned",
     StageEvent.READY: "everything was found, or nothing more can be",
-    StageEvent.NOTHING_NEW: "an answer was judged, and no new call is planned",
+    StageEvent.NOTHING_NEW: "an answer was judged, and a further round adds nothing",
     StageEvent.ENOUGH: "the answer is good enough",
     StageEvent.AGAIN: "the answer lacks something",
     StageEvent.NEEDS_INPUT: "the user is asked for information or approval",

@@ -189,7 +189,8 @@ def _take(flow: Flow, row: Row, counters: Counters, limits: Limits, context: Con
         return Decision(row.name, (end,), counters, context.reason, termination_reason=limit)
     if context.has_best_answer and _refuses_repeated_work(row, counters, context):
         end = End(Ending.BEST, Outcome.ANSWERED)
-        return Decision(row.name, (end,), counters, context.reason, termination_reason=NO_BETTER)
+        why = context.stop_reason or NO_BETTER
+        return Decision(row.name, (end,), counters, context.reason, termination_reason=why)
     if row.is_fallback and context.stop_reason == TOPIC_CHANGE:
         end = End(Ending.BEST, None)
         return Decision(row.name, (end,), counters, context.reason, termination_reason=TOPIC_CHANGE)

@@ -6,6 +6,7 @@ yet.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -24,6 +25,7 @@ from envelope.swarm import (
 )
 from envelope.texts import Texts
 from envelope.tool_loop import WayName
+from llm.errors import explain_failed_lookup
 from manager.state import Json, State, TaskView, ToolExecutionView
 
 Reply = dict[str, JsonValue]
@@ -68,6 +70,18 @@ _TEAM_FIELDS = (
     State.review_report,
 )
 _ENDS_A_QUESTION = frozenset({Outcome.ANSWERED.value, Outcome.REFUSED.value})
+
+
+class PartEnd(NamedTuple):
+    """How the work on a part of a question ended.
+
+    `was_searched` is true if a worker searched, even if it found nothing; `error` is the reason of
+    the first failed worker.
+    """
+
+    has_result: bool = False
+    was_searched: bool = False
+    error: str = ""
 
 
 def describe_way(state: State, outcome: str = "") -> Reply:
@@ -146,23 +160,23 @@ def list_completed(state: State) -> list[str]:
     return [task.title[:_LONGEST_TITLE] for task in list_tasks(state) if task.state == COMPLETED]
 
 
-def read_parts(state: State) -> dict[str, bool]:
-    """Map the title of each part of a split question to whether it has a result.
+def read_parts(state: State) -> dict[str, PartEnd]:
+    """Map the title of each part of a split question to its end.
 
     Workers that look up the same item of a table belong to one part.
     """
     workers = () if state.swarm_plan is None else state.swarm_plan.workers
     items = {worker.id: worker.subject for worker in workers}
     outputs = state.worker_outputs
-    parts: dict[str, bool] = {}
+    parts: dict[str, PartEnd] = {}
     for task in list_tasks(state):
         title, output = items.get(task.task_id) or task.title, outputs.get(task.task_id)
-        has_result = (
-            output is not None
-            and output.status == "done"
-            and bool(output.effects or output.passages)
-        )
-        parts[title] = parts.get(title, False) or has_result
+        known = parts.get(title, PartEnd())
+        if output is not None and output.status == "done":
+            has_result = bool(output.effects or output.passages)
+            parts[title] = PartEnd(known.has_result or has_result, True, known.error)
+        else:
+            parts[title] = known._replace(error=known.error or task.error)
     return parts
 
 
@@ -195,9 +209,9 @@ def add_open_parts(reply: Reply, state: State, texts: Texts, language: str) -> R
     shown = {note.value for note in state.report_notes if note.key == SHOWN_PART}
     parts = read_parts(state)
     missing = [
-        _shorten(title)
-        for title, has_result in parts.items()
-        if not has_result and title not in shown
+        f"{_shorten(title)} ({_explain_end(end, texts, language)})"
+        for title, end in parts.items()
+        if not end.has_result and title not in shown
     ]
     done = [plain_line(name)[:_LONGEST_PART] for name in list_effects(state)]
     if done and reply["outcome"] in _ENDS_A_QUESTION:
@@ -292,6 +306,13 @@ def _describe_call(execution: ToolExecutionView) -> Json:
     caller = execution.agent_name
     named: Json = {} if caller in {"", _PLANNER} else {"agent_name": caller}
     return named | execution.copy(*_CALL_FIELDS)
+
+
+def _explain_end(end: PartEnd, texts: Texts, language: str) -> str:
+    """Return why a part has no result: nothing was found, or it could not be looked up."""
+    if end.was_searched:
+        return texts.text("report_nothing", language)
+    return explain_failed_lookup(texts, end.error, language)
 
 
 def _shorten(title: str) -> str:

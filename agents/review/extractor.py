@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from agents.agent import AgentRole, ProgressStep
-from agents.named_documents import TitledDocument, find_scope, list_named
+from agents.named_documents import MOST_OFFERS, TitledDocument, find_scope, list_named
 from agents.review.passages import cut_document
 from agents.review.specialist import (
     LoopReads,
@@ -190,6 +190,7 @@ class ExtractorAgent(SpecialistAgent[Reads, Writes]):
         return extracted.model_copy(
             update={
                 "analysis": output.analysis[:2_000],
+                "offers": output.offers[:MOST_OFFERS],
                 "chunk_ids": tuple(passage.chunk_id for passage in data),
                 "chunks_data": data,
                 "citations": tuple(

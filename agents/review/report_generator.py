@@ -236,7 +236,10 @@ def _describe_sections(
     """Return for each section whether its specialist ran, and with which result."""
     names = SpecialistName
     audit = inputs.audit
-    own = _find_state(reads, names.REPORT_GENERATOR, output, output.recommendations, errors)
+    # A recommendation for a requirement without a finding is not shown.
+    found = {finding.requirement_id for finding in inputs.review.findings}
+    shown = [each for each in output.recommendations if each.requirement_id in found]
+    own = _find_state(reads, names.REPORT_GENERATOR, output, shown, errors)
     if errors and not (output.summary or output.recommendations):
         own = own.model_copy(update={"state": SectionState.FAILED})
     sections = {

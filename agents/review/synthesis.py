@@ -64,6 +64,8 @@ REVIEW = f"{TOOL_SOURCE}compliance_review"
 """The source of counts and statuses, which is the review itself."""
 _REVIEW_TITLE = "review"
 _MOST_SOURCES = 30
+_MOST_REWRITES = 1
+"""The number of answers that are written again from the same findings because parts are missing."""
 _BETWEEN = "\n\n"
 _LEVEL = "specialists"
 
@@ -83,6 +85,7 @@ class Reads(ReadsLanguage, frozen=True):
     groups: tuple[str, ...] = ()
     attempt: int = 0
     quality_analysis: str = ""
+    quality_decision: Literal["approve", "research", "regenerate"] = "approve"
     quality_score: float | None = None
     triage: Triage = NO_TRIAGE
     errors: tuple[SpecialistError, ...] = ()
@@ -113,6 +116,7 @@ class Writes(MayAsk, frozen=True):
     clarification_options: tuple[ClarificationOption, ...] = ()
     unknown_documents: tuple[str, ...] | None = None
     further_round: FurtherRound | None = None
+    is_loop_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,9 @@ class _AnswerMaterial:
 class SynthesisAgent(SpecialistAgent[Reads, Writes]):
     """Writes the answer. Only passages that were read can be cited; a claim without one is omitted.
 
-    If documents that the review needs are missing, the person is asked which ones are meant.
+    If documents that the review needs are missing, the person is asked which ones are meant. If a
+    rewritten answer still needs more sources, it is not written again, because its findings are all
+    there is.
     """
 
     role = Role.SYNTHESIS
@@ -171,6 +177,8 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
                 reads.extracted,
             )
             return Wrote(_ask(missing).model_copy(update=offers))
+        if reads.quality_decision == "research" and reads.attempt > _MOST_REWRITES:
+            return Wrote(Writes(is_loop_over=True))
         silent = () if self.toolbox.is_offline else tuple(self._name_silent(reads))
         reads = reads.model_copy(update={"errors": (*reads.errors, *silent)})
         material = await self._collect(reads)

@@ -1,5 +1,7 @@
 """Keeps the state of all tasks, decides which ones to start, and when there are enough results."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Self
@@ -7,13 +9,14 @@ from typing import Self
 from pydantic import BaseModel, Field, JsonValue
 
 from agents.agent import Agent, AgentParts, ProgressStep
+from agents.swarm.material import list_unread
 from agents.swarm.swarm_plan import (
     SwarmPlan,
     TaskInfo,
     TaskLedger,
     TaskState,
 )
-from agents.swarm.workers import WorkerOutput, WorkerStatus, read_outputs
+from agents.swarm.workers import WorkerOutput, WorkerStatus, read_ends, read_outputs
 from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -37,6 +40,9 @@ class SwarmProgress(BaseModel, frozen=True, extra="ignore"):
     rounds: int = Field(default=0, ge=0)
     stalls: int = Field(default=0, ge=0)
     seen: tuple[str, ...] = Field(default=(), description="chunk ids of all rounds")
+    written_from: str = Field(
+        default="", description="a digest of the results that the last answer was written from"
+    )
 
 
 class BranchReport(BaseModel, frozen=True):
@@ -67,6 +73,7 @@ class Reads(BaseModel, frozen=True):
     swarm_progress: dict[str, JsonValue] = {}
     branches: tuple[dict[str, JsonValue], ...] = ()
     worker_outputs: dict[str, JsonValue] = {}
+    collected_info: dict[str, JsonValue] = {}
     needs_input: tuple[PauseQuestion, ...] = ()
     termination_reason: str = ""
 
@@ -85,7 +92,8 @@ class LedgerAgent(Agent[Reads, Writes]):
     """Starts every task whose dependencies have ended, and retries failed ones within their limit.
 
     Tasks that wait for the user wait until nothing else can run. If two stalls are left at the end
-    and less than half of the tasks found something, a further plan looks for what is missing.
+    and less than half of the tasks found something, a further plan looks for what is missing. A
+    further round that adds nothing to the results of an answer ends without another answer.
     """
 
     role = Role.LEDGER
@@ -134,6 +142,11 @@ class LedgerAgent(Agent[Reads, Writes]):
         if not ids:
             may_replan = has_run and not settled.is_late
             step = _decide(reads, ledger, progress, outputs, may_replan=may_replan)
+            digest = _digest_results(reads, plan, ledger)
+            if step in {LedgerStep.FINISH, LedgerStep.REPLAN} and digest == progress.written_from:
+                step = LedgerStep.NOTHING_NEW
+            elif step is LedgerStep.FINISH:
+                progress = progress.model_copy(update={"written_from": digest})
         if step is LedgerStep.REPLAN:
             progress = progress.model_copy(update={"stalls": 0})
         return Wrote(
@@ -153,10 +166,12 @@ def note_round(progress: SwarmProgress, outputs: Mapping[str, WorkerOutput]) -> 
         passage.citation.chunk_id for output in outputs.values() for passage in output.passages
     }
     has_advanced = bool(shown - set(progress.seen))
-    return SwarmProgress(
-        rounds=progress.rounds + 1,
-        stalls=max(0, progress.stalls - 1) if has_advanced else progress.stalls + 1,
-        seen=tuple(sorted(shown | set(progress.seen)))[:1_000],
+    return progress.model_copy(
+        update={
+            "rounds": progress.rounds + 1,
+            "stalls": max(0, progress.stalls - 1) if has_advanced else progress.stalls + 1,
+            "seen": tuple(sorted(shown | set(progress.seen)))[:1_000],
+        }
     )
 
 
@@ -256,6 +271,25 @@ def _decide(
     has_looked = any(task.state is TaskState.COMPLETED for task in ledger.tasks)
     is_missing = has_looked and (is_stalled or not usable)
     return LedgerStep.REPLAN if may_replan and is_missing else LedgerStep.FINISH
+
+
+def _digest_results(reads: Reads, plan: SwarmPlan, ledger: TaskLedger) -> str:
+    """Return a digest of everything that an answer can be written from.
+
+    It covers the facts of the user, the passages and texts of the workers, and the parts that could
+    not be looked up. Reasons of failures are omitted, because they may contain times.
+    """
+    ends = read_ends(reads.worker_outputs, ledger.model_dump(mode="json"), plan)
+    own = [ends[worker.id] for worker in plan.workers if worker.id in ends]
+    passages = {(each.citation.chunk_id, each.text) for output in own for each in output.passages}
+    texts = {output.text for output in own if output.is_usable}
+    results = (
+        reads.collected_info,
+        sorted(passages),
+        sorted(texts),
+        sorted(list_unread(plan, ends)),
+    )
+    return hashlib.sha256(json.dumps(results, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _read_branches(reads: Reads) -> dict[str, BranchReport]:

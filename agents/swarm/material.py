@@ -103,16 +103,16 @@ def make_table(
 
 
 def list_unread(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> dict[str, str]:
-    """Return the items whose workers all ended without looking them up, each with the error."""
+    """Return the parts whose workers all ended without looking them up, each with the error."""
     looked: set[str] = set()
     errors: dict[str, str] = {}
     for worker in plan.workers:
-        output = outputs.get(worker.id)
+        output, part = outputs.get(worker.id), _name_part(worker)
         if output is not None and output.status is WorkerStatus.DONE:
-            looked.add(worker.subject)
+            looked.add(part)
         else:
-            errors.setdefault(worker.subject, "" if output is None else output.error)
-    return {subject: error for subject, error in errors.items() if subject not in looked}
+            errors.setdefault(part, "" if output is None else output.error)
+    return {part: error for part, error in errors.items() if part not in looked}
 
 
 def find_closest(

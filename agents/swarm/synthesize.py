@@ -37,7 +37,7 @@ from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SourceReference, SourceUsed
 from envelope.swarm import NO_DISSENT, NO_PERSONA, SEPARATE_PARTS, SHOWN_PART
 from envelope.texts import Texts, explain_missing_answer, join_sentences
-from llm.errors import NO_MODEL, REASONS, ModelError, find_wait_seconds
+from llm.errors import NO_MODEL, ModelError, explain_failed_lookup, find_wait_seconds
 from llm.port import Model
 from llm.tasks.search import PromptSource
 from llm.tasks.swarm import (
@@ -56,9 +56,6 @@ _LEVEL = "swarm"
 _LONGEST_FACT = 300
 _LONGEST_QUOTED = 400
 _MOST_SHOWN = 3
-_LONGEST_REASON = 160
-NAMED_REASONS = frozenset(REASONS) - {NO_MODEL}
-"""The reasons for which there is a text in every language."""
 _UNREADABLE = "unreadable"
 """The reason for a model whose text cites nothing."""
 _NUMBER = re.compile(r"\[(\d{1,4})\]")
@@ -265,20 +262,9 @@ class SynthesizeAgent(Agent[Reads, Writes]):
     ) -> dict[str, str]:
         """Return the items that no worker was able to look up, each with its explanation."""
         return {
-            item: self._name_failure(reads, error)
+            item: explain_failed_lookup(self._texts, error, reads.reply_language)
             for item, error in list_unread(plan, outputs).items()
         }
-
-    def _name_failure(self, reads: Reads, error: str) -> str:
-        """Return a statement that something could not be looked up, with the reason if there is
-        one.
-        """
-        say = partial(self._texts.text, language=reads.reply_language)
-        slug = error.partition(":")[0]
-        reason = (
-            say(f"reason_{slug}") if slug in NAMED_REASONS else plain_line(error)[:_LONGEST_REASON]
-        )
-        return say("report_unread_because", reason=reason) if reason else say("report_unread")
 
     def _show_findings(
         self,
@@ -317,7 +303,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         """Return the part of a worker below its item or brief, or a notice about its failure."""
         head = f"**{plain_line(finding.item or finding.objective)}**"
         if finding.is_failed:
-            return f"{head}: {self._name_failure(reads, finding.problem)}"
+            why = explain_failed_lookup(self._texts, finding.problem, reads.reply_language)
+            return f"{head}: {why}"
         nothing = self._texts.text("report_nothing", reads.reply_language)
         return f"{head}\n\n{finding.text}" if finding.text else f"{head}: {nothing}"
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, ProgressStep
+from agents.agent import Agent, AgentParts, MayAsk, ProgressStep
+from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import (
@@ -31,20 +32,29 @@ _LEVEL = "tools"
 
 
 class Reads(BaseModel, frozen=True):
-    """The question, and the rounds with their results."""
+    """The question, the rounds with their results, and what was written from the earlier rounds."""
 
     canonical_question: str
     language: str = "en"
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
     multi_tool_results: dict[str, JsonValue] = {}
+    search_context: str = ""
+    response: str = ""
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
 
 
-class Writes(BaseModel, frozen=True):
-    """The sources that an answer may cite, with their texts."""
+class Writes(MayAsk, frozen=True):
+    """The sources that an answer may cite, with their texts.
+
+    If a further round adds nothing to them, `is_loop_over` is true or, if no answer could be
+    written, the clarification attributes contain what its writer asked for.
+    """
 
     search_results: tuple[SearchResult, ...]
     search_context: str
     source_references: tuple[SourceReference, ...]
+    is_loop_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +72,8 @@ class ReflectAgent(Agent[Reads, Writes]):
     them is marked. Sources from an earlier round keep their numbers, so an answer based on them
     stays valid. If several results quote the same passage, the longest text is kept. A result that
     is itself a source, such as a calculation, has the tool's name.
+
+    If the last round added nothing to the sources, no answer is written from them again.
     """
 
     role = Role.REFLECT
@@ -94,11 +106,13 @@ class ReflectAgent(Agent[Reads, Writes]):
             own = {"score": source.citation.score, "levels": (_LEVEL,)}
             document = {"document_id": source.citation.document_id}
             results.append(SearchResult.model_validate({**fields, **own, **document}))
+        context = _BETWEEN.join(source.text for source in sources)
         return Wrote(
             Writes(
                 search_results=tuple(results),
-                search_context=_BETWEEN.join(source.text for source in sources),
+                search_context=context,
                 source_references=tuple(references),
+                **(_end_loop(reads) if context and context == reads.search_context else {}),
             )
         )
 
@@ -135,6 +149,18 @@ class _Source:
     parts: tuple[FoundPart, ...]
     is_cut: bool
     pictures: tuple[SourcePicture, ...]
+
+
+def _end_loop(reads: Reads) -> dict[str, Any]:
+    """Return the attributes of a loop whose last round added nothing to the sources."""
+    if reads.response:
+        return {"is_loop_over": True}
+    return {
+        "needs_clarification": True,
+        "clarification_reason": reads.clarification_reason
+        or ClarificationReason.INSUFFICIENT_CONTEXT,
+        "clarification_message": reads.clarification_message,
+    }
 
 
 def _list_rounds(reads: Reads) -> Iterator[list[ToolResult]]:

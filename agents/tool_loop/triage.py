@@ -1,5 +1,6 @@
 """Chooses the way of answering a question for `WAY=auto`, and plans the specialists."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -158,7 +159,7 @@ class TriageAgent(Agent[Reads, Writes]):
             return Wrote(
                 Writes(triage=triage, agent_sequence=sequence.names, sequence_notes=sequence.notes)
             )
-        return Wrote(await self._ask(triage, reads))
+        return Wrote(await self._ask(triage, reads, given.output.offers))
 
     async def _choose_without_model(self, reads: Reads) -> Writes:
         """Choose the way of answering based on the form of the question.
@@ -191,7 +192,7 @@ class TriageAgent(Agent[Reads, Writes]):
         listed = await self._library.list_documents(reads.groups)
         return describe_documents(listed, reads.canonical_question)
 
-    async def _ask(self, triage: Triage, reads: Reads) -> Writes:
+    async def _ask(self, triage: Triage, reads: Reads, offers: Sequence[str]) -> Writes:
         asked = Writes(
             triage=triage,
             needs_clarification=True,
@@ -200,10 +201,15 @@ class TriageAgent(Agent[Reads, Writes]):
         )
         if self._library is None or triage.query_type not in USUAL_SEQUENCES:
             return asked
-        offers = await offer_documents(
-            self._library, reads.canonical_question, reads.groups, reads.language, self.run
+        offered = await offer_documents(
+            self._library,
+            reads.canonical_question,
+            reads.groups,
+            reads.language,
+            self.run,
+            offers=offers,
         )
-        return asked.model_copy(update=offers)
+        return asked.model_copy(update=offered)
 
     def _decide(self, output: TriageOutput, model: str, sequence: CompletedSequence) -> Triage:
         return Triage(

@@ -125,7 +125,34 @@ async def examine(settings: Settings) -> list[SetupFinding]:
             for part, check in rest
         ]
     findings += [finding for task in running for finding in task.result()]
-    return [*findings, *_check_sources(open_source_registry(settings.data_place).read().sources)]
+    return [*findings, *check_sources(open_source_registry(settings.data_place).read().sources)]
+
+
+def check_sources(sources: "Sequence[RegisteredSource]") -> list[SetupFinding]:
+    """Return findings about the sources of documents: when they were read, and what failed."""
+    if not sources:
+        return [SetupFinding("sources", "off", "no source has been read into this data folder")]
+    failed = [source for source in sources if source.failed]
+    faulty = [source for source in sources if source.fault]
+    read = [source.read_at for source in sources if source.read_at]
+    findings = [
+        SetupFinding("sources", "note", f"{source.spec.root} has not been read yet")
+        for source in sources
+        if not source.read_at
+    ]
+    if read:
+        oldest = max(0.0, time.time() - min(read)) / DAY_SECONDS
+        text = f"{len(read)}, the oldest was read {oldest:.1f} days ago"
+        findings.insert(0, SetupFinding("sources", "ok", text))
+    findings += [
+        SetupFinding("sources", "note", f"{source.spec.root}: {source.fault}") for source in faulty
+    ]
+    for source in failed:
+        text = (
+            f"{source.spec.root}: {source.failed} documents could not be read; see refdesk status"
+        )
+        findings.append(SetupFinding("sources", "note", text))
+    return findings
 
 
 async def _within(
@@ -241,6 +268,8 @@ async def _check_workers(runtime: Runtime) -> list[SetupFinding]:
 async def _check_jobs(runtime: Runtime) -> list[SetupFinding]:
     async with _client(runtime) as client:
         reports = await RedisJobReports(client).list_reports()
+    if not reports:
+        return [SetupFinding("jobs", "off", "no running process has reported background jobs")]
     findings = [SetupFinding("jobs", "note", report.notice) for report in reports if report.notice]
     for report in reports:
         if report.failures:
@@ -358,26 +387,6 @@ async def _check_telegram(token: SecretStr | None, url: str | None) -> Sequence[
     async with connect_bot(make_bot(token.get_secret_value(), url=url)) as me:
         seconds = round(time.monotonic() - began, 3)
         return [SetupFinding("telegram", "ok", f"accepts the token of @{me.username}", seconds)]
-
-
-def _check_sources(sources: "Sequence[RegisteredSource]") -> list[SetupFinding]:
-    if not sources:
-        return [SetupFinding("sources", "off", "no source has been read into this data folder")]
-    failed = [source for source in sources if source.failed]
-    faulty = [source for source in sources if source.fault]
-    oldest = max(0.0, time.time() - min(source.read_at for source in sources)) / DAY_SECONDS
-    findings = [
-        SetupFinding("sources", "ok", f"{len(sources)}, the oldest was read {oldest:.1f} days ago")
-    ]
-    findings += [
-        SetupFinding("sources", "note", f"{source.spec.root}: {source.fault}") for source in faulty
-    ]
-    for source in failed:
-        text = (
-            f"{source.spec.root}: {source.failed} documents could not be read; see refdesk status"
-        )
-        findings.append(SetupFinding("sources", "note", text))
-    return findings
 
 
 def _describe(finding: SetupFinding) -> Sequence[str]:

@@ -101,7 +101,8 @@ def source_lines(sources: Sequence[RegisteredSource]) -> Iterator[str]:
     for source in sorted(sources, key=lambda item: item.spec.root):
         failed = f", {source.failed} failed" if source.failed else ""
         yield f"  {source.spec.root}"
-        yield f"{INDENT}last read {_moment(source.read_at)}{failed}"
+        read = f"last read {_moment(source.read_at)}" if source.read_at else "not read yet"
+        yield f"{INDENT}{read}{failed}"
         for reason in source.reasons:
             yield from textwrap.wrap(reason, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT)
 

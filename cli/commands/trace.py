@@ -116,16 +116,21 @@ def list_trajectory_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
 
 
 def list_error_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
-    """Yield the shortened question, and the lines of each error in the journal."""
+    """Yield the shortened question, and the lines of each error in the journal: of specialists, of
+    model calls, and of agents that ended without a result.
+    """
     text = str(entries[0].fields.get("text") or "") if entries else ""
     yield " ".join(text.split())[:LONGEST_QUESTION]
     by_id = {str(error.get("error_id")): error for error in _list_errors(entries)}
-    if not by_id:
+    failures = list(dict.fromkeys(_list_failures(entries)))
+    if not by_id and not failures:
         yield "no errors"
     for error_id, one in by_id.items():
         severity, phase = one.get("severity", "high"), one.get("phase") or "unknown phase"
         yield f"{error_id}  {severity}  {phase}  {one.get('specialist')}"
         yield f"    {one.get('text')}"
+    for failure in failures:
+        yield from textwrap.wrap(failure, WIDTH, subsequent_indent="    ")
 
 
 def list_agent_costs(usage: Mapping[str, JsonValue]) -> Iterator[str]:
@@ -151,7 +156,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--errors",
         action="store_true",
-        help="show the errors of a review with their ids, and the question",
+        help="show the errors, those of a review with their ids, and the question",
     )
     parser.add_argument(
         "--trajectory",
@@ -163,11 +168,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk trace`."""
     question, entries, outcome = asyncio.run(_journal(chosen.message_id, chosen.conversation))
+    if not entries:
+        line = _line_without_journal(question, outcome)
+        if chosen.json:
+            # An empty list alone would mean that nothing happened.
+            raise CommandError(line)
+        print_line(line)
+        return 0
     if chosen.json:
         say_json([asdict(entry) for entry in entries])
-        return 0
-    if not entries:
-        print_line(_line_without_journal(question, outcome))
         return 0
     for line in _choose_lines(chosen, question, entries):
         print_line(line)
@@ -257,6 +266,16 @@ def _list_errors(entries: Sequence[JournalEntry]) -> Iterator[dict[str, JsonValu
             source = dict(entry.fields)
         if isinstance(source, dict):
             yield from read_objects(source.get("errors"))
+
+
+def _list_failures(entries: Sequence[JournalEntry]) -> Iterator[str]:
+    """Yield a line for each failed model call, and for each agent that ended without a result."""
+    for entry in entries:
+        fields = entry.fields
+        if entry.kind == "model_call" and fields.get("error"):
+            yield f"{fields.get('model')} for {fields.get('task')}: {fields.get('error')}"
+        if entry.kind == "agent_run" and fields.get("reason"):
+            yield f"{fields.get('role')} {fields.get('status')}: {fields.get('reason')}"
 
 
 def _read_price(agent: Mapping[str, JsonValue]) -> Decimal:

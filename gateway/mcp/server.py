@@ -126,7 +126,9 @@ class AskResult(BaseModel):
 
     outcome: Literal["answered", "clarification", "refused", "superseded", "failed"] = Field(
         description="`clarification`: the text asks back, so ask the person, and call `ask` with "
-        "their reply and this conversation_id; `refused`: the documents do not cover the question"
+        "their reply and this conversation_id; `refused`: the question is out of scope, or no "
+        "answer was found in the passages that were read; `failed`: a fault, which says nothing "
+        "about the documents"
     )
     text: str = Field(description="Markdown; `[1]` cites the source with this number")
     sources: list[CitedSource] = []

@@ -87,6 +87,9 @@ class ExtractorOutput(BaseModel, frozen=True):
     against: tuple[str, ...] = Field(
         default=(), description="ids of the laws or rules that they are reviewed against"
     )
+    offers: tuple[str, ...] = Field(
+        default=(), description="ids of candidates that may be meant for a role without a document"
+    )
     chunk_ids: tuple[str, ...] = Field(default=(), description="ids of useful passages")
     notes: tuple[str, ...] = Field(default=(), description="what was assumed or not found")
 

@@ -32,6 +32,9 @@ class TriageOutput(BaseModel, frozen=True):
     agent_sequence: tuple[str, ...] = Field(
         default=(), description="specialists for compliance, risk and reporting; else empty"
     )
+    offers: tuple[str, ...] = Field(
+        default=(), description="with needs_clarification: ids of documents that may be meant"
+    )
 
 
 TRIAGE = Task(

@@ -9,6 +9,7 @@ failure becomes an entry of `errors`, and the other specialists continue.
 
 from collections.abc import Sequence
 
+from envelope.conversation import ClarificationReason as Reason
 from envelope.role import Role
 from envelope.specialists import NEEDS, SpecialistName, list_waves
 from manager.flow import (
@@ -147,7 +148,7 @@ BEGIN = Scatter(
 
 # fmt: off
 TEAM: tuple[Row, ...] = (
-    #   stage              event                       next stage        counter             at its limit
+    #   stage              event                       next stage        counter             at its limit       reason
     Row(at.FINDINGS,       StageEvent.GATHERED,        BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
     Row(at.FINDINGS,       StageEvent.MORE,            BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
     Row(at.FINDINGS,       StageEvent.FAILED,          at.SYNTHESIS),
@@ -156,6 +157,7 @@ TEAM: tuple[Row, ...] = (
     *(row for name, stage in _STAGES.items() for row in _make_rows(stage, _return_own(name), _PARTS.get(name))),
     Row(at.SYNTHESIS,      StageEvent.DONE,            at.QUALITY),
     Row(at.SYNTHESIS,      StageEvent.AGAIN,           BEGIN,            Counter.SEQUENCE,   at.QUALITY),
+    Row(at.SYNTHESIS,      StageEvent.NOTHING_NEW,     at.CLARIFICATION, None,               None,              Reason.INSUFFICIENT_CONTEXT),
     Row(at.SYNTHESIS,      StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
     Row(at.SYNTHESIS,      StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
     Row(at.SYNTHESIS,      StageEvent.FAILED,          at.SEARCH,        is_fallback=True),

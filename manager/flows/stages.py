@@ -90,7 +90,9 @@ RESULTS = make_gather_stage("results", may_ask=True)
 INTERIM_RESULTS = make_gather_stage("interim_results", may_ask=True)
 APPROVED_CALLS = make_resume_stage("approved_calls")
 REFLECT = make_stage(
-    Role.REFLECT, frozenset({_E.FOUND, _E.NOTHING, _E.FAILED}), classify.classify_reflect
+    Role.REFLECT,
+    frozenset({_E.FOUND, _E.NOTHING, _E.NOTHING_NEW, _E.ASKS, _E.FAILED}),
+    classify.classify_reflect,
 )
 WRITE = make_stage(
     Role.RESPONSE, _ASKS_TOO | {_E.GENERATION_ERROR}, classify.classify_response, name="write"
@@ -115,7 +117,7 @@ SPECIALIST = Stage(
 FINDINGS = make_gather_stage("findings")
 SYNTHESIS = make_stage(
     Role.SYNTHESIS,
-    _ASKS_TOO | {_E.NOTHING, _E.AGAIN},
+    _ASKS_TOO | {_E.NOTHING, _E.NOTHING_NEW, _E.AGAIN},
     classify.classify_synthesis,
     name="synthesis",
 )
@@ -131,7 +133,17 @@ GATHER = make_stage(
 GIVEN_FACTS = make_resume_stage("given_facts")
 LEDGER = make_stage(
     Role.LEDGER,
-    frozenset({_E.DONE, _E.BEGINS, _E.NEEDS_INPUT, _E.NEEDS_APPROVAL, _E.AGAIN, _E.FAILED}),
+    frozenset(
+        {
+            _E.DONE,
+            _E.BEGINS,
+            _E.NEEDS_INPUT,
+            _E.NEEDS_APPROVAL,
+            _E.AGAIN,
+            _E.NOTHING_NEW,
+            _E.FAILED,
+        }
+    ),
     classify.classify_ledger,
 )
 RESUMED_WORK = make_resume_stage("resumed_work")

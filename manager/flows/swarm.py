@@ -1,7 +1,8 @@
 """The flow `swarm`: plan, ask the user, run workers in rounds, write a combined answer, and judge
 it.
 
-If planning fails or nothing is found, a search answers instead.
+If planning fails or nothing is found, a search answers instead. A further round that adds nothing
+to the results ends the question with the best answer so far.
 """
 
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
+from envelope.conversation import ClarificationReason as Reason
 from manager.flow import Counter, Join, PauseFor, Return, Row, Scatter, StageEvent
 from manager.flows import stages as at
 from manager.flows.released import make_flow
@@ -130,6 +132,7 @@ SWARM: tuple[Row, ...] = (
     Row(at.LEDGER,         StageEvent.NEEDS_INPUT,     _ASK_FOR_WORK,    Counter.ROUND,      at.SYNTHESIZE),
     Row(at.LEDGER,         StageEvent.NEEDS_APPROVAL,  _APPROVE_WORK,    Counter.ROUND,      at.SYNTHESIZE),
     Row(at.LEDGER,         StageEvent.AGAIN,           at.PLAN,          Counter.RESEARCH,   at.SYNTHESIZE),
+    Row(at.LEDGER,         StageEvent.NOTHING_NEW,     at.CLARIFICATION, None,               None,              Reason.INSUFFICIENT_CONTEXT),
     Row(at.LEDGER,         StageEvent.FAILED,          at.SYNTHESIZE),
     Row(at.RESUMED_WORK,   StageEvent.REPLIED,         at.LEDGER,        Counter.STEP,       at.SYNTHESIZE),
     Row(at.RESUMED_WORK,   StageEvent.DENIED,          at.SYNTHESIZE),

@@ -2,7 +2,7 @@
 it, and repeat.
 
 If planning fails or nothing is found, a search answers instead. A further round that makes no new
-call ends the loop with the best answer so far.
+call, or adds nothing to the sources, ends the loop with the best answer so far.
 """
 
 from collections.abc import Sequence
@@ -75,6 +75,8 @@ TOOL_LOOP: tuple[Row, ...] = (
     Row(at.APPROVED_CALLS, StageEvent.DENIED,          at.REFLECT),
     Row(at.APPROVED_CALLS, StageEvent.FAILED,          BEST),
     Row(at.REFLECT,        StageEvent.FOUND,           at.WRITE),
+    Row(at.REFLECT,        StageEvent.NOTHING_NEW,     at.CLARIFICATION, None,               None,              Reason.INSUFFICIENT_CONTEXT),
+    Row(at.REFLECT,        StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
     Row(at.REFLECT,        StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
     Row(at.REFLECT,        StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
     Row(at.WRITE,          StageEvent.DONE,            at.LOOP_JUDGE),

@@ -1,5 +1,7 @@
 """The documents of a review are found by the words of a question."""
 
+from typing import Any
+
 import pytest
 
 from agents.named_documents import (
@@ -7,7 +9,11 @@ from agents.named_documents import (
     find_scope,
     identify_frameworks,
     list_unknown_names,
+    offer_documents,
 )
+from envelope.run import OUTSIDE
+from envelope.specialists import Extracted
+from knowledge.index.listing import ListedDocument
 
 LAW = TitledDocument("law", "Register Data Protection Act", "law.md")
 BRANDT = TitledDocument("brandt", "Contract of Brandt Datacentre", "contract.md")
@@ -120,3 +126,42 @@ def test_a_contract_is_not_named_by_its_folder_nor_by_a_function_word_in_a_title
     )
 
     assert (scope.documents, scope.against) == ((meant,), (law,))
+
+
+class _Shelf:
+    """The documents that a person may read."""
+
+    def __init__(self, *titles: str) -> None:
+        self._titles = titles
+
+    async def list_attached(self, _groups: object, _run: object) -> list[ListedDocument]:
+        return []
+
+    async def list_documents(self, _groups: object) -> list[ListedDocument]:
+        return [ListedDocument(title, title, f"{title}.md", "", "en", 1) for title in self._titles]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "offered"),
+    [
+        (("Lease with Ostrom", "Waste Act"), ["Lease with Ostrom", "Waste Act"]),
+        (("Lease with Ostrom", "unknown"), ["Lease with Ostrom"]),
+        (("unknown",), ["Contract of Halvorsen", "Mixing rules for paint"]),
+        ((), ["Contract of Halvorsen", "Mixing rules for paint"]),
+    ],
+)
+async def test_the_documents_that_a_model_chose_are_offered_if_they_exist(
+    chosen: tuple[str, ...], offered: list[str]
+) -> None:
+    shelf: Any = _Shelf(
+        "Mixing rules for paint", "Lease with Ostrom", "Contract of Halvorsen", "Waste Act"
+    )
+
+    by_triage = await offer_documents(shelf, "Is it in order?", (), "en", OUTSIDE, offers=chosen)
+    by_extractor = await offer_documents(
+        shelf, "Is it in order?", (), "en", OUTSIDE, Extracted(offers=chosen)
+    )
+
+    assert by_triage == by_extractor
+    options: Any = by_triage["clarification_options"]
+    assert [option.label for option in options][: len(offered)] == offered

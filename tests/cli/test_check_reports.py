@@ -46,7 +46,8 @@ def test_an_annotation_is_one_command_at_the_deleted_document(run: CheckRun) -> 
         for kind, properties, text in make_annotations(run):
             write_command(sys.stdout, kind, properties, text)
 
-    first, second = out.getvalue().splitlines()
+    note, first, second = out.getvalue().splitlines()
+    assert note == "::warning title=Not checked::a note"
     assert first.startswith("::error file=docs/api/errors%2C1.md,title=Question broken::a|b ")
     assert "100%25" in first
     assert second == (
@@ -117,3 +118,25 @@ def test_a_terminal_shows_both_answers_and_the_numbers_in_80_columns(run: CheckR
     assert "  - lost or contradicted: 50 requests (not said)" in lines
     assert not any(sign in "".join(lines) for sign in "\x1b\u202e")
     assert json.loads(json.dumps(describe_run(run)))["newly_answered"] == 1
+
+
+def test_what_could_not_be_checked_is_in_every_report(run: CheckRun) -> None:
+    failed = replace(run, notes=("docs/a.md could not be read: it is encrypted",))
+
+    for report in (
+        make_junit(failed).decode(),
+        make_markdown(failed),
+        "\n".join(make_table(failed)),
+        json.dumps(describe_run(failed)),
+        "\n".join(text for _, _, text in make_annotations(failed)),
+    ):
+        assert "could not be read" in report
+
+
+def test_answers_that_were_not_judged_lost_nothing_that_is_known(run: CheckRun) -> None:
+    unjudged = replace(run, answers=(AnswerChange(LOST, "before", "after", error="too slow"),))
+
+    markdown = make_markdown(unjudged)
+
+    assert "Lost or contradicted: not judged" in markdown
+    assert "Not judged: too slow" in markdown

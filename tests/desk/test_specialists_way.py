@@ -17,12 +17,13 @@ from cli.printing import list_operator_notes
 from envelope.specialists import SpecialistName
 from gateway.desk import JobOrder
 from llm.errors import AccessDenied, ModelError, RateLimited, Refused, UnreadableOutput
+from llm.tasks.review import Recommendation, ReportGeneratorOutput
 from manager.flows import NEWEST
 from tests.desk.conftest import OpenReviews
 from tests.llm.vendor_dialects import OpenAI
-from tests.support.app_harness import EXAMPLES, AppHarness, Fields, options
+from tests.support.app_harness import EXAMPLES, AppHarness, Fields, judge_all, options
 from tests.support.model_server import ModelServer, Received, Response, running_server
-from tests.support.reviewing_model import ANSWERS, REPEATED, ReviewingModel
+from tests.support.reviewing_model import ANSWERS, REPEATED, ReviewingModel, write
 
 pytestmark = pytest.mark.slow
 
@@ -127,6 +128,39 @@ async def test_a_requirement_that_no_model_judges_costs_no_other_its_verdict_and
     assert str(error) in reply["text"]
     assert count(reply) == {"requirements": 8, "compliant": 3, "violations": 3, "gaps": 1}
     assert calls == [8, 4, 4, 2, 2, 1, 1]
+
+
+async def test_a_review_is_written_again_once_where_a_judge_always_wants_more_sources(
+    open_reviews: OpenReviews,
+) -> None:
+    model = ReviewingModel(judge=[judge_all("research")] * REPEATED)
+    async with open_reviews(model) as harness:
+        reply = await harness.driver().say(CLEAN)
+
+    paid = {name: len(model.find_asked(name)) for name in ("synthesis", "judge")}
+    assert paid == {"synthesis": 2, "judge": 2}
+    assert (reply["outcome"], reply["termination_reason"]) == ("answered", "no_better_answer")
+
+
+async def test_without_verdicts_advice_about_other_requirements_makes_no_section_complete(
+    open_reviews: OpenReviews,
+) -> None:
+    def refuse(_given: Any) -> Any:
+        raise AccessDenied("403: not with this key")
+
+    advice = Recommendation(requirement_id="REQ-001", advice="Change it.")
+    output = ReportGeneratorOutput(summary=("It was read.",), recommendations=(advice,))
+    model = ReviewingModel(
+        compliance=[refuse] * REPEATED, report_generator=[write(lambda _inputs: output)] * REPEATED
+    )
+    async with open_reviews(model) as harness:
+        reply = await review_faulty(harness)
+
+    report = ReviewReport.model_validate(reply["review_report"]["report"])
+    assert report.sections["recommendations"].state == "failed"
+    assert report.sections["recommendations"].specialist == "compliance"
+    [section] = [part for part in lay_out(report).parts if part.heading.startswith("6.")]
+    assert "403: not with this key" in section.paragraphs[0].text
 
 
 @pytest.mark.parametrize(

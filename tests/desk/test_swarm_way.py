@@ -233,8 +233,8 @@ async def test_a_worker_that_fails_again_and_again_is_done_without_and_named(
     assert [task["attempts"] for task in reply["tasks"]] == [1, 3]
     assert reply["text"].startswith(f"{ANSWER} [1]")
     assert (
-        f"Answered parts of the question: 1 of 2. Not answered: {ERRORS.objective[:-1]}."
-        in (reply["text"])
+        f"Answered parts of the question: 1 of 2. Not answered: {ERRORS.objective[:-1]} "
+        "(could not be looked up: the model was not available)." in reply["text"]
     )
 
 
@@ -643,3 +643,55 @@ async def test_a_model_has_the_voice_and_says_whether_anything_disagrees(open_ap
     assert "persona" not in first["text"]
     assert "dissent" not in first["text"]
     assert "No dissent was found" in second["text"]
+
+
+def fail_on(phrase: str, error: str) -> Any:
+    """Work by a search; the vendor refuses every call about `phrase`."""
+
+    def work(conversation: Any) -> ModelMessage:
+        if phrase in conversation.messages[0].text:
+            raise ModelUnavailable(error)
+        return work_by_search(conversation)
+
+    return work
+
+
+async def test_a_round_in_which_the_same_workers_fail_again_pays_no_further_answer(
+    open_app: OpenApp,
+) -> None:
+    model = PartlyScriptedModel(
+        plan_swarm=[decide(RETRIES, ERRORS)],
+        work_on_task=[fail_on("errors", "no such model")] * 20,
+        synthesize_findings=[cite("up to 8 times")] * 4,
+        judge=[judge_all("research")] * 4,
+    )
+
+    async with open_app(model, way="swarm", swarm_retries=0) as harness:
+        reply = await harness.driver().say(SIMPLE)
+
+    paid = {name: len(model.find_asked(name)) for name in ("synthesize_findings", "judge")}
+    assert paid == {"synthesize_findings": 1, "judge": 1}
+    assert (reply["outcome"], reply["termination_reason"]) == ("answered", "no_better_answer")
+    assert f"{ANSWER} [1]" in reply["text"]
+    assert reply["text"].endswith(
+        f"Not answered: {ERRORS.objective[:-1]} "
+        "(could not be looked up: the model was not available)."
+    )
+
+
+async def test_a_round_in_which_a_failed_worker_succeeds_is_written_and_judged(
+    open_app: OpenApp,
+) -> None:
+    failed = fail_on("errors", "busy")
+    model = PartlyScriptedModel(
+        plan_swarm=[decide(RETRIES, ERRORS)],
+        work_on_task=[failed] * 3 + BY_SEARCH,
+        synthesize_findings=[cite("up to 8 times")] * 2,
+        judge=[judge_all("research"), judge_all("approve")],
+    )
+
+    async with open_app(model, way="swarm", swarm_retries=0) as harness:
+        reply = await harness.driver().say(SIMPLE)
+
+    assert (reply["outcome"], reply["text"]) == ("answered", f"{ANSWER} [1]")
+    assert len(model.find_asked("synthesize_findings")) == 2

@@ -107,6 +107,26 @@ async def test_a_round_without_new_calls_ends_the_loop_with_the_best_answer(
     model.script.assert_complete()
 
 
+async def test_a_round_that_finds_the_same_passages_pays_no_further_answer(
+    open_app: OpenApp,
+) -> None:
+    again = use("search", query="Webhook retries", plan_intent="search", plan_next="write")
+    model = PartlyScriptedModel(
+        reason=[plan(ENOUGH), plan(again)],
+        respond=[cite_first("up to 8 times", missing="the interval")] * 2,
+        judge=[research("the interval")] * 2,
+    )
+
+    async with open_app(model, way="tools") as harness:
+        reply = await harness.driver().say(RETRIES)
+
+    paid = {name: len(model.find_asked(name)) for name in ("respond", "judge")}
+    assert paid == {"respond": 1, "judge": 1}
+    assert len(reply["tool_calls"]) == 2
+    assert (reply["outcome"], reply["termination_reason"]) == ("answered", "no_better_answer")
+    assert f"{ANSWER} [1]" in reply["text"]
+
+
 async def test_an_approved_answer_goes_out_with_what_it_lacks_and_without_a_further_round(
     open_app: OpenApp,
 ) -> None:

@@ -8,6 +8,7 @@ from manager.flow import StageEvent as E
 from manager.flows import stages as at
 from manager.flows.auto_flow import AUTO_FLOW
 from manager.flows.search_flow import SEARCH_FLOW
+from manager.flows.specialists import SPECIALISTS_FLOW
 from manager.flows.swarm import SWARM_FLOW
 from manager.flows.tool_loop import TOOLS_FLOW
 from manager.machine import (
@@ -111,6 +112,9 @@ TOOLS = [
     (at.REASON, E.NOTHING_NEW, {}, Context(), "clarification as insufficient_context"),
     # a judge who wants more than can be found gets the best answer sent
     (at.REASON, E.NOTHING_NEW, {Counter.ITERATION: 1}, BEST, "end best answered by no_better_answer"),
+    # nothing is written again from the same sources: the answer before it, or the question of its writer, goes out
+    (at.REFLECT, E.NOTHING_NEW, {Counter.ITERATION: 1}, BEST, "end best answered by no_better_answer"),
+    (at.REFLECT, E.ASKS, {Counter.ITERATION: 1}, Context(reason=Reason.MISSING_DETAILS), "clarification as missing_details"),
     # a plan that goes on gathers before the next plan
     (at.REASON, E.CALLS_AND_PLANS, {}, Context(), "branches, then interim_results"),
     (at.REASON, E.CALLS, {}, Context(), "branches, then results"),
@@ -132,6 +136,9 @@ SWARM = [
     (at.JUDGE, E.REGENERATE, {}, Context(), "synthesize"),
     (at.JUDGE, E.RESEARCH, {}, Context(), "plan"),
     (at.JUDGE, E.RESEARCH, {Counter.RESEARCH: LIMITS.research}, BEST, "end best answered by research_limit"),
+    # a further round that adds nothing to the results is not written
+    (at.LEDGER, E.NOTHING_NEW, {Counter.RESEARCH: 1}, BEST, "end best answered by no_better_answer"),
+    (at.LEDGER, E.NOTHING_NEW, {Counter.RESEARCH: 1}, BEST_WITHOUT_CALLS, "end best answered by budget_model_calls"),
     # an exhausted budget ends in an answer from what was found
     (at.LEDGER, E.BEGINS, {}, NO_CALLS, "synthesize by budget_model_calls"),
     # a branch at its limit or without budget returns what it found; a failed worker is sent again
@@ -140,6 +147,11 @@ SWARM = [
     (at.WORK, E.FAILED, {}, BRANCH, "work"),
     (at.WORK, E.FAILED, {Counter.RETRY: LIMITS.retries}, BRANCH, "return as insufficient_context by retry_limit"),
     (at.WORK, E.FAILED, {}, BRANCH_WITHOUT_MONEY, "return by budget_usd"),
+]
+SPECIALISTS: list[tuple[Stage, E, Counters, Context, str]] = [
+    # a review has no further sources: its answer is not written a third time
+    (at.QUALITY, E.RESEARCH, {}, BEST, "synthesis"),
+    (at.SYNTHESIS, E.NOTHING_NEW, {Counter.RESEARCH: 2}, BEST, "end best answered by no_better_answer"),
 ]
 AUTO: list[tuple[Stage, E, Counters, Context, str]] = [
     (at.TRIAGE, E.SEARCHES, {}, Context(), "search"),
@@ -154,6 +166,7 @@ EXAMPLES = [
         (SEARCH_FLOW, SEARCH),
         (TOOLS_FLOW, TOOLS),
         (SWARM_FLOW, SWARM),
+        (SPECIALISTS_FLOW, SPECIALISTS),
         (AUTO_FLOW, AUTO),
     )
     for row in rows

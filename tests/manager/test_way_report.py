@@ -1,6 +1,7 @@
 import pytest
 from pydantic import JsonValue
 
+from config.texts import load_texts
 from envelope.conversation import ClarificationReason
 from manager import replies
 from manager.state import State
@@ -113,7 +114,31 @@ def test_workers_that_look_up_one_item_work_on_one_part() -> None:
         "worker_outputs": {"w1": {"status": "done", "passages": [{}]}},
     }
 
-    assert read_parts(State(payload)) == {"Alder": True}
+    assert {title: end.has_result for title, end in read_parts(State(payload)).items()} == {
+        "Alder": True
+    }
+
+
+def test_a_part_without_a_result_was_searched_or_could_not_be_looked_up() -> None:
+    failed = "too_slow: no answer within 30 s"
+    payload: dict[str, JsonValue] = {
+        "swarm_plan": {"workers": [{"id": "w0"}, {"id": "w1"}, {"id": "w2"}]},
+        "task_ledger": {
+            "tasks": [
+                {"task_id": "w0", "title": "Alder?", "state": "completed"},
+                {"task_id": "w1", "title": "Birch?", "state": "failed", "error": failed},
+                {"task_id": "w2", "title": "Cedar?", "state": "cancelled"},
+            ]
+        },
+        "worker_outputs": {"w0": {"status": "done"}},
+    }
+
+    reply = add_open_parts(make_reply(), State(payload), load_texts(), "en")
+
+    assert str(reply["text"]).endswith(
+        "Not answered: Alder (not found in the passages); Birch (could not be looked up: the model "
+        "took too long); Cedar (could not be looked up)."
+    )
 
 
 @pytest.mark.parametrize(

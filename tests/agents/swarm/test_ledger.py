@@ -1,8 +1,12 @@
 """After a round the ledger knows every end: well, failed, late, or waiting for the user."""
 
+from typing import Any
+
 import pytest
+from pydantic import JsonValue
 
 from agents.swarm.ledger import (
+    COMPLETED,
     BranchReport,
     LedgerAgent,
     Reads,
@@ -13,7 +17,7 @@ from agents.swarm.ledger import (
     note_round,
     settle_round,
 )
-from agents.swarm.swarm_plan import TaskLedger, TaskState, WorkerPlan
+from agents.swarm.swarm_plan import SwarmPlan, TaskLedger, TaskState, WorkerPlan
 from agents.swarm.workers import WorkerOutput, WorkerStatus, dump_outputs
 from envelope.outcome import Wrote
 from envelope.swarm import LedgerStep
@@ -168,3 +172,59 @@ async def test_a_swarm_that_stalls_before_half_of_its_tasks_found_something_plan
 
     assert writes.ledger_step is step
     assert step is LedgerStep.FINISH or "stalls" not in writes.swarm_progress
+
+
+FACT = make_output("w", make_passage("a", "A fact."), text="It is so [a#0].")
+NO_REPLY = make_output("v", status=WorkerStatus.FAILED, error="too_slow: no answer within 30 s")
+AGAIN = "v_again"
+PLAN = make_swarm_plan(make_worker("w"), make_worker("v"))
+FURTHER = make_swarm_plan(make_worker("w"), make_worker("v", id=AGAIN))
+
+
+async def run_twice(after: WorkerOutput, facts: dict[str, JsonValue]) -> list[LedgerStep]:
+    """Return the steps of a round in which one worker fails, and of a second one in which it ends
+    like `after`, with these facts of the user.
+    """
+    steps: list[LedgerStep] = []
+    known: dict[str, Any] = {}
+    before = (FACT, NO_REPLY)
+    rounds: tuple[tuple[SwarmPlan, tuple[WorkerOutput, ...], dict[str, JsonValue]], ...] = (
+        (PLAN, (), {}),
+        (PLAN, before, {}),
+        (FURTHER, before, {}),
+        (FURTHER, (*before, after), facts),
+    )
+    for plan, outputs, given in rounds:
+        reads = Reads(
+            swarm_plan=plan.model_dump(mode="json"),
+            worker_outputs=dump_outputs(outputs),
+            collected_info=given,
+            **known,
+        )
+        outcome = await LedgerAgent(retries=0).work(reads)
+        assert isinstance(outcome, Wrote)
+        writes = outcome.writes
+        steps.append(writes.ledger_step)
+        known = {
+            "task_ledger": writes.task_ledger,
+            "swarm_progress": writes.swarm_progress,
+            "branches": [{"key": name, "status": COMPLETED} for name in writes.ready_tasks],
+        }
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("after", "facts", "step"),
+    [
+        (make_output(AGAIN, status=WorkerStatus.FAILED, error="too_slow: 31 s"), {}, "nothing_new"),
+        (make_output(AGAIN, make_passage("b", "Another fact.")), {}, "finish"),
+        (make_output(AGAIN, make_passage("a", "A fact."), text="It is [a#0]."), {}, "finish"),
+        (make_output(AGAIN), {}, "finish"),
+        (make_output(AGAIN, status=WorkerStatus.FAILED), {"seats": 12}, "finish"),
+    ],
+    ids=["fails again", "new passage", "new text", "found nothing", "new fact of the user"],
+)
+async def test_an_answer_is_written_again_only_from_results_that_a_further_round_changed(
+    after: WorkerOutput, facts: dict[str, JsonValue], step: str
+) -> None:
+    assert await run_twice(after, facts) == ["work", "finish", "work", step]

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from agents.tool_loop.reflect import Reads, ReflectAgent, Writes
+from envelope.conversation import ClarificationReason
 from envelope.outcome import Wrote
 from envelope.sources import SourcePicture
 from llm.port import ModelMessage, ToolUse
@@ -26,7 +29,7 @@ def make_result(call_id: str, *texts: str, **fields: Any) -> ToolResult:
     return ToolResult.model_validate({"call_id": call_id, "quoted": quoted, **known})
 
 
-async def combine(*rounds: list[ToolResult], most_tokens: int = 3500) -> Writes:
+async def combine(*rounds: list[ToolResult], most_tokens: int = 3500, **written: Any) -> Writes:
     messages = [
         ModelMessage(
             calls=tuple(ToolUse(call_id=result.call_id, name=result.tool) for result in results)
@@ -41,6 +44,7 @@ async def combine(*rounds: list[ToolResult], most_tokens: int = 3500) -> Writes:
             for results in rounds
             for result in results
         },
+        **written,
     )
     outcome = await ReflectAgent(max_context_length=most_tokens).work(reads)
     assert isinstance(outcome, Wrote)
@@ -142,3 +146,33 @@ async def test_a_source_has_the_pictures_of_its_passage() -> None:
     writes = await combine([make_result("a").model_copy(update={"quoted": quoted})])
 
     assert writes.source_references[0].pictures == (shown,)
+
+
+ASKED: dict[str, Any] = {
+    "clarification_reason": ClarificationReason.MISSING_DETAILS,
+    "clarification_message": "the plan of the account",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "is_over", "asks"),
+    [
+        ("the fee", {"response": "The fee is 3 EUR. [1]"}, True, False),
+        ("the fee", ASKED, False, True),
+        ("the price", {"response": "The fee is 3 EUR. [1]"}, False, False),
+        ("the price", ASKED, False, False),
+    ],
+    ids=["same, answered", "same, asked", "new, answered", "new, asked"],
+)
+async def test_nothing_is_written_again_if_a_further_round_adds_nothing_to_the_sources(
+    text: str, written: dict[str, Any], is_over: bool, asks: bool
+) -> None:
+    first = make_result("a", "the fee")
+    before = await combine([first])
+
+    after = await combine(
+        [first], [make_result("a", text)], search_context=before.search_context, **written
+    )
+
+    assert (after.is_loop_over, after.needs_clarification) == (is_over, asks)
+    assert after.clarification_message == (ASKED["clarification_message"] if asks else "")

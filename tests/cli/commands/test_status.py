@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from broker.embedded_redis import find_server, server_version
-from cli.commands.status import NOBODY, worker_lines
+from cli.commands.doctor import check_sources
+from cli.commands.status import NOBODY, source_lines, worker_lines
 from cli.printing import WIDTH
 from deploy.assembly.runtime import INGESTION, ROLES
 from knowledge.answerability import ENGLISH_NOTE
+from knowledge.source_registry import RegisteredSource, SourceSpec
 from memory.presence import LivingWorker
 from tests.support.command_line import ROOT, Run
 
@@ -95,3 +97,16 @@ def test_status_says_which_redis_runs(run: Run) -> None:
         first,
     )
     assert head.startswith("role ")
+
+
+def test_a_source_that_was_never_read_has_no_time() -> None:
+    source = RegisteredSource(
+        tenant="a", assistant="b", spec=SourceSpec(place="/handbook"), read_at=0
+    )
+
+    lines = list(source_lines([source]))
+
+    assert lines[2:] == ["  /handbook", "    not read yet"]
+    assert [finding.text for finding in check_sources([source])] == [
+        "/handbook has not been read yet"
+    ]

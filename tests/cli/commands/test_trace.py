@@ -142,6 +142,17 @@ def test_a_message_without_errors_says_so() -> None:
     assert list(list_error_lines([ACCEPTED]))[1:] == ["no errors"]
 
 
+def test_a_failed_model_call_and_an_agent_without_a_result_are_errors_of_any_message() -> None:
+    call = {"model": "big@vendor", "task": "judge", "error": "ModelTimeout: no answer in 30 s"}
+    gave_up = {"role": "plan", "status": "gave_up", "reason": "expected a plan, found no worker"}
+    entries = [JournalEntry("model_call", dict(call)), JournalEntry("agent_run", dict(gave_up))]
+
+    assert list(list_error_lines([ACCEPTED, *entries, entries[0]]))[1:] == [
+        "big@vendor for judge: ModelTimeout: no answer in 30 s",
+        "plan gave_up: expected a plan, found no worker",
+    ]
+
+
 def test_steps_metrics_and_agents_fit_a_terminal() -> None:
     lines = list(list_trajectory_lines(JOURNAL))
 
