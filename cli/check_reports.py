@@ -63,8 +63,9 @@ def summarize(run: CheckRun) -> str:
     """Return the counts of a check on one line."""
     result = run.result
     states = ", ".join(f"{result.count(state)} {state}" for state in STATES)
+    named = f"{len(result.results)} question{'' if len(result.results) == 1 else 's'}"
     return (
-        f"{len(result.results)} questions: {states}; documents: {result.added} added, "
+        f"{named}: {states}; documents: {result.added} added, "
         f"{result.changed} changed, {result.removed} removed; {run.seconds:.1f} s"
     )
 

@@ -18,22 +18,14 @@ from functools import partial
 from pathlib import Path
 
 from config.settings import Settings
-from deploy.assembly.check_questions import collect_questions, has_records, make_options
+from deploy.assembly.check_questions import collect_questions, searching_as_for_answers
 from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion import ingest_here
+from deploy.assembly.ingestion_run import request_documents
 from deploy.assembly.knowledge import Knowledge, open_knowledge
-from deploy.assembly.open_records import connect_records
-from deploy.assembly.runtime import connect_runtime, ready_to_take_over
 from deploy.assembly.source_opening import fetch_sources
 from deploy.errors import CommandError
-from gateway.documents.index_owner import ask_owner
-from knowledge.checks import (
-    CheckQuestion,
-    CheckResult,
-    Snapshot,
-    compare,
-    take_snapshot,
-)
+from knowledge.checks import CheckQuestion, CheckResult, Snapshot, compare, take_snapshot
 from knowledge.connectors.git_repository import copy_revision, find_places, survey_copy
 from knowledge.data_folder import protect_data_folder
 from knowledge.documents.exports import make_address
@@ -54,8 +46,8 @@ PREFIX = "check-"
 """The prefix of the folder name of a copy in the data folder."""
 EARLIER = "earlier"
 """The folder with the state before the change, inside the folder of the copy."""
-AskBoth = Callable[[CheckResult, Knowledge, Knowledge], Awaitable[None]]
-"""Asks questions about the documents before and after the change."""
+AskBoth = Callable[[CheckResult, Knowledge, Knowledge], Awaitable[Sequence["AnswerChange"]]]
+"""Answers the affected questions from the documents before and after the change."""
 _NO_QUESTIONS = (
     "there are no questions to check: name a file with --questions; nothing was recorded, marked "
     "or verified here"
@@ -107,7 +99,7 @@ class CheckRun:
 
 
 def find_proposals(
-    settings: Settings, named: Sequence[str], *, revision: str, folder: str, stands_for: str
+    settings: Settings, named: Sequence[str], *, revision: str, stands_for: str
 ) -> list[Proposal]:
     """Return the proposed states of the named sources, or of all configured ones if none are named.
 
@@ -123,10 +115,9 @@ def find_proposals(
         )
     if stands_for and len(named) != 1:
         raise CommandError("--as needs exactly one source, which replaces the named one")
-    specs = [_find_spec(known, text, folder) for text in named or known]
+    specs = [_find_spec(known, text) for text in named or known]
     if stands_for and not all(
-        spec.is_local and not spec.is_repository
-        for spec in (*specs, _find_spec(known, stands_for, folder=""))
+        spec.is_local and not spec.is_repository for spec in (*specs, _find_spec(known, stands_for))
     ):
         raise CommandError("--as compares folders, not websites, stores or git: repositories")
     root = _find_root(known, stands_for) if stands_for else ""
@@ -147,9 +138,8 @@ async def run_check(
     """Return how the proposed documents change the results of the questions.
 
     The documents are compared with the index in use or, if `base` is given, with that revision.
-    `with_records` adds the recorded, marked, and verified questions of the assistant. `ask`
-    receives the result and both states of the documents. Raises `CommandError`, and the errors of
-    sources and of the index.
+    `with_records` adds the recorded, marked, and verified questions of the assistant. Raises
+    `CommandError`, and the errors of sources and of the index.
     """
     if base is not None and any(proposal.stands_for for proposal in proposals):
         raise CommandError("--as compares with the index in use, so it excludes --base")
@@ -157,26 +147,28 @@ async def run_check(
     async with _open_copy(settings, is_empty=base is not None) as (own, knowledge):
         if base is not None:
             earlier = [replace(proposal, revision=base) for proposal in proposals]
-            _refuse_failures(await _ingest(own, knowledge, earlier, report))
-        options = make_options(own, groups)
+            for source, reason in (await _ingest(own, knowledge, earlier, report)).failed:
+                raise CommandError(f"{source} cannot be read: {reason}")
+        make_request = searching_as_for_answers(own, groups)
         if with_records:
-            questions = [*questions, *await _read_recorded(settings, knowledge)]
+            questions = [*questions, *await collect_questions(settings, knowledge)]
         if not questions:
             raise CommandError(_NO_QUESTIONS)
-        before = await take_snapshot(knowledge, questions, options)
+        before = await take_snapshot(knowledge, questions, make_request)
         notes = _find_strangers(proposals, before) if base is None else []
         if ask is not None:
             await _keep_earlier(own, knowledge)
         await asyncio.to_thread(_copy_mirrors, settings, own, proposals)
         ingested = await _ingest(own, knowledge, proposals, report)
-        after = await take_snapshot(knowledge, questions, options, since=before)
+        after = await take_snapshot(knowledge, questions, make_request, since=before)
         result = compare(questions, before, after)
+        answers: Sequence[AnswerChange] = ()
         if ask is not None:
             state = own.model_copy(update={"refdesk_data": own.refdesk_data / EARLIER})
             async with open_knowledge(state, alone=True) as first:
-                await ask(result, first, knowledge)
+                answers = await ask(result, first, knowledge)
     notes += [f"{source} could not be read: {reason}" for source, reason in ingested.failed]
-    return CheckRun(result, time.monotonic() - began, tuple(notes))
+    return CheckRun(result, time.monotonic() - began, tuple(notes), tuple(answers))
 
 
 async def _keep_earlier(own: Settings, knowledge: Knowledge) -> None:
@@ -185,17 +177,6 @@ async def _keep_earlier(own: Settings, knowledge: Knowledge) -> None:
     await knowledge.index.copy_to(target)
     (copied,) = target.iterdir()
     _find_folders(own.model_copy(update={"refdesk_data": target.parent})).switch(copied.name)
-
-
-async def _read_recorded(settings: Settings, knowledge: Knowledge) -> list[CheckQuestion]:
-    if not has_records(settings):
-        return []
-    store = connect_records(settings.records_url, settings.refdesk_data)
-    try:
-        await asyncio.to_thread(store.prepare)
-        return await collect_questions(settings, store, knowledge.embedder)
-    finally:
-        await asyncio.to_thread(store.close)
 
 
 @asynccontextmanager
@@ -248,9 +229,7 @@ async def _copy_index(settings: Settings, own: Settings) -> None:
     try:
         await asyncio.to_thread(copy_closed, source, target)
     except IndexOwned:
-        async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
-            request = OwnerRequest(action="copy", new=str(target)).encode()
-            await ask_owner(runtime.broker, settings.assistant_key, request)
+        await request_documents(settings, OwnerRequest(action="copy", new=str(target)))
     (copied,) = target.iterdir()
     _find_folders(own).switch(copied.name)
 
@@ -347,11 +326,11 @@ def _rename(surveyed: Survey, proposal: Proposal, begin: str, instead: str = "")
     return replace(surveyed, root=proposal.root, locations=located)
 
 
-def _find_spec(known: dict[str, SourceSpec], text: str, folder: str) -> SourceSpec:
+def _find_spec(known: dict[str, SourceSpec], text: str) -> SourceSpec:
     """Return a configured source by name or, if there is none, the source described by the text."""
     if text in known:
         return known[text]
-    spec = parse_source(text, folder=folder)
+    spec = parse_source(text)
     if spec.is_local and not os.path.exists(spec.repository):
         raise CommandError(f"{text!r} is neither an existing folder nor a configured source")
     return known.get(_find_root(known, text) if spec.is_local else spec.root, spec)
@@ -364,11 +343,6 @@ def _find_root(known: dict[str, SourceSpec], text: str) -> str:
     if text in known or "://" in text or text.startswith(GIT):
         return text
     return os.path.realpath(text)
-
-
-def _refuse_failures(ingested: IngestionResult) -> None:
-    for source, reason in ingested.failed:
-        raise CommandError(f"{source} cannot be read: {reason}")
 
 
 def _find_strangers(proposals: Sequence[Proposal], before: Snapshot) -> list[str]:

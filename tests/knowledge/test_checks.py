@@ -45,7 +45,8 @@ def snapshot(
 ) -> Snapshot:
     read: Mapping[str, WholeDocument] = {document.listed.id: document for document in documents}
     listed = {name: document.listed for name, document in read.items()}
-    return Snapshot(listed, {"q": result}, {"q": tuple(pages)}, read)
+    sections = {name: document.sections for name, document in read.items()}
+    return Snapshot(listed, {"q": result}, {"q": tuple(pages)}, sections)
 
 
 def judge(question: CheckQuestion, before: Snapshot, after: Snapshot) -> QuestionResult:
