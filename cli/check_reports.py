@@ -42,7 +42,7 @@ def describe_run(run: CheckRun) -> dict[str, Any]:
 def make_table(run: CheckRun, *, with_unchanged: bool = False) -> Iterator[str]:
     """Yield the lines for a terminal of 80 columns."""
     for result in run.result.results:
-        if result.state == "unchanged" and not (with_unchanged or result.missing):
+        if not (with_unchanged or result.reasons):
             continue
         yield from textwrap.wrap(
             clean_text(result.question.text), WIDTH,
@@ -96,7 +96,7 @@ def make_annotations(run: CheckRun) -> Iterator[tuple[str, dict[str, str], str]]
     request.
     """
     for result in run.result.results:
-        if result.state == "unchanged":
+        if not result.reasons:
             continue
         kind = "error" if result.state == "broken" else "notice"
         place = _find_file(result)
@@ -107,7 +107,7 @@ def make_annotations(run: CheckRun) -> Iterator[tuple[str, dict[str, str], str]]
 
 def make_markdown(run: CheckRun) -> str:
     """Return the summary for a pull request."""
-    shown = [result for result in run.result.results if result.state != "unchanged"]
+    shown = [result for result in run.result.results if result.reasons]
     lines = ["### Questions and this change", "", summarize(run) + "."]
     if shown:
         lines += ["", "| | Question | What changed |", "|---|---|---|"]
@@ -145,7 +145,9 @@ def _describe_result(result: QuestionResult) -> dict[str, Any]:
     question = result.question
     return {
         "id": question.id, "question": question.text, "origin": question.origin,
-        "state": result.state, "lost": list(result.lost), "missing": list(result.missing),
+        "state": result.state, "lost": list(result.lost),
+        "only_elsewhere": list(result.only_elsewhere), "missing": list(result.missing),
+        "unknown_pages": list(result.unknown_pages),
         "sections": [
             {"title": each.title, "source": each.source, "fate": each.fate, "target": each.target}
             for each in result.sections

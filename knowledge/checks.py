@@ -1,10 +1,11 @@
 """Compares what searches for questions find in two states of the documents.
 
-A question is **broken** if an expected fact is no longer in the context of its answer, if a section
-that it cites was deleted, or if every expected page was deleted and no other page contains the
-facts. It is **changed** if such a section changed or moved, if the rank of its page changed, or if
-a search now finds something and did not before, or the reverse. Otherwise, it is **unchanged**. No
-model is called.
+A question is **broken** if an expected fact is no longer in the context of its answer, if the
+expected page no longer states it and only sections of other pages do that contained it before, if a
+section that it cites was deleted, or if every expected page was deleted and no other page contains
+the facts. It is **changed** if such a section changed or moved, if the rank of its page changed, or
+if a search now finds something and did not before, or the reverse. Otherwise, it is **unchanged**.
+No model is called.
 
 A section has moved if at least half of its text is in documents that were added or changed.
 """
@@ -15,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -75,11 +77,11 @@ class SearchResult:
     """The results of a search for a question.
 
     `sections` maps the IDs of the documents, best first, to the best section of each. `facts`
-    contains the sections in the context where the facts occur, by the number of the fact.
+    contains the sections in the context where each fact occurs, by the number of the fact.
     """
 
     sections: Mapping[str, Citation]
-    facts: Mapping[int, Citation]
+    facts: Mapping[int, Sequence[Citation]]
     is_clear: bool
 
     def find_rank(self, document_ids: Iterable[str]) -> int | None:
@@ -127,15 +129,18 @@ class QuestionResult:
     """The effect of a change to the documents on a question.
 
     Ranks count pages from 1, and are None if no expected page was returned. `lost` contains the
-    facts that are no longer in the context, and `missing` the facts that were not in it before
-    either. `newly_answered` is true if the documents seem to answer the question only now, and
-    `no_longer_found` in the reverse case.
+    facts that are no longer in the context, `only_elsewhere` those that only other pages contain
+    now, and `missing` those that were not in it before either. `unknown_pages` contains the
+    expected pages if none of them exists in either state. `newly_answered` is true if the documents
+    seem to answer the question only now, and `no_longer_found` in the reverse case.
     """
 
     question: CheckQuestion
     state: State
     lost: tuple[str, ...] = ()
+    only_elsewhere: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    unknown_pages: tuple[str, ...] = ()
     sections: tuple[SectionChange, ...] = ()
     rank_before: int | None = None
     rank_after: int | None = None
@@ -144,8 +149,14 @@ class QuestionResult:
 
     @property
     def reasons(self) -> list[str]:
-        """The changes that affect the question, one sentence each."""
+        """The changes that affect the question, and what could not be compared, one sentence
+        each.
+        """
         reasons = [f"no longer in the context: “{fact}”" for fact in self.lost]
+        reasons += [
+            f"no longer on the expected page, only on others: “{fact}”"
+            for fact in self.only_elsewhere
+        ]
         reasons += map(str, self.sections)
         if self.rank_before != self.rank_after:
             ranks = [rank or "none" for rank in (self.rank_before, self.rank_after)]
@@ -154,7 +165,8 @@ class QuestionResult:
             reasons.append("newly answered: the documents did not cover it before")
         if self.no_longer_found:
             reasons.append("the search no longer finds a clear answer")
-        return reasons + [f"not in the context before either: “{fact}”" for fact in self.missing]
+        reasons += [f"not in the context before either: “{fact}”" for fact in self.missing]
+        return reasons + [f"no document matches the page {page}" for page in self.unknown_pages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +201,9 @@ class _Comparison:
         """Return the result for a question."""
         before, after = self._before.results[question.id], self._after.results[question.id]
         lost = before.facts.keys() - after.facts.keys()
+        only_elsewhere = {
+            number for number in after.facts if self._is_only_elsewhere(question.id, number)
+        }
         missing = {*range(len(question.facts))} - before.facts.keys() - after.facts.keys()
         expected = self._before.expected[question.id]
         cited = self._find_changes(question.citations)
@@ -218,6 +233,7 @@ class _Comparison:
         state: State = "unchanged"
         if (
             lost
+            or only_elsewhere
             or (needs_page and 0 < len(expected) == deleted_pages)
             or any(section.fate == "deleted" for section in cited.values())
         ):
@@ -227,13 +243,29 @@ class _Comparison:
         return QuestionResult(
             question=question,
             state=state,
-            lost=tuple(question.facts[number][0] for number in sorted(lost)),
-            missing=tuple(question.facts[number][0] for number in sorted(missing)),
+            lost=_name_facts(question, lost),
+            only_elsewhere=_name_facts(question, only_elsewhere),
+            missing=_name_facts(question, missing),
+            unknown_pages=() if expected or self._after.expected[question.id] else question.pages,
             sections=sections,
             rank_before=rank_before,
             rank_after=rank_after,
             newly_answered=newly_answered,
             no_longer_found=no_longer_found,
+        )
+
+    def _is_only_elsewhere(self, question_id: str, number: int) -> bool:
+        """Return whether the expected pages no longer state a fact, and only sections of other
+        pages contain it, which did so before.
+        """
+        expected = self._before.expected[question_id]
+        before = self._before.results[question_id].facts.get(number, ())
+        stated = [place for place in before if place.document_id in expected]
+        others = {*before} - {*stated}
+        return (
+            bool(stated)
+            and all(self._find_change(place) is not None for place in stated)
+            and others.issuperset(self._after.results[question_id].facts[number])
         )
 
     def _find_changes(self, places: Iterable[Citation]) -> dict[Citation, SectionChange]:
@@ -306,7 +338,7 @@ async def take_snapshot(
         wanted = {
             citation.document_id
             for question in questions
-            for citation in (*question.citations, *results[question.id].facts.values())
+            for citation in (*question.citations, *chain(*results[question.id].facts.values()))
         }.union(*expected.values())
     else:
         wanted = {document.id for document in _list_different(since.listed, listed)}
@@ -334,15 +366,16 @@ def _read_findings(question: CheckQuestion, findings: Findings) -> SearchResult:
     for hit in findings.hits:
         here = Citation(hit.document_id, hit.place.heading_path, hit.place.anchor)
         sections.setdefault(hit.document_id, here)
-    facts: dict[int, Citation] = {}
+    facts: defaultdict[int, list[Citation]] = defaultdict(list)
     for section in findings.context if question.facts else ():
         best, place = section.best, section.best.place
         # A writer reads a section below its place.
         names = dict.fromkeys((place.title, *place.crumbs, *place.heading_path))
         text = normalize("\n".join((*names, section.text)))
         for number, fact in enumerate(question.facts):
-            if number not in facts and contains(text, fact):
-                facts[number] = Citation(best.document_id, place.heading_path, place.anchor)
+            if contains(text, fact):
+                here = Citation(best.document_id, place.heading_path, place.anchor)
+                facts[number].append(here)
     is_clear = findings.quality != "poor" and not findings.match_nothing
     return SearchResult(sections, facts, is_clear)
 
@@ -369,12 +402,16 @@ def _find_expected(
     }
 
 
+def _name_facts(question: CheckQuestion, numbers: Iterable[int]) -> tuple[str, ...]:
+    return tuple(question.facts[number][0] for number in sorted(numbers))
+
+
 def _list_relied(
     question: CheckQuestion, result: SearchResult, expected: Iterable[str]
 ) -> list[Citation]:
     """Return the sections that contain the facts; without facts, the best section of each page."""
     if question.facts or question.citations:
-        return [*result.facts.values()]
+        return [places[0] for places in result.facts.values()]
     return [result.sections[name] for name in expected if name in result.sections]
 
 

@@ -77,7 +77,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="append a summary for a pull request"
     )
-    parser.epilog = f"exit status: 0 no question is broken, {EXIT_BROKEN} some are, 1 error"
+    parser.epilog = (
+        f"exit status: 0 no question is broken, {EXIT_BROKEN} some are, 1 error, such as a source "
+        "that cannot be read"
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -89,6 +92,9 @@ def run(chosen: argparse.Namespace) -> int:
     settings = load_settings()
     if chosen.answers and not settings.uses_model:
         raise CommandError("--answers requires a model: set GEN_MODEL")
+    for file in filter(None, (chosen.junit, chosen.markdown)):
+        if not file.parent.is_dir():
+            raise CommandError(f"{file} cannot be written: there is no folder {file.parent}")
     result = asyncio.run(_check(settings, chosen))
     if chosen.junit is not None:
         chosen.junit.write_bytes(make_junit(result))
@@ -96,7 +102,9 @@ def run(chosen: argparse.Namespace) -> int:
         with chosen.markdown.open("a", encoding="utf-8") as file:
             file.write(make_markdown(result))
     _print(result, chosen)
-    return EXIT_BROKEN if result.result.count("broken") else 0
+    if result.result.count("broken"):
+        return EXIT_BROKEN
+    return 0 if result.is_complete else 1
 
 
 def read_golden(files: Sequence[Path]) -> "list[CheckQuestion]":

@@ -170,7 +170,7 @@ def _read_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, A
     except yaml.MarkedYAMLError as error:
         mark = error.context_mark or error.problem_mark
         place = f"line {mark.line + 1}: " if mark else ""
-        problem = " ".join(filter(None, (error.context, error.problem)))
+        problem = ": ".join(filter(None, (error.context, error.problem)))
         faults.append(f"{path}: expected YAML, found: {place}{problem}")
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         form = path.suffix.removeprefix(".").upper().replace("YML", "YAML")

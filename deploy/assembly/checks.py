@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,7 +36,7 @@ from knowledge.index.embedded import copy_closed
 from knowledge.index.index_folders import IndexFolders
 from knowledge.index.listing import ListedDocument, is_below
 from knowledge.index.overlap import SurveySource
-from knowledge.ingestion_report import IngestionResult, Report
+from knowledge.ingestion_report import Report
 from knowledge.owner_requests import OwnerRequest
 from knowledge.search.question_vectors import RememberingEmbedder
 from knowledge.search.searcher import LevelSearcher
@@ -90,12 +90,16 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """The result of a check; `notes` states what could not be checked."""
+    """The result of a check; `notes` states what could not be checked.
+
+    `is_complete` is false if a whole source could not be read.
+    """
 
     result: CheckResult
     seconds: float
     notes: tuple[str, ...] = ()
     answers: tuple[AnswerChange, ...] = ()
+    is_complete: bool = True
 
 
 def find_proposals(
@@ -143,12 +147,11 @@ async def run_check(
     """
     if base is not None and any(proposal.stands_for for proposal in proposals):
         raise CommandError("--as compares with the index in use, so it excludes --base")
-    began = time.monotonic()
+    began, failed = time.monotonic(), dict[str, str]()
     async with _open_copy(settings, is_empty=base is not None) as (own, knowledge):
         if base is not None:
             earlier = [replace(proposal, revision=base) for proposal in proposals]
-            for source, reason in (await _ingest(own, knowledge, earlier, report)).failed:
-                raise CommandError(f"{source} cannot be read: {reason}")
+            failed = await _ingest(own, knowledge, earlier, report)
         make_request = searching_as_for_answers(own, groups)
         if with_records:
             questions = [*questions, *await collect_questions(settings, knowledge)]
@@ -159,7 +162,7 @@ async def run_check(
         if ask is not None:
             await _keep_earlier(own, knowledge)
         await asyncio.to_thread(_copy_mirrors, settings, own, proposals)
-        ingested = await _ingest(own, knowledge, proposals, report)
+        failed |= await _ingest(own, knowledge, proposals, report)
         after = await take_snapshot(knowledge, questions, make_request, since=before)
         result = compare(questions, before, after)
         answers: Sequence[AnswerChange] = ()
@@ -167,8 +170,9 @@ async def run_check(
             state = own.model_copy(update={"refdesk_data": own.refdesk_data / EARLIER})
             async with open_knowledge(state, alone=True) as first:
                 answers = await ask(result, first, knowledge)
-    notes += [f"{source} could not be read: {reason}" for source, reason in ingested.failed]
-    return CheckRun(result, time.monotonic() - began, tuple(notes), tuple(answers))
+    notes += [f"{source} could not be read: {reason}" for source, reason in failed.items()]
+    is_complete = not _find_unread(proposals, failed)
+    return CheckRun(result, time.monotonic() - began, tuple(notes), tuple(answers), is_complete)
 
 
 async def _keep_earlier(own: Settings, knowledge: Knowledge) -> None:
@@ -250,10 +254,19 @@ def _copy_mirrors(settings: Settings, own: Settings, proposals: Sequence[Proposa
 
 async def _ingest(
     own: Settings, knowledge: Knowledge, proposals: Sequence[Proposal], report: Report
-) -> IngestionResult:
+) -> dict[str, str]:
+    """Ingest the documents, and return the reason for each source and file that could not be read.
+
+    Raises `CommandError` if none of the sources could be read.
+    """
     with ExitStack() as stack:
         sources = [await _open(own, proposal, report, stack) for proposal in proposals]
-        return await ingest_here(own, knowledge, sources, report, describes_by_rules=True)
+        result = await ingest_here(own, knowledge, sources, report, describes_by_rules=True)
+    failed = dict(result.failed)
+    unread = _find_unread(proposals, failed)
+    if len(unread) >= len(proposals):
+        raise CommandError(f"{unread[0]} cannot be read: {failed[unread[0]]}")
+    return failed
 
 
 async def _open(
@@ -343,6 +356,12 @@ def _find_root(known: dict[str, SourceSpec], text: str) -> str:
     if text in known or "://" in text or text.startswith(GIT):
         return text
     return os.path.realpath(text)
+
+
+def _find_unread(proposals: Sequence[Proposal], failed: Iterable[str]) -> list[str]:
+    """Return those of the failed places that are whole sources, or contain them."""
+    roots = [proposal.root for proposal in proposals]
+    return [place for place in failed if any(is_below(root, place) for root in roots)]
 
 
 def _find_strangers(proposals: Sequence[Proposal], before: Snapshot) -> list[str]:

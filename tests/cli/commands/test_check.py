@@ -134,9 +134,12 @@ def test_a_branch_is_compared_with_its_base_without_an_index(
     git(docs.parent, "checkout", "main")
     words = ("check", "docs", "--base", "main", "--questions", "questions.yaml")
 
+    unknown = run(*words, "--revision", "no-such-branch")
     same = run(*words, "--json")
     changed = run(*words, "--revision", "$(id>hacked)", "--github")
 
+    assert unknown.status == 1
+    assert "no-such-branch" in unknown.err
     assert (same.status, set(states(same.json).values())) == (0, {"unchanged"})
     assert changed.status == EXIT_BROKEN
     errors = [line for line in changed.out.splitlines() if line.startswith("::error ")]
@@ -171,6 +174,7 @@ def test_a_table_names_what_happened_in_80_columns(run: Run, desk: Path, ingeste
         (("docs",), "there is no index in"),
         (("https://example.com/new", "--as", "https://example.com/"), "--as compares folders"),
         (("docs", "--as", "docs", "--base", "main"), "excludes --base"),
+        (("docs", "--junit", "reports/junit.xml"), "there is no folder reports"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_the_reason(
