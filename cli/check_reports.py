@@ -42,7 +42,7 @@ def describe_run(run: CheckRun) -> dict[str, Any]:
 def make_table(run: CheckRun, *, with_unchanged: bool = False) -> Iterator[str]:
     """Yield the lines for a terminal of 80 columns."""
     for result in run.result.results:
-        if result.state == "unchanged" and not (with_unchanged or result.missing):
+        if not (with_unchanged or result.reasons):
             continue
         yield from textwrap.wrap(
             clean_text(result.question.text), WIDTH,
@@ -63,8 +63,9 @@ def summarize(run: CheckRun) -> str:
     """Return the counts of a check on one line."""
     result = run.result
     states = ", ".join(f"{result.count(state)} {state}" for state in STATES)
+    named = f"{len(result.results)} question{'' if len(result.results) == 1 else 's'}"
     return (
-        f"{len(result.results)} questions: {states}; documents: {result.added} added, "
+        f"{named}: {states}; documents: {result.added} added, "
         f"{result.changed} changed, {result.removed} removed; {run.seconds:.1f} s"
     )
 
@@ -100,7 +101,7 @@ def make_annotations(run: CheckRun) -> Iterator[tuple[str, dict[str, str], str]]
     for note in run.notes:
         yield "warning", {"title": "Not checked"}, clean_text(note)
     for result in run.result.results:
-        if result.state == "unchanged":
+        if not result.reasons:
             continue
         kind = "error" if result.state == "broken" else "notice"
         place = _find_file(result)
@@ -111,7 +112,7 @@ def make_annotations(run: CheckRun) -> Iterator[tuple[str, dict[str, str], str]]
 
 def make_markdown(run: CheckRun) -> str:
     """Return the summary for a pull request."""
-    shown = [result for result in run.result.results if result.state != "unchanged"]
+    shown = [result for result in run.result.results if result.reasons]
     lines = ["### Questions and this change", "", summarize(run) + "."]
     if shown:
         lines += ["", "| | Question | What changed |", "|---|---|---|"]
@@ -150,7 +151,9 @@ def _describe_result(result: QuestionResult) -> dict[str, Any]:
     question = result.question
     return {
         "id": question.id, "question": question.text, "origin": question.origin,
-        "state": result.state, "lost": list(result.lost), "missing": list(result.missing),
+        "state": result.state, "lost": list(result.lost),
+        "only_elsewhere": list(result.only_elsewhere), "missing": list(result.missing),
+        "unknown_pages": list(result.unknown_pages),
         "sections": [
             {"title": each.title, "source": each.source, "fate": each.fate, "target": each.target}
             for each in result.sections

@@ -1,10 +1,11 @@
 """Compares what searches for questions find in two states of the documents.
 
-A question is **broken** if an expected fact is no longer in the context of its answer, if a section
-that it cites was deleted, or if every expected page was deleted and no other page contains the
-facts. It is **changed** if such a section changed or moved, if the rank of its page changed, or if
-a search now finds something and did not before, or the reverse. Otherwise, it is **unchanged**. No
-model is called.
+A question is **broken** if an expected fact is no longer in the context of its answer, if the
+expected page no longer states it and only sections of other pages do that contained it before, if a
+section that it cites was deleted, or if every expected page was deleted and no other page contains
+the facts. It is **changed** if such a section changed or moved, if the rank of its page changed, or
+if a search now finds something and did not before, or the reverse. Otherwise, it is **unchanged**.
+No model is called.
 
 A section has moved if at least half of its text is in documents that were added or changed.
 """
@@ -12,19 +13,21 @@ A section has moved if at least half of its text is in documents that were added
 import asyncio
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Literal
 from urllib.parse import urlsplit
 
 from citations.statements import Statement, contains, normalize
 from knowledge.index.listing import ListedDocument
-from knowledge.library.library import WholeDocument
 from knowledge.open_index import OpenIndex
 from knowledge.port import Findings, SearchRequest
 from knowledge.sections import Section
 
+MakeRequest = Callable[["CheckQuestion"], SearchRequest]
+"""Returns the search for the answer to a question."""
 Origin = Literal["golden", "marked", "verified", "recorded", "gap"]
 State = Literal["broken", "changed", "unchanged"]
 Fate = Literal["changed", "moved", "deleted"]
@@ -70,25 +73,15 @@ class CheckQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """The parameters of the search for an answer."""
-
-    limit: int
-    context_tokens: int
-    language_of: Callable[[str], str]
-    groups: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class SearchResult:
     """The results of a search for a question.
 
     `sections` maps the IDs of the documents, best first, to the best section of each. `facts`
-    contains the sections in the context where the facts occur, by the number of the fact.
+    contains the sections in the context where each fact occurs, by the number of the fact.
     """
 
     sections: Mapping[str, Citation]
-    facts: Mapping[int, Citation]
+    facts: Mapping[int, Sequence[Citation]]
     is_clear: bool
 
     def find_rank(self, document_ids: Iterable[str]) -> int | None:
@@ -102,20 +95,21 @@ class Snapshot:
     """A state of the documents from the point of view of the questions.
 
     `results`, and `expected` (the ids of the documents that match the expected pages), are keyed by
-    question. `documents` contains the documents that are needed for a comparison.
+    question. `sections` contains the sections of the documents that are needed for a comparison.
     """
 
     listed: Mapping[str, ListedDocument]
     results: Mapping[str, SearchResult]
     expected: Mapping[str, tuple[str, ...]]
-    documents: Mapping[str, WholeDocument]
+    sections: Mapping[str, Sequence[Section]]
 
 
 @dataclass(frozen=True, slots=True)
 class SectionChange:
-    """A change to a section or page. If it moved, `target` is the new location.
+    """A change to a section or page.
 
-    `file` is the path or URL of the document before the change.
+    `file` is the path or URL of the document before the change. If the section moved, `target` is
+    the new location, and `target_id` the id of the document there.
     """
 
     title: str
@@ -123,6 +117,7 @@ class SectionChange:
     file: str
     fate: Fate
     target: str = ""
+    target_id: str = ""
 
     def __str__(self) -> str:
         moved = f" to {self.target}" if self.fate == "moved" else ""
@@ -134,15 +129,18 @@ class QuestionResult:
     """The effect of a change to the documents on a question.
 
     Ranks count pages from 1, and are None if no expected page was returned. `lost` contains the
-    facts that are no longer in the context, and `missing` the facts that were not in it before
-    either. `newly_answered` is true if the documents seem to answer the question only now, and
-    `no_longer_found` in the reverse case.
+    facts that are no longer in the context, `only_elsewhere` those that only other pages contain
+    now, and `missing` those that were not in it before either. `unknown_pages` contains the
+    expected pages if none of them exists in either state. `newly_answered` is true if the documents
+    seem to answer the question only now, and `no_longer_found` in the reverse case.
     """
 
     question: CheckQuestion
     state: State
     lost: tuple[str, ...] = ()
+    only_elsewhere: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    unknown_pages: tuple[str, ...] = ()
     sections: tuple[SectionChange, ...] = ()
     rank_before: int | None = None
     rank_after: int | None = None
@@ -151,8 +149,14 @@ class QuestionResult:
 
     @property
     def reasons(self) -> list[str]:
-        """The changes that affect the question, one sentence each."""
+        """The changes that affect the question, and what could not be compared, one sentence
+        each.
+        """
         reasons = [f"no longer in the context: “{fact}”" for fact in self.lost]
+        reasons += [
+            f"no longer on the expected page, only on others: “{fact}”"
+            for fact in self.only_elsewhere
+        ]
         reasons += map(str, self.sections)
         if self.rank_before != self.rank_after:
             ranks = [rank or "none" for rank in (self.rank_before, self.rank_after)]
@@ -161,7 +165,8 @@ class QuestionResult:
             reasons.append("newly answered: the documents did not cover it before")
         if self.no_longer_found:
             reasons.append("the search no longer finds a clear answer")
-        return reasons + [f"not in the context before either: “{fact}”" for fact in self.missing]
+        reasons += [f"not in the context before either: “{fact}”" for fact in self.missing]
+        return reasons + [f"no document matches the page {page}" for page in self.unknown_pages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +187,7 @@ def is_page(place: str, page: str) -> bool:
     """Return whether a path or URL ends with the segments of `page`, ignoring the file
     extension.
     """
-    parts, wanted = _split_place(place), _split_place(page)
-    return bool(wanted) and parts[-len(wanted) :] == wanted
+    return _ends_with(_split_place(place), _split_place(page))
 
 
 class _Comparison:
@@ -192,53 +196,57 @@ class _Comparison:
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
         self._before = before
         self._after = after
-        self._sections, self._new_sections = (
-            {name: document.sections for name, document in snapshot.documents.items()}
-            for snapshot in (before, after)
-        )
-        self._changes: dict[Citation, SectionChange | None] = {}
-        self._targets: dict[Citation, str] = {}
-        """The ids of the documents to which sections moved."""
 
     def judge(self, question: CheckQuestion) -> QuestionResult:
         """Return the result for a question."""
         before, after = self._before.results[question.id], self._after.results[question.id]
         lost = before.facts.keys() - after.facts.keys()
-        cited = self._find_changes(question.citations)
+        only_elsewhere = {
+            number for number in after.facts if self._is_only_elsewhere(question.id, number)
+        }
+        missing = {*range(len(question.facts))} - before.facts.keys() - after.facts.keys()
         expected = self._before.expected[question.id]
+        cited = self._find_changes(question.citations)
         pages = self._find_changes(Citation(name, is_page=True) for name in expected)
         relied = self._find_changes(_list_relied(question, before, expected))
-        elsewhere = {
-            place: page for place, page in pages.items() if page and page.fate != "changed"
+        # A whole page that moved or was deleted is listed instead of its sections.
+        gone = {
+            place.document_id: (place, page)
+            for place, page in pages.items()
+            if page.fate != "changed"
         }
-        fates = {place.document_id: page.fate for place, page in elsewhere.items()}
-        # What happened to a whole page is said once.
         parts = {
             place: part
             for place, part in relied.items()
-            if part and part.fate != fates.get(place.document_id)
+            if place.document_id not in gone or gone[place.document_id][1].fate != part.fate
         }
-        sections = tuple(filter(None, {**parts, **elsewhere, **cited}.values()))
-        wanted = {place.document_id for place in (*cited, *pages)}
-        moved = {self._targets[place] for place in (*cited, *pages) if place in self._targets}
+        sections = tuple({**parts, **dict(gone.values()), **cited}.values())
+        wanted = {*expected, *(place.document_id for place in question.citations)}
+        moved = {change.target_id for change in (*cited.values(), *pages.values())}
         rank_before = before.find_rank(wanted)
         rank_after = after.find_rank({*wanted, *moved, *self._after.expected[question.id]})
         newly_answered = _is_newly_answered(question, before, after)
         no_longer_found = before.is_clear and not after.is_clear
-        state: State = "unchanged"
+        deleted_pages = sum(page.fate == "deleted" for page in pages.values())
         # Where the facts are still found, they stand on another page.
         needs_page = not question.facts or len(after.facts) < len(question.facts)
-        is_gone = needs_page and _are_deleted(pages.values(), all)
-        if lost or is_gone or _are_deleted(cited.values(), any):
+        state: State = "unchanged"
+        if (
+            lost
+            or only_elsewhere
+            or (needs_page and 0 < len(expected) == deleted_pages)
+            or any(section.fate == "deleted" for section in cited.values())
+        ):
             state = "broken"
         elif sections or rank_before != rank_after or newly_answered or no_longer_found:
             state = "changed"
-        missing = {*range(len(question.facts))} - before.facts.keys() - after.facts.keys()
         return QuestionResult(
             question=question,
             state=state,
-            lost=tuple(question.facts[number][0] for number in sorted(lost)),
-            missing=tuple(question.facts[number][0] for number in sorted(missing)),
+            lost=_name_facts(question, lost),
+            only_elsewhere=_name_facts(question, only_elsewhere),
+            missing=_name_facts(question, missing),
+            unknown_pages=() if expected or self._after.expected[question.id] else question.pages,
             sections=sections,
             rank_before=rank_before,
             rank_after=rank_after,
@@ -246,36 +254,40 @@ class _Comparison:
             no_longer_found=no_longer_found,
         )
 
-    def _find_changes(self, places: Iterable[Citation]) -> dict[Citation, SectionChange | None]:
-        """Return the changes to the sections that existed before, or None if there were none."""
-        existing = (place for place in places if _read_texts(self._sections, place))
-        return {place: self._find_change(place) for place in existing}
+    def _is_only_elsewhere(self, question_id: str, number: int) -> bool:
+        """Return whether the expected pages no longer state a fact, and only sections of other
+        pages contain it, which did so before.
+        """
+        expected = self._before.expected[question_id]
+        before = self._before.results[question_id].facts.get(number, ())
+        stated = [place for place in before if place.document_id in expected]
+        others = {*before} - {*stated}
+        return (
+            bool(stated)
+            and all(self._find_change(place) is not None for place in stated)
+            and others.issuperset(self._after.results[question_id].facts[number])
+        )
+
+    def _find_changes(self, places: Iterable[Citation]) -> dict[Citation, SectionChange]:
+        """Return the changes to those of the places that existed before."""
+        changes = ((place, self._find_change(place)) for place in places)
+        return {place: change for place, change in changes if change is not None}
 
     def _find_change(self, place: Citation) -> SectionChange | None:
-        if place not in self._changes:
-            self._changes[place] = self._compare_text(place)
-        return self._changes[place]
-
-    def _compare_text(self, place: Citation) -> SectionChange | None:
-        listed = self._before.listed[place.document_id]
-        now = self._after.listed.get(place.document_id)
-        if now is not None and now.content_hash == listed.content_hash:
+        listed, now = (state.listed.get(place.document_id) for state in (self._before, self._after))
+        if listed is None or (now is not None and now.content_hash == listed.content_hash):
             return None
-        texts, new_texts = (
-            _read_texts(self._sections, place),
-            _read_texts(self._new_sections, place),
-        )
-        if texts == new_texts:
+        texts, new_texts = (_read_texts(state, place) for state in (self._before, self._after))
+        if not texts or texts == new_texts:
             return None
         target = "" if new_texts else self._find_moved(" ".join(texts))
-        if target:
-            self._targets[place] = target
         return SectionChange(
             title=" > ".join(dict.fromkeys((listed.title, *place.heading_path))),
             source=f"{listed.source}#{place.anchor}" if place.anchor else listed.source,
             file=listed.file,
             fate="changed" if new_texts else "moved" if target else "deleted",
             target=self._after.listed[target].source if target else "",
+            target_id=target,
         )
 
     def _find_moved(self, text: str) -> str:
@@ -292,7 +304,7 @@ class _Comparison:
     def _owners(self) -> Mapping[tuple[str, ...], set[str]]:
         """The added or changed documents that contain each sequence of words."""
         owners: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
-        for name, sections in self._new_sections.items():
+        for name, sections in self._after.sections.items():
             for run in _list_runs(" ".join(section.text for section in sections)):
                 owners[run].add(name)
         return owners
@@ -301,7 +313,7 @@ class _Comparison:
 async def take_snapshot(
     opened: OpenIndex,
     questions: Sequence[CheckQuestion],
-    options: SearchOptions,
+    make_request: MakeRequest,
     since: Snapshot | None = None,
 ) -> Snapshot:
     """Search for the questions in an index.
@@ -309,23 +321,14 @@ async def take_snapshot(
     Reads the documents on which the questions rely; if `since` is given, those that were added or
     changed after that snapshot.
     """
-    groups = tuple({*options.groups, *(name for question in questions for name in question.groups)})
+    requests = {question.id: make_request(question) for question in questions}
+    groups = tuple({name for request in requests.values() for name in request.groups})
     listed = {document.id: document for document in await opened.library.list_documents(groups)}
     slots = asyncio.Semaphore(_CONCURRENT_SEARCHES)
 
     async def search(question: CheckQuestion) -> SearchResult:
         async with slots:
-            request = SearchRequest(
-                question=question.text,
-                text=question.text,
-                language=question.language or options.language_of(question.text),
-                limit=options.limit,
-                # Composing a context takes longer than the search, and only facts need it.
-                context_tokens=options.context_tokens if question.facts else 0,
-                groups=tuple({*options.groups, *question.groups}),
-                reranked=True,
-            )
-            return _read_findings(question, await opened.search(request))
+            return _read_findings(question, await opened.search(requests[question.id]))
 
     async with asyncio.TaskGroup() as tasks:
         searches = {question.id: tasks.create_task(search(question)) for question in questions}
@@ -335,17 +338,13 @@ async def take_snapshot(
         wanted = {
             citation.document_id
             for question in questions
-            for citation in (*question.citations, *results[question.id].facts.values())
+            for citation in (*question.citations, *chain(*results[question.id].facts.values()))
         }.union(*expected.values())
     else:
         wanted = {document.id for document in _list_different(since.listed, listed)}
     documents = await opened.library.read(sorted(wanted & listed.keys()), groups)
-    return Snapshot(
-        listed,
-        results,
-        expected,
-        {whole_document.listed.id: whole_document for whole_document in documents},
-    )
+    sections = {document.listed.id: document.sections for document in documents}
+    return Snapshot(listed, results, expected, sections)
 
 
 def compare(questions: Sequence[CheckQuestion], before: Snapshot, after: Snapshot) -> CheckResult:
@@ -362,27 +361,21 @@ def compare(questions: Sequence[CheckQuestion], before: Snapshot, after: Snapsho
     )
 
 
-def _are_deleted(
-    changes: Iterable[SectionChange | None], combine: Callable[[Iterable[bool]], bool]
-) -> bool:
-    deleted = [change is not None and change.fate == "deleted" for change in changes]
-    return bool(deleted) and combine(deleted)
-
-
 def _read_findings(question: CheckQuestion, findings: Findings) -> SearchResult:
     sections: dict[str, Citation] = {}
     for hit in findings.hits:
         here = Citation(hit.document_id, hit.place.heading_path, hit.place.anchor)
         sections.setdefault(hit.document_id, here)
-    facts: dict[int, Citation] = {}
+    facts: defaultdict[int, list[Citation]] = defaultdict(list)
     for section in findings.context if question.facts else ():
         best, place = section.best, section.best.place
         # A writer reads a section below its place.
         names = dict.fromkeys((place.title, *place.crumbs, *place.heading_path))
         text = normalize("\n".join((*names, section.text)))
         for number, fact in enumerate(question.facts):
-            if number not in facts and contains(text, fact):
-                facts[number] = Citation(best.document_id, place.heading_path, place.anchor)
+            if contains(text, fact):
+                here = Citation(best.document_id, place.heading_path, place.anchor)
+                facts[number].append(here)
     is_clear = findings.quality != "poor" and not findings.match_nothing
     return SearchResult(sections, facts, is_clear)
 
@@ -391,32 +384,35 @@ def _find_expected(
     listed: Mapping[str, ListedDocument], questions: Iterable[CheckQuestion]
 ) -> dict[str, tuple[str, ...]]:
     """For each question, return the documents that match its expected pages."""
-    by_end: defaultdict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
-    for document in listed.values():
-        for place in (document.source, document.url or ""):
-            parts = _split_place(place)
-            for start in range(len(parts)):
-                by_end[tuple(parts[start:])][document.id] = None
+    places = [
+        (document.id, _split_place(place))
+        for document in listed.values()
+        for place in (document.source, document.url or "")
+    ]
     return {
         question.id: tuple(
             dict.fromkeys(
-                name
-                for page in question.pages
-                for name in by_end.get(tuple(_split_place(page)), ())
+                document_id
+                for page in map(_split_place, question.pages)
+                for document_id, place in places
+                if _ends_with(place, page)
             )
         )
         for question in questions
     }
 
 
+def _name_facts(question: CheckQuestion, numbers: Iterable[int]) -> tuple[str, ...]:
+    return tuple(question.facts[number][0] for number in sorted(numbers))
+
+
 def _list_relied(
     question: CheckQuestion, result: SearchResult, expected: Iterable[str]
-) -> Iterator[Citation]:
-    """Yield the sections that contain the facts; without facts, the best section of each page."""
+) -> list[Citation]:
+    """Return the sections that contain the facts; without facts, the best section of each page."""
     if question.facts or question.citations:
-        yield from dict.fromkeys(result.facts.values())
-    else:
-        yield from (result.sections[name] for name in expected if name in result.sections)
+        return [places[0] for places in result.facts.values()]
+    return [result.sections[name] for name in expected if name in result.sections]
 
 
 def _is_newly_answered(question: CheckQuestion, before: SearchResult, after: SearchResult) -> bool:
@@ -438,11 +434,11 @@ def _list_different(
     ]
 
 
-def _read_texts(sections: Mapping[str, Sequence[Section]], place: Citation) -> list[str]:
+def _read_texts(state: Snapshot, place: Citation) -> list[str]:
     """Return the texts of a cited section, or of all sections of a cited page."""
     return [
         section.text
-        for section in sections.get(place.document_id, ())
+        for section in state.sections.get(place.document_id, ())
         if place.is_page
         or (section.heading_path == place.heading_path and place.anchor in (None, section.anchor))
     ]
@@ -452,6 +448,10 @@ def _list_runs(text: str) -> set[tuple[str, ...]]:
     """Return the sequences of four words of a text; a shorter text is one sequence."""
     words = _WORD.findall(text.casefold())
     return {tuple(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1))} - {()}
+
+
+def _ends_with(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+    return bool(wanted) and parts[-len(wanted) :] == wanted
 
 
 def _split_place(place: str) -> list[str]:

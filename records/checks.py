@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, delete, insert, select
+from sqlalchemy import delete, insert, select
 
 from envelope.json_values import read_list
 from envelope.question import Question
@@ -25,7 +25,7 @@ from records.gaps import DONE, Gap
 from records.grouping import find_least, group_vectors, normalise
 from records.record import Record, redact
 from records.store import RecordStore, Selection, checks, marked_questions
-from records.verified import Name
+from records.verified import Name, is_owned_by
 
 Embed = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
 MOST_ASKED = 100
@@ -77,13 +77,13 @@ class CheckStore:
             "expected": _QUESTION.dump_json(made).decode(), "created_at": time.time(),
         }  # fmt: skip
         with self._store.begin() as connection:
-            same = _is_owned_by(marked_questions, name) & (marked_questions.c.question == made.text)
+            same = is_owned_by(marked_questions, name) & (marked_questions.c.question == made.text)
             connection.execute(delete(marked_questions).where(same))
             connection.execute(insert(marked_questions), [row])
 
     def unmark(self, name: Name, question_id: str) -> bool:
         """Remove a marked question; return False if it does not exist."""
-        condition = _is_owned_by(marked_questions, name) & (marked_questions.c.id == question_id)
+        condition = is_owned_by(marked_questions, name) & (marked_questions.c.id == question_id)
         with self._store.begin() as connection:
             return connection.execute(delete(marked_questions).where(condition)).rowcount > 0
 
@@ -92,7 +92,7 @@ class CheckStore:
         table = marked_questions.c
         wanted = (
             select(table.expected)
-            .where(_is_owned_by(marked_questions, name))
+            .where(is_owned_by(marked_questions, name))
             .order_by(table.question)
         )
         with self._store.begin() as connection:
@@ -105,22 +105,16 @@ class CheckStore:
                "result": _RESULT.dump_json(kept).decode()}  # fmt: skip
         with self._store.begin() as connection:
             for source in sources:
-                condition = _is_owned_by(checks, name) & (checks.c.source == source)
+                condition = is_owned_by(checks, name) & (checks.c.source == source)
                 connection.execute(delete(checks).where(condition))
                 connection.execute(insert(checks), [{**own, "source": source}])
 
     def list_checks(self, name: Name) -> dict[str, StoredCheck]:
         """Return the last check of each source, without the texts of recorded questions."""
         with self._store.begin() as connection:
-            rows = (
-                connection.execute(select(checks).where(_is_owned_by(checks, name)))
-                .mappings()
-                .all()
-            )
+            rows = connection.execute(select(checks).where(is_owned_by(checks, name))).all()
         return {
-            row["source"]: StoredCheck(
-                row["source"], row["at"], _RESULT.validate_json(row["result"])
-            )
+            row.source: StoredCheck(row.source, row.at, _RESULT.validate_json(row.result))
             for row in rows
         }
 
@@ -247,8 +241,3 @@ def _read_id(text: str) -> Question:
     return Question(
         tenant=tenant, assistant=assistant, conversation_id=conversation, message_id=message
     )
-
-
-def _is_owned_by(table: Any, name: Name) -> ColumnElement[bool]:
-    condition: ColumnElement[bool] = (table.c.tenant == name[0]) & (table.c.assistant == name[1])
-    return condition

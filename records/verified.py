@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, delete, insert, select, update
+from sqlalchemy import ColumnElement, Table, and_, delete, insert, select, update
 
 from envelope.verified import CitedPage, VerifiedAnswer
 from records.store import RecordStore, verified_answers
@@ -41,7 +41,9 @@ class VerifiedStore:
     def list_of(self, name: Name) -> Sequence[RecordedAnswer]:
         """Return the answers of an assistant, sorted by question."""
         wanted = (
-            select(verified_answers).where(_is_owned_by(name)).order_by(verified_answers.c.question)
+            select(verified_answers)
+            .where(is_owned_by(verified_answers, name))
+            .order_by(verified_answers.c.question)
         )
         with self._store.begin() as connection:
             rows = connection.execute(wanted).mappings().all()
@@ -75,7 +77,7 @@ class VerifiedStore:
             "changed_at": now,
         }
         if answer_id:
-            condition = _is_owned_by(name) & (verified_answers.c.id == answer_id)
+            condition = is_owned_by(verified_answers, name) & (verified_answers.c.id == answer_id)
             with self._store.begin() as connection:
                 changed = connection.execute(
                     update(verified_answers).where(condition).values(values)
@@ -90,10 +92,11 @@ class VerifiedStore:
 
     def remove(self, name: Name, answer_id: str) -> bool:
         """Delete an answer; return False if it does not exist."""
-        condition = _is_owned_by(name) & (verified_answers.c.id == answer_id)
+        condition = is_owned_by(verified_answers, name) & (verified_answers.c.id == answer_id)
         with self._store.begin() as connection:
             return connection.execute(delete(verified_answers).where(condition)).rowcount > 0
 
 
-def _is_owned_by(name: Name) -> ColumnElement[bool]:
-    return (verified_answers.c.tenant == name[0]) & (verified_answers.c.assistant == name[1])
+def is_owned_by(table: Table, name: Name) -> ColumnElement[bool]:
+    """Return the condition that a row belongs to an assistant."""
+    return and_(table.c.tenant == name[0], table.c.assistant == name[1])

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,39 +16,10 @@ from deploy.errors import CommandError
 
 if TYPE_CHECKING:
     from cli.evaluation.golden import GoldenCase
-    from deploy.assembly.checks import AnswerChange, CheckRun
-    from deploy.assembly.knowledge import Knowledge
-    from knowledge.checks import CheckQuestion, CheckResult
+    from deploy.assembly.checks import CheckRun
+    from knowledge.checks import CheckQuestion
 
 EXIT_BROKEN = 11
-
-
-class RequestedAnswers:
-    """Generates both answers to the affected questions, if the estimate is accepted."""
-
-    def __init__(self, settings: Settings, chosen: argparse.Namespace) -> None:
-        self._settings = settings
-        self._is_accepted = chosen.yes
-        self._judge = chosen.judge or settings.model_of("judge")
-        self.answers: list[AnswerChange] = []
-
-    async def __call__(
-        self, result: "CheckResult", before: "Knowledge", after: "Knowledge"
-    ) -> None:
-        """Print the estimate, and generate the answers if it is accepted."""
-        from cli.evaluation.answer_changes import compare_answers, describe_estimate
-
-        touched = [
-            question_result.question
-            for question_result in result.results
-            if question_result.state != "unchanged"
-        ]
-        estimate = describe_estimate(len(touched), self._settings)
-        _report(estimate if self._is_accepted else f"{estimate}; to generate the answers: --yes")
-        if touched and self._is_accepted:
-            self.answers = await compare_answers(
-                self._settings, touched, before, after, self._judge, _report
-            )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="REVISION",
         help="compare with this branch, tag or commit (default: with the index in use)",
     )
-    parser.add_argument("--folder", default="", help="folder of the repository, such as docs")
     parser.add_argument(
         "--as",
         dest="stands_for",
@@ -98,9 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "change; with --yes, generate these answers and judge what the new ones no longer contain",
     )
     parser.add_argument("--yes", action="store_true", help="accept the estimate of --answers")
-    parser.add_argument(
-        "--judge", metavar="NAME", help="the model that judges (default: QUALITY_MODEL)"
-    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(
         "--github", action="store_true", help="print annotations for GitHub Actions"
@@ -110,7 +77,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="append a summary for a pull request"
     )
-    parser.epilog = f"exit status: 0 no question is broken, {EXIT_BROKEN} some are, 1 error"
+    parser.epilog = (
+        f"exit status: 0 no question is broken, {EXIT_BROKEN} some are, 1 error, such as a source "
+        "that cannot be read"
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -122,17 +92,19 @@ def run(chosen: argparse.Namespace) -> int:
     settings = load_settings()
     if chosen.answers and not settings.uses_model:
         raise CommandError("--answers requires a model: set GEN_MODEL")
-    answers = RequestedAnswers(settings, chosen) if chosen.answers else None
-    result = asyncio.run(_check(settings, chosen, answers))
-    if answers is not None:
-        result = replace(result, answers=tuple(answers.answers))
+    for file in filter(None, (chosen.junit, chosen.markdown)):
+        if not file.parent.is_dir():
+            raise CommandError(f"{file} cannot be written: there is no folder {file.parent}")
+    result = asyncio.run(_check(settings, chosen))
     if chosen.junit is not None:
         chosen.junit.write_bytes(make_junit(result))
     if chosen.markdown is not None:
         with chosen.markdown.open("a", encoding="utf-8") as file:
             file.write(make_markdown(result))
     _print(result, chosen)
-    return EXIT_BROKEN if result.result.count("broken") else 0
+    if result.result.count("broken"):
+        return EXIT_BROKEN
+    return 0 if result.is_complete else 1
 
 
 def read_golden(files: Sequence[Path]) -> "list[CheckQuestion]":
@@ -166,22 +138,25 @@ def _report(line: str) -> None:
     sys.stderr.write(f"refdesk: {line}\n")
 
 
-async def _check(
-    settings: Settings, chosen: argparse.Namespace, answers: RequestedAnswers | None
-) -> "CheckRun":
+async def _check(settings: Settings, chosen: argparse.Namespace) -> "CheckRun":
     from cli.commands.ingest import report_on_terminal
     from deploy.assembly.checks import find_proposals, run_check
 
+    ask = None
+    if chosen.answers:
+        from cli.evaluation.answer_changes import compare_answers
+
+        ask = partial(compare_answers, settings, is_accepted=chosen.yes, report=_report)
     questions = read_golden(chosen.questions)
     proposals = find_proposals(
-        settings, chosen.sources, revision=chosen.revision, folder=chosen.folder,
-        stands_for=chosen.stands_for,
-    )  # fmt: skip
+        settings, chosen.sources, revision=chosen.revision, stands_for=chosen.stands_for
+    )
     with report_on_terminal(quiet=chosen.json or chosen.github) as report:
         return await run_check(
             settings, questions, proposals, report, base=chosen.base,
             groups=read_groups(chosen.groups),
-            with_records=chosen.recorded or not chosen.questions, ask=answers,
+            with_records=chosen.recorded or not chosen.questions,
+            ask=ask,
         )  # fmt: skip
 
 

@@ -4,8 +4,6 @@ The sentences of the answer before the change are compared with the answer after
 the new answer does not support counts as lost or contradicted.
 """
 
-from collections.abc import Sequence
-
 from citations.claims import without_citations
 from cli.evaluation.desk_run import AskedCase, Progress, Variant, run_variant
 from cli.evaluation.golden import GoldenCase
@@ -16,7 +14,7 @@ from deploy.assembly.checks import AnswerChange
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.model_choice import find_context_tokens, vendor_access
 from deploy.assembly.models import make_registry
-from knowledge.checks import CheckQuestion
+from knowledge.checks import CheckQuestion, CheckResult
 from llm.port import Model, Usage
 from llm.registry import estimate_call_usd
 
@@ -43,21 +41,29 @@ def describe_estimate(questions: int, settings: Settings) -> str:
 
 async def compare_answers(
     settings: Settings,
-    questions: Sequence[CheckQuestion],
+    result: CheckResult,
     before: Knowledge,
     after: Knowledge,
-    judge: str,
+    *,
+    is_accepted: bool,
     report: Progress,
 ) -> list[AnswerChange]:
-    """Return the answers in both states, judged by the model `judge`."""
-    cases = [_make_case(check_question) for check_question in questions]
+    """Report the estimate and, if it is accepted, return the judged answers in both states to the
+    broken and changed questions.
+    """
+    questions = [each.question for each in result.results if each.state != "unchanged"]
+    estimate = describe_estimate(len(questions), settings)
+    report(estimate if is_accepted else f"{estimate}; to generate the answers: --yes")
+    if not (questions and is_accepted):
+        return []
+    cases = [_make_case(question) for question in questions]
     runs = []
     for name, state in (("before the change", before), ("after it", after)):
         report(f"answering {name}")
         runs.append(await run_variant(settings, state, Variant(), cases, report))
     registry = make_registry(settings)
     try:
-        model = registry.model(judge)
+        model = registry.model(settings.model_of("judge"))
         return [
             await judge_change(question, old, new, model)
             for question, old, new in zip(questions, *(run.asked for run in runs), strict=True)

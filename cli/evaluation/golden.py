@@ -8,6 +8,7 @@ in a folder are reported together.
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -55,6 +56,7 @@ def _list_one(value: object) -> object:
 Text = Annotated[str, AfterValidator(_clean)]
 Expectation = Literal["answer", "refuse", "clarify"]
 Wordings = Annotated[tuple[Text, ...], BeforeValidator(_list_one), Field(min_length=1)]
+Statements = Annotated[tuple[Wordings, ...], BeforeValidator(_list_one)]
 
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
@@ -71,9 +73,9 @@ class GoldenCase:
     question: Text
     expect: Expectation = "answer"
     reason: Annotated[str, AfterValidator(_check_reason)] = ""
-    must_say: tuple[Wordings, ...] = ()
-    must_not_say: tuple[Wordings, ...] = ()
-    facts: tuple[Wordings, ...] = ()
+    must_say: Statements = ()
+    must_not_say: Statements = ()
+    facts: Statements = ()
     pages: Annotated[tuple[Text, ...], BeforeValidator(_list_one)] = ()
     language: Annotated[str, Field(pattern=r"^([a-z]{2,3})?$")] = ""
     turns: tuple[Text, ...] = ()
@@ -91,6 +93,7 @@ class GoldenCase:
 
 
 _CASE = TypeAdapter(GoldenCase)
+_FIELDS = [field.name for field in fields(GoldenCase)]
 _PARSERS: dict[str, Callable[[str], object]] = {
     ".toml": tomllib.loads,
     ".json": json.loads,
@@ -164,6 +167,11 @@ def _read_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, A
             raise UnknownFormatError(f"{path}: expected a file .toml, .yaml, .json or .jsonl")
     except UnicodeDecodeError as error:
         faults.append(f"{path}: expected UTF-8, found {error}")
+    except yaml.MarkedYAMLError as error:
+        mark = error.context_mark or error.problem_mark
+        place = f"line {mark.line + 1}: " if mark else ""
+        problem = ": ".join(filter(None, (error.context, error.problem)))
+        faults.append(f"{path}: expected YAML, found: {place}{problem}")
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         form = path.suffix.removeprefix(".").upper().replace("YML", "YAML")
         faults.append(f"{path}: expected {form}, found: {' '.join(str(error).split())}")
@@ -197,7 +205,7 @@ def _read_list(
     if isinstance(document, dict):
         rows, others = document.get(name, []), sorted(document.keys() - {name})
     if others or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        found = ", ".join(map(str, others)) or "something else"
+        found = ", ".join(map(str, others)) or ("nothing" if document is None else "something else")
         expected = "[[question]] tables" if path.suffix == ".toml" else "a list of questions"
         faults.append(f"{path}: expected only {expected}, found {found}")
         return
@@ -209,5 +217,7 @@ def _describe(place: str, error: ValidationError) -> Iterator[str]:
     for details in error.errors(include_url=False):
         field = ".".join(str(part) for part in details["loc"]).replace("pages", "page")
         found = "" if details["type"] == "value_error" else f", found {details['input']!r:.60}"
-        problem = details["msg"].removeprefix("Value error, ")
+        problem = details["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list")
+        if details["type"] == "unexpected_keyword_argument":
+            problem, found = f"unknown field; expected {', '.join(_FIELDS)}", ""
         yield f"{place}: {f'{field}: ' if field else ''}{problem}{found}"

@@ -5,7 +5,7 @@ results.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 import structlog
@@ -15,100 +15,105 @@ from deploy.assembly.languages import language_of, make_detector
 from deploy.assembly.model_choice import find_context_tokens
 from deploy.assembly.open_records import FILE, connect_records, finding_gaps
 from deploy.errors import CommandError
-from knowledge.checks import (
-    CheckQuestion,
-    SearchOptions,
-    Snapshot,
-    compare,
-    take_snapshot,
-)
+from knowledge.checks import CheckQuestion, MakeRequest, Snapshot, compare, take_snapshot
 from knowledge.errors import KnowledgeError
 from knowledge.open_index import OpenIndex
+from knowledge.port import SearchRequest
 
 if TYPE_CHECKING:
-    from knowledge.embedding import Embedder
     from records.store import RecordStore
 
 log = structlog.get_logger("ingestion")
 
 
-def make_options(settings: Settings, groups: tuple[str, ...] = ()) -> SearchOptions:
-    """Return the options for searches, which are the same as in the search for an answer."""
-    return SearchOptions(
-        limit=settings.search_results_limit,
-        context_tokens=find_context_tokens(settings),
-        language_of=language_of(make_detector(settings.refdesk_data), settings.default_language),
-        groups=groups,
-    )
+def searching_as_for_answers(settings: Settings, groups: tuple[str, ...] = ()) -> MakeRequest:
+    """Return a function that makes the same search as for the answer to a question."""
+    detect = language_of(make_detector(settings.refdesk_data), settings.default_language)
+    context_tokens = find_context_tokens(settings)
+
+    def make_request(question: CheckQuestion) -> SearchRequest:
+        return SearchRequest(
+            question=question.text,
+            text=question.text,
+            language=question.language or detect(question.text),
+            limit=settings.search_results_limit,
+            # Composing a context takes longer than the search, and only facts need it.
+            context_tokens=context_tokens if question.facts else 0,
+            groups=tuple({*groups, *question.groups}),
+            reranked=True,
+        )
+
+    return make_request
 
 
-def has_records(settings: Settings) -> bool:
-    """Return whether there are records; a database file is not created for a check."""
-    is_there = settings.records_url is not None or (settings.refdesk_data / FILE).exists()
-    return settings.keeps_records and is_there
-
-
-async def collect_questions(
-    settings: Settings, store: "RecordStore", embedder: "Embedder"
-) -> list[CheckQuestion]:
+async def collect_questions(settings: Settings, opened: OpenIndex) -> list[CheckQuestion]:
     """Return the questions of an assistant: marked, verified, and most frequent ones, and gaps.
 
-    Raises `RecordsUnavailableError` and `EmbeddingFailed`.
+    Raises `CommandError`, `RecordsUnavailableError` and `EmbeddingFailed`.
     """
     from knowledge.calibration.queries import find_foreign_questions
     from records.checks import CheckStore, find_asked, list_gaps, list_verified, read_answered
     from records.verified import VerifiedStore
 
+    # A database file is not created for a check.
+    is_there = settings.records_url is not None or (settings.refdesk_data / FILE).exists()
+    if not (settings.keeps_records and is_there):
+        return []
     name = settings.assistant_key
     unrelated = find_foreign_questions(settings.default_language) or find_foreign_questions("en")
-    marked = await asyncio.to_thread(CheckStore(store).list_marked, name)
-    verified = await asyncio.to_thread(VerifiedStore(store).list_of, name)
-    answered = await asyncio.to_thread(read_answered, store, name, time.time())
-    asked = await find_asked(answered, embedder.embed_questions, unrelated)
-    async with finding_gaps(settings, store, embedder) as finder:
-        gaps = list_gaps(await finder.find(name))
+    async with _open_store(settings) as store:
+        marked = await asyncio.to_thread(CheckStore(store).list_marked, name)
+        verified = await asyncio.to_thread(VerifiedStore(store).list_of, name)
+        answered = await asyncio.to_thread(read_answered, store, name, time.time())
+        asked = await find_asked(answered, opened.embedder.embed_questions, unrelated)
+        async with finding_gaps(settings, store, opened.embedder) as finder:
+            gaps = list_gaps(await finder.find(name))
     return [*marked, *list_verified(answer.answer for answer in verified), *asked, *gaps]
 
 
 @asynccontextmanager
 async def checking(
     settings: Settings, opened: OpenIndex, sources: Sequence[str]
-) -> AsyncIterator[Callable[[], Awaitable[None]] | None]:
+) -> AsyncIterator[Callable[[], Awaitable[None]]]:
     """Check how the enclosed ingestion changes the results of the questions; the console shows
     them.
 
-    Provides the callback that the ingestion calls before its first change, or None without records.
-    A failed check is logged and does not affect the ingestion.
+    Provides the callback that the ingestion calls before its first change. A failed check is logged
+    and does not affect the ingestion.
     """
     from records.checks import CheckStore
 
-    if not has_records(settings):
-        yield None
-        return
-    began: tuple[RecordStore, list[CheckQuestion], Snapshot] | None = None
-    options = make_options(settings)
-    async with AsyncExitStack() as closing:
+    began: tuple[list[CheckQuestion], Snapshot] | None = None
+    make_request = searching_as_for_answers(settings)
 
-        async def begin() -> None:
-            nonlocal began
-            with _logging_failure(sources):
-                store = connect_records(settings.records_url, settings.refdesk_data)
-                closing.push_async_callback(asyncio.to_thread, store.close)
-                await asyncio.to_thread(store.prepare)
-                questions = await collect_questions(settings, store, opened.embedder)
-                if questions:
-                    began = store, questions, await take_snapshot(opened, questions, options)
-
-        yield begin
-        if began is None:
-            return
-        store, questions, before = began
+    async def begin() -> None:
+        nonlocal began
         with _logging_failure(sources):
-            after = await take_snapshot(opened, questions, options, since=before)
-            result = await asyncio.to_thread(compare, questions, before, after)
-            if result.added or result.changed or result.removed:
+            questions = await collect_questions(settings, opened)
+            if questions:
+                began = questions, await take_snapshot(opened, questions, make_request)
+
+    yield begin
+    if began is None:
+        return
+    questions, before = began
+    with _logging_failure(sources):
+        after = await take_snapshot(opened, questions, make_request, since=before)
+        result = await asyncio.to_thread(compare, questions, before, after)
+        if result.added or result.changed or result.removed:
+            async with _open_store(settings) as store:
                 name = settings.assistant_key
                 await asyncio.to_thread(CheckStore(store).save, name, sources, result)
+
+
+@asynccontextmanager
+async def _open_store(settings: Settings) -> AsyncIterator["RecordStore"]:
+    store = connect_records(settings.records_url, settings.refdesk_data)
+    try:
+        await asyncio.to_thread(store.prepare)
+        yield store
+    finally:
+        await asyncio.to_thread(store.close)
 
 
 @contextmanager

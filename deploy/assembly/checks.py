@@ -11,29 +11,21 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from config.settings import Settings
-from deploy.assembly.check_questions import collect_questions, has_records, make_options
+from deploy.assembly.check_questions import collect_questions, searching_as_for_answers
 from deploy.assembly.data_folder import open_source_registry
 from deploy.assembly.ingestion import ingest_here
+from deploy.assembly.ingestion_run import request_documents
 from deploy.assembly.knowledge import Knowledge, open_knowledge
-from deploy.assembly.open_records import connect_records
-from deploy.assembly.runtime import connect_runtime, ready_to_take_over
 from deploy.assembly.source_opening import fetch_sources
 from deploy.errors import CommandError
-from gateway.documents.index_owner import ask_owner
-from knowledge.checks import (
-    CheckQuestion,
-    CheckResult,
-    Snapshot,
-    compare,
-    take_snapshot,
-)
+from knowledge.checks import CheckQuestion, CheckResult, Snapshot, compare, take_snapshot
 from knowledge.connectors.git_repository import copy_revision, find_places, survey_copy
 from knowledge.data_folder import protect_data_folder
 from knowledge.documents.exports import make_address
@@ -44,7 +36,7 @@ from knowledge.index.embedded import copy_closed
 from knowledge.index.index_folders import IndexFolders
 from knowledge.index.listing import ListedDocument, is_below
 from knowledge.index.overlap import SurveySource
-from knowledge.ingestion_report import IngestionResult, Report
+from knowledge.ingestion_report import Report
 from knowledge.owner_requests import OwnerRequest
 from knowledge.search.question_vectors import RememberingEmbedder
 from knowledge.search.searcher import LevelSearcher
@@ -54,8 +46,8 @@ PREFIX = "check-"
 """The prefix of the folder name of a copy in the data folder."""
 EARLIER = "earlier"
 """The folder with the state before the change, inside the folder of the copy."""
-AskBoth = Callable[[CheckResult, Knowledge, Knowledge], Awaitable[None]]
-"""Asks questions about the documents before and after the change."""
+AskBoth = Callable[[CheckResult, Knowledge, Knowledge], Awaitable[Sequence["AnswerChange"]]]
+"""Answers the affected questions from the documents before and after the change."""
 _NO_QUESTIONS = (
     "there are no questions to check: name a file with --questions; nothing was recorded, marked "
     "or verified here"
@@ -98,16 +90,20 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """The result of a check; `notes` states what could not be checked."""
+    """The result of a check; `notes` states what could not be checked.
+
+    `is_complete` is false if a whole source could not be read.
+    """
 
     result: CheckResult
     seconds: float
     notes: tuple[str, ...] = ()
     answers: tuple[AnswerChange, ...] = ()
+    is_complete: bool = True
 
 
 def find_proposals(
-    settings: Settings, named: Sequence[str], *, revision: str, folder: str, stands_for: str
+    settings: Settings, named: Sequence[str], *, revision: str, stands_for: str
 ) -> list[Proposal]:
     """Return the proposed states of the named sources, or of all configured ones if none are named.
 
@@ -123,10 +119,9 @@ def find_proposals(
         )
     if stands_for and len(named) != 1:
         raise CommandError("--as needs exactly one source, which replaces the named one")
-    specs = [_find_spec(known, text, folder) for text in named or known]
+    specs = [_find_spec(known, text) for text in named or known]
     if stands_for and not all(
-        spec.is_local and not spec.is_repository
-        for spec in (*specs, _find_spec(known, stands_for, folder=""))
+        spec.is_local and not spec.is_repository for spec in (*specs, _find_spec(known, stands_for))
     ):
         raise CommandError("--as compares folders, not websites, stores or git: repositories")
     root = _find_root(known, stands_for) if stands_for else ""
@@ -147,36 +142,37 @@ async def run_check(
     """Return how the proposed documents change the results of the questions.
 
     The documents are compared with the index in use or, if `base` is given, with that revision.
-    `with_records` adds the recorded, marked, and verified questions of the assistant. `ask`
-    receives the result and both states of the documents. Raises `CommandError`, and the errors of
-    sources and of the index.
+    `with_records` adds the recorded, marked, and verified questions of the assistant. Raises
+    `CommandError`, and the errors of sources and of the index.
     """
     if base is not None and any(proposal.stands_for for proposal in proposals):
         raise CommandError("--as compares with the index in use, so it excludes --base")
-    began = time.monotonic()
+    began, failed = time.monotonic(), dict[str, str]()
     async with _open_copy(settings, is_empty=base is not None) as (own, knowledge):
         if base is not None:
             earlier = [replace(proposal, revision=base) for proposal in proposals]
-            _refuse_failures(await _ingest(own, knowledge, earlier, report))
-        options = make_options(own, groups)
+            failed = await _ingest(own, knowledge, earlier, report)
+        make_request = searching_as_for_answers(own, groups)
         if with_records:
-            questions = [*questions, *await _read_recorded(settings, knowledge)]
+            questions = [*questions, *await collect_questions(settings, knowledge)]
         if not questions:
             raise CommandError(_NO_QUESTIONS)
-        before = await take_snapshot(knowledge, questions, options)
+        before = await take_snapshot(knowledge, questions, make_request)
         notes = _find_strangers(proposals, before) if base is None else []
         if ask is not None:
             await _keep_earlier(own, knowledge)
         await asyncio.to_thread(_copy_mirrors, settings, own, proposals)
-        ingested = await _ingest(own, knowledge, proposals, report)
-        after = await take_snapshot(knowledge, questions, options, since=before)
+        failed |= await _ingest(own, knowledge, proposals, report)
+        after = await take_snapshot(knowledge, questions, make_request, since=before)
         result = compare(questions, before, after)
+        answers: Sequence[AnswerChange] = ()
         if ask is not None:
             state = own.model_copy(update={"refdesk_data": own.refdesk_data / EARLIER})
             async with open_knowledge(state, alone=True) as first:
-                await ask(result, first, knowledge)
-    notes += [f"{source} could not be read: {reason}" for source, reason in ingested.failed]
-    return CheckRun(result, time.monotonic() - began, tuple(notes))
+                answers = await ask(result, first, knowledge)
+    notes += [f"{source} could not be read: {reason}" for source, reason in failed.items()]
+    is_complete = not _find_unread(proposals, failed)
+    return CheckRun(result, time.monotonic() - began, tuple(notes), tuple(answers), is_complete)
 
 
 async def _keep_earlier(own: Settings, knowledge: Knowledge) -> None:
@@ -185,17 +181,6 @@ async def _keep_earlier(own: Settings, knowledge: Knowledge) -> None:
     await knowledge.index.copy_to(target)
     (copied,) = target.iterdir()
     _find_folders(own.model_copy(update={"refdesk_data": target.parent})).switch(copied.name)
-
-
-async def _read_recorded(settings: Settings, knowledge: Knowledge) -> list[CheckQuestion]:
-    if not has_records(settings):
-        return []
-    store = connect_records(settings.records_url, settings.refdesk_data)
-    try:
-        await asyncio.to_thread(store.prepare)
-        return await collect_questions(settings, store, knowledge.embedder)
-    finally:
-        await asyncio.to_thread(store.close)
 
 
 @asynccontextmanager
@@ -248,9 +233,7 @@ async def _copy_index(settings: Settings, own: Settings) -> None:
     try:
         await asyncio.to_thread(copy_closed, source, target)
     except IndexOwned:
-        async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
-            request = OwnerRequest(action="copy", new=str(target)).encode()
-            await ask_owner(runtime.broker, settings.assistant_key, request)
+        await request_documents(settings, OwnerRequest(action="copy", new=str(target)))
     (copied,) = target.iterdir()
     _find_folders(own).switch(copied.name)
 
@@ -271,10 +254,19 @@ def _copy_mirrors(settings: Settings, own: Settings, proposals: Sequence[Proposa
 
 async def _ingest(
     own: Settings, knowledge: Knowledge, proposals: Sequence[Proposal], report: Report
-) -> IngestionResult:
+) -> dict[str, str]:
+    """Ingest the documents, and return the reason for each source and file that could not be read.
+
+    Raises `CommandError` if none of the sources could be read.
+    """
     with ExitStack() as stack:
         sources = [await _open(own, proposal, report, stack) for proposal in proposals]
-        return await ingest_here(own, knowledge, sources, report, describes_by_rules=True)
+        result = await ingest_here(own, knowledge, sources, report, describes_by_rules=True)
+    failed = dict(result.failed)
+    unread = _find_unread(proposals, failed)
+    if len(unread) >= len(proposals):
+        raise CommandError(f"{unread[0]} cannot be read: {failed[unread[0]]}")
+    return failed
 
 
 async def _open(
@@ -347,11 +339,11 @@ def _rename(surveyed: Survey, proposal: Proposal, begin: str, instead: str = "")
     return replace(surveyed, root=proposal.root, locations=located)
 
 
-def _find_spec(known: dict[str, SourceSpec], text: str, folder: str) -> SourceSpec:
+def _find_spec(known: dict[str, SourceSpec], text: str) -> SourceSpec:
     """Return a configured source by name or, if there is none, the source described by the text."""
     if text in known:
         return known[text]
-    spec = parse_source(text, folder=folder)
+    spec = parse_source(text)
     if spec.is_local and not os.path.exists(spec.repository):
         raise CommandError(f"{text!r} is neither an existing folder nor a configured source")
     return known.get(_find_root(known, text) if spec.is_local else spec.root, spec)
@@ -366,9 +358,10 @@ def _find_root(known: dict[str, SourceSpec], text: str) -> str:
     return os.path.realpath(text)
 
 
-def _refuse_failures(ingested: IngestionResult) -> None:
-    for source, reason in ingested.failed:
-        raise CommandError(f"{source} cannot be read: {reason}")
+def _find_unread(proposals: Sequence[Proposal], failed: Iterable[str]) -> list[str]:
+    """Return those of the failed places that are whole sources, or contain them."""
+    roots = [proposal.root for proposal in proposals]
+    return [place for place in failed if any(is_below(root, place) for root in roots)]
 
 
 def _find_strangers(proposals: Sequence[Proposal], before: Snapshot) -> list[str]:

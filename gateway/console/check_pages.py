@@ -133,17 +133,21 @@ class CheckPages(ConsolePart):
 
     async def find_concerns(self, user: ConsoleUser) -> list[Concern]:
         """Return the ingestions that broke questions."""
+        found = [
+            (check.source, check.result.count("broken"))
+            for assistant_checks in await self.find(user)
+            for check in assistant_checks.checks
+        ]
         return [
             Concern(
                 "A change of the documents broke questions",
-                f"{check.source}: {check.result.count('broken')} questions lost a fact or a "
-                "section that their answer cites",
+                f"{source}: {'1 question' if count == 1 else f'{count} questions'} lost a fact or "
+                "a section that the answer cites",
                 "checks",
                 "See the questions",
             )
-            for assistant_checks in await self.find(user)
-            for check in assistant_checks.checks
-            if check.result.count("broken")
+            for source, count in found
+            if count
         ]
 
 

@@ -6,16 +6,27 @@ from pathlib import Path
 from cli.commands.check import read_golden
 from deploy.assembly.ingestion import ingest_here
 from deploy.assembly.knowledge import make_embedder
-from knowledge.checks import CheckQuestion, SearchOptions, compare, take_snapshot
+from knowledge.checks import CheckQuestion, compare, take_snapshot
 from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity
 from knowledge.ingestion_report import PlainReport
 from knowledge.open_index import OpenIndex
+from knowledge.port import SearchRequest
 from knowledge.search.searcher import LevelSearcher
 from tests.support.app_harness import EXAMPLES, ROOT, settings_of
 
-OPTIONS = SearchOptions(limit=50, context_tokens=8000, language_of=lambda _text: "en")
 LEAST_QUESTIONS = 40
+
+
+def make_request(question: CheckQuestion) -> SearchRequest:
+    return SearchRequest(
+        question=question.text,
+        text=question.text,
+        language="en",
+        limit=50,
+        context_tokens=8000,
+        reranked=True,
+    )
 
 
 def list_missing(questions: Sequence[CheckQuestion], missing: dict[str, tuple[str, ...]]) -> str:
@@ -38,7 +49,7 @@ async def test_the_pages_of_this_project_answer_its_own_questions(tmp_path: Path
         await ingest_here(settings_of(tmp_path), opened, sources, PlainReport(lambda _line: None))
         # Without a model, nobody translates a question for the shipped embedding model.
         questions = [example for example in (*examples, *own) if example.language in {"", "en"}]
-        snapshot = await take_snapshot(opened, questions, OPTIONS)
+        snapshot = await take_snapshot(opened, questions, make_request)
         result = compare(questions, snapshot, snapshot)
     finally:
         await index.close()

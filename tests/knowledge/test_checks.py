@@ -45,7 +45,8 @@ def snapshot(
 ) -> Snapshot:
     read: Mapping[str, WholeDocument] = {document.listed.id: document for document in documents}
     listed = {name: document.listed for name, document in read.items()}
-    return Snapshot(listed, {"q": result}, {"q": tuple(pages)}, read)
+    sections = {name: document.sections for name, document in read.items()}
+    return Snapshot(listed, {"q": result}, {"q": tuple(pages)}, sections)
 
 
 def judge(question: CheckQuestion, before: Snapshot, after: Snapshot) -> QuestionResult:
@@ -105,6 +106,44 @@ def test_ranks_follow_a_page_to_its_new_place() -> None:
     result = judge(question, before, after)
 
     assert (result.state, result.rank_before, result.rank_after) == ("changed", 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("after", "found_in", "state"),
+    [
+        ([make_document("a", TEXT), make_document("b", OTHER)], "ab", "unchanged"),
+        ([make_document("a", TEXT), make_document("b", OTHER)], "b", "unchanged"),
+        ([make_document("a", "It has no limit."), make_document("b", OTHER)], "b", "broken"),
+        ([make_document("b", f"{OTHER} And more.")], "b", "broken"),
+        ([make_document("a", f"{TEXT} And more."), make_document("b", OTHER)], "ab", "changed"),
+        ([make_document("b", OTHER), make_document("c", TEXT)], "bc", "changed"),
+    ],
+)
+def test_a_fact_is_lost_if_only_pages_keep_it_that_had_it_before(
+    after: list[WholeDocument], found_in: str, state: str
+) -> None:
+    question = CheckQuestion("q", "?", "golden", pages=("a",), facts=(("once",),))
+    here = {name: Citation(name, ("H0",), "h0") for name in "abc"}
+    results = [
+        replace(NOTHING, facts={0: [here[name] for name in names]}) for names in ("ab", found_in)
+    ]
+    pages = [make_document("a", TEXT), make_document("b", OTHER)]
+    kept = [document.listed.id for document in after if document.listed.id == "a"]
+
+    result = judge(question, snapshot(pages, results[0], "a"), snapshot(after, results[1], kept))
+
+    assert result.state == state
+    assert result.only_elsewhere == (("once",) if state == "broken" else ())
+
+
+def test_an_expected_page_that_does_not_exist_is_named() -> None:
+    question = CheckQuestion("q", "?", "golden", pages=("no-such-page.md",))
+    documents = [make_document("a", TEXT)]
+
+    result = judge(question, snapshot(documents), snapshot(documents))
+
+    assert (result.state, result.unknown_pages) == ("unchanged", ("no-such-page.md",))
+    assert result.reasons == ["no document matches the page no-such-page.md"]
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,16 @@
 import asyncio
 import shutil
 import subprocess
-from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from cli.commands.check import EXIT_BROKEN, RequestedAnswers
-from deploy.assembly.checks import Proposal, run_check
+from cli.commands.check import EXIT_BROKEN
+from cli.evaluation.answer_changes import compare_answers
+from deploy.assembly.checks import AnswerChange, Proposal, run_check
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge
 from knowledge.checks import CheckQuestion, CheckResult
@@ -133,9 +134,12 @@ def test_a_branch_is_compared_with_its_base_without_an_index(
     git(docs.parent, "checkout", "main")
     words = ("check", "docs", "--base", "main", "--questions", "questions.yaml")
 
+    unknown = run(*words, "--revision", "no-such-branch")
     same = run(*words, "--json")
     changed = run(*words, "--revision", "$(id>hacked)", "--github")
 
+    assert unknown.status == 1
+    assert "no-such-branch" in unknown.err
     assert (same.status, set(states(same.json).values())) == (0, {"unchanged"})
     assert changed.status == EXIT_BROKEN
     errors = [line for line in changed.out.splitlines() if line.startswith("::error ")]
@@ -170,6 +174,7 @@ def test_a_table_names_what_happened_in_80_columns(run: Run, desk: Path, ingeste
         (("docs",), "there is no index in"),
         (("https://example.com/new", "--as", "https://example.com/"), "--as compares folders"),
         (("docs", "--as", "docs", "--base", "main"), "excludes --base"),
+        (("docs", "--junit", "reports/junit.xml"), "there is no folder reports"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_the_reason(
@@ -186,10 +191,11 @@ async def test_questions_can_be_asked_of_both_states(ingested: Path, tmp_path: P
     change(docs)
     seen: list[bool] = []
 
-    async def ask(result: CheckResult, before: Knowledge, after: Knowledge) -> None:
+    async def ask(result: CheckResult, before: Knowledge, after: Knowledge) -> list[AnswerChange]:
         assert result.count("broken") == 1
         results = [await knowledge.index.versions() for knowledge in (before, after)]
         seen.extend("docs/api/errors" in item for item in results)
+        return []
 
     proposal = Proposal(parse_source(str(docs)), stands_for=str(ingested / "docs"))
     question = CheckQuestion("e", "What does error 4013 mean?", "golden", pages=("errors.md",))
@@ -212,15 +218,14 @@ async def test_both_answers_stand_side_by_side_once_the_estimate_is_accepted(
     settings = settings_of(ingested / "data")
     proposal = Proposal(parse_source(str(docs)), stands_for=str(ingested / "docs"))
     question = CheckQuestion("e", "What does error 4013 mean?", "golden", pages=("errors.md",))
+    quiet = PlainReport(lambda _line: None)
     results = []
     for is_accepted in (False, True):
-        asked = RequestedAnswers(settings, Namespace(yes=is_accepted, judge="offline"))
-        quiet = PlainReport(lambda _line: None)
-        await run_check(settings, [question], [proposal], quiet, ask=asked)
-        results.append(asked.answers)
+        ask = partial(compare_answers, settings, is_accepted=is_accepted, report=print)
+        check = await run_check(settings, [question], [proposal], quiet, ask=ask)
+        results.append(check.answers)
 
-    assert "1 question in both states: about 7 model calls" in capsys.readouterr().err
-    assert results[0] == []
+    assert not results[0]
     [answers] = results[1]
     assert "opted out" in answers.before
     assert "opted out" not in answers.after

@@ -31,7 +31,7 @@ turns = ["Hello"]
 BAD = """\
 [[question]]
 question = "How long is an invitation valid?"
-must_say = "7 days"
+must_say = 7
 
 [[question]]
 question = ""
@@ -102,7 +102,7 @@ def test_questions_may_be_lines_of_json_beside_tables(tmp_path: Path) -> None:
     [
         ("golden.yaml", "questions:\n  - question: Who?\n    facts: ['Ann']\n    pages: a.md\n"),
         ("golden.yml", "- {question: 'Who?', facts: [[Ann]], page: [a.md]}\n"),
-        ("golden.json", '{"questions": [{"question": "Who?", "facts": ["Ann"], "pages": "a.md"}]}'),
+        ("golden.json", '{"questions": [{"question": "Who?", "facts": "Ann", "pages": "a.md"}]}'),
     ],
 )
 def test_questions_may_be_a_list_of_yaml_or_json(tmp_path: Path, name: str, text: str) -> None:
@@ -119,13 +119,13 @@ def test_every_fault_names_its_file_and_question_and_what_was_expected(tmp_path:
     faults = faults_of(tmp_path)
 
     beginnings = [
-        "golden.toml: question 1: must_say: Input should be a valid tuple, found '7 days'",
+        "golden.toml: question 1: must_say: Input should be a list, found 7",
         "golden.toml: question 2: question: the message is empty",
         "golden.toml: question 3: expect: Input should be 'answer', 'refuse' or 'clarify', "
         "found 'decline'",
         "golden.toml: question 4: expected must_say, facts or page, or expect = 'refuse', ",
         "golden.toml: question 5: reason: expected one of ambiguous_query, ",
-        "golden.toml: question 5: speed: Unexpected keyword argument, found 3",
+        "golden.toml: question 5: speed: unknown field; expected id, question, ",
     ]
     assert len(faults) == len(beginnings)
     for fault, beginning in zip(faults, beginnings, strict=True):
@@ -138,7 +138,8 @@ def test_every_fault_names_its_file_and_question_and_what_was_expected(tmp_path:
         ("[[question]\n", "golden.toml", "golden.toml: expected TOML, found: "),
         ("title = 'x'\n", "golden.toml", "golden.toml: expected only [[question]] tables, found "),
         ('\n{"question": \n', "golden.jsonl", "golden.jsonl:2: expected a JSON object, found "),
-        ("questions: [\n", "golden.yaml", "golden.yaml: expected YAML, found: "),
+        ("questions: [\n", "golden.yaml", "golden.yaml: expected YAML, found: line 2: while "),
+        ("", "golden.yaml", "golden.yaml: expected only a list of questions, found nothing"),
         ("{}x", "golden.json", "golden.json: expected JSON, found: "),
         ("title: x\n", "golden.yaml", "golden.yaml: expected only a list of questions, found "),
         ("- 1\n", "golden.yaml", "golden.yaml: expected only a list of questions, found "),
