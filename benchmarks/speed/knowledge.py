@@ -3,9 +3,10 @@
 `python -m benchmarks.speed.knowledge` creates indexes of 10,000 and 100,000 chunks in a temporary
 folder, with synthetic texts, and vectors with the distribution of real ones. It measures each in a
 new process: the disk, the start, the memory above the empty process, searches without embedding,
-alone and 16 at once, and after a change. `--million` adds 1,000,000 chunks, `--sizes` chooses
-others, `--folder` keeps the indexes for the next run. `--measure FOLDER` is used internally to
-start the process that measures one index.
+alone and 4 and 16 at once, after a change, an update and a removal of a document, and a copy for a
+backup. `--million` adds 1,000,000 chunks, `--sizes` chooses others, `--folder` keeps the indexes
+for the next run. `--measure FOLDER` is used internally to start the process that measures one
+index.
 """
 
 import argparse
@@ -166,8 +167,9 @@ def _list_missing(chunks: int, present: set[str]) -> Iterator[int]:
 
 
 SEARCHES = 200
-AT_ONCE = 16
-ROUNDS = 8
+FEW_AT_ONCE = 4
+MANY_AT_ONCE = 16
+TOGETHER = 128
 CHANGES = 5
 
 
@@ -181,26 +183,34 @@ async def measure(folder: Path) -> dict[str, float]:
         searcher = LevelSearcher(index, SyntheticEmbedder(meanings))
         await searcher.warm()
         start = time.perf_counter() - began
-        questions = make_questions(SEARCHES + AT_ONCE * ROUNDS)
+        questions = make_questions(SEARCHES + 2 * TOGETHER)
         alone, processor = await time_each(searcher, questions[:SEARCHES])
-        together = await time_together(searcher, questions[SEARCHES:])
-        after, others = await time_after_changes(index, searcher, questions, meanings)
-        memory = read_memory()
+        few = await time_together(searcher, questions[SEARCHES:][:TOGETHER], FEW_AT_ONCE)
+        many = await time_together(searcher, questions[-TOGETHER:], MANY_AT_ONCE)
         counts = await index.counts()
+        after, others = await time_after_changes(index, searcher, questions, meanings)
+        updates, removals = await time_writing(index, meanings)
+        memory = read_memory()
+        copy = await time_copy(index, folder.parent)
     finally:
         await index.close()
     return {
         "chunks": counts.chunks,
         "start_s": start,
         "disk_mb": measure_disk(folder),
-        "resident_mb": memory["VmRSS"] - empty["VmRSS"],
         "private_mb": memory["RssAnon"] - empty["RssAnon"],
+        "mapped_mb": memory["RssFile"] - empty["RssFile"],
         "p50_ms": statistics.median(alone),
-        "p95_ms": sorted(alone)[int(len(alone) * 0.95)],
+        "p95_ms": _take_95(alone),
         "processor_ms": processor,
-        "together_p50_ms": statistics.median(together),
+        "few_p50_ms": statistics.median(few),
+        "few_p95_ms": _take_95(few),
+        "many_p50_ms": statistics.median(many),
         "after_change_ms": statistics.median(after),
         "others_p50_ms": statistics.median(others),
+        "update_ms": statistics.median(updates),
+        "removal_ms": statistics.median(removals),
+        "copy_s": copy,
     }
 
 
@@ -222,11 +232,13 @@ async def time_each(
     return taken, (_processor_seconds() - before) * 1000 / len(questions)
 
 
-async def time_together(searcher: LevelSearcher, questions: Sequence[SearchRequest]) -> list[float]:
-    """Return the milliseconds of searches, `AT_ONCE` of which run concurrently."""
+async def time_together(
+    searcher: LevelSearcher, questions: Sequence[SearchRequest], at_once: int
+) -> list[float]:
+    """Return the milliseconds of searches, of which a number run concurrently."""
     taken: list[float] = []
-    for start in range(0, len(questions), AT_ONCE):
-        batch = questions[start : start + AT_ONCE]
+    for start in range(0, len(questions), at_once):
+        batch = questions[start : start + at_once]
         taken += await asyncio.gather(*(_time(searcher, question) for question in batch))
     return taken
 
@@ -262,16 +274,43 @@ async def time_after_changes(
     return after, others
 
 
+async def time_writing(index: Index, meanings: Meanings) -> tuple[list[float], list[float]]:
+    """Return the milliseconds of updates of existing documents, and of their removals; the
+    documents are written again by the next `fill_index`.
+    """
+    updates: list[float] = []
+    removals: list[float] = []
+    for number in range(CHANGES, 4 * CHANGES):
+        random = np.random.default_rng(number)
+        document = make_document(random, number)
+        vectors = meanings.draw(random, CHUNKS_OF_DOCUMENT)
+        began = time.perf_counter()
+        await put_document(index, document, vectors)
+        written = time.perf_counter()
+        await index.remove([document.id])
+        updates.append((written - began) * 1000)
+        removals.append((time.perf_counter() - written) * 1000)
+    return updates, removals
+
+
+async def time_copy(index: Index, folder: Path) -> float:
+    """Return the seconds of the copy that a backup makes while the index is open."""
+    with tempfile.TemporaryDirectory(dir=folder, prefix="copy-") as target:
+        began = time.perf_counter()
+        await index.copy_to(Path(target))
+        return time.perf_counter() - began
+
+
 def read_memory() -> dict[str, float]:
-    """Return the memory of this process in megabytes: `VmRSS` is all, `RssAnon` excludes file
-    pages.
+    """Return the memory of this process in megabytes: `RssAnon` is private, `RssFile` are pages
+    of mapped files.
     """
     lines = Path("/proc/self/status").read_text("utf-8").splitlines()
     pairs = (line.partition(":") for line in lines)
     return {
         name: int(value.split()[0]) / 1024
         for name, _, value in pairs
-        if name in ("VmRSS", "RssAnon")
+        if name in ("RssAnon", "RssFile")
     }
 
 
@@ -286,6 +325,10 @@ async def _time(searcher: LevelSearcher, question: SearchRequest) -> float:
     return (time.perf_counter() - began) * 1000
 
 
+def _take_95(milliseconds: Sequence[float]) -> float:
+    return sorted(milliseconds)[int(len(milliseconds) * 0.95)]
+
+
 def _processor_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
@@ -296,14 +339,19 @@ MILLION = 1_000_000
 COLUMNS = (
     ("disk MB", "disk_mb", ".0f"),
     ("start s", "start_s", ".2f"),
-    ("resident MB", "resident_mb", ".0f"),
     ("private MB", "private_mb", ".0f"),
+    ("mapped MB", "mapped_mb", ".0f"),
     ("p50 ms", "p50_ms", ".1f"),
     ("p95 ms", "p95_ms", ".1f"),
     ("processor ms", "processor_ms", ".1f"),
-    ("16 at once p50 ms", "together_p50_ms", ".0f"),
+    ("4 at once p50 ms", "few_p50_ms", ".0f"),
+    ("p95 ms", "few_p95_ms", ".0f"),
+    ("16 at once p50 ms", "many_p50_ms", ".0f"),
     ("after a change ms", "after_change_ms", ".0f"),
     ("during changes p50 ms", "others_p50_ms", ".1f"),
+    ("update ms", "update_ms", ".0f"),
+    ("removal ms", "removal_ms", ".0f"),
+    ("copy s", "copy_s", ".1f"),
 )
 
 
