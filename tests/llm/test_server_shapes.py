@@ -391,35 +391,71 @@ THOUGHTS = "I wonder {what} to say."
 STREAM_TEXT = send("stream", _pieces(FIRST, SECOND)).body.decode()
 OLDER_CALL = {"name": "search", "arguments": '{"q": "a"}'}
 SEEN: Mapping[str, tuple[str, str, Response, str, int]] = {
-    "an error with status 200": ("openai", "ask", _error(200, "no GPU"), "unavailable", 2),
-    "an error text": ("openai", "ask", _body({"error": "Unexpected endpoint"}), "unavailable", 2),
-    "an error with a code": ("openai", "ask", _error(200, "slow", code=429), "too_busy", 2),
-    "a false error": ("openai", "ask", _body(_openai("message") | {"error": False}), ANSWER, 1),
-    "an error in a stream": (
+    "an error object with status 200": ("openai", "ask", _error(200, "no GPU"), "unavailable", 2),
+    "an error string with status 200": (
+        "openai",
+        "ask",
+        _body({"error": "Unexpected endpoint"}),
+        "unavailable",
+        2,
+    ),
+    "an error object with code 429 and status 200": (
+        "openai",
+        "ask",
+        _error(200, "slow", code=429),
+        "too_busy",
+        2,
+    ),
+    "a reply with `error: false`": (
+        "openai",
+        "ask",
+        _body(_openai("message") | {"error": False}),
+        ANSWER,
+        1,
+    ),
+    "an error object in a stream": (
         "openai",
         "stream",
         _stream(FIRST, end={"error": "x"}),
         "unavailable",
         2,
     ),
-    "an error of anthropic": (
+    "an error event (Anthropic)": (
         "anthropic",
         "stream",
         send("stream", [{"type": "error", "error": {"message": "overloaded"}}]),
         "unavailable",
         2,
     ),
-    "a page": ("openai", "ask", _raw(PAGE.decode(), "text/html"), "misconfigured", 1),
-    "a page as a stream": ("openai", "stream", _body(PAGE), "misconfigured", 1),
-    "a page of google": ("google", "ask", _body(PAGE), "misconfigured", 1),
-    "a page of google as a stream": ("google", "stream", _body(PAGE), "misconfigured", 1),
-    "a page of anthropic": ("anthropic", "stream", _body(PAGE), "misconfigured", 1),
-    "a page for vectors": ("openai", "embed", _body(PAGE), "misconfigured", 1),
+    "a web page": ("openai", "ask", _raw(PAGE.decode(), "text/html"), "misconfigured", 1),
+    "a web page instead of a stream": ("openai", "stream", _body(PAGE), "misconfigured", 1),
+    "a web page (Google)": ("google", "ask", _body(PAGE), "misconfigured", 1),
+    "a web page instead of a stream (Google)": (
+        "google",
+        "stream",
+        _body(PAGE),
+        "misconfigured",
+        1,
+    ),
+    "a web page instead of a stream (Anthropic)": (
+        "anthropic",
+        "stream",
+        _body(PAGE),
+        "misconfigured",
+        1,
+    ),
+    "a web page instead of vectors": ("openai", "embed", _body(PAGE), "misconfigured", 1),
     "an empty body": ("openai", "ask", _body(b""), "unreadable", 2),
     "an empty stream": ("openai", "stream", _raw(""), "unreadable", 2),
-    "a list": ("openai", "ask", _body([_openai("message")]), "unreadable", 2),
-    "a text": ("openai", "ask", _body("blue"), "unreadable", 2),
-    "half a body": (
+    "a list that contains the reply": (
+        "openai",
+        "ask",
+        _body([_openai("message")]),
+        "unreadable",
+        2,
+    ),
+    "a JSON string": ("openai", "ask", _body("blue"), "unreadable", 2),
+    "a truncated body": (
         "openai",
         "ask",
         _body(json.dumps(_openai("message")).encode()[:80]),
@@ -435,155 +471,215 @@ SEEN: Mapping[str, tuple[str, str, Response, str, int]] = {
     ),
     "a text completion": ("openai", "ask", _body({"choices": [{"text": TEXT}]}), ANSWER, 1),
     "a stream that was not requested": ("openai", "ask", _stream(FIRST, SECOND), ANSWER, 1),
-    "a whole body for a stream": ("openai", "stream", _message(), ANSWER, 1),
-    "a whole body on several lines": (
+    "a complete body instead of a stream": ("openai", "stream", _message(), ANSWER, 1),
+    "a complete body on several lines instead of a stream": (
         "openai",
         "stream",
         _raw(json.dumps(_openai("message"), indent=2), "application/json"),
         ANSWER,
         1,
     ),
-    "a whole body of anthropic": (
+    "a complete body instead of a stream (Anthropic)": (
         "anthropic",
         "stream",
         _body(_anthropic({"type": "text", "text": TEXT})),
         ANSWER,
         1,
     ),
-    "a stream of another type": ("openai", "stream", _raw(STREAM_TEXT, "text/plain"), ANSWER, 1),
-    "an odd frame": ("openai", "stream", _raw(f"data: {{oops\n\n{STREAM_TEXT}"), ANSWER, 1),
-    "an odd line": ("openai", "stream", _raw(f"hello\n{STREAM_TEXT}bye\n"), ANSWER, 1),
-    "an odd line in a stream": (
+    "a stream with the content type text/plain": (
+        "openai",
+        "stream",
+        _raw(STREAM_TEXT, "text/plain"),
+        ANSWER,
+        1,
+    ),
+    "a stream that begins with invalid JSON": (
+        "openai",
+        "stream",
+        _raw(f"data: {{oops\n\n{STREAM_TEXT}"),
+        ANSWER,
+        1,
+    ),
+    "a stream with text before and after the events": (
+        "openai",
+        "stream",
+        _raw(f"hello\n{STREAM_TEXT}bye\n"),
+        ANSWER,
+        1,
+    ),
+    "a stream with invalid lines between the events": (
         "openai",
         "stream",
         _raw(STREAM_TEXT.replace("\n\n", "\n\noops\n")),
         ANSWER,
         1,
     ),
-    "a line separator in a text": (
+    "a stream with Unicode line separators in a string": (
         "openai",
         "stream",
         _raw(STREAM_TEXT.replace('"choices"', '"note": "a\u2028b\u0085c", "choices"')),
         ANSWER,
         1,
     ),
-    "signs of life": ("openai", "stream", _raw(f": alive\n\n: alive\n\n{STREAM_TEXT}"), ANSWER, 1),
-    "other line ends": ("openai", "stream", _raw(STREAM_TEXT.replace("\n", "\r\n")), ANSWER, 1),
-    "no empty lines": ("openai", "stream", _raw(STREAM_TEXT.replace("\n\n", "\n")), ANSWER, 1),
-    "no stated end": ("openai", "stream", _stream(FIRST, SECOND, end=None), ANSWER, 1),
-    "a cut stream": ("openai", "stream", _stream(FIRST, end=None), "unavailable", 2),
-    "a whole message after the pieces": (
+    "a stream with keep-alive comments": (
+        "openai",
+        "stream",
+        _raw(f": alive\n\n: alive\n\n{STREAM_TEXT}"),
+        ANSWER,
+        1,
+    ),
+    "a stream with CRLF line endings": (
+        "openai",
+        "stream",
+        _raw(STREAM_TEXT.replace("\n", "\r\n")),
+        ANSWER,
+        1,
+    ),
+    "a stream without empty lines between the events": (
+        "openai",
+        "stream",
+        _raw(STREAM_TEXT.replace("\n\n", "\n")),
+        ANSWER,
+        1,
+    ),
+    "a complete stream without an end marker": (
+        "openai",
+        "stream",
+        _stream(FIRST, SECOND, end=None),
+        ANSWER,
+        1,
+    ),
+    "a truncated stream": ("openai", "stream", _stream(FIRST, end=None), "unavailable", 2),
+    "a stream with the answer in one piece": (
         "openai",
         "stream",
         _stream(WHOLE, end={"choices": [{"delta": {}, "finish_reason": "stop"}]}),
         ANSWER,
         1,
     ),
-    "thoughts before the answer": (
+    "reasoning before the answer": (
         "openai",
         "stream",
         _stream({"reasoning_content": THOUGHTS, "content": ""}, WHOLE),
         ANSWER,
         1,
     ),
-    "thoughts in another field": ("openai", "ask", _message(musings=THOUGHTS), ANSWER, 1),
-    "thoughts in parts": (
+    "reasoning in an unknown field": ("openai", "ask", _message(musings=THOUGHTS), ANSWER, 1),
+    "reasoning as a part of the content": (
         "openai",
         "ask",
         _message(content=[{"type": "thinking", "thinking": [{"text": "x"}]}, {"text": TEXT}]),
         ANSWER,
         1,
     ),
-    "an answer among the thoughts": (
+    "an answer in the reasoning field": (
         "openai",
         "ask",
         _message(content=None, reasoning=TEXT),
         ANSWER,
         1,
     ),
-    "a streamed answer among the thoughts": (
+    "a streamed answer in the reasoning field": (
         "openai",
         "stream",
         _stream({"thinking": TEXT}),
         ANSWER,
         1,
     ),
-    "an answer inside the marks": (
+    "an answer inside `<think>` tags": (
         "openai",
         "ask",
         _message(content=f"<think>{TEXT}</think>"),
         ANSWER,
         1,
     ),
-    "only thoughts": ("openai", "ask", _message(content=None, reasoning=THOUGHTS), "unreadable", 2),
-    "arguments as an object": (
+    "reasoning without an answer": (
+        "openai",
+        "ask",
+        _message(content=None, reasoning=THOUGHTS),
+        "unreadable",
+        2,
+    ),
+    "a tool call with arguments as an object": (
         "openai",
         "tools",
         _tools({"id": "c", "function": {"name": "search", "arguments": {"q": "a"}}}),
         ANSWER,
         1,
     ),
-    "an older call": (
+    "a call in the older field `function_call`": (
         "openai",
         "tools",
         _message(content=None, function_call=OLDER_CALL),
         ANSWER,
         1,
     ),
-    "a call that is no list": (
+    "a tool call that is not in a list": (
         "openai",
         "tools",
         _message(content=None, tool_calls=CALL),
         ANSWER,
         1,
     ),
-    "a call without a name beside another": (
+    "a tool call without a name, and a valid call": (
         "openai",
         "tools",
         _tools({"id": "c"}, CALL),
         ANSWER,
         1,
     ),
-    "no way": ("openai", "ask", _body({"detail": "Not Found"}, 404), "misconfigured", 1),
-    "no way in words": ("openai", "ask", _body(b"404 page not found", 404), "misconfigured", 1),
-    "another method": ("openai", "ask", _body(PAGE, 405), "misconfigured", 1),
-    "a server of files": ("openai", "ask", _body(PAGE, 501), "misconfigured", 1),
-    "no such path of llama.cpp": (
+    "status 404 for an unknown path": (
+        "openai",
+        "ask",
+        _body({"detail": "Not Found"}, 404),
+        "misconfigured",
+        1,
+    ),
+    "status 404 for an unknown path, as text": (
+        "openai",
+        "ask",
+        _body(b"404 page not found", 404),
+        "misconfigured",
+        1,
+    ),
+    "status 405 with a web page": ("openai", "ask", _body(PAGE, 405), "misconfigured", 1),
+    "status 501 with a web page": ("openai", "ask", _body(PAGE, 501), "misconfigured", 1),
+    "status 404 for an unknown path (llama.cpp)": (
         "openai",
         "ask",
         _error(404, "File Not Found", type="not_found_error"),
         "misconfigured",
         1,
     ),
-    "no embeddings of llama.cpp": (
+    "embeddings not supported (llama.cpp)": (
         "openai",
         "embed",
         _error(501, "This server does not support embeddings.", type="not_supported_error"),
         "misconfigured",
         1,
     ),
-    "no model of ollama": (
+    "unknown model (Ollama)": (
         "openai",
         "ask",
         _error(404, 'model "x" not found, try pulling it first', type="api_error"),
         "model_gone",
         1,
     ),
-    "no tools of a model of ollama": (
+    "tools not supported (Ollama)": (
         "openai",
         "tools",
         _error(400, "registry.ollama.ai/library/x does not support tools", type="api_error"),
         "rejected",
         1,
     ),
-    "too long to embed for ollama": (
+    "input too long for an embedding (Ollama)": (
         "openai",
         "embed",
         _error(400, "the input length exceeds the context length", type="api_error"),
         "too_long",
         1,
     ),
-    "too long for llama.cpp": (
+    "prompt too long (llama.cpp)": (
         "openai",
         "ask",
         _error(
@@ -595,7 +691,7 @@ SEEN: Mapping[str, tuple[str, str, Response, str, int]] = {
         "too_long",
         1,
     ),
-    "calls beside the first choice": (
+    "tool calls in the second choice": (
         "openai",
         "tools",
         _body(
@@ -609,44 +705,56 @@ SEEN: Mapping[str, tuple[str, str, Response, str, int]] = {
         ANSWER,
         1,
     ),
-    "no model": ("openai", "ask", _error(404, "model 'x' not found"), "model_gone", 1),
-    "no access": ("openai", "ask", _error(403, "not in your country"), "rejected", 1),
-    "a failing proxy": ("openai", "ask", _body(PAGE, 502), "unavailable", 2),
-    "a payment": ("openai", "ask", _error(402, "pay"), "quota_spent", 1),
-    "too long": ("openai", "ask", _error(400, "maximum context length is 8"), "too_long", 1),
-    "too long, by a code": (
+    "unknown model": ("openai", "ask", _error(404, "model 'x' not found"), "model_gone", 1),
+    "access denied": ("openai", "ask", _error(403, "not in your country"), "rejected", 1),
+    "status 502 with a web page": ("openai", "ask", _body(PAGE, 502), "unavailable", 2),
+    "status 402": ("openai", "ask", _error(402, "pay"), "quota_spent", 1),
+    "prompt too long": ("openai", "ask", _error(400, "maximum context length is 8"), "too_long", 1),
+    "prompt too long, stated only by an error code": (
         "openai",
         "ask",
         _error(400, "no", code="context_length_exceeded"),
         "too_long",
         1,
     ),
-    "too long for anthropic": (
+    "prompt too long (Anthropic)": (
         "anthropic",
         "ask",
         _error(400, "prompt is too long: 9 > 8"),
         "too_long",
         1,
     ),
-    "too long for google": (
+    "prompt too long (Google)": (
         "google",
         "ask",
         _error(400, "The input token count exceeds 8"),
         "too_long",
         1,
     ),
-    "too large for a proxy": ("openai", "ask", _body(b"Payload Too Large", 413), "too_long", 1),
-    "a list of faults": ("openai", "embed", _body({"detail": [{"msg": "no"}]}, 422), "rejected", 1),
-    "base64": ("openai", "embed", _vectors({"embedding": "AACAPwAAAAA="}), ANSWER, 1),
-    "not a number": (
+    "status 413 of a proxy": ("openai", "ask", _body(b"Payload Too Large", 413), "too_long", 1),
+    "status 422 with a list of errors": (
+        "openai",
+        "embed",
+        _body({"detail": [{"msg": "no"}]}, 422),
+        "rejected",
+        1,
+    ),
+    "vectors in base64": ("openai", "embed", _vectors({"embedding": "AACAPwAAAAA="}), ANSWER, 1),
+    "a vector that contains NaN": (
         "openai",
         "embed",
         _body(b'{"data":[{"embedding":[NaN,1]}]}'),
         "unreadable",
         1,
     ),
-    "another length": ("openai", "embed", _vectors({"embedding": [1.0]}), "unreadable", 1),
-    "nested too deep": ("openai", "ask", _body(b"[" * 100_000), "unreadable", 2),
+    "a vector of an unexpected length": (
+        "openai",
+        "embed",
+        _vectors({"embedding": [1.0]}),
+        "unreadable",
+        1,
+    ),
+    "deeply nested JSON": ("openai", "ask", _body(b"[" * 100_000), "unreadable", 2),
 }
 
 
