@@ -28,7 +28,7 @@ VERBS: dict[str, str] = {
     "chat": "start a conversation in the terminal",
     "ingest": "read documents or a website into the index",
     "sources": "list, add or remove the sources of documents, or read them now",
-    "documents": "list, show, move or remove the documents of the index",
+    "documents": "list, show or remove documents in the index",
     "up": "run all roles in one worker process",
     "serve": "serve the HTTP API, the chat completions API and the widget",
     **{spec.name: spec.purpose for spec in CHAT_CHANNELS},

@@ -136,8 +136,8 @@ class OverloadResult:
         rows = "\n".join(f"| {name} | {_format(value)} |" for name, value in self.figures.items())
         goals = "\n".join(check.line for check in self.checks)
         return (
-            f"| goal | found | must be | |\n|---|---|---|---|\n{goals}\n\n"
-            f"| figure | |\n|---|---|\n{rows}\n"
+            f"| Goal | Result | Required | |\n|---|---|---|---|\n{goals}\n\n"
+            f"| Figure | |\n|---|---|\n{rows}\n"
         )
 
     def json(self) -> str:
@@ -298,30 +298,40 @@ def make_result(
     figures: dict[str, object] = {
         "seed": wanted.seed,
         "capacity (questions/s)": wanted.capacity,
-        "asked (questions/s)": sum(pressed.asked.values()) / wanted.seconds,
+        "load (questions/s)": sum(pressed.asked.values()) / wanted.seconds,
         "seconds": wanted.seconds,
         "p99 at 0.8 load (s)": at_ease.p(0.99),
-        "refused at 0.8 load": sum(at_ease.refused.values()) / max(1, sum(at_ease.asked.values())),
+        "share rejected at 0.8 load": sum(at_ease.refused.values())
+        / max(1, sum(at_ease.asked.values())),
         "p50 under overload (s)": pressed.p(0.5),
         "p99 under overload (s)": pressed.p(0.99),
         "longest under overload (s)": max(pressed.took, default=0.0),
         "accepted": len(pressed.took),
-        "refused": sum(pressed.refused.values()),
+        "rejected": sum(pressed.refused.values()),
         "outcomes": dict(pressed.outcomes),
-        "asked to wait, median (s)": waits[len(waits) // 2] if waits else 0.0,
-        "processors used by every program here": gauges.machine,
+        "requested wait, median (s)": waits[len(waits) // 2] if waits else 0.0,
+        "share of all processors used by all programs": gauges.machine,
         "memory of Redis at the end (MB)": gauges.memory[-1] / 1e6,
     }
     return OverloadResult(
         figures,
         [
-            Check("p99 of the accepted against 0.8 load", ratio, "at most", P99_RATIO),
-            Check("goodput, of the capacity", goodput, "at least", GOODPUT),
-            Check("memory, last third against the middle", gauges.growth(), "at most", MEMORY),
-            Check("processors used, all of them", gauges.processors, "at most", PROCESSORS),
-            Check("a quiet tenant's questions accepted", quiet, "at least", GOODPUT),
+            Check("p99 of accepted questions, relative to 0.8 load", ratio, "at most", P99_RATIO),
+            Check("goodput, relative to the capacity", goodput, "at least", GOODPUT),
             Check(
-                "accepted without an answer",
+                "memory in the last third, relative to the middle third",
+                gauges.growth(),
+                "at most",
+                MEMORY,
+            ),
+            Check(
+                "share of all processors used by the run", gauges.processors, "at most", PROCESSORS
+            ),
+            Check(
+                "share of a quiet tenant's questions that was accepted", quiet, "at least", GOODPUT
+            ),
+            Check(
+                "accepted questions without an answer",
                 len(pressed.took) - pressed.outcomes["answered"],
                 "at most",
                 0,

@@ -32,12 +32,12 @@ def document(report: Report) -> str:
         "## Round trips and recovery",
         ROUND_TRIPS,
         tables.broker(report),
-        "## Where Redis is the limit",
+        "## Load of Redis",
         _limit(report, first),
         tables.limit(report, first),
-        "## What each guarantees",
+        "## Guarantees of the systems",
         tables.guarantees(report),
-        "## What each was given",
+        "## Configuration of the systems",
         _describe_given(),
     )
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -71,21 +71,21 @@ of the ratios of turns that ran next to each other, shown with the smallest and 
 ratios within this run, and compare processor time rather than wall time, because clients, Redis and
 all other programs share the processors.
 
-- Payloads, as JSON after every role has written: {sizes}. *4 kB* is a text, and its roles write
-  almost nothing. *conversation* is recorded (`python -m benchmarks.speed.payload`): the last
-  question of a long conversation with the assistant about the example documents, without a model,
-  with the turns before it and everything that each role wrote.
-- A process has a worker of the manager and all eight roles, and a client that asks. *q/s*: each
-  process has 200 questions in flight, and each question that ends starts the next. A question
-  counts as eighths, one for each role that has worked, because questions that advance together
-  would otherwise all fall inside or outside of the measured interval. *Alone*: one question after
-  the other. *Pick-up*: from the submission to the start of the manager.
+- Payloads, as JSON after every role has written: {sizes}. In *4 kB*, the payload is a
+  text, and roles write almost nothing. *conversation* is a recording
+  (`python -m benchmarks.speed.payload`) of the last question of a long conversation about the
+  example documents, without a model, with the previous turns and the output of each role.
+- A process contains a worker with the manager and all eight roles, and a client that sends
+  questions. *q/s*: each process has 200 questions in flight, and each question that ends starts the
+  next. Each role counts as an eighth of a question, because questions that advance together would
+  otherwise all fall inside or outside of the measured interval. *Alone*: one question after the
+  other. *Pick-up*: from the submission to the start of the manager.
 - *client CPU* is the processor time of the processes, and *Redis CPU* that of the server, for each
   question. *waited* is the share of time in which the single process had work but no processor; it
   is near 0 if nothing else runs on the machine.
-- Refdesk's client waits until Redis has stored the reply. It learns this from the result of the
-  settlement, if its own process made it, otherwise from Redis. The clients of the other systems
-  learn of the end within the process, before it is stored anywhere, which favours them."""
+- Refdesk's client waits until Redis has stored the reply. It receives this information from the
+  result of the settlement if that was made in its own process, otherwise from Redis. The clients of
+  the other systems detect the end within the process, before it is stored, which favours them."""
 
 
 def _describe_disturbance(report: Report) -> str:
@@ -95,9 +95,9 @@ def _describe_disturbance(report: Report) -> str:
         return ""
     return f"""\
 **The machine was busy in this run**: the single process of each system waited {min(waited):.0%} to
-{max(waited):.0%} of its time for a processor, some more than others. Questions a second and
-milliseconds, and their ratios, are therefore not reliable in this run; processor times, round trips
-and recovery are."""
+{max(waited):.0%} of its time for a processor, some more than others. Questions per second,
+milliseconds and their ratios are therefore not reliable in this run; processor times, round trips
+and recovery are reliable."""
 
 
 def _speeds(report: Report) -> list[str]:
@@ -115,13 +115,12 @@ def _limit(report: Report, payload: str) -> str:
     full, share = 1000 / one.redis_ms, row.speeds[most].redis_share
     needed = one.client_ms / one.redis_ms
     return f"""\
-Redis works in one thread, so it is full when it uses one whole processor. A question of Refdesk
-takes {one.client_ms:.2f} ms of a client's processor and {one.redis_ms:.2f} ms of Redis'. One Redis
-is therefore full at about {full:.0f} questions a second, for which workers need {needed:.1f}
-processors.
-Here {most} processes and Redis share the processors named above, so the workers are the limit:
-Redis used {share:.0%} of a processor with {most} processes. More questions than one Redis can carry
-need shards on several."""
+Redis works in one thread, so its limit is one processor. A question of Refdesk takes
+{one.client_ms:.2f} ms of a client's processor and {one.redis_ms:.2f} ms of the Redis processor.
+A single Redis therefore reaches its limit at about {full:.0f} questions per second, for which
+workers need {needed:.1f} processors. In this run, {most} processes and Redis share the processors
+of the machine, so the workers are the limit: Redis used {share:.0%} of a processor with {most}
+processes. Higher rates need shards on several Redis servers."""
 
 
 def _describe_given() -> str:

@@ -233,8 +233,8 @@ def limit(report: Report, payload: str) -> str:
         "system",
         "processes",
         "q/s",
-        "times one process",
-        "Redis, of one processor",
+        "relative to one process",
+        "Redis, share of one processor",
         "clients CPU ms/q",
         "Redis CPU ms/q",
         "q/s at which Redis is full",
@@ -279,19 +279,19 @@ def goals(report: Report, payload: str) -> str:
         return ""
     trips, recovery, alone = refdesk.trips, refdesk.recovery, refdesk.alone
     rows = [
-        ["questions a second, times FastStream's", "5", *_ratio(refdesk, peer, _rates)],
-        ["the same by the clients' processor time", "5", *_ratio(peer, refdesk, _client)],
-        ["one question alone, p50, of FastStream's", "0.5", *_ratio(refdesk, peer, _p50)],
+        ["questions per second, relative to FastStream", "5", *_ratio(refdesk, peer, _rates)],
+        ["the same, by processor time of the clients", "5", *_ratio(peer, refdesk, _client)],
+        ["a single question, p50, relative to FastStream", "0.5", *_ratio(refdesk, peer, _p50)],
         ["share of the raw limit", "0.5", *_ratio(refdesk, raw, _rates)],
-        ["the same by the clients' processor time", "0.5", *_ratio(raw, refdesk, _client)],
-        ["round trips a hop, alone", "2.0", _number(_hop(trips, "sparse")), NONE],
-        ["round trips a hop, 200 in flight", "1.15", _number(_hop(trips, "saturated")), NONE],
-        ["idle round trips a second", "0.5", _number(_of(trips, "idle")), NONE],
+        ["the same, by processor time of the clients", "0.5", *_ratio(raw, refdesk, _client)],
+        ["round trips per hop, single questions", "2.0", _number(_hop(trips, "sparse")), NONE],
+        ["round trips per hop, 200 in flight", "1.15", _number(_hop(trips, "saturated")), NONE],
+        ["idle round trips per second", "0.5", _number(_of(trips, "idle")), NONE],
         ["recovery p99 on an idle queue, leases", "1.25", _number(_of(recovery, "p99")), NONE],
         ["pick-up p95, ms", "2", _number(_of(alone, "picked_up_p95")), NONE],
-        ["four processes, times one", "see below", _number(_scaling(refdesk)), NONE],
+        ["four processes, relative to one", "see below", _number(_scaling(refdesk)), NONE],
     ]
-    return table(["figure", "must reach", "in this run", "its turns, from - to"], rows)
+    return table(["figure", "goal", "in this run", "range of the turns"], rows)
 
 
 def _p50(row: Row) -> list[float]:

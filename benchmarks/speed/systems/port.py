@@ -71,9 +71,9 @@ class System:
 
 
 COLUMNS = (
-    "acknowledged after the work",
+    "acknowledged after processing",
     "with the next step, atomically",
-    "late finisher refused",
+    "late result rejected",
     "deadline",
     "crash attempts bounded",
     "memory bounded",
@@ -88,36 +88,37 @@ def _says(*words: str) -> dict[str, str]:
 SYSTEMS = (
     System(
         "refdesk", "refdesk_system", ("refdesk",),
-        "One `WorkerProcess` of the manager (256 places) and eight roles (64 places each), as "
-        "`deploy` puts it together; results return over the manager's stream. The client is "
-        "`gateway.desk.Desk` on the process's one broker, and waits for the stored reply. "
-        "Everything is on: leases, ownership, journal, order in a conversation, memory, deadlines.",
-        _says("yes", "yes", "yes", "held by Redis, whoever works", "yes", "yes"),
+        "One `WorkerProcess` with the manager (256 slots) and eight roles (64 slots each), as in "
+        "production; results return over the manager's stream. The client is `gateway.desk.Desk` "
+        "on the broker of the same process, and waits for the stored reply. All features are "
+        "enabled: leases, ownership, journal, order in a conversation, memory, deadlines.",
+        _says("yes", "yes", "yes", "enforced by Redis", "yes", "yes"),
     ),
     System(
         "faststream", "faststream_system", ("faststream",),
-        "A stream and a consumer group for each role, 64 records a read, 64 workers a subscriber.",
+        "A stream and a consumer group for each role, 64 records per read, 64 workers per "
+        "subscriber.",
         _says(
-            "yes, and after an error", "no", "no", "none", "no: never taken again",
+            "yes, and after an error", "no", "no", "none", "no: never delivered again",
             "no: entries stay",
         ),
     ),
     System(
         "langgraph", "langgraph_system", ("langgraph", "langgraph-checkpoint-sqlite"),
         "A graph of a manager node and eight role nodes, `AsyncSqliteSaver`, the default "
-        "durability (`async`); the caller runs the graph: there is no queue and no Redis.",
+        "durability (`async`); the caller runs the graph, without a queue or Redis.",
         _says(
-            "a checkpoint a step", "-", "no", "none", "the caller runs it again",
+            "a checkpoint per step", "-", "no", "none", "the caller runs it again",
             "no: the file grows",
         ),
         broker=False, recovers=False,
     ),
     System(
         "raw limit", "raw_system", ("redis",),
-        "`redis-py` as Refdesk connects it: two loops, each of which takes up to 256 entries of "
-        "all nine streams, then acknowledges, deletes and adds in one pipeline; bodies unread. "
-        "Not a system.",
-        _says("yes", "no", "no", "none", "no: never taken again", "yes"),
+        "`redis-py`, configured as in Refdesk: two loops, each of which takes up to 256 entries "
+        "of all nine streams, then acknowledges, deletes and adds in one pipeline, without "
+        "reading the bodies. It is a baseline, not a complete system.",
+        _says("yes", "no", "no", "none", "no: never delivered again", "yes"),
         recovers=False,
     ),
 )  # fmt: skip

@@ -37,13 +37,13 @@ def test_the_goals_are_reported_as_ratios_of_one_run() -> None:
 
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
     results = {cell[0]: cell[2] for cell in cells}
-    assert results["questions a second, times FastStream's"] == "8.00"
-    assert results["one question alone, p50, of FastStream's"] == "0.12"
+    assert results["questions per second, relative to FastStream"] == "8.00"
+    assert results["a single question, p50, relative to FastStream"] == "0.12"
     assert results["share of the raw limit"] == "0.25"
-    assert results["round trips a hop, alone"] == "2.00"
-    assert results["round trips a hop, 200 in flight"] == "1.00"
+    assert results["round trips per hop, single questions"] == "2.00"
+    assert results["round trips per hop, 200 in flight"] == "1.00"
     assert results["recovery p99 on an idle queue, leases"] == "1.12"
-    assert results["four processes, times one"] == "2.00"
+    assert results["four processes, relative to one"] == "2.00"
 
 
 def test_a_ratio_is_the_median_of_adjacent_turns_and_shows_their_range() -> None:
@@ -54,7 +54,7 @@ def test_a_ratio_is_the_median_of_adjacent_turns_and_shows_their_range() -> None
 
     table = tables.goals(_report(refdesk, peer), "4 kB")
 
-    assert "questions a second, times FastStream's   | 5          | 10.00" in table
+    assert "questions per second, relative to FastStream   | 5         | 10.00" in table
     assert "| 6.00 - 12.00 " in table
 
 
@@ -80,7 +80,7 @@ def test_a_report_becomes_json_and_a_document_with_every_part() -> None:
     page = document(report)
 
     assert json.loads(json.dumps(report.fields()))["rows"][0]["speeds"]["4"]["processes"] == 4
-    assert "full at about 2000 questions a second" in page
+    assert "at about 2000 questions per second" in page
     assert all(f"**{system.name}**" in page for system in SYSTEMS)
 
 
