@@ -141,7 +141,8 @@ def _find_command() -> str:
     """
     started = Path(sys.argv[0])
     installed = shutil.which(started.name)
-    is_on_path = installed is not None and Path(installed).samefile(started)
+    # A relative path does not exist in another working directory than that of the start.
+    is_on_path = installed is not None and started.exists() and started.samefile(installed)
     return started.name if is_on_path else shlex.quote(str(started))
 
 
