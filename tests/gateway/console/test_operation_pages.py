@@ -212,7 +212,7 @@ async def test_an_editor_adds_reads_and_removes_sources(
         ("stop", DESK, docs),
         ("remove", DESK, docs),
     ]
-    assert "It is read on its schedule" in (await editor.get(sent.headers["location"])).text
+    assert "The source is read on its schedule" in (await editor.get(sent.headers["location"])).text
 
 
 @pytest.mark.parametrize("source", ["/etc/passwd", ""])
@@ -244,7 +244,9 @@ async def test_an_editor_chooses_who_may_read_a_document(
     sent = await send_form(editor, page, f"{page}/groups", id="hr/leave", **fields)
 
     assert desk.done == [("groups", DESK, "hr/leave", groups)]
-    said = "its source decides" if groups is None else "respect it from now on"
+    said = (
+        "the source determines" if groups is None else "applies to searches and answers from now on"
+    )
     assert said in (await editor.get(sent.headers["location"])).text
 
 
