@@ -44,7 +44,9 @@ class RequestedAnswers:
             if question_result.state != "unchanged"
         ]
         estimate = describe_estimate(len(touched), self._settings)
-        _report(estimate if self._is_accepted else f"{estimate}; to generate the answers: --yes")
+        _report(
+            estimate if self._is_accepted else f"{estimate}; to generate the answers, add --yes"
+        )
         if touched and self._is_accepted:
             self.answers = await compare_answers(
                 self._settings, touched, before, after, self._judge, _report
@@ -57,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sources",
         nargs="*",
         metavar="SOURCE",
-        help="the proposed documents, as in refdesk ingest: a folder, git:PATH, a configured "
-        "source as it is now (default: all configured sources)",
+        help="proposed documents, as in refdesk ingest: a folder, git:PATH, or the current "
+        "state of a configured source (default: all configured sources)",
     )
     parser.add_argument(
         "--questions",
@@ -99,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--yes", action="store_true", help="accept the estimate of --answers")
     parser.add_argument(
-        "--judge", metavar="NAME", help="the model that judges (default: QUALITY_MODEL)"
+        "--judge", metavar="NAME", help="model that judges the answers (default: QUALITY_MODEL)"
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(

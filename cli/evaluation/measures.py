@@ -177,7 +177,7 @@ def _name_wrong_end(expected: str, ended: str) -> str:
     if ended == "fail":
         return "failed"
     if expected == "answer":
-        return "wrong refusal" if ended == "refuse" else "asked back"
+        return "wrong refusal" if ended == "refuse" else "unexpected clarification"
     return "should refuse" if expected == "refuse" else "should ask"
 
 

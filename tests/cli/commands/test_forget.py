@@ -134,8 +134,8 @@ def test_the_trace_of_a_forgotten_message_says_that_it_was_forgotten(served: Run
     result = served("trace", message_id)
 
     assert result.status == 0
-    assert f"{conversation} / {message_id}: it ended as " in result.out
-    assert "its text is erased" in result.out
+    assert f"{conversation} / {message_id} ended as " in result.out
+    assert "its text was erased" in result.out
     assert "hops" not in result.out
     assert served("trace", message_id, "--json").json == []
     assert served("trace", "nobody").status != 0

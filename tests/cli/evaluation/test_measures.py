@@ -74,7 +74,7 @@ async def test_a_sentence_that_cites_no_source_of_the_answer_cites_nothing() -> 
         ({"pages": ("page-3",)}, {}, "wrong page"),
         ({"language": "de"}, {}, "wrong language"),
         ({}, {"outcome": "refused"}, "wrong refusal"),
-        ({}, {"outcome": "clarification"}, "asked back"),
+        ({}, {"outcome": "clarification"}, "unexpected clarification"),
         ({}, {"outcome": "failed"}, "failed"),
         ({"expect": "refuse"}, {}, "should refuse"),
         ({"expect": "clarify"}, {}, "should ask"),
