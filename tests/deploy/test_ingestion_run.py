@@ -217,7 +217,7 @@ async def test_a_process_with_the_earlier_index_answers_from_it_until_it_ends(
                 async with open_replacement(second):
                     pass
             [note] = await find_replacement_notes(second, running_vectors)
-            assert note.endswith(f"; the one of {SECOND} is being written")
+            assert note.endswith(f"; the index of {SECOND} is being written")
             name = folders.name_replacement((await written.index.info()).vectors)
         assert not running.is_replaced()
         folders.switch(name)

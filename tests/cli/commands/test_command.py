@@ -85,7 +85,7 @@ def test_asking_without_documents_names_the_folder_and_how_to_read_some(
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("REDIS_URL", "redis://127.0.0.1:1", "Redis does not answer"),
+        ("REDIS_URL", "redis://127.0.0.1:1", "Redis does not respond"),
         ("QDRANT_URL", "http://127.0.0.1:1", "the Qdrant server at http://127.0.0.1:1"),
         ("REDIS_URL", "localhost", "REDIS_URL: expected an address with redis://"),
         ("SHARDS", "none", "SHARDS: Input should be a valid integer"),

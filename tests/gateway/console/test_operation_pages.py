@@ -382,7 +382,7 @@ async def test_failed_sources_and_dead_letters_are_concerns(
         async with owner_of(app) as owner:
             shown = (await owner.get("/console")).text
 
-    assert "Documents of a source could not be read" in shown
+    assert "Some documents of a source could not be read" in shown
     assert "1 messages could not be answered" in shown
 
 
@@ -412,7 +412,7 @@ async def test_what_cannot_be_examined_is_said_and_hides_no_other_concern(
             shown = (await owner.get("/console")).text
 
     assert "The index is away" in shown
-    assert "Documents of a source could not be read" in shown
+    assert "Some documents of a source could not be read" in shown
 
 
 @pytest.mark.slow

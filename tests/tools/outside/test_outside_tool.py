@@ -57,7 +57,10 @@ TOOL = "\n[servers.weather.tools.t]\neffect = 'read'\n"
         (f"{SERVER}command = ['a']\nurl = 'https://a.b'{TOOL}", "either a command or a url"),
         (f"{SERVER}url = 'ftp://a.b'{TOOL}", "begins with https:// or http://"),
         (f"{SERVER}url = 'https://u:p@a.b'{TOOL}", "must not contain a user, query or fragment"),
-        (f"{SERVER}url = 'https://a.b'\nenvironment = {{A = 'b'}}{TOOL}", "only with a command"),
+        (
+            f"{SERVER}url = 'https://a.b'\nenvironment = {{A = 'b'}}{TOOL}",
+            "are only allowed with a command",
+        ),
         (
             f"{SERVER}command = ['a']\nheaders = {{A = 'b'}}{TOOL}",
             "headers are only allowed with a url",
